@@ -1,0 +1,41 @@
+# `make lab` opens the course, `make test` checks it, `make help` lists the rest.
+PYTHON ?= python3
+BIN := .venv/bin
+ifdef MINIGPT_DATA
+export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
+endif
+
+.PHONY: help lab test notebooks train sample lint clean
+
+help:  ## list these targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+.venv/ready: requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+lab: .venv/ready  ## set up on first use, then open JupyterLab at notebook 00
+	$(BIN)/jupyter lab --ServerApp.root_dir=. \
+	  --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
+
+test: .venv/ready  ## unit tests, and every notebook executed and compared
+	$(BIN)/python -m pytest
+
+notebooks: .venv/ready  ## execute all notebooks in place, clean their metadata
+	$(BIN)/python notebooks/publish/execute.py
+
+train: .venv/ready  ## train a GPT and write model.pt
+	$(BIN)/python -m minigpt train
+
+sample: .venv/ready  ## let model.pt write
+	$(BIN)/python -m minigpt sample --prompt "ROMEO:"
+
+lint: .venv/ready  ## ruff over package, tests and notebooks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check minigpt tests notebooks/publish
+
+clean:  ## remove the environment and all that was built
+	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

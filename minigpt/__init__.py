@@ -1,0 +1,13 @@
+"""minigpt: the code that the notebooks build, one module a lesson.
+
+lesson 01   data, bigram          text, batches and the simplest model
+lesson 02   averaging             four ways to average the past
+lesson 03   attention             one head, and the shell of every model
+lesson 04   multi_head            many heads, one batched operation
+lesson 05   block                 feed-forward, residuals, LayerNorm
+lesson 06   gpt, training, generation
+
+`plots` draws the figures and `ladder` keeps the losses measured on the way.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,172 @@
+"""The command line: python -m minigpt train | sample. See --help of each."""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from minigpt.data import CharTokenizer, load_text, train_val_split
+from minigpt.generation import generate
+from minigpt.gpt import GPT
+from minigpt.training import evaluate, load_checkpoint, pick_device, preset, train
+
+MODEL_OPTIONS = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
+TRAIN_OPTIONS = ["steps", "batch_size", "learning_rate", "seed"]
+
+
+def parser():
+    """The options of both commands."""
+    top = argparse.ArgumentParser(
+        prog="python -m minigpt", description="Train a small GPT, and let it write."
+    )
+    commands = top.add_subparsers(dest="command", required=True)
+    formatter = argparse.ArgumentDefaultsHelpFormatter
+
+    t = commands.add_parser("train", help="train a GPT", formatter_class=formatter)
+    t.add_argument(
+        "--data", default="tinyshakespeare", help="corpus name, or path of a UTF-8 text"
+    )
+    t.add_argument(
+        "--preset", choices=["cpu", "gpu"], default="cpu", help="size and schedule"
+    )
+    t.add_argument("--out", default="model.pt", help="checkpoint to write")
+    t.add_argument(
+        "--resume", action="store_true", help="go on with the training in --out"
+    )
+    t.add_argument(
+        "--overwrite", action="store_true", help="replace --out if it exists"
+    )
+    t.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
+    own = t.add_argument_group("in place of the preset's values")
+    own.add_argument("--steps", type=int, help="training steps")
+    own.add_argument("--batch-size", type=int, help="windows per step")
+    own.add_argument("--learning-rate", type=float, help="at its peak")
+    own.add_argument("--seed", type=int, help="of weights, batches and dropout")
+    own.add_argument("--block-size", type=int, help="context length in characters")
+    own.add_argument("--n-layer", type=int, help="number of blocks")
+    own.add_argument("--n-head", type=int, help="heads in each block")
+    own.add_argument("--n-embd", type=int, help="width, a multiple of --n-head")
+    own.add_argument("--dropout", type=float, help="share of values dropped")
+
+    s = commands.add_parser("sample", help="write text", formatter_class=formatter)
+    s.add_argument("--checkpoint", default="model.pt", help="what `train` wrote")
+    s.add_argument("--prompt", help="text to go on from (default: a line break)")
+    s.add_argument("--tokens", type=int, default=500, help="characters to write")
+    s.add_argument(
+        "--temperature", type=float, default=0.8, help="0 always takes the likeliest"
+    )
+    s.add_argument("--top-k", type=int, help="draw among the k likeliest only")
+    s.add_argument("--top-p", type=float, help="among the likeliest that sum to p")
+    s.add_argument("--seed", type=int, help="for the same text every time")
+    s.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
+    return top
+
+
+def main(argv=None):
+    """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted."""
+    options = parser().parse_args(argv)
+    try:
+        run_train(options) if options.command == "train" else run_sample(options)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+    except (OSError, ValueError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run_train(options):
+    """Train from scratch or resume, showing a progress bar; write --out."""
+    out = Path(options.out)
+    if out.exists() and not (options.resume or options.overwrite):
+        raise ValueError(
+            f"{out} exists. Pass --resume to go on with it, --overwrite to replace "
+            "it, or another --out."
+        )
+    device = pick_device(options.device)
+    text = load_text(options.data)
+    if options.resume:
+        resume = load_checkpoint(out, device)
+        model, tokenizer, config = resume.model, resume.tokenizer, resume.config
+        _refuse(options, MODEL_OPTIONS, "--resume keeps the model as it is")
+    else:
+        resume, tokenizer = None, CharTokenizer(text)
+        model_config, config = preset(options.preset, tokenizer.vocab_size)
+        model_config = replace(model_config, **_given(options, MODEL_OPTIONS))
+    config = replace(config, **_given(options, TRAIN_OPTIONS))
+    if resume is None:
+        config.block_size = model_config.block_size
+        torch.manual_seed(config.seed)
+        model = GPT(model_config).to(device)
+    ids = torch.tensor(tokenizer.encode(text))
+    train_data, val_data = train_val_split(ids)
+
+    start = resume.step if resume else 0
+    with tqdm(total=config.steps, initial=start, unit="step") as bar:
+
+        def on_step(step):
+            bar.update(step - bar.n)
+
+        def on_eval(history):
+            last = history[-1]
+            bar.set_postfix_str(
+                f"train {last.train_loss:.3f}, validation {last.val_loss:.3f}"
+            )
+
+        history = train(
+            model,
+            train_data,
+            val_data,
+            config,
+            resume=resume,
+            checkpoint_path=out,
+            tokenizer=tokenizer,
+            on_step=on_step,
+            on_eval=on_eval,
+        )
+    if not history or history[-1].step < config.steps:
+        raise KeyboardInterrupt  # train() has saved the model and said so
+    loss = evaluate(model, val_data, config.block_size)
+    print(
+        f"Validation loss {loss:.4f} nats per character over the whole split; "
+        f"{history[-1].seconds:.0f} s of training on {device}; written to {out}."
+    )
+
+
+def run_sample(options):
+    """Load a checkpoint and print the prompt with what the model makes of it."""
+    checkpoint = load_checkpoint(options.checkpoint, pick_device(options.device))
+    device = next(checkpoint.model.parameters()).device
+    if options.seed is not None:
+        torch.manual_seed(options.seed)
+    tokenizer = checkpoint.tokenizer
+    # The first character of a vocabulary is the line break, if the text has one.
+    prompt = tokenizer.encode(options.prompt or tokenizer.chars[0])
+    idx = generate(
+        checkpoint.model,
+        torch.tensor([prompt], device=device),
+        options.tokens,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+    )
+    print(tokenizer.decode(idx[0]))
+
+
+def _given(options, names):
+    return {n: getattr(options, n) for n in names if getattr(options, n) is not None}
+
+
+def _refuse(options, names, why):
+    given = _given(options, names)
+    if given:
+        flags = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise ValueError(f"{why}: leave out {flags}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Lesson 06: the whole GPT: the shell of lesson 03 around a stack of blocks.
+
+Source: Radford et al., Language Models are Unsupervised Multitask Learners
+(2019), section 2.3.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch.nn as nn
+
+from minigpt.attention import LanguageModel
+from minigpt.block import Block
+
+
+@dataclass
+class GPTConfig:
+    """The shape of a GPT. n_embd must be a multiple of n_head."""
+
+    vocab_size: int
+    block_size: int
+    n_layer: int
+    n_head: int
+    n_embd: int
+    dropout: float = 0.0
+
+
+class GPT(LanguageModel):
+    """model(idx, targets=None) -> logits (B, T, vocab_size), loss or None."""
+
+    def __init__(self, config):
+        c = config
+        blocks = [
+            Block(c.n_embd, c.n_head, c.block_size, c.dropout) for _ in range(c.n_layer)
+        ]
+        body = nn.Sequential(*blocks, nn.LayerNorm(c.n_embd))
+        super().__init__(c.vocab_size, c.block_size, c.n_embd, body)
+        self.config = config
+        std = 0.02 * math.sqrt(768 / c.n_embd)  # GPT-2's, at GPT-2's width of 768
+        for module in self.modules():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                nn.init.normal_(module.weight, std=std)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+        # Small logits: the first probabilities are almost uniform.
+        nn.init.normal_(self.lm_head.weight, std=0.01)
+        # 2 * n_layer additions on the residual pathway would add up their
+        # variances: shrink each so that the sum stays of the order of one.
+        for block in blocks:
+            for proj in (block.attention.proj, block.feed_forward.proj):
+                nn.init.normal_(proj.weight, std=std / math.sqrt(2 * c.n_layer))

@@ -1,0 +1,57 @@
+"""How long a function takes and how much memory it needs, on the CPU."""
+
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.benchmark import Timer
+
+
+def seconds(function, *inputs):
+    """Median wall time of function(*inputs), repeated for 0.2 s or more."""
+    timer = Timer(
+        "function(*inputs)",
+        globals={"function": function, "inputs": inputs},
+        num_threads=torch.get_num_threads(),
+    )
+    return timer.blocked_autorange(min_run_time=0.2).median
+
+
+def peak_bytes(function, *inputs):
+    """Largest sum of bytes of the tensors alive at once that the call made.
+
+    Inputs do not count, nor does scratch space inside one torch operation.
+    """
+    with _Meter(inputs) as meter:
+        function(*inputs)
+    return meter.peak
+
+
+class _Meter(TorchDispatchMode):
+    """Sees every tensor that an operation returns, and when it is freed."""
+
+    def __init__(self, inputs):
+        super().__init__()
+        self.live = self.peak = 0
+        self.known = {x.untyped_storage().data_ptr() for x in inputs}
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self._count(tensor.untyped_storage())
+        return result
+
+    def _count(self, storage):
+        address, size = storage.data_ptr(), storage.nbytes()
+        if address in self.known:  # a view of something counted before
+            return
+        self.known.add(address)
+        self.live += size
+        self.peak = max(self.peak, self.live)
+        weakref.finalize(storage, self._free, address, size)
+
+    def _free(self, address, size):
+        self.known.discard(address)
+        self.live -= size

@@ -1,0 +1,110 @@
+"""Figures in one house style: readable on a projector and without colour vision."""
+
+import base64
+import io
+
+import matplotlib.pyplot as plt
+from cycler import cycler
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart by markers and dashes as well.
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000"]
+STYLES = ["-", "--", "-.", ":", "-", "--"]
+plt.rcParams.update(
+    {
+        "axes.prop_cycle": cycler(color=COLORS) + cycler(linestyle=STYLES),
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.alpha": 0.25,
+        "figure.figsize": (8, 4.5),
+        "figure.dpi": 100,
+        "figure.constrained_layout.use": True,
+        "font.size": 14,
+        "lines.linewidth": 2.5,
+    }
+)
+
+
+def show(fig, alt, handle=None):
+    """Display `fig` with its alternative text and close it.
+
+    Returns a handle; given that handle again, the picture is replaced in place.
+    """
+    from IPython.display import display  # only notebooks need IPython
+
+    if not alt:
+        raise ValueError("Describe the figure in `alt`, for readers who cannot see it.")
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", bbox_inches="tight", metadata={"Software": None})
+    plt.close(fig)
+    png = base64.b64encode(buffer.getvalue()).decode("ascii")
+    content = {"image/png": png, "text/plain": f"Figure: {alt}"}
+    metadata = {"image/png": {"alt": alt}}
+    if handle is None:
+        return display(content, metadata=metadata, raw=True, display_id=True)
+    handle.update(content, metadata=metadata, raw=True)
+    return handle
+
+
+def heatmap(ax, matrix, rows=None, columns=None, digits=None, vmin=None, vmax=None):
+    """Draw a (R, C) tensor with labels; digits writes each value into its cell."""
+    matrix = matrix.detach().cpu()
+    image = ax.imshow(matrix, cmap="viridis", vmin=vmin, vmax=vmax, aspect="auto")
+    ax.grid(False)
+    if rows is not None:
+        ax.set_yticks(range(len(rows)), rows)
+    if columns is not None:
+        ax.set_xticks(range(len(columns)), columns)
+    if digits is not None:
+        low, high = image.get_clim()
+        for r, row in enumerate(matrix.tolist()):
+            for c, value in enumerate(row):
+                dark = value < (low + high) / 2
+                color = "white" if dark else "black"
+                text = f"{value:.{digits}f}"
+                ax.text(c, r, text, ha="center", va="center", color=color, fontsize=11)
+    return image
+
+
+class LiveCurve:
+    """The loss curve of a running training, redrawn in place: on_eval=curve.update."""
+
+    def __init__(self, alt, goal=None, goal_label=None):
+        self.alt, self.goal, self.goal_label = alt, goal, goal_label
+        self.handle = None
+
+    def update(self, history):
+        """history: list of Progress, at least one."""
+        fig, ax = plt.subplots()
+        curves(ax, history)
+        if self.goal is not None:
+            ax.axhline(self.goal, color="0.4", linestyle=":", label=self.goal_label)
+        ax.legend()
+        self.handle = show(fig, self.alt, self.handle)
+
+
+def curves(ax, history):
+    """Training and validation loss of a history against the step."""
+    steps = [row.step for row in history]
+    ax.plot(steps, [row.train_loss for row in history], label="train", marker="o")
+    ax.plot(steps, [row.val_loss for row in history], label="validation", marker="s")
+    ax.set(xlabel="step", ylabel="loss (nats per character)")
+
+
+def ladder(rungs):
+    """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung."""
+    fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
+    ax = fig.subplots()
+    losses = [rung.loss for rung in rungs]
+    spreads = [rung.spread / 2 for rung in rungs]
+    colors = [COLORS[0]] * (len(rungs) - 1) + [COLORS[1]]
+    bars = ax.barh(range(len(rungs)), losses, xerr=spreads, color=colors, capsize=4)
+    bars[-1].set_hatch("//")
+    for y, loss in enumerate(losses):
+        ax.text(loss + 0.06, y, f"{loss:.2f}", va="center")
+    ax.set_yticks(range(len(rungs)), [rung.name for rung in rungs])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
+    ax.grid(axis="y", visible=False)
+    return fig

@@ -1,0 +1,214 @@
+"""Lesson 06: the training loop and exact evaluation, for any model here."""
+
+import math
+import time
+
+import torch
+
+from minigpt.checkpoint import (
+    Checkpoint,
+    Progress,
+    TrainConfig,
+    load_checkpoint,
+    save_checkpoint,
+)
+from minigpt.data import get_batch
+from minigpt.gpt import GPTConfig
+
+__all__ = [
+    "TrainConfig",
+    "Progress",
+    "Checkpoint",
+    "save_checkpoint",
+    "load_checkpoint",
+    "preset",
+    "pick_device",
+    "make_optimizer",
+    "learning_rate_at",
+    "train",
+    "estimate_loss",
+    "evaluate",
+]
+
+
+def preset(name, vocab_size):
+    """The two sizes of the course: (GPTConfig, TrainConfig) for "cpu" or "gpu"."""
+    if name == "cpu":
+        model = GPTConfig(vocab_size, block_size=64, n_layer=4, n_head=4, n_embd=128)
+        return model, TrainConfig(1500, 16, model.block_size, 3e-3)
+    if name == "gpu":
+        model = GPTConfig(vocab_size, 256, 6, 6, 384, dropout=0.2)
+        return model, TrainConfig(5000, 64, model.block_size, 1e-3, eval_every=250)
+    raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
+
+
+def pick_device(name=None):
+    """`name` if given, else the best of cuda, mps and cpu that is there."""
+    if name:
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def make_optimizer(model, config):
+    """AdamW with decay on matrices only: biases and LayerNorm are left alone.
+
+    Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization (2019).
+    """
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    groups = [
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    betas = (0.9, config.beta2)
+    return torch.optim.AdamW(groups, config.learning_rate, betas, fused=True)
+
+
+def learning_rate_at(step, config):
+    """Linear warm-up, then half a cosine down to final_fraction of the peak."""
+    if step < config.warmup_steps:
+        return config.learning_rate * (step + 1) / config.warmup_steps
+    rest = config.steps - config.warmup_steps
+    done = min(1.0, (step - config.warmup_steps) / max(1, rest))
+    cosine = 0.5 * (1 + math.cos(math.pi * done))  # from 1 down to 0
+    low = config.final_fraction
+    return config.learning_rate * (low + (1 - low) * cosine)
+
+
+def train(
+    model,
+    train_data,
+    val_data,
+    config,
+    *,
+    resume=None,
+    checkpoint_path=None,
+    tokenizer=None,
+    on_eval=None,
+    on_step=None,
+):
+    """Train `model` where it is, in place; return its history, a list of Progress.
+
+    resume: a Checkpoint whose model this is, to go on where it stopped.
+    checkpoint_path: written at every evaluation (needs `tokenizer`).
+    on_eval(history), on_step(step): called after each evaluation and step.
+    An interrupt (KeyboardInterrupt) ends training early with a usable model.
+    """
+    if checkpoint_path is not None and tokenizer is None:
+        raise ValueError("A checkpoint stores the vocabulary: pass tokenizer=... too.")
+    device = next(model.parameters()).device
+    optimizer = make_optimizer(model, config)
+    batches = torch.Generator().manual_seed(config.seed)
+    step, history = 0, []
+    if resume is None:
+        torch.manual_seed(config.seed)  # for dropout
+    else:
+        step, history = resume.step, list(resume.history)
+        optimizer.load_state_dict(resume.optimizer)
+        _set_random_state(resume.random_state, device, batches)
+    seconds = history[-1].seconds if history else 0.0
+
+    def save():
+        if checkpoint_path is not None:
+            state = optimizer.state_dict(), _random_state(device, batches)
+            now = Checkpoint(model, tokenizer, config, step, history, *state)
+            save_checkpoint(checkpoint_path, now)
+
+    model.train()
+    try:
+        while step < config.steps:
+            start = time.perf_counter()
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate_at(step, config)
+            x, y = get_batch(
+                train_data, config.batch_size, config.block_size, device, batches
+            )
+            with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+                loss = model(x, y)[1]
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
+            optimizer.step()
+            step += 1
+            seconds += time.perf_counter() - start
+            if on_step is not None:
+                on_step(step)
+            if step % config.eval_every == 0 or step == config.steps:
+                losses = [
+                    estimate_loss(model, data, config)
+                    for data in (train_data, val_data)
+                ]
+                history.append(Progress(step, *losses, seconds))
+                save()
+                if on_eval is not None:
+                    on_eval(history)
+    except KeyboardInterrupt:
+        save()
+        print(
+            f"Interrupted after step {step} of {config.steps}: the model keeps what "
+            "it has learned and can be used as it is."
+        )
+    model.eval()
+    return history
+
+
+@torch.no_grad()
+def estimate_loss(model, data, config):
+    """Mean loss over eval_batches random batches, always the same ones: nats/token."""
+    device = next(model.parameters()).device
+    batches = torch.Generator().manual_seed(config.seed)
+    was_training = model.training
+    model.eval()
+    total = 0.0
+    for _ in range(config.eval_batches):
+        x, y = get_batch(data, config.batch_size, config.block_size, device, batches)
+        total += model(x, y)[1].item()
+    model.train(was_training)
+    return total / config.eval_batches
+
+
+@torch.no_grad()
+def evaluate(model, data, block_size, batch_size=128):
+    """The exact mean loss over a whole split, in nats per token.
+
+    data: (N,). It is cut into consecutive windows of block_size tokens, the
+    last one perhaps shorter; each of the N - 1 targets is predicted once.
+    Raises ValueError if there is not one target.
+    """
+    n = len(data) - 1
+    if n < 1:
+        raise ValueError(
+            f"The data has {len(data)} tokens; evaluating takes 2 or more."
+        )
+    device = next(model.parameters()).device
+    whole = n // block_size * block_size
+    x = data[:whole].view(-1, block_size).split(batch_size)
+    y = data[1 : whole + 1].view(-1, block_size).split(batch_size)
+    pieces = list(zip(x, y)) if whole else []
+    if whole < n:
+        pieces.append((data[whole:-1][None], data[whole + 1 :][None]))
+    was_training = model.training
+    model.eval()
+    total = 0.0
+    for x, y in pieces:
+        total += model(x.to(device), y.to(device))[1].item() * y.numel()
+    model.train(was_training)
+    return total / n
+
+
+def _random_state(device, batches):
+    state = {"batches": batches.get_state(), "cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def _set_random_state(state, device, batches):
+    batches.set_state(state["batches"].cpu())
+    torch.set_rng_state(state["cpu"].cpu())
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"].cpu(), device)

@@ -1,0 +1,77 @@
+"""Execute notebooks in place from fresh kernels, and clean what they store.
+
+    python notebooks/publish/execute.py            all of them
+    python notebooks/publish/execute.py 03 05      those that begin so
+
+What each notebook measures for the loss ladder goes into minigpt/ladder.json,
+and the README's figure of the ladder is drawn from that.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent
+FIGURE = NOTEBOOKS.parent / ".github" / "ladder.png"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+KEPT_CELL_METADATA = {"tags", "slideshow"}
+
+
+def execute(path):
+    """Run one notebook from its own folder and write it back; seconds taken."""
+    notebook = nbformat.read(path, as_version=4)
+    start = time.perf_counter()
+    NotebookClient(
+        notebook,
+        timeout=900,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(path.parent)}},
+    ).execute()
+    seconds = time.perf_counter() - start
+    clean(notebook)
+    nbformat.validate(notebook)
+    unfinished = path.with_suffix(".tmp")
+    nbformat.write(notebook, unfinished)
+    os.replace(unfinished, path)
+    return seconds
+
+
+def clean(notebook):
+    """Keep only metadata that the course uses, and join streams that follow on."""
+    version = {"name": "python"}  # no version: any supported Python runs it
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": KERNEL, "language_info": version}
+    )
+    for cell in notebook.cells:
+        for key in set(cell.metadata) - KEPT_CELL_METADATA:
+            del cell.metadata[key]
+        for output in cell.get("outputs", []):
+            if output.output_type == "display_data":
+                output.metadata.pop("transient", None)
+
+
+def draw_ladder():
+    """The README's figure, from the record that the notebooks just wrote."""
+    from minigpt import ladder, plots
+
+    FIGURE.parent.mkdir(exist_ok=True)
+    fig = plots.ladder(ladder.recorded())
+    fig.savefig(FIGURE, dpi=120, metadata={"Software": None})
+
+
+def main(prefixes):
+    os.environ["MINIGPT_RECORD"] = "1"
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        if not prefixes or path.name.startswith(tuple(prefixes)):
+            print(f"{path.name}: {execute(path):.0f} s", flush=True)
+    draw_ladder()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,154 @@
+"""Lessons 02 and 03: averaging, attention, one head."""
+
+import math
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from minigpt.attention import Head, LanguageModel, SelfAttention, attention
+from minigpt.averaging import (
+    average_attention,
+    average_loop,
+    average_matmul,
+    average_softmax,
+)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 5, 3), (4, 32, 16)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_four_averaging_versions_agree(shape, dtype):
+    x = torch.randn(shape, dtype=dtype)
+    zero = torch.zeros(*shape[:2], 4, dtype=dtype)
+    expected = average_loop(x)
+    assert_close(average_matmul(x), expected)
+    assert_close(average_softmax(x), expected)
+    assert_close(average_attention(x, zero, torch.randn_like(zero)), expected)
+
+
+def test_the_toy_of_the_course():
+    x = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])
+    expected = torch.tensor([[[2, 7], [4, 5.5], [14 / 3, 16 / 3]]])
+    assert_close(average_loop(x), expected)
+
+
+def test_the_seeded_averages_of_the_course():
+    torch.manual_seed(1337)
+    x = torch.randn(4, 8, 2)
+    close = {"atol": 5e-5, "rtol": 0}
+    assert_close(x[0, 0], torch.tensor([0.1808, -0.0700]), **close)
+    assert_close(average_loop(x)[0, 1], torch.tensor([-0.0894, -0.4926]), **close)
+
+
+def test_attention_equals_the_double_loop_over_queries_and_keys():
+    q, k, v = torch.randn(3, 2, 6, 5, dtype=torch.float64)
+    out, weights = attention(q, k, v)
+    for b in range(2):
+        for t in range(6):
+            scores = [math.exp(q[b, t] @ k[b, i] / math.sqrt(5)) for i in range(t + 1)]
+            for i, score in enumerate(scores):
+                assert weights[b, t, i].item() == pytest.approx(score / sum(scores))
+            mixed = sum(s / sum(scores) * v[b, i] for i, s in enumerate(scores))
+            assert_close(out[b, t], mixed)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("leading", [(), (3,), (2, 4)])
+def test_attention_equals_torchs_own_for_any_leading_dimensions(causal, leading):
+    q, k, v = torch.randn(3, *leading, 7, 8)
+    expected = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    assert_close(attention(q, k, v, causal)[0], expected)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_rows_of_weights_sum_to_one(causal):
+    q, k, v = torch.randn(3, 2, 9, 4) * 10
+    assert_close(attention(q, k, v, causal)[1].sum(-1), torch.ones(2, 9))
+
+
+def test_causal_weights_are_exactly_zero_on_the_future():
+    q, k, v = torch.randn(3, 2, 9, 4)
+    weights = attention(q, k, v)[1]
+    assert torch.equal(weights, weights.tril())
+    assert (weights.diagonal(dim1=-2, dim2=-1) > 0).all()
+
+
+def test_the_last_queries_alone_get_the_same_as_among_all():
+    q, k, v = torch.randn(3, 2, 9, 4)
+    assert_close(attention(q[:, -2:], k, v)[0], attention(q, k, v)[0][:, -2:])
+
+
+def test_cross_attention_takes_keys_and_values_of_another_length():
+    q, k, v = torch.randn(5, 8), torch.randn(9, 8), torch.randn(9, 3)
+    out, weights = attention(q, k, v, causal=False)
+    assert out.shape == (5, 3) and weights.shape == (5, 9)
+
+
+def test_permuting_the_tokens_permutes_the_outputs_without_a_mask():
+    layer, x, order = SelfAttention(8, 6), torch.randn(10, 8), torch.randperm(10)
+    assert_close(layer(x[order]), layer(x)[order])
+
+
+def test_the_six_token_example_of_the_course():
+    x = torch.tensor(
+        [
+            [0.43, 0.15, 0.89],
+            [0.55, 0.87, 0.66],
+            [0.57, 0.85, 0.64],
+            [0.22, 0.58, 0.33],
+            [0.77, 0.25, 0.10],
+            [0.05, 0.80, 0.55],
+        ]
+    )
+    torch.manual_seed(42)
+    W_query, W_key, W_value = (torch.rand(3, 2) for _ in range(3))
+    layer = SelfAttention(3, 2)
+    for linear, W in zip(
+        (layer.query, layer.key, layer.value), (W_query, W_key, W_value)
+    ):
+        linear.weight = nn.Parameter(W.T)
+    scores = (x @ W_query)[1] @ (x @ W_key).T
+    close = {"atol": 5e-5, "rtol": 0}
+    expected = [2.7084, 3.3338, 3.3013, 1.7563, 1.7869, 2.1966]
+    assert_close(scores, torch.tensor(expected), **close)
+    assert_close(layer(x)[0].detach(), torch.tensor([1.3751, 0.8610]), **close)
+
+
+def test_the_seeded_head_of_the_course():
+    torch.manual_seed(1337)
+    x = torch.randn(4, 8, 32)
+    head = Head(32, 16, block_size=8)  # key first, then query
+    scores = head.query(x) @ head.key(x).transpose(-2, -1)
+    expected = torch.tensor([-1.7629, -1.3011, 0.5652])
+    assert_close(scores[0, 0, :3].detach(), expected, atol=5e-5, rtol=0)
+    assert head(x).shape == (4, 8, 16)
+
+
+def test_head_equals_attention_of_its_own_layers():
+    head, x = Head(12, 5, 16), torch.randn(2, 9, 12)
+    out, _ = attention(head.query(x), head.key(x), head.value(x))
+    assert_close(head(x), out)
+
+
+def test_dropout_in_a_head_acts_in_training_only():
+    head, x = Head(12, 5, 16, dropout=0.5), torch.randn(2, 9, 12)
+    assert not torch.equal(head(x), head(x))
+    head.eval()
+    assert torch.equal(head(x), head(x))
+
+
+def test_too_long_an_input_names_both_lengths_and_the_remedy():
+    with pytest.raises(ValueError, match=r"T = 9 .* block_size is 8.*idx\[:, -8:\]"):
+        Head(4, 4, block_size=8)(torch.zeros(1, 9, 4))
+    model = LanguageModel(5, 8, 4, nn.Identity())
+    with pytest.raises(ValueError, match="T = 9"):
+        model(torch.zeros(1, 9, dtype=torch.long))
+
+
+def test_the_shell_adds_positions_to_tokens():
+    model = LanguageModel(5, 8, 4, nn.Identity())
+    idx = torch.tensor([[3, 3, 1]])
+    x = model.token_embedding.weight[idx[0]] + model.position_embedding.weight[:3]
+    assert_close(model(idx)[0][0], model.lm_head(x))
