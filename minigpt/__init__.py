@@ -5,7 +5,7 @@ lesson 02   averaging             four ways to average the past
 lesson 03   attention             one head, and the shell of every model
 lesson 04   multi_head            many heads, one batched operation
 lesson 05   block                 feed-forward, residuals, LayerNorm
-lesson 06   gpt, training, generation
+lesson 06   gpt, checkpoint, optimizer, training, generation
 
 `plots` draws the figures and `ladder` keeps the losses measured on the way.
 """

@@ -30,7 +30,7 @@ def parser():
         "--data", default="tinyshakespeare", help="corpus name, or path of a UTF-8 text"
     )
     t.add_argument(
-        "--preset", choices=["cpu", "gpu"], default="cpu", help="size and schedule"
+        "--preset", choices=["cpu", "gpu"], help="size and schedule (default: cpu)"
     )
     t.add_argument("--out", default="model.pt", help="checkpoint to write")
     t.add_argument(
@@ -92,12 +92,15 @@ def run_train(options):
     if options.resume:
         resume = load_checkpoint(out, device)
         model, tokenizer, config = resume.model, resume.tokenizer, resume.config
-        _refuse(options, MODEL_OPTIONS, "--resume keeps the model as it is")
+        _refuse(options, ["preset", *MODEL_OPTIONS], "--resume keeps the model")
     else:
         resume, tokenizer = None, CharTokenizer(text)
-        model_config, config = preset(options.preset, tokenizer.vocab_size)
+        model_config, config = preset(options.preset or "cpu", tokenizer.vocab_size)
         model_config = replace(model_config, **_given(options, MODEL_OPTIONS))
     config = replace(config, **_given(options, TRAIN_OPTIONS))
+    for name in ("steps", "batch_size", "block_size"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} is {getattr(config, name)}; give at least 1.")
     if resume is None:
         config.block_size = model_config.block_size
         torch.manual_seed(config.seed)

@@ -17,8 +17,13 @@ def attention_weights(q, k, causal=True):
 
     q: (..., T, head_size), k: (..., S, head_size) -> (..., T, S); rows sum to
     one. With causal=True, the T queries belong to the last T of the S keys and
-    none sees a later key.
+    none sees a later key. Raises ValueError if there are fewer keys than that.
     """
+    if causal and q.shape[-2] > k.shape[-2]:
+        raise ValueError(
+            f"There are {q.shape[-2]} queries but only {k.shape[-2]} keys: pass "
+            "causal=False for cross-attention."
+        )
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
     if causal:
         T, S = scores.shape[-2:]

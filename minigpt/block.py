@@ -1,7 +1,7 @@
 """Lesson 05: communication, then computation, on a residual pathway.
 
 Sources: Vaswani et al. (2017), sections 3.1 and 3.3; He et al., Deep Residual
-Learning (2015), section 3.1; Xiong et al., On Layer Normalization in the
+Learning (2015), sections 3.1 and 3.2; Xiong et al., On Layer Normalization in the
 Transformer Architecture (2020), section 3, for the LayerNorm before each part.
 """
 

@@ -30,6 +30,20 @@ class TrainConfig:
     seed: int = 1337
 
 
+def preset(name, vocab_size):
+    """The two sizes of the course: (GPTConfig, TrainConfig) for "cpu" or "gpu".
+
+    Raises ValueError for any other name.
+    """
+    if name == "cpu":
+        model = GPTConfig(vocab_size, block_size=64, n_layer=2, n_head=4, n_embd=128)
+        return model, TrainConfig(2400, 16, model.block_size, 3e-3)
+    if name == "gpu":
+        model = GPTConfig(vocab_size, 256, 6, 6, 384, dropout=0.2)
+        return model, TrainConfig(5000, 64, model.block_size, 1e-3, eval_every=250)
+    raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
+
+
 class Progress(NamedTuple):
     """One row of a run's history: losses in nats per token, training seconds."""
 
@@ -84,11 +98,11 @@ def load_checkpoint(path, device="cpu"):
             f"python -m minigpt train --out {path}"
         )
     try:
-        content = torch.load(path, map_location=device, weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True)
         config = TrainConfig(**content["train_config"])
-        model = GPT(GPTConfig(**content["model_config"])).to(device)
+        model = GPT(GPTConfig(**content["model_config"]))
         model.load_state_dict(content["model"])
-        return Checkpoint(
+        checkpoint = Checkpoint(
             model.eval(),
             CharTokenizer(content["chars"]),
             config,
@@ -102,3 +116,25 @@ def load_checkpoint(path, device="cpu"):
             f"{path} is not a checkpoint of this version of minigpt, or it is "
             "damaged. Train again and write to a new file."
         ) from None
+    model.to(device)  # outside the try: a device that fails is not a damaged file
+    return checkpoint
+
+
+def random_state(device, batches):
+    """The states of `batches` (a Generator), of torch and of its device."""
+    state = {"batches": batches.get_state(), "cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    if device.type == "mps":
+        state["mps"] = torch.mps.get_rng_state()
+    return state
+
+
+def set_random_state(state, device, batches):
+    """Go on with the random numbers where random_state() was called."""
+    batches.set_state(state["batches"].cpu())
+    torch.set_rng_state(state["cpu"].cpu())
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"].cpu(), device)
+    if device.type == "mps" and "mps" in state:
+        torch.mps.set_rng_state(state["mps"].cpu())

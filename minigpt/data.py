@@ -4,6 +4,7 @@ import hashlib
 import os
 import socket
 import sys
+from http.client import HTTPException
 from pathlib import Path
 
 import torch
@@ -19,12 +20,14 @@ TIMEOUT_SECONDS = 5
 def load_text(source="tinyshakespeare"):
     """The corpus as one string: a known name, or a path to any UTF-8 text file.
 
-    Tiny Shakespeare is looked for in the folder $MINIGPT_DATA, then in the
-    user's cache; if it is in neither, it is downloaded into the cache once.
-    A byte order mark is dropped and every line ending becomes "\\n".
+    "tinyshakespeare" is looked for in the folder $MINIGPT_DATA, then in the
+    user's cache; if it is in neither, it is downloaded into the cache once; if
+    that fails too, "playwright" stands in for it, with a line that says so:
+    1.1 million characters of a play that minigpt.playwright writes.
+    In files a byte order mark is dropped and every line ending becomes "\\n".
 
-    Raises FileNotFoundError if there is no such text (and how to supply one),
-    ValueError if the file is empty or not UTF-8.
+    Raises FileNotFoundError if there is no such file, ValueError if it is empty
+    or not UTF-8.
     """
     if source in CORPORA:
         return CORPORA[source]()
@@ -72,14 +75,15 @@ def _tiny_shakespeare():
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(URL, str(target), SHA256, progress=False)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, HTTPException) as error:
         looked = " and ".join(str(folder) for folder in folders)
-        raise FileNotFoundError(
-            f"Tiny Shakespeare is not in {looked}, and it could not be "
-            f"downloaded ({error}). Connect to the network and try again; or "
-            f"fetch {URL} elsewhere and put it into {cache_folder()}; or use "
-            'your own text: load_text("path/to/file.txt").'
-        ) from None
+        print(
+            f"Tiny Shakespeare is not in {looked} and could not be downloaded "
+            f"({error}), so you get the built-in play instead. For the real one, "
+            f"connect to the network, or put the file {URL} into {cache_folder()}.",
+            file=sys.stderr,
+        )
+        return _playwright()
     finally:
         socket.setdefaulttimeout(before)
     print(f"Downloaded Tiny Shakespeare to {target}.", file=sys.stderr)
@@ -92,7 +96,13 @@ def _is_tiny_shakespeare(path):
     return hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
 
 
-CORPORA = {"tinyshakespeare": _tiny_shakespeare}
+def _playwright():
+    from minigpt.playwright import write_play  # lesson 07: only if it is needed
+
+    return write_play(1_100_000).text
+
+
+CORPORA = {"tinyshakespeare": _tiny_shakespeare, "playwright": _playwright}
 
 
 class CharTokenizer:
@@ -120,7 +130,13 @@ class CharTokenizer:
 
     def decode(self, ids):
         """list[int] or 1-D tensor -> str. Raises ValueError for an unknown id."""
-        ids = [int(i) for i in ids]
+        if isinstance(ids, torch.Tensor):
+            if ids.dim() != 1:
+                raise ValueError(
+                    f"The ids have shape {tuple(ids.shape)}: decode one row of them, "
+                    "for example ids[0]."
+                )
+            ids = ids.tolist()
         wrong = [i for i in ids if not 0 <= i < self.vocab_size]
         if wrong:
             raise ValueError(
@@ -134,7 +150,10 @@ class CharTokenizer:
 
 
 def train_val_split(ids, train_fraction=0.9):
-    """Cut ids (N,) in two: the first part to learn from, the rest to judge on."""
+    """Cut ids (N,) in two: the first part to learn from, the rest to judge on.
+
+    Raises ValueError unless train_fraction lies between 0 and 1.
+    """
     if not 0 < train_fraction < 1:
         raise ValueError(
             f"train_fraction is {train_fraction}; it must lie between 0 and 1."
@@ -147,7 +166,7 @@ def get_batch(data, batch_size, block_size, device="cpu", generator=None):
     """Draw random windows: x (B, T) and the same shifted by one, y (B, T).
 
     data: (N,) int64; B is batch_size, T is block_size. Draws exactly one
-    torch.randint, from `generator` or from torch's global one.
+    torch.randint, from `generator` (a CPU one) or from torch's global one.
     Raises ValueError if the data is too short for one window.
     """
     if len(data) <= block_size:

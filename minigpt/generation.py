@@ -19,23 +19,26 @@ def generate(
     temperature divides the logits; 0 always takes the likeliest token.
     top_k keeps the k likeliest; top_p keeps the likeliest whose probabilities
     sum to at least top_p (Holtzman et al., The Curious Case of Neural Text
-    Degeneration, 2020, section 3.1). Raises ValueError for values out of range.
+    Degeneration, 2020, section 3.1). generator: on the model's device.
+    Raises ValueError for values out of range.
     """
-    _check(idx, temperature, top_k, top_p)
+    _check(idx, max_new_tokens, temperature, top_k, top_p)
     block_size = getattr(model, "block_size", None)
     was_training = model.training
     model.eval()
-    for _ in range(max_new_tokens):
-        context = idx if block_size is None else idx[:, -block_size:]
-        logits = model(context)[0][:, -1]  # (B, vocab_size), the last position
-        if temperature == 0:
-            next_idx = logits.argmax(dim=-1, keepdim=True)  # (B, 1)
-        else:
-            logits = keep_likeliest(logits / temperature, top_k, top_p)
-            probs = F.softmax(logits, dim=-1)
-            next_idx = torch.multinomial(probs, 1, generator=generator)
-        idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
-    model.train(was_training)
+    try:
+        for _ in range(max_new_tokens):
+            context = idx if block_size is None else idx[:, -block_size:]
+            logits = model(context)[0][:, -1]  # (B, vocab_size), the last position
+            if temperature == 0:
+                next_idx = logits.argmax(dim=-1, keepdim=True)  # (B, 1)
+            else:
+                logits = keep_likeliest(logits / temperature, top_k, top_p)
+                probs = F.softmax(logits, dim=-1)
+                next_idx = torch.multinomial(probs, 1, generator=generator)
+            idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
+    finally:
+        model.train(was_training)
     return idx
 
 
@@ -54,12 +57,14 @@ def keep_likeliest(logits, top_k=None, top_p=None):
     return logits
 
 
-def _check(idx, temperature, top_k, top_p):
+def _check(idx, max_new_tokens, temperature, top_k, top_p):
     if idx.dim() != 2 or idx.shape[1] == 0:
         raise ValueError(
             f"idx has shape {tuple(idx.shape)}; generation starts from (B, T) with "
             "at least one token, for example torch.zeros(1, 1, dtype=torch.long)."
         )
+    if max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens is {max_new_tokens}; it must be 0 or more.")
     if temperature < 0:
         raise ValueError(f"temperature is {temperature}; it must be 0 or more.")
     if top_k is not None and top_k < 1:

@@ -1,7 +1,8 @@
 """Lesson 06: the whole GPT: the shell of lesson 03 around a stack of blocks.
 
-Source: Radford et al., Language Models are Unsupervised Multitask Learners
-(2019), section 2.3.
+Sources: Radford et al., Improving Language Understanding by Generative
+Pre-Training (2018), section 4.1, and Language Models are Unsupervised Multitask
+Learners (2019), section 2.3, for the starting values.
 """
 
 import math

@@ -44,7 +44,8 @@ def climb(name, losses, parameters, seconds):
     if name not in NAMES:
         raise ValueError(f"The ladder has no rung {name!r}; it has {NAMES}.")
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    kept = record.get(name, {}).get("losses", {})
+    old = record.get(name, {})
+    kept = old.get("losses", {}) if old.get("parameters") == parameters else {}
     new = {str(seed): float(loss) for seed, loss in losses.items()}
     record[name] = {
         "losses": {**kept, **new},
@@ -77,7 +78,9 @@ def table(rungs):
     """The rungs as lines of text, for print()."""
     lines = [f"{'model':16}{'loss':>8}{'spread':>9}{'parameters':>13}{'seconds':>10}"]
     for rung in rungs:
-        spread = f"{rung.spread:.3f}" if rung.spread else "exact"
+        spread = f"{rung.spread:.3f}" if rung.spread else "one run"
+        if rung.name in NAMES[:2]:  # counted, not trained
+            spread = "exact"
         lines.append(
             f"{rung.name:16}{rung.loss:8.4f}{spread:>9}"
             f"{rung.parameters:>13,}{rung.seconds:>10.1f}"

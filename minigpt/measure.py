@@ -37,6 +37,9 @@ class _Meter(TorchDispatchMode):
         self.known = {x.untyped_storage().data_ptr() for x in inputs}
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        for tensor in tree_leaves((args, kwargs)):  # what was there before the call
+            if isinstance(tensor, torch.Tensor):
+                self.known.add(tensor.untyped_storage().data_ptr())
         result = operation(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor):

@@ -41,9 +41,9 @@ class CausalSelfAttention(nn.Module):
     """The same, all heads in one batched operation: (B, T, C) -> (B, T, C).
 
     The rows of `qkv` hold the queries of all heads, then the keys, then the
-    values. The inner product, mask, softmax and dropout are torch's fused
-    kernel, which never stores the (T, T) weights (Dao et al., FlashAttention,
-    2022, section 3.1).
+    values. Product, mask and softmax are torch's fused kernel, which (without
+    dropout on a CPU) never stores the (T, T) weights: Dao et al.,
+    FlashAttention (2022), section 3.1.
     """
 
     def __init__(self, n_embd, n_head, block_size, dropout=0.0):

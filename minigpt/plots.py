@@ -4,6 +4,7 @@ import base64
 import io
 
 import matplotlib.pyplot as plt
+import numpy as np
 from cycler import cycler
 from matplotlib.figure import Figure
 
@@ -26,11 +27,13 @@ plt.rcParams.update(
 )
 
 
-def show(fig, alt, handle=None):
-    """Display `fig` with its alternative text and close it.
+def show(fig, alt):
+    """Display `fig` with its alternative text, then close it."""
+    _display(fig, alt)
 
-    Returns a handle; given that handle again, the picture is replaced in place.
-    """
+
+def _display(fig, alt, handle=None):
+    """Display, or replace the picture of `handle` in place; returns the handle."""
     from IPython.display import display  # only notebooks need IPython
 
     if not alt:
@@ -81,7 +84,7 @@ class LiveCurve:
         if self.goal is not None:
             ax.axhline(self.goal, color="0.4", linestyle=":", label=self.goal_label)
         ax.legend()
-        self.handle = show(fig, self.alt, self.handle)
+        self.handle = _display(fig, self.alt, self.handle)
 
 
 def curves(ax, history):
@@ -97,7 +100,7 @@ def ladder(rungs):
     fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
     ax = fig.subplots()
     losses = [rung.loss for rung in rungs]
-    spreads = [rung.spread / 2 for rung in rungs]
+    spreads = [rung.spread / 2 or float("nan") for rung in rungs]  # no bar if exact
     colors = [COLORS[0]] * (len(rungs) - 1) + [COLORS[1]]
     bars = ax.barh(range(len(rungs)), losses, xerr=spreads, color=colors, capsize=4)
     bars[-1].set_hatch("//")
@@ -107,4 +110,32 @@ def ladder(rungs):
     ax.invert_yaxis()
     ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
     ax.grid(axis="y", visible=False)
+    return fig
+
+
+def speech(text, panels, vmax=None):
+    """A text with each character on a patch as dark as it is surprising.
+
+    panels: {title: nats of each character}, drawn one below the other on one scale.
+    """
+    lines = text.split("\n")
+    width, height = max(map(len, lines)) + 1, len(lines)
+    vmax = vmax or max(max(map(float, nats)) for nats in panels.values())
+    size = (0.17 * width + 1.2, (0.34 * height + 0.5) * len(panels))
+    fig = Figure(figsize=size, layout="constrained")
+    axes = fig.subplots(len(panels), squeeze=False)[:, 0]
+    for ax, (title, nats) in zip(axes, panels.items()):
+        patches = np.full((height, width), np.nan)
+        row = column = 0
+        for char, value in zip(text, map(float, nats)):
+            patches[row, column] = value
+            color = "white" if value > vmax / 2 else "black"
+            shown = "↵" if char == "\n" else char
+            style = {"ha": "center", "va": "center", "family": "monospace"}
+            ax.text(column, row, shown, color=color, fontsize=13, **style)
+            row, column = (row + 1, 0) if char == "\n" else (row, column + 1)
+        image = ax.imshow(patches, cmap="YlGnBu", vmin=0, vmax=vmax, aspect="auto")
+        ax.set_title(title, loc="left")
+        ax.set_axis_off()
+    fig.colorbar(image, ax=list(axes), label="surprise (nats)", shrink=0.8)
     return fig

@@ -1,6 +1,6 @@
 """Lesson 06: the training loop and exact evaluation, for any model here."""
 
-import math
+import copy
 import time
 
 import torch
@@ -10,10 +10,13 @@ from minigpt.checkpoint import (
     Progress,
     TrainConfig,
     load_checkpoint,
+    preset,
+    random_state,
     save_checkpoint,
+    set_random_state,
 )
 from minigpt.data import get_batch
-from minigpt.gpt import GPTConfig
+from minigpt.optimizer import learning_rate_at, make_optimizer
 
 __all__ = [
     "TrainConfig",
@@ -31,17 +34,6 @@ __all__ = [
 ]
 
 
-def preset(name, vocab_size):
-    """The two sizes of the course: (GPTConfig, TrainConfig) for "cpu" or "gpu"."""
-    if name == "cpu":
-        model = GPTConfig(vocab_size, block_size=64, n_layer=4, n_head=4, n_embd=128)
-        return model, TrainConfig(1500, 16, model.block_size, 3e-3)
-    if name == "gpu":
-        model = GPTConfig(vocab_size, 256, 6, 6, 384, dropout=0.2)
-        return model, TrainConfig(5000, 64, model.block_size, 1e-3, eval_every=250)
-    raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
-
-
 def pick_device(name=None):
     """`name` if given, else the best of cuda, mps and cpu that is there."""
     if name:
@@ -51,32 +43,6 @@ def pick_device(name=None):
     if torch.backends.mps.is_available():
         return torch.device("mps")
     return torch.device("cpu")
-
-
-def make_optimizer(model, config):
-    """AdamW with decay on matrices only: biases and LayerNorm are left alone.
-
-    Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization (2019).
-    """
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    betas = (0.9, config.beta2)
-    return torch.optim.AdamW(groups, config.learning_rate, betas, fused=True)
-
-
-def learning_rate_at(step, config):
-    """Linear warm-up, then half a cosine down to final_fraction of the peak."""
-    if step < config.warmup_steps:
-        return config.learning_rate * (step + 1) / config.warmup_steps
-    rest = config.steps - config.warmup_steps
-    done = min(1.0, (step - config.warmup_steps) / max(1, rest))
-    cosine = 0.5 * (1 + math.cos(math.pi * done))  # from 1 down to 0
-    low = config.final_fraction
-    return config.learning_rate * (low + (1 - low) * cosine)
 
 
 def train(
@@ -108,13 +74,17 @@ def train(
         torch.manual_seed(config.seed)  # for dropout
     else:
         step, history = resume.step, list(resume.history)
-        optimizer.load_state_dict(resume.optimizer)
-        _set_random_state(resume.random_state, device, batches)
+        optimizer.load_state_dict(copy.deepcopy(resume.optimizer))  # not shared
+        set_random_state(resume.random_state, device, batches)
     seconds = history[-1].seconds if history else 0.0
+
+    bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(
+        including_emulation=False
+    )
 
     def save():
         if checkpoint_path is not None:
-            state = optimizer.state_dict(), _random_state(device, batches)
+            state = optimizer.state_dict(), random_state(device, batches)
             now = Checkpoint(model, tokenizer, config, step, history, *state)
             save_checkpoint(checkpoint_path, now)
 
@@ -127,7 +97,7 @@ def train(
             x, y = get_batch(
                 train_data, config.batch_size, config.block_size, device, batches
             )
-            with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+            with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
                 loss = model(x, y)[1]
             optimizer.zero_grad()
             loss.backward()
@@ -147,6 +117,9 @@ def train(
                 if on_eval is not None:
                     on_eval(history)
     except KeyboardInterrupt:
+        if step > (history[-1].step if history else 0):
+            losses = [estimate_loss(model, d, config) for d in (train_data, val_data)]
+            history.append(Progress(step, *losses, seconds))
         save()
         print(
             f"Interrupted after step {step} of {config.steps}: the model keeps what "
@@ -198,17 +171,3 @@ def evaluate(model, data, block_size, batch_size=128):
         total += model(x.to(device), y.to(device))[1].item() * y.numel()
     model.train(was_training)
     return total / n
-
-
-def _random_state(device, batches):
-    state = {"batches": batches.get_state(), "cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    return state
-
-
-def _set_random_state(state, device, batches):
-    batches.set_state(state["batches"].cpu())
-    torch.set_rng_state(state["cpu"].cpu())
-    if device.type == "cuda" and "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"].cpu(), device)

@@ -80,6 +80,12 @@ def test_the_last_queries_alone_get_the_same_as_among_all():
     assert_close(attention(q[:, -2:], k, v)[0], attention(q, k, v)[0][:, -2:])
 
 
+def test_more_queries_than_keys_cannot_be_causal():
+    q, k = torch.randn(5, 8), torch.randn(3, 8)
+    with pytest.raises(ValueError, match="5 queries but only 3 keys.*causal=False"):
+        attention(q, k, k)
+
+
 def test_cross_attention_takes_keys_and_values_of_another_length():
     q, k, v = torch.randn(5, 8), torch.randn(9, 8), torch.randn(9, 3)
     out, weights = attention(q, k, v, causal=False)

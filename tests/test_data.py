@@ -30,6 +30,11 @@ def test_decode_takes_a_list_or_a_tensor(tokenizer):
     assert tokenizer.decode(torch.tensor(ids)) == tokenizer.decode(ids) == "Good night"
 
 
+def test_decoding_a_batch_says_to_take_one_row(tokenizer):
+    with pytest.raises(ValueError, match=r"shape \(1, 3\): decode one row"):
+        tokenizer.decode(torch.zeros(1, 3, dtype=torch.long))
+
+
 def test_a_tokenizer_is_rebuilt_from_its_vocabulary(tokenizer):
     assert CharTokenizer(tokenizer.chars).chars == tokenizer.chars
 
@@ -107,7 +112,7 @@ def test_a_file_that_cannot_be_used_says_why(tmp_path, content, message):
 
 
 def test_a_missing_file_names_the_corpora():
-    with pytest.raises(FileNotFoundError, match="'tinyshakespeare'"):
+    with pytest.raises(FileNotFoundError, match="'tinyshakespeare', 'playwright'"):
         load_text("no/such/file.txt")
 
 
@@ -157,15 +162,19 @@ def test_a_download_goes_to_the_cache_and_is_found_there_next_time(
         TimeoutError("timed out"),
     ],
 )
-def test_without_network_the_error_says_where_it_looked_and_what_to_do(
-    empty_machine, monkeypatch, failure
+def test_without_network_the_built_in_play_stands_in_and_says_so(
+    empty_machine, monkeypatch, capsys, failure
 ):
     def download(*args, **kwargs):
         raise failure
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     monkeypatch.setenv("MINIGPT_DATA", str(empty_machine / "gone"))
-    with pytest.raises(FileNotFoundError) as caught:
-        load_text()
-    for part in ("gone", "cache", "load_text(", str(failure.args[0])):
-        assert part in str(caught.value)
+    text = load_text()
+    said = capsys.readouterr().err
+    assert len(said.splitlines()) == 1
+    for part in ("gone", "cache", data.URL, str(failure.args[0])):
+        assert part in said
+    assert text == load_text("playwright")
+    assert capsys.readouterr().err == ""  # asked for by name: nothing to explain
+    assert len(text) == 1_100_000

@@ -175,6 +175,17 @@ def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(tmp_path):
     assert list(path.parent.iterdir()) == [path]  # nothing unfinished is left
 
 
+def test_resuming_leaves_the_checkpoint_as_it_was(tmp_path):
+    path = tmp_path / "run.pt"
+    train(small_gpt(), DATA, DATA, PLAN, checkpoint_path=path, tokenizer=TOKENIZER)
+    done = load_checkpoint(path)
+    before = {i: s["exp_avg"].clone() for i, s in done.optimizer["state"].items()}
+    longer = dataclasses.replace(done.config, steps=25)
+    train(done.model, DATA, DATA, longer, resume=done)
+    for i, state in done.optimizer["state"].items():
+        assert torch.equal(state["exp_avg"], before[i])
+
+
 def test_an_interrupt_leaves_a_usable_model_and_a_checkpoint(tmp_path, capsys):
     path = tmp_path / "run.pt"
 
@@ -183,7 +194,7 @@ def test_an_interrupt_leaves_a_usable_model_and_a_checkpoint(tmp_path, capsys):
             raise KeyboardInterrupt
 
     model = small_gpt()
-    train(
+    history = train(
         model,
         DATA,
         DATA,
@@ -193,6 +204,7 @@ def test_an_interrupt_leaves_a_usable_model_and_a_checkpoint(tmp_path, capsys):
         tokenizer=TOKENIZER,
     )
     assert "Interrupted after step 13 of 20" in capsys.readouterr().out
+    assert history[-1].step == 13
     assert not model.training
     loaded = load_checkpoint(path)
     assert loaded.step == 13

@@ -31,6 +31,7 @@ def execute(path):
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,
+        extra_arguments=["--log-level=40"],  # errors only: no chatter of the kernel
         resources={"metadata": {"path": str(path.parent)}},
     ).execute()
     seconds = time.perf_counter() - start

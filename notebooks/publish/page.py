@@ -1,0 +1,170 @@
+"""What slides and book share: fonts, notebook to HTML, and writing files safely."""
+
+import base64
+import functools
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+import jinja2
+import matplotlib
+import nbformat
+import npm
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from nbconvert import HTMLExporter
+from nbconvert.filters import Highlight2HTML
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent
+BUILD = NOTEBOOKS.parent / "build"
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+ALWAYS = {chr(code) for code in range(0x20, 0x7F)} | set("–—‘’“”…→←±×·▸▾")
+
+MATHJAX = ("mathjax", "es5/tex-svg-full.js")
+SANS = "dist/theme/fonts/source-sans-pro/source-sans-pro-{}.ttf"
+# name, weight, style, where from: reveal.js carries Source Sans (Open Font
+# License), matplotlib carries DejaVu (free), which also has the rarer signs.
+FACES = [
+    ("Course Sans", 400, "normal", ("reveal.js", SANS.format("regular"))),
+    ("Course Sans", 400, "italic", ("reveal.js", SANS.format("italic"))),
+    ("Course Sans", 600, "normal", ("reveal.js", SANS.format("semibold"))),
+    ("Course Sans", 600, "italic", ("reveal.js", SANS.format("semibolditalic"))),
+    ("Course Mono", 400, "normal", ("matplotlib", "DejaVuSansMono.ttf")),
+    ("Course Signs", 400, "normal", ("matplotlib", "DejaVuSans.ttf")),
+]
+
+
+def notebook_paths(folder=NOTEBOOKS):
+    """The course's notebooks in reading order; ValueError if there are none."""
+    paths = sorted(Path(folder).glob("[0-9][0-9]_*.ipynb"))
+    if not paths:
+        raise ValueError(f"There is no notebook like 00_name.ipynb in {folder}.")
+    return paths
+
+
+def read(path):
+    """A notebook, format 4."""
+    return nbformat.read(path, as_version=4)
+
+
+def write(path, text):
+    """Write a text file under another name first, so that no half file is left."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".tmp")
+    unfinished.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(unfinished, path)
+
+
+def build(make, what, folder):
+    """Run make(folder), print what was written; end with a sentence, not a trace."""
+    try:
+        written = make(folder)
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(f"{what} cannot be built: {error}")
+    for path in written:
+        print(f"{path.relative_to(folder.parent)}  {path.stat().st_size / 1e6:.1f} MB")
+
+
+def markdown(notebook):
+    """All markdown of a notebook as one text."""
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    return "\n\n".join(cells)
+
+
+def title(notebook):
+    """The text of the notebook's first heading."""
+    return re.search(r"^# (.*)", markdown(notebook), flags=re.M)[1]
+
+
+def to_html(template, notebook, **resources):
+    """Fill templates/<template>/index.html.j2 with a notebook: the page's body.
+
+    The template finds `resources` under the names given here.
+    """
+    exporter = HTMLExporter(
+        template_name=template,
+        extra_template_basedirs=[str(TEMPLATES)],
+        extra_template_paths=[str(TEMPLATES)],
+        exclude_anchor_links=True,
+        filters={"highlight_code": highlight},
+    )
+    html, _ = exporter.from_notebook_node(local_links(notebook), dict(resources))
+    return html
+
+
+def whole_page(template, **parts):
+    """Put the parts into templates/<template>/page.html; str.
+
+    A step of its own, since nbconvert parses what it renders once more, and that
+    takes long with two megabytes of script inside.
+    """
+    return jinja2.Template(template_file(f"{template}/page.html")).render(**parts)
+
+
+def highlight(source, **_):
+    """Python source as coloured HTML."""
+    return Highlight2HTML(pygments_lexer="python3")(source)
+
+
+def local_links(notebook):
+    """The notebook with links to notebooks turned into links to pages."""
+    changed = nbformat.from_dict(notebook)
+    for cell in changed.cells:
+        if cell.cell_type == "markdown":
+            pattern = r"\]\((\d\d_\w+)\.ipynb(#[^)]*)?\)"
+            cell.source = re.sub(pattern, r"](\1.html\2)", cell.source)
+    return changed
+
+
+def script(name, path):
+    """A script of a package of npm, safe to stand inside a page."""
+    text = npm.read(name, path).decode("utf-8")
+    text = re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.M)
+    return text.replace("</script", "<\\/script")
+
+
+def template_file(name):
+    """A style sheet or a script of ours."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def characters(notebooks):
+    """Every character that occurs in the notebooks, outputs included."""
+    return frozenset(ALWAYS | set("".join(map(nbformat.writes, notebooks))))
+
+
+@functools.lru_cache
+def fonts(used):
+    """Style sheet with all fonts inside, reduced to the characters in `used`.
+
+    Carried along and not left to the machine, because a wider font would push
+    text off the slides.
+    """
+    rules = []
+    for name, weight, style, source in FACES:
+        data = base64.b64encode(_reduced(source, used)).decode("ascii")
+        rules.append(
+            f"@font-face {{ font-family: '{name}'; font-weight: {weight}; "
+            f"font-style: {style}; src: url(data:font/woff;base64,{data}); }}"
+        )
+    return "\n".join(rules)
+
+
+def _reduced(source, used):
+    package, name = source
+    if package == "matplotlib":
+        folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+        font = TTFont(folder / name)
+    else:
+        font = TTFont(io.BytesIO(npm.read(package, name)))
+    options = subset.Options(notdef_outline=True, hinting=False)
+    options.drop_tables += ["FFTM", "webf"]
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(unicodes=[ord(char) for char in used])
+    subsetter.subset(font)
+    font.flavor = "woff"
+    buffer = io.BytesIO()
+    font.save(buffer)
+    return buffer.getvalue()

@@ -1,0 +1,71 @@
+// Typeset the math, make every slide fit its frame, then start reveal.js.
+const SMALLEST = 0.7; // of the normal size; below that the slide holds too much
+const STEP = 0.02;
+const TWO_COLUMNS = 0.8; // long printed text goes into columns before it gets smaller
+const FIGURE = 0.75; // a figure may shrink to this share of its natural size
+const TALLEST = 560; // and never needs more than this
+
+async function start() {
+  await MathJax.startup.promise;
+  await document.fonts.ready;
+  await Promise.allSettled([...document.images].map((image) => image.decode()));
+  // The presenter's window has no style for MathJax's second, hidden form of it.
+  document.querySelectorAll(".notes mjx-assistive-mml").forEach((m) => m.remove());
+  document.body.classList.add("measuring");
+  document.querySelectorAll(".slides > section > section").forEach(fit);
+  document.body.classList.remove("measuring");
+  await Reveal.initialize({
+    ...SIZE,
+    margin: 0,
+    center: false,
+    display: "flex",
+    hash: true,
+    slideNumber: "c/t",
+    controls: false,
+    transition: "none",
+    backgroundTransition: "none",
+    pdfSeparateFragments: false,
+    plugins: [RevealNotes],
+  });
+  document.documentElement.dataset.ready = "yes";
+}
+
+function fit(slide) {
+  slide.querySelectorAll("figure").forEach((figure) => reserve(figure, slide));
+  const printed = [...slide.querySelectorAll("pre.output")].map((e) => e.textContent);
+  const long = printed.some((text) => text.split("\n").length > 16);
+  if (shrink(slide) < TWO_COLUMNS && long) {
+    slide.classList.add("columns");
+    shrink(slide);
+  }
+}
+
+function shrink(slide) {
+  let scale = 1;
+  slide.style.setProperty("--scale", scale);
+  while (scale > SMALLEST && overflows(slide)) {
+    scale -= STEP;
+    slide.style.setProperty("--scale", scale.toFixed(2));
+  }
+  return scale;
+}
+
+function reserve(figure, slide) {
+  const image = figure.querySelector("img");
+  const style = getComputedStyle(slide);
+  const width = slide.clientWidth - parseFloat(style.paddingLeft) * 2;
+  const shrunk = Math.min(1, width / image.naturalWidth);
+  const height = Math.min(FIGURE * shrunk * image.naturalHeight, TALLEST);
+  figure.style.minHeight = `${height}px`;
+  figure.style.maxHeight = `${1.6 * shrunk * image.naturalHeight}px`;
+}
+
+function overflows(slide) {
+  const wide = [...slide.querySelectorAll("pre, table, mjx-container")];
+  return (
+    slide.scrollHeight > slide.clientHeight ||
+    wide.some((part) => part.scrollWidth > part.clientWidth + 1)
+  );
+}
+
+start();

@@ -1,0 +1,118 @@
+"""Every notebook is well formed; that it runs is checked by nbval."""
+
+import re
+import warnings
+from pathlib import Path
+
+import nbformat
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+TAGS = {"nbval-ignore-output", "tiny-shakespeare"}
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def notebook(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+        nbformat.validate(notebook)
+    return notebook
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def markdown(notebook):
+    cells = [c.source for c in notebook.cells if c.cell_type == "markdown"]
+    return "\n\n".join(cells)
+
+
+def test_cell_ids_are_unique(notebook):
+    ids = [cell.id for cell in notebook.cells]
+    assert len(ids) == len(set(ids))
+
+
+def test_cells_were_executed_in_order_from_one(notebook):
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_no_stray_metadata_is_stored(notebook):
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in notebook.cells:
+        assert set(cell.metadata) <= {"tags", "slideshow"}, cell.id
+        assert set(cell.metadata.get("tags", [])) <= TAGS, cell.id
+
+
+def test_no_output_is_an_error_or_noise(notebook):
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            assert output.output_type != "error", cell.id
+            assert output.get("name") != "stderr", cell.id
+
+
+def test_headings_form_an_outline(notebook):
+    text = re.sub(r"```.*?```", "", markdown(notebook), flags=re.S)
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", text, flags=re.M)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    for before, after in zip(levels, levels[1:]):
+        assert after <= before + 1
+
+
+def test_code_fits_on_a_slide(notebook):
+    for cell in code_cells(notebook):
+        lines = cell.source.splitlines()
+        wide = [line for line in lines if len(line) > 72]
+        assert not wide, f"{cell.id}: {wide}"
+        assert len(lines) <= 30, f"{cell.id} has {len(lines)} lines"
+
+
+def test_every_figure_has_alternative_text(notebook):
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            if "image/png" in output.get("data", {}):
+                alt = output.metadata["image/png"]["alt"]
+                assert len(alt) > 30, cell.id
+                assert output.data["text/plain"] == f"Figure: {alt}"
+
+
+def test_links_between_notebooks_exist(path, notebook):
+    links = re.findall(r"\]\(([^)#]+\.ipynb)\)", markdown(notebook))
+    assert links
+    for link in links:
+        assert (path.parent / link).is_file(), link
+    i = NOTEBOOKS.index(path)
+    for neighbour in NOTEBOOKS[max(0, i - 1) : i] + NOTEBOOKS[i + 1 : i + 2]:
+        assert neighbour.name in links, f"no link to {neighbour.name}"
+
+
+def test_every_notebook_has_the_parts_that_readers_expect(path, notebook):
+    text = markdown(notebook)
+    parts = ["| Time |", "| You need |", "| Builds |", "| Previous / next |"]
+    if not path.name.startswith("00"):
+        parts += ["## Recap", "<summary>Answers</summary>", "**Further reading**"]
+        parts += ["Predict"]
+    for part in parts:
+        assert part in text, part
+
+
+def test_nine_in_ten_cells_with_text_output_are_compared(capsys):
+    compared, exempt = 0, []
+    for path in NOTEBOOKS:
+        for cell in code_cells(nbformat.read(path, as_version=4)):
+            if "nbval-ignore-output" in cell.metadata.get("tags", []):
+                exempt.append(f"{path.stem}: {cell.source.splitlines()[0]}")
+            elif cell.outputs:
+                compared += 1
+    with capsys.disabled():
+        print(f"\n{compared} notebook cells are compared, {len(exempt)} are not:")
+        print("\n".join(exempt))
+    assert compared >= 9 * len(exempt)

@@ -1,0 +1,191 @@
+"""The book's pages, opened one by one in a headless browser without a network."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "notebooks" / "publish"))
+
+import book
+import chromium
+import page
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
+SCREENSHOTS = ROOT / "build" / "screenshots" / "book"
+NAMES = [path.stem for path in page.notebook_paths(NOTEBOOKS)]
+READY = "document.documentElement.dataset.ready === 'yes'"
+
+LOOK = """(() => {
+  const main = document.querySelector("main");
+  const texts = [...main.querySelectorAll("*")].filter((e) => !e.closest("pre, code")
+    && [...e.childNodes].some((n) => n.nodeType === 3 && /\\$[^$]+\\$/.test(n.data)));
+  const sections = [...document.querySelectorAll("#contents ol ol a")];
+  const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+  const turn = (rel) => document.querySelector(`[rel=${rel}]`)?.getAttribute("href");
+  return {
+    wide: document.documentElement.scrollWidth - innerWidth,
+    raw_math: texts.map((e) => e.textContent.slice(0, 60)),
+    bad_math: document.querySelectorAll("mjx-merror").length,
+    math: document.querySelectorAll("mjx-container svg").length,
+    bare: [...document.images].filter((image) => image.alt.length < 30
+      || /^No description/.test(image.alt) || !image.naturalWidth).length,
+    sections: sections.length,
+    dangling: sections.filter(
+      (a) => !document.getElementById(decodeURIComponent(a.hash.slice(1)))).length,
+    twice: ids.filter((id, i) => ids.indexOf(id) !== i),
+    links: [...document.querySelectorAll("a")].map((a) => a.getAttribute("href"))
+      .filter((href) => !/^(#|https?:)/.test(href)),
+    previous: turn("prev") ?? null, next: turn("next") ?? null,
+    titles: document.querySelectorAll("#contents > ol > li").length,
+  };
+})()"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Folder with the book, built as `make book` builds it."""
+    try:
+        folder = tmp_path_factory.mktemp("book")
+        book.build(folder, NOTEBOOKS)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if chromium.PROGRAM is None:
+        pytest.skip("there is no Chromium on this machine")
+    browser = chromium.Chromium(1280, 900)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def pages(site, browser):
+    """What the browser saw on each page, in light and in dark."""
+    seen = {}
+    for name in ["index", *NAMES]:
+        browser.open((site / f"{name}.html").as_uri(), READY)
+        seen[name] = browser.evaluate(LOOK)
+        for theme in ("light", "dark"):
+            browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+            browser.screenshot(SCREENSHOTS / f"{name}_{theme}.jpeg", quality=70)
+        seen[name]["requests"] = list(browser.requests)
+        seen[name]["errors"] = list(browser.errors)
+    return seen
+
+
+def test_the_book_asks_the_network_for_nothing(pages, site):
+    for seen in pages.values():
+        files = [r for r in seen["requests"] if not r.startswith("data:")]
+        assert files
+        assert all(request.startswith(site.as_uri()) for request in files)
+
+
+def test_the_console_shows_no_error(pages):
+    assert [seen["errors"] for seen in pages.values() if seen["errors"]] == []
+
+
+def test_math_is_typeset_and_pictures_have_alternative_text(pages):
+    for name, seen in pages.items():
+        assert seen["raw_math"] == [] and seen["bad_math"] == 0, name
+        assert seen["bare"] == 0, name
+    assert sum(seen["math"] for seen in pages.values()) > 20
+
+
+def test_the_contents_lead_to_every_section(pages):
+    for name, seen in pages.items():
+        assert seen["titles"] == len(NAMES)
+        assert seen["dangling"] == 0, name
+        assert seen["twice"] == [], name
+        assert name == "index" or seen["sections"] >= 3, name
+
+
+def test_next_and_previous_go_through_all_pages(pages):
+    order = ["index", *NAMES]
+    files = [None, *(f"{name}.html" for name in order), None]
+    for number, name in enumerate(order):
+        assert pages[name]["previous"] == files[number]
+        assert pages[name]["next"] == files[number + 2]
+
+
+def test_every_link_inside_the_book_leads_to_a_page(pages, site):
+    for name, seen in pages.items():
+        for link in seen["links"]:
+            assert (site / link.split("#")[0]).is_file(), f"{name}: {link}"
+
+
+def test_no_page_is_wider_than_a_screen_or_a_telephone(pages, site, browser):
+    assert {
+        name: seen["wide"] for name, seen in pages.items() if seen["wide"] > 0
+    } == {}
+    size = {"height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", width=390, **size)
+    for name in ["index", *NAMES[1:4]]:
+        browser.open((site / f"{name}.html").as_uri(), READY)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= 390, name
+    assert browser.evaluate("getComputedStyle(contents).display") == "none"
+    browser.evaluate("menu.click()")
+    assert browser.evaluate("getComputedStyle(contents).display") == "block"
+    browser.call("Emulation.setDeviceMetricsOverride", width=1280, **size)
+
+
+def test_the_search_finds_words_across_colours_and_opens_folds(site, browser):
+    browser.open((site / f"{NAMES[2]}.html").as_uri(), READY)
+    browser.evaluate("search('F.softmax(scores')")  # several colours in one match
+    assert browser.evaluate("hits.length") >= 2
+    assert browser.evaluate(
+        "hits.every((h) => h.map((m) => m.textContent).join('') === 'F.softmax(scores')"
+    )
+    before = browser.evaluate("main.textContent")
+    browser.evaluate("search('repeated for each')")  # in the folded answers
+    assert browser.evaluate("hits.length") == 1
+    assert not browser.evaluate("hits[0][0].closest('details').open")
+    browser.evaluate("go(1)")
+    assert browser.evaluate("hits[0][0].closest('details').open")
+    assert browser.evaluate("count.value") == "1 of 1"
+    browser.evaluate("search('')")
+    assert browser.evaluate("document.querySelectorAll('mark').length") == 0
+    assert browser.evaluate("main.textContent") == before
+
+
+def test_the_theme_follows_the_system_and_the_button(site, browser):
+    paper = "getComputedStyle(document.body).backgroundColor"
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", features=dark)
+    browser.open((site / "index.html").as_uri(), READY)
+    assert browser.evaluate(paper) == "rgb(18, 23, 30)"
+    browser.evaluate("document.querySelector('#theme').click()")
+    assert browser.evaluate(paper) == "rgb(255, 255, 255)"
+    browser.open((site / f"{NAMES[0]}.html").as_uri(), READY)  # remembered
+    assert browser.evaluate(paper) == "rgb(255, 255, 255)"
+    browser.call("Emulation.setEmulatedMedia", features=[])
+
+
+def test_on_paper_there_is_only_the_text_in_dark_ink(site, browser):
+    browser.open((site / f"{NAMES[1]}.html").as_uri(), READY)
+    browser.evaluate("document.documentElement.dataset.theme = 'dark'")
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    for part in (".bar", "#contents", ".turn"):
+        style = f"getComputedStyle(document.querySelector('{part}')).display"
+        assert browser.evaluate(style) == "none"
+    assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    browser.call("Emulation.setEmulatedMedia", media="")
+    pdf = browser.call("Page.printToPDF", printBackground=True)["data"]
+    assert len(pdf) > 100_000
+
+
+def test_headings_get_the_addresses_that_jupyter_gives_them():
+    body = "<h2>1 The goal</h2><h3>Why <em>x</em>?</h3><h2>1 The goal</h2>"
+    anchored, outline = book.with_anchors(body)
+    assert '<h2 id="1-The-goal">1 The goal</h2>' in anchored
+    assert [entry["id"] for entry in outline] == [
+        "1-The-goal",
+        "Why-x?",
+        "1-The-goal-again",
+    ]
+    assert [entry["level"] for entry in outline] == ["2", "3", "2"]

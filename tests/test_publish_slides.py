@@ -1,0 +1,283 @@
+"""The slides, gone through one by one in a headless browser without a network."""
+
+import os
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "notebooks" / "publish"))
+
+import chromium
+import npm
+import page
+import slides
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
+SCREENSHOTS = ROOT / "build" / "screenshots" / "slides"
+NAMES = [path.stem for path in page.notebook_paths(NOTEBOOKS)]
+READY = "document.documentElement.dataset.ready === 'yes'"
+needs_browser = pytest.mark.skipif(
+    chromium.PROGRAM is None, reason="there is no Chromium on this machine"
+)
+
+# Goes through all slides with all fragments shown; what is wrong with each.
+WALK = """(() => Reveal.getSlides().map((slide) => {
+  const {h, v} = Reveal.getIndices(slide);
+  Reveal.slide(h, v, 99);
+  const shown = [...slide.querySelectorAll("*")].filter(
+    (e) => !e.closest("aside, mjx-assistive-mml, svg") && e.getClientRects().length);
+  const name = (e) => e.tagName + " " + e.textContent.slice(0, 40);
+  const beyond = shown.filter((e) => {
+    const box = e.getBoundingClientRect();
+    const cut = /^(PRE|TABLE|FIGURE|SECTION)$/.test(e.tagName)
+      && e.scrollWidth > e.clientWidth + 1;
+    return cut || box.left < 0 || box.top < 0
+      || box.right > innerWidth + 1 || box.bottom > innerHeight + 1;
+  }).map(name);
+  if (slide.scrollHeight > slide.clientHeight) beyond.push("the slide itself");
+  const texts = shown.filter((e) => !e.closest("pre, code")
+    && [...e.childNodes].some((n) => n.nodeType === 3 && /\\$[^$]+\\$/.test(n.data)));
+  const zoom = Reveal.getScale() * 720 / innerHeight;
+  const sizes = shown.filter((e) => /^(P|LI|TD|PRE|H[1-3])$/.test(e.tagName))
+    .map((e) => parseFloat(getComputedStyle(e).fontSize) * zoom);
+  const answers = [...slide.querySelectorAll(".ask")].flatMap((ask) => [
+    ...shown.filter((e) => e.matches(".code, pre.output, figure, .text")
+      && ask.compareDocumentPosition(e) & 4 && !e.closest(".fragment")),
+    ...(ask.nextElementSibling?.matches("p") ? [ask.nextElementSibling] : [])]);
+  const bare = [...slide.querySelectorAll("img")].filter(
+    (image) => image.alt.length < 30 || /^No description/.test(image.alt)
+      || image.getClientRects()[0].width < 300);
+  return {
+    cell: slide.dataset.cell, h, v, empty: !slide.innerText.trim(), beyond,
+    raw_math: texts.map(name), bad_math: slide.querySelectorAll("mjx-merror").length,
+    smallest: Math.min(...sizes), bare: bare.map((i) => i.alt),
+    answers: answers.map(name),
+  };
+}))()"""
+
+
+@pytest.fixture(scope="module")
+def decks(tmp_path_factory):
+    """Folder with all decks, built as `make slides` builds them."""
+    try:
+        folder = tmp_path_factory.mktemp("slides")
+        slides.build(folder, NOTEBOOKS)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    return folder
+
+
+@pytest.fixture(scope="module", params=[(1280, 720), (1920, 1080)], ids=str)
+def visits(request, decks):
+    """What a browser of this size saw: a report for each deck."""
+    width, height = request.param
+    browser, seen = chromium.Chromium(width, height), {}
+    for name in NAMES:
+        browser.open((decks / f"{name}.html").as_uri(), READY)
+        rows = browser.evaluate(WALK)
+        for row in rows:
+            browser.evaluate(f"Reveal.slide({row['h']}, {row['v']}, 99)")
+            picture = f"{name}_{row['h']:02}_{row['v']:02}.jpeg"
+            small = {"x": 0, "y": 0, "width": width, "height": height}
+            browser.screenshot(
+                SCREENSHOTS / f"{width}x{height}" / picture,
+                quality=70,
+                clip={**small, "scale": 960 / width},
+            )
+        seen[name] = {
+            "slides": rows,
+            "requests": list(browser.requests),
+            "errors": list(browser.errors),
+            "math": browser.evaluate(
+                "document.querySelectorAll('mjx-container').length"
+            ),
+        }
+    browser.close()
+    return seen
+
+
+def wrong(visits, what):
+    """{deck and cell: finding} for every slide where the report has one."""
+    return {
+        f"{name} {row['cell']}": row[what]
+        for name, seen in visits.items()
+        for row in seen["slides"]
+        if row[what]
+    }
+
+
+@needs_browser
+def test_every_notebook_becomes_a_deck_of_slides(visits, capsys):
+    counts = {name: len(seen["slides"]) for name, seen in visits.items()}
+    with capsys.disabled():
+        print(f"\nslides: {counts}, {sum(counts.values())} in all")
+    assert set(counts) == set(NAMES)
+    assert all(count >= 5 for count in counts.values())
+    assert wrong(visits, "empty") == {}
+
+
+@needs_browser
+def test_no_slide_asks_the_network_for_anything(visits):
+    for name, seen in visits.items():
+        outside = [r for r in seen["requests"] if not r.startswith(("file:", "data:"))]
+        files = [r for r in seen["requests"] if r.startswith("file:")]
+        assert outside == []
+        assert len(files) == 1, f"{name} is more than one file: {files}"
+
+
+@needs_browser
+def test_the_console_shows_no_error(visits):
+    assert {
+        name: seen["errors"] for name, seen in visits.items() if seen["errors"]
+    } == {}
+
+
+@needs_browser
+def test_nothing_reaches_beyond_the_edge_of_a_slide(visits):
+    assert wrong(visits, "beyond") == {}
+
+
+@needs_browser
+def test_type_stays_large_enough_to_read_from_the_last_row(visits):
+    small = {
+        f"{name} {row['cell']}": row["smallest"]
+        for name, seen in visits.items()
+        for row in seen["slides"]
+        if row["smallest"] < 15  # of 720 lines
+    }
+    assert small == {}
+
+
+@needs_browser
+def test_all_math_is_typeset(visits):
+    assert wrong(visits, "raw_math") == {}
+    assert wrong(visits, "bad_math") == {}
+    assert visits[next(name for name in NAMES if name[:2] == "03")]["math"] > 5
+
+
+@needs_browser
+def test_every_picture_has_alternative_text_and_is_large(visits):
+    assert wrong(visits, "bare") == {}
+
+
+@needs_browser
+def test_answers_wait_for_a_key_press_after_a_prediction(visits):
+    assert wrong(visits, "answers") == {}
+
+
+@needs_browser
+def test_the_presenter_sees_the_notes_in_a_window_of_their_own(decks):
+    browser = chromium.Chromium(1280, 720)
+    browser.open((decks / f"{NAMES[1]}.html").as_uri(), READY)
+    h, v, words = browser.evaluate(
+        """(() => {
+          const aside = document.querySelector("aside.notes");
+          const {h, v} = Reveal.getIndices(aside.parentElement);
+          Reveal.slide(h, v);
+          const open = window.open;
+          window.open = (...all) => window.popup = open(...all);
+          Reveal.getPlugin("notes").open();
+          return [h, v, aside.querySelector("p, td").textContent.slice(0, 20)];
+        })()"""
+    )
+    shown = "popup.document.querySelector('.speaker-controls-notes .value')?.innerText"
+    chromium.wait(lambda: words in (browser.evaluate(shown) or ""), "the notes")
+    browser.close()
+
+
+@pytest.mark.parametrize("path", page.notebook_paths(NOTEBOOKS), ids=NAMES)
+def test_every_cell_says_what_it_is_on_the_slides(path):
+    notebook = page.read(path)
+    for cell in notebook.cells:
+        wish = cell.metadata.get("slideshow", {})
+        assert wish.get("slide_type") in slides.SLIDE_TYPES, cell.id
+        assert wish.get("code", "skip") == "skip", cell.id
+        assert wish.get("output", "skip") in {"fragment", "subslide", "skip"}, cell.id
+        if cell.source.startswith(("# Exercise", "# Bug hunt")):
+            assert wish["slide_type"] in {"skip", "notes"}, cell.id
+    assert notebook.cells[0].metadata.slideshow.slide_type == "slide"
+
+
+def example(*cells):
+    """A notebook from (source, slideshow) pairs; code has the output "out"."""
+    made = []
+    for source, wish in cells:
+        if source.startswith("print"):
+            cell = nbformat.v4.new_code_cell(source)
+            cell.outputs = [nbformat.v4.new_output("stream", text="out")]
+        else:
+            cell = nbformat.v4.new_markdown_cell(source)
+        cell.metadata["slideshow"] = wish
+        made.append(cell)
+    return nbformat.v4.new_notebook(cells=made)
+
+
+def outline(notebook):
+    """[stack: [slide: [what, and "+" if it waits for a key]]]"""
+    return [
+        [[p["what"] + "+" * p["fragment"] for p in slide["parts"]] for slide in stack]
+        for stack in slides.stacks(notebook)
+    ]
+
+
+def test_slide_types_make_stacks_of_slides():
+    notebook = example(
+        ("# Title", {"slide_type": "slide"}),
+        ("said only", {"slide_type": "notes"}),
+        ("## One", {"slide_type": "slide"}),
+        ("left out", {"slide_type": "skip"}),
+        ("print(1)", {"slide_type": "fragment"}),
+        ("more", {"slide_type": "subslide"}),
+        ("print(2)", {"slide_type": "-"}),
+    )
+    assert outline(notebook) == [
+        [["text"]],
+        [["text", "code+", "output+"], ["text", "code", "output"]],
+    ]
+    assert slides.stacks(notebook)[0][0]["notes"] == [1]
+    assert slides.stacks(notebook)[1][1]["running"] == "One"
+
+
+def test_code_or_output_can_be_left_out_or_moved():
+    notebook = example(
+        ("# Title", {"slide_type": "slide"}),
+        ("print(1)", {"slide_type": "-", "code": "skip"}),
+        ("print(2)", {"slide_type": "subslide", "output": "skip"}),
+        ("print(3)", {"slide_type": "subslide", "output": "subslide"}),
+        ("print(4)", {"slide_type": "subslide", "output": "fragment"}),
+    )
+    assert outline(notebook) == [
+        [["text", "output"], ["code"], ["code"], ["output"], ["code", "output+"]]
+    ]
+
+
+def test_an_unknown_slide_type_is_named_with_its_cell():
+    notebook = example(("# Title", {"slide_type": "sldie"}))
+    with pytest.raises(ValueError, match=f"{notebook.cells[0].id}.*'sldie'.*subslide"):
+        slides.stacks(notebook, "01_bigram.ipynb")
+
+
+def test_without_network_and_npm_the_message_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(FileNotFoundError) as caught:
+        npm.package("reveal.js")
+    for part in ["reveal.js 5.2.1", "reveal.js-5.2.1.tgz", str(tmp_path), "Connect"]:
+        assert part in str(caught.value)
+
+
+def test_a_package_with_another_hash_is_refused(monkeypatch, tmp_path):
+    def forged(name, version, folder):
+        (folder / "forged.tgz").write_bytes(b"not what was pinned")
+        return folder / "forged.tgz"
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(npm, "_by_urllib", forged)
+    monkeypatch.setattr(npm, "_by_npm", forged)
+    with pytest.raises(FileNotFoundError, match="another hash"):
+        npm.package("mathjax")
+    assert not list(tmp_path.rglob("*.tgz"))

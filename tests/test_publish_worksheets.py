@@ -1,0 +1,102 @@
+"""Work sheets ask and do not tell; the solutions are in the teacher's file."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "notebooks" / "publish"))
+
+import page
+import worksheets
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
+PATHS = page.notebook_paths(NOTEBOOKS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("worksheets")
+    worksheets.build(folder, NOTEBOOKS)
+    return folder
+
+
+@pytest.fixture(params=PATHS, ids=lambda path: path.stem)
+def three(request, folder):
+    """A notebook, its work sheet and its solutions."""
+    name = request.param.name
+    paths = request.param, folder / name, folder / "solutions" / name
+    return [page.read(path) for path in paths]
+
+
+def folds(notebook):
+    return [m["title"] for m in worksheets.FOLD.finditer(page.markdown(notebook))]
+
+
+def test_only_hints_stay_on_the_work_sheet(three):
+    original, sheet, _ = three
+    hints = [title for title in folds(original) if title.startswith("Hint")]
+    assert folds(sheet) == hints
+    text = page.markdown(sheet)
+    assert "</details>" not in worksheets.FOLD.sub("", text)
+
+
+def test_all_else_is_as_in_the_notebook(three):
+    original, sheet, _ = three
+    code = [cell for cell in original.cells if cell.cell_type == "code"]
+    assert [cell for cell in sheet.cells if cell.cell_type == "code"] == code
+    kept = worksheets.FOLD.sub(worksheets.hint_or_nothing, page.markdown(original))
+    assert page.markdown(sheet).split() == kept.split()
+
+
+def test_what_is_missing_is_in_the_solutions(three):
+    original, sheet, solved = three
+    text = page.markdown(solved)
+    for fold in worksheets.FOLD.finditer(page.markdown(original)):
+        if not fold["title"].startswith("Hint"):
+            assert fold["text"].strip() in text
+            assert fold["text"].strip() not in page.markdown(sheet)
+    assert "<details" not in text
+
+
+def test_solutions_stand_under_the_heading_of_their_exercise(three):
+    original, _, solved = three
+    exercises = re.findall(
+        r"^#+ ((?:Exercise|Bug hunt) \d\d\.\d.*)", page.markdown(original), re.M
+    )
+    headings = re.findall(r"^## (.*)", page.markdown(solved), re.M)
+    assert [heading for heading in headings if heading in exercises] == exercises
+
+
+def test_questions_come_with_their_answers(three):
+    _, sheet, solved = three
+    if "Can you answer" in page.markdown(sheet):
+        answers = page.markdown(solved).split("**Answers**")
+        assert len(answers) == 2
+        questions = re.findall(r"^\d\. .*\?", answers[0], re.M)
+        assert questions and questions[0] in page.markdown(sheet)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<details><summary>Solution</summary>\n\nnever closed",
+        "<details><summary>Hint</summary><details><summary>Solution</summary>"
+        "</details></details>",
+    ],
+)
+def test_a_broken_fold_is_refused_before_it_gives_a_solution_away(source, tmp_path):
+    cells = [nbformat.v4.new_markdown_cell(text) for text in ("# Title", source)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "00_x.ipynb")
+    with pytest.raises(ValueError, match=f"00_x.ipynb, cell {cells[1].id}"):
+        worksheets.build(tmp_path / "out", tmp_path)
+
+
+def test_equal_notebooks_give_equal_files(folder, tmp_path):
+    worksheets.build(tmp_path, NOTEBOOKS)
+    for path in tmp_path.rglob("*.ipynb"):
+        assert path.read_bytes() == (folder / path.relative_to(tmp_path)).read_bytes()
