@@ -21,7 +21,7 @@ READY = "document.documentElement.dataset.ready === 'yes'"
 LOOK = """(() => {
   const main = document.querySelector("main");
   const texts = [...main.querySelectorAll("*")].filter((e) => !e.closest("pre, code")
-    && [...e.childNodes].some((n) => n.nodeType === 3 && /\\$[^$]+\\$/.test(n.data)));
+    && [...e.childNodes].some((n) => n.nodeType === 3 && /\\$|\\\\[a-z]/.test(n.data)));
   const sections = [...document.querySelectorAll("#contents ol ol a")];
   const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
   const turn = (rel) => document.querySelector(`[rel=${rel}]`)?.getAttribute("href");

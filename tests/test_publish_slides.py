@@ -39,7 +39,7 @@ WALK = """(() => Reveal.getSlides().map((slide) => {
   }).map(name);
   if (slide.scrollHeight > slide.clientHeight) beyond.push("the slide itself");
   const texts = shown.filter((e) => !e.closest("pre, code")
-    && [...e.childNodes].some((n) => n.nodeType === 3 && /\\$[^$]+\\$/.test(n.data)));
+    && [...e.childNodes].some((n) => n.nodeType === 3 && /\\$|\\\\[a-z]/.test(n.data)));
   const zoom = Reveal.getScale() * 720 / innerHeight;
   const sizes = shown.filter((e) => /^(P|LI|TD|PRE|H[1-3])$/.test(e.tagName))
     .map((e) => parseFloat(getComputedStyle(e).fontSize) * zoom);

@@ -64,7 +64,8 @@ def build(make, what, folder):
     except (FileNotFoundError, ValueError) as error:
         sys.exit(f"{what} cannot be built: {error}")
     for path in written:
-        print(f"{path.relative_to(folder.parent)}  {path.stat().st_size / 1e6:.1f} MB")
+        name = path.relative_to(BUILD.parent)
+        print(f"{name}  {path.stat().st_size / 1e6:.1f} MB")
 
 
 def markdown(notebook):
@@ -88,7 +89,7 @@ def to_html(template, notebook, **resources):
         extra_template_basedirs=[str(TEMPLATES)],
         extra_template_paths=[str(TEMPLATES)],
         exclude_anchor_links=True,
-        filters={"highlight_code": highlight},
+        filters={"highlight_code": highlight, "mark_questions": mark_questions},
     )
     html, _ = exporter.from_notebook_node(local_links(notebook), dict(resources))
     return html
@@ -106,6 +107,13 @@ def whole_page(template, **parts):
 def highlight(source, **_):
     """Python source as coloured HTML."""
     return Highlight2HTML(pygments_lexer="python3")(source)
+
+
+def mark_questions(body):
+    """HTML in which a paragraph that asks for a prediction has the class "ask"."""
+    cue = r"<strong>(Predict|Think first)"
+    body = re.sub(rf"<p>(?=(?:(?!</p>).)*{cue})", '<p class="ask">', body, flags=re.S)
+    return re.sub(cue, r'<strong class="cue">\1', body)
 
 
 def local_links(notebook):

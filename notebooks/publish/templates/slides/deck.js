@@ -22,6 +22,7 @@ async function start() {
     hash: true,
     slideNumber: "c/t",
     controls: false,
+    scrollActivationWidth: null, // slides stay slides on a telephone
     transition: "none",
     backgroundTransition: "none",
     pdfSeparateFragments: false,
