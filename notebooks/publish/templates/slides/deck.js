@@ -12,7 +12,7 @@ async function start() {
   // The presenter's window has no style for MathJax's second, hidden form of it.
   document.querySelectorAll(".notes mjx-assistive-mml").forEach((m) => m.remove());
   document.body.classList.add("measuring");
-  document.querySelectorAll(".slides > section > section").forEach(fit);
+  document.querySelectorAll(".sheet").forEach(fit);
   document.body.classList.remove("measuring");
   await Reveal.initialize({
     ...SIZE,
