@@ -5,7 +5,7 @@ ifdef MINIGPT_DATA
 export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test notebooks train sample lint clean
+.PHONY: help lab test notebooks train sample book worksheets colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,6 +31,15 @@ train: .venv/ready  ## train a GPT and write model.pt
 
 sample: .venv/ready  ## let model.pt write
 	$(BIN)/python -m minigpt sample --prompt "ROMEO:"
+
+book: .venv/ready  ## the notebooks as an offline web site: build/book/index.html
+	$(BIN)/python notebooks/publish/book.py
+
+worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
+	$(BIN)/python notebooks/publish/worksheets.py
+
+colab: .venv/ready  ## notebooks that carry the package along, one file each: build/colab
+	$(BIN)/python notebooks/publish/colab.py $(if $(REPO),--repo $(REPO))
 
 lint: .venv/ready  ## ruff over package, tests and notebooks
 	$(BIN)/ruff check .
