@@ -5,7 +5,7 @@ ifdef MINIGPT_DATA
 export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test notebooks train sample book worksheets colab lint clean
+.PHONY: help lab test notebooks train sample slides book worksheets colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -32,14 +32,18 @@ train: .venv/ready  ## train a GPT and write model.pt
 sample: .venv/ready  ## let model.pt write
 	$(BIN)/python -m minigpt sample --prompt "ROMEO:"
 
+slides: .venv/ready  ## each notebook as slides, one offline file: build/slides
+	$(BIN)/python notebooks/publish/slides.py
+
 book: .venv/ready  ## the notebooks as an offline web site: build/book/index.html
 	$(BIN)/python notebooks/publish/book.py
 
 worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
 	$(BIN)/python notebooks/publish/worksheets.py
 
-colab: .venv/ready  ## notebooks that carry the package along, one file each: build/colab
-	$(BIN)/python notebooks/publish/colab.py $(if $(REPO),--repo $(REPO))
+colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
+	$(BIN)/python notebooks/publish/colab.py \
+	  $(if $(REPO),--repo $(REPO)) $(if $(AT),--at $(AT))
 
 lint: .venv/ready  ## ruff over package, tests and notebooks
 	$(BIN)/ruff check .

@@ -18,12 +18,6 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
 SCREENSHOTS = ROOT / "build" / "screenshots" / "slides"
 NAMES = [path.stem for path in page.notebook_paths(NOTEBOOKS)]
-if not any(
-    "slideshow" in cell.metadata
-    for path in page.notebook_paths(NOTEBOOKS)
-    for cell in nbformat.read(path, as_version=4).cells
-):
-    pytest.skip("the notebooks have no slide structure yet", allow_module_level=True)
 READY = "document.documentElement.dataset.ready === 'yes'"
 needs_browser = pytest.mark.skipif(
     chromium.PROGRAM is None, reason="there is no Chromium on this machine"
