@@ -83,6 +83,7 @@ class LiveCurve:
         curves(ax, history)
         if self.goal is not None:
             ax.axhline(self.goal, color="0.4", linestyle=":", label=self.goal_label)
+            ax.margins(y=0.1)  # the goal is not to lie on the frame
         ax.legend()
         self.handle = _display(fig, self.alt, self.handle)
 
