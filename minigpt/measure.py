@@ -1,21 +1,23 @@
 """How long a function takes and how much memory it needs, on the CPU."""
 
+import statistics
+import time
 import weakref
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.benchmark import Timer
 
 
 def seconds(function, *inputs):
-    """Median wall time of function(*inputs), repeated for 0.2 s or more."""
-    timer = Timer(
-        "function(*inputs)",
-        globals={"function": function, "inputs": inputs},
-        num_threads=torch.get_num_threads(),
-    )
-    return timer.blocked_autorange(min_run_time=0.2).median
+    """Median wall time of function(*inputs), repeated for 0.2 s after a first call."""
+    function(*inputs)
+    times, end = [], time.perf_counter() + 0.2
+    while not times or time.perf_counter() < end:
+        start = time.perf_counter()
+        function(*inputs)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
 def peak_bytes(function, *inputs):
