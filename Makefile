@@ -20,8 +20,9 @@ lab: .venv/ready  ## set up on first use, then open JupyterLab at notebook 00
 	$(BIN)/jupyter lab --ServerApp.root_dir=. \
 	  --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
-test: .venv/ready  ## unit tests, and every notebook executed and compared
-	$(BIN)/python -m pytest
+test: .venv/ready  ## unit tests, and every notebook executed and compared; two at a time
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
+	  --no-loadscope-reorder notebooks tests
 
 notebooks: .venv/ready  ## execute all notebooks in place, clean their metadata
 	$(BIN)/python notebooks/publish/execute.py

@@ -6,6 +6,13 @@ from minigpt.data import CharTokenizer, load_text, train_val_split
 torch.set_num_threads(1)  # the tests' tensors are tiny: threads would only wait
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What tests have to tell (record_property), also from several processes."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties if report.when == "call" else ():
+            terminalreporter.write_line(f"{name}: {value}")
+
+
 @pytest.fixture(scope="session")
 def text():
     """Tiny Shakespeare; the tests of its numbers are skipped without it."""

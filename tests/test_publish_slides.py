@@ -117,10 +117,9 @@ def wrong(visits, what):
 
 
 @needs_browser
-def test_every_notebook_becomes_a_deck_of_slides(visits, capsys):
+def test_every_notebook_becomes_a_deck_of_slides(visits, record_property):
     counts = {name: len(seen["slides"]) for name, seen in visits.items()}
-    with capsys.disabled():
-        print(f"\nslides: {counts}, {sum(counts.values())} in all")
+    record_property("slides", f"{counts}, {sum(counts.values())} in all")
     assert set(counts) == set(NAMES)
     assert all(count >= 5 for count in counts.values())
     assert wrong(visits, "empty") == {}
