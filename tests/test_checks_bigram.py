@@ -9,7 +9,7 @@ from exercises import exercises_of, play
 
 from minigpt.bigram import BigramLanguageModel
 from minigpt.checks import bigram
-from minigpt.data import get_batch
+from minigpt.data import CharTokenizer, get_batch, load_text, train_val_split
 
 EXERCISES = {exercise.number: exercise for exercise in exercises_of("01")}
 TASKS = ["01.1", "01.2", "01.3", "01.4", "01.5"]
@@ -17,9 +17,11 @@ HUNTS = ["01.6", "01.7"]
 
 
 @pytest.fixture(scope="module")
-def namespace(tokenizer, splits):
+def namespace():
     """What the notebook has defined when the exercises begin; no training here."""
-    train_data, val_data = splits
+    text = load_text()  # also without a network, like the notebook
+    tokenizer = CharTokenizer(text)
+    train_data, val_data = train_val_split(torch.tensor(tokenizer.encode(text)))
     V = tokenizer.vocab_size
     pairs = train_data[:-1] * V + train_data[1:]
     checks = {name: check for name, check in vars(bigram).items() if "check_" in name}
