@@ -6,8 +6,11 @@ lesson 03   attention             one head, and the shell of every model
 lesson 04   multi_head            many heads, one batched operation
 lesson 05   block                 feed-forward, residuals, LayerNorm
 lesson 06   gpt, checkpoint, optimizer, training, generation
+lesson 07   playwright, playwright_lexicon   a text whose every choice is known
 
-`plots` draws the figures and `ladder` keeps the losses measured on the way.
+`plots` draws the figures, `measure` takes time and memory, `ladder` keeps the
+losses measured on the way, and `checks` holds the exercises' checkers.
+`python -m minigpt --help` explains the command line.
 """
 
 __version__ = "0.1.0"

@@ -23,16 +23,19 @@ def parser():
         prog="python -m minigpt", description="Train a small GPT, and let it write."
     )
     commands = top.add_subparsers(dest="command", required=True)
-    formatter = argparse.ArgumentDefaultsHelpFormatter
 
-    t = commands.add_parser("train", help="train a GPT", formatter_class=formatter)
+    t = commands.add_parser("train", help="train a GPT")
     t.add_argument(
-        "--data", default="tinyshakespeare", help="corpus name, or path of a UTF-8 text"
+        "--data",
+        default="tinyshakespeare",
+        help="corpus name, or path of a UTF-8 text (default: %(default)s)",
     )
     t.add_argument(
         "--preset", choices=["cpu", "gpu"], help="size and schedule (default: cpu)"
     )
-    t.add_argument("--out", default="model.pt", help="checkpoint to write")
+    t.add_argument(
+        "--out", default="model.pt", help="checkpoint to write (default: %(default)s)"
+    )
     t.add_argument(
         "--resume", action="store_true", help="go on with the training in --out"
     )
@@ -51,12 +54,24 @@ def parser():
     own.add_argument("--n-embd", type=int, help="width, a multiple of --n-head")
     own.add_argument("--dropout", type=float, help="share of values dropped")
 
-    s = commands.add_parser("sample", help="write text", formatter_class=formatter)
-    s.add_argument("--checkpoint", default="model.pt", help="what `train` wrote")
-    s.add_argument("--prompt", help="text to go on from (default: a line break)")
-    s.add_argument("--tokens", type=int, default=500, help="characters to write")
+    s = commands.add_parser("sample", help="write text")
     s.add_argument(
-        "--temperature", type=float, default=0.8, help="0 always takes the likeliest"
+        "--checkpoint",
+        default="model.pt",
+        help="what `train` wrote (default: %(default)s)",
+    )
+    s.add_argument("--prompt", help="text to go on from (default: a line break)")
+    s.add_argument(
+        "--tokens",
+        type=int,
+        default=500,
+        help="characters to write (default: %(default)s)",
+    )
+    s.add_argument(
+        "--temperature",
+        type=float,
+        default=0.8,
+        help="0 always takes the likeliest (default: %(default)s)",
     )
     s.add_argument("--top-k", type=int, help="draw among the k likeliest only")
     s.add_argument("--top-p", type=float, help="among the likeliest that sum to p")
@@ -98,9 +113,6 @@ def run_train(options):
         model_config, config = preset(options.preset or "cpu", tokenizer.vocab_size)
         model_config = replace(model_config, **_given(options, MODEL_OPTIONS))
     config = replace(config, **_given(options, TRAIN_OPTIONS))
-    for name in ("steps", "batch_size", "block_size"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"{name} is {getattr(config, name)}; give at least 1.")
     if resume is None:
         config.block_size = model_config.block_size
         torch.manual_seed(config.seed)

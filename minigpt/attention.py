@@ -37,6 +37,7 @@ def attention(q, k, v, causal=True):
 
     q: (..., T, head_size), k: (..., S, head_size), v: (..., S, d)
     -> out (..., T, d), weights (..., T, S).
+    Raises ValueError as attention_weights.
     """
     weights = attention_weights(q, k, causal)  # (..., T, S)
     return weights @ v, weights  # (..., T, S) @ (..., S, d) -> (..., T, d)
@@ -70,7 +71,10 @@ def check_length(T, block_size):
 
 
 class Head(nn.Module):
-    """One head of causal self-attention: (B, T, n_embd) -> (B, T, head_size)."""
+    """One head of causal self-attention: (B, T, n_embd) -> (B, T, head_size).
+
+    Raises ValueError if T > block_size.
+    """
 
     def __init__(self, n_embd, head_size, block_size, dropout=0.0):
         super().__init__()
@@ -102,7 +106,10 @@ class LanguageModel(nn.Module):
         self.lm_head = nn.Linear(n_embd, vocab_size)
 
     def forward(self, idx, targets=None):
-        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
+        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
+
+        Raises ValueError if T > block_size.
+        """
         T = idx.shape[1]
         check_length(T, self.block_size)
         positions = torch.arange(T, device=idx.device)  # (T,)

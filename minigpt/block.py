@@ -26,7 +26,10 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """One transformer block, LayerNorm first: (B, T, n_embd) -> (B, T, n_embd)."""
+    """One transformer block, LayerNorm first: (B, T, n_embd) -> (B, T, n_embd).
+
+    Raises ValueError if n_head does not divide n_embd, or if T > block_size.
+    """
 
     def __init__(self, n_embd, n_head, block_size, dropout=0.0):
         super().__init__()

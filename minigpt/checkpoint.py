@@ -14,7 +14,10 @@ from minigpt.gpt import GPT, GPTConfig
 
 @dataclass
 class TrainConfig:
-    """How to train. Decay applies to matrices only; see `train`."""
+    """How to train. Decay applies to matrices only; see `train`.
+
+    Raises ValueError if a number of steps, of batches or a size is below 1.
+    """
 
     steps: int
     batch_size: int
@@ -29,6 +32,12 @@ class TrainConfig:
     eval_batches: int = 8
     seed: int = 1337
 
+    def __post_init__(self):
+        counts = ("steps", "batch_size", "block_size", "eval_every", "eval_batches")
+        for name in counts:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; give at least 1.")
+
 
 def preset(name, vocab_size):
     """The two sizes of the course: (GPTConfig, TrainConfig) for "cpu" or "gpu".
@@ -42,6 +51,26 @@ def preset(name, vocab_size):
         model = GPTConfig(vocab_size, 256, 6, 6, 384, dropout=0.2)
         return model, TrainConfig(5000, 64, model.block_size, 1e-3, eval_every=250)
     raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
+
+
+def pick_device(name=None):
+    """`name` if given, else the best of cuda, mps and cpu that is there.
+
+    Raises ValueError if the one that is named is not there.
+    """
+    if name:
+        device = torch.device(name)
+        if device.type != "cpu" and not torch.get_device_module(device).is_available():
+            raise ValueError(
+                f"torch finds no {device.type} here: name cpu, or name none to get "
+                "the best there is."
+            )
+        return device
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
 
 
 class Progress(NamedTuple):

@@ -108,7 +108,7 @@ CORPORA = {"tinyshakespeare": _tiny_shakespeare, "playwright": _playwright}
 class CharTokenizer:
     """One integer for each distinct character of `text`, in sorted order.
 
-    `chars` is the vocabulary as a string; `vocab_size` is its length.
+    `chars` is the vocabulary, `vocab_size` its length. ValueError if it is empty.
     """
 
     def __init__(self, text):

@@ -12,11 +12,15 @@ import torch.nn as nn
 
 from minigpt.attention import LanguageModel
 from minigpt.block import Block
+from minigpt.multi_head import head_width
 
 
 @dataclass
 class GPTConfig:
-    """The shape of a GPT. n_embd must be a multiple of n_head."""
+    """The shape of a GPT.
+
+    Raises ValueError if n_embd is no multiple of n_head, or if a size is below 1.
+    """
 
     vocab_size: int
     block_size: int
@@ -25,9 +29,18 @@ class GPTConfig:
     n_embd: int
     dropout: float = 0.0
 
+    def __post_init__(self):
+        head_width(self.n_embd, self.n_head)
+        for name in ("vocab_size", "block_size", "n_layer"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; give at least 1.")
+
 
 class GPT(LanguageModel):
-    """model(idx, targets=None) -> logits (B, T, vocab_size), loss or None."""
+    """model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
+
+    Raises ValueError if T > block_size.
+    """
 
     def __init__(self, config):
         c = config

@@ -1,9 +1,10 @@
 """The loss ladder: what each lesson's model reaches, all judged alike.
 
-Every number is `evaluate` over the whole validation split of Tiny Shakespeare.
-The record beside this file holds what the notebooks measured when they were
-last published; a notebook that you run puts its own result in the place of the
-recorded one, for itself. `python -m minigpt.ladder` measures the GPT's spread.
+Every number is the exact loss over the whole validation split of Tiny Shakespeare.
+The record beside this file holds what the notebooks measured when they were last
+published (`make notebooks`, which trains the GPT with two more seeds for its spread);
+a notebook that you run puts its own results in the place of the recorded ones, for
+itself. `python -m minigpt.ladder` shows the GPT's spread on your machine.
 """
 
 import json
@@ -22,6 +23,7 @@ NAMES = [
     "three blocks",
     "GPT",
 ]
+measured = {}  # by this process: name -> entry like those of the record
 
 
 class Rung(NamedTuple):
@@ -35,24 +37,30 @@ class Rung(NamedTuple):
     seconds: float
 
 
-def climb(name, losses, parameters, seconds):
+def climb(name, losses, parameters, seconds, comparable=True):
     """Put a result on the ladder; return the rungs from the top down to it.
 
     losses: {seed: loss in nats per character}. Seeds that were not run now keep
     their recorded loss, so one run of a long training shows beside the spread.
+    comparable: False for another text or a run cut short; then the recorded
+    losses are left out, and only what was measured here is shown.
+    Raises ValueError if the ladder has no rung of this name.
     """
     if name not in NAMES:
         raise ValueError(f"The ladder has no rung {name!r}; it has {NAMES}.")
-    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    record = {}
+    if comparable and RECORD.exists():
+        record = json.loads(RECORD.read_text(encoding="utf-8"))
     old = record.get(name, {})
     kept = old.get("losses", {}) if old.get("parameters") == parameters else {}
     new = {str(seed): float(loss) for seed, loss in losses.items()}
-    record[name] = {
+    measured[name] = {
         "losses": {**kept, **new},
         "parameters": parameters,
         "seconds": round(seconds, 1),
     }
-    if os.environ.get("MINIGPT_RECORD"):  # set by `make notebooks` alone
+    record |= measured
+    if comparable and os.environ.get("MINIGPT_RECORD"):  # set by `make notebooks`
         unfinished = RECORD.with_suffix(".tmp")
         unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         os.replace(unfinished, RECORD)
@@ -114,8 +122,9 @@ def main(seeds=(1337, 1338, 1339)):
         history = train(model, train_data, val_data, config)
         losses[seed] = evaluate(model, val_data, config.block_size)
         parameters = sum(p.numel() for p in model.parameters())
-        print(f"seed {seed}: {losses[seed]:.4f} nats, {history[-1].seconds:.0f} s")
-    print(table(climb("GPT", losses, parameters, history[-1].seconds)[-1:]))
+        seconds = history[-1].seconds
+        print(f"seed {seed}: {losses[seed]:.4f} nats, {seconds:.0f} s", flush=True)
+    print(table(climb("GPT", losses, parameters, seconds)[-1:]))
 
 
 if __name__ == "__main__":

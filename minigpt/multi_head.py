@@ -11,17 +11,20 @@ from minigpt.attention import Head, check_length
 
 
 def head_width(n_embd, n_head):
-    """head_size = n_embd / n_head. Raises ValueError if that is not whole."""
-    if n_head < 1 or n_embd % n_head:
+    """head_size = n_embd / n_head. Raises ValueError unless it is 1, 2, 3, ..."""
+    if n_head < 1 or n_embd < 1 or n_embd % n_head:
         raise ValueError(
             f"n_embd = {n_embd} cannot be shared out among n_head = {n_head} heads: "
-            "choose an n_head that divides n_embd."
+            "choose an n_head that divides n_embd, both at least 1."
         )
     return n_embd // n_head
 
 
 class MultiHeadAttention(nn.Module):
-    """n_head narrow heads, concatenated and mixed: (B, T, C) -> (B, T, C)."""
+    """n_head narrow heads, concatenated and mixed: (B, T, C) -> (B, T, C).
+
+    Raises ValueError if n_head does not divide n_embd, or if T > block_size.
+    """
 
     def __init__(self, n_embd, n_head, block_size, dropout=0.0):
         super().__init__()
@@ -43,7 +46,7 @@ class CausalSelfAttention(nn.Module):
     The rows of `qkv` hold the queries of all heads, then the keys, then the
     values. Product, mask and softmax are torch's fused kernel, which (without
     dropout on a CPU) never stores the (T, T) weights: Dao et al.,
-    FlashAttention (2022), section 3.1.
+    FlashAttention (2022), section 3.1. Raises ValueError as MultiHeadAttention.
     """
 
     def __init__(self, n_embd, n_head, block_size, dropout=0.0):

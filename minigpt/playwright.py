@@ -2,14 +2,15 @@
 
 A play is a chain of choices, each among a few texts of known probability. No text of a
 choice begins another, so the letters tell which was taken, and the probability of a
-play is the product of its choices. What a model must look back for, and how far:
+play is the product of its choices. What a model must look back for, and how far (from
+the first letter of a word to that of the nearest word that tells, in our own lexicon):
 
     kind       what is settled by what came before      characters back: 5%, median, 95%
-    agreement  a speech says "thou" or "you", once and for all              10,  39, 116
-    answer     whoever a speech names speaks next                           13,  88, 310
-    on stage   only those whom the Chorus brought on speak or are named     78, 139, 409
-    rhyme      a couplet's last word rhymes with the line before            46,  52,  58
-    repeat     an oath, insult or deed is thrown back word for word         35,  82, 268
+    agreement  a speech says "thou" or "you", once and for all              11,  39, 116
+    answer     whoever a speech names speaks next                           13,  88, 308
+    on stage   only those whom the Chorus brought on speak or are named     78, 139, 408
+    rhyme      a couplet's last word rhymes with the line before            50,  56,  62
+    repeat     an oath, insult or deed is thrown back word for word         35,  81, 268
 """
 
 from bisect import bisect_right

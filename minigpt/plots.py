@@ -130,7 +130,7 @@ def speech(text, panels, vmax=None):
         row = column = 0
         for char, value in zip(text, map(float, nats)):
             patches[row, column] = value
-            color = "white" if value > vmax / 2 else "black"
+            color = "white" if value > 0.6 * vmax else "black"
             shown = "↵" if char == "\n" else char
             style = {"ha": "center", "va": "center", "family": "monospace"}
             ax.text(column, row, shown, color=color, fontsize=13, **style)

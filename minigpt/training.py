@@ -10,6 +10,7 @@ from minigpt.checkpoint import (
     Progress,
     TrainConfig,
     load_checkpoint,
+    pick_device,
     preset,
     random_state,
     save_checkpoint,
@@ -34,17 +35,6 @@ __all__ = [
 ]
 
 
-def pick_device(name=None):
-    """`name` if given, else the best of cuda, mps and cpu that is there."""
-    if name:
-        return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    if torch.backends.mps.is_available():
-        return torch.device("mps")
-    return torch.device("cpu")
-
-
 def train(
     model,
     train_data,
@@ -63,9 +53,13 @@ def train(
     checkpoint_path: written at every evaluation (needs `tokenizer`).
     on_eval(history), on_step(step): called after each evaluation and step.
     An interrupt (KeyboardInterrupt) ends training early with a usable model.
+    Raises ValueError if a split is too short for one window, or if the
+    checkpoint would have no vocabulary; both before the first step.
     """
     if checkpoint_path is not None and tokenizer is None:
         raise ValueError("A checkpoint stores the vocabulary: pass tokenizer=... too.")
+    for data in (train_data, val_data):
+        get_batch(data, 1, config.block_size)  # too short? Say so now, not later
     device = next(model.parameters()).device
     optimizer = make_optimizer(model, config)
     batches = torch.Generator().manual_seed(config.seed)
@@ -81,6 +75,11 @@ def train(
     bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(
         including_emulation=False
     )
+
+    def judge():
+        splits = train_data, val_data
+        losses = [estimate_loss(model, data, config) for data in splits]
+        history.append(Progress(step, *losses, seconds))
 
     def save():
         if checkpoint_path is not None:
@@ -108,18 +107,13 @@ def train(
             if on_step is not None:
                 on_step(step)
             if step % config.eval_every == 0 or step == config.steps:
-                losses = [
-                    estimate_loss(model, data, config)
-                    for data in (train_data, val_data)
-                ]
-                history.append(Progress(step, *losses, seconds))
+                judge()
                 save()
                 if on_eval is not None:
                     on_eval(history)
     except KeyboardInterrupt:
         if step > (history[-1].step if history else 0):
-            losses = [estimate_loss(model, d, config) for d in (train_data, val_data)]
-            history.append(Progress(step, *losses, seconds))
+            judge()
         save()
         print(
             f"Interrupted after step {step} of {config.steps}: the model keeps what "
@@ -131,7 +125,10 @@ def train(
 
 @torch.no_grad()
 def estimate_loss(model, data, config):
-    """Mean loss over eval_batches random batches, always the same ones: nats/token."""
+    """Mean loss over eval_batches random batches, always the same ones: nats/token.
+
+    Raises ValueError if the data is too short for one window.
+    """
     device = next(model.parameters()).device
     batches = torch.Generator().manual_seed(config.seed)
     was_training = model.training
@@ -150,13 +147,15 @@ def evaluate(model, data, block_size, batch_size=128):
 
     data: (N,). It is cut into consecutive windows of block_size tokens, the
     last one perhaps shorter; each of the N - 1 targets is predicted once.
-    Raises ValueError if there is not one target.
+    Raises ValueError if there is not one target, or if block_size is below 1.
     """
     n = len(data) - 1
     if n < 1:
         raise ValueError(
             f"The data has {len(data)} tokens; evaluating takes 2 or more."
         )
+    if block_size < 1:
+        raise ValueError(f"block_size is {block_size}; give at least 1.")
     device = next(model.parameters()).device
     whole = n // block_size * block_size
     x = data[:whole].view(-1, block_size).split(batch_size)

@@ -115,6 +115,14 @@ WRONG = {
             entropy("-p.clamp(min=1e-9).log().mean(-1)"),
             "should count p times",
         ),
+        "not weighted, infinite": (
+            entropy("-p.log().mean(-1)"),
+            "also the infinite one",
+        ),
+        "a large epsilon": (
+            entropy("-(p * (p + 1e-3).log()).sum(-1)"),
+            "so large that it shows",
+        ),
         "one die learned by heart": (
             entropy("torch.tensor(1.2130)"),
             "The shape is () , but".replace(" ,", ","),
@@ -169,6 +177,30 @@ WRONG = {
         "whole table": (
             smooth("(c := counts + strength * lower) / c.sum()"),
             "whole table",
+        ),
+        "seen in the whole table": (
+            smooth("(counts + strength * lower) / (counts.sum() + strength)"),
+            "added up over all rows",
+        ),
+        "strength for each": (
+            smooth("(counts + strength * lower) / (seen + strength * counts.shape[1])"),
+            "it is the total",
+        ),
+        "strength below only": (
+            smooth("(counts + lower) / (seen + strength)"),
+            "only one of them is shared out",
+        ),
+        "shares first": (
+            smooth("(counts / seen + strength * lower) / (1 + strength)"),
+            "evidence has lost its weight",
+        ),
+        "half and half, nan": (
+            smooth("counts / seen / 2 + lower / 2"),
+            "a row never seen is nan",
+        ),
+        "something else": (
+            smooth("(counts + 2 * strength * lower) / (seen + strength)"),
+            "Your rows do not sum to one",
         ),
         "columns": (
             smooth("(c := counts + strength * lower) / c.sum(0)"),
@@ -266,6 +298,16 @@ WRONG = {
         "last one dropped": (
             windows("nats[: (len(nats) - 1) // window * window].mean()"),
             "even where it is a whole one",
+        ),
+        "short one dropped, one by one": (
+            windows(
+                "torch.stack([p.mean() for p in pieces if len(p) == window]).mean()"
+            ),
+            "not judged at all",
+        ),
+        "short one weighs as much": (
+            windows("sum(p.mean() * window for p in pieces) / len(nats)"),
+            "weigh it by its length",
         ),
         "padded": (
             windows("nats.sum() / (len(pieces) * window)"),
@@ -414,7 +456,12 @@ def test_ones_own_grammar_is_told_its_floor_and_which_way_to_go():
     answer = said("07.5", lexicon())
     assert "its floor is 0.5" in answer and "lists of words shorter" in answer
     answer = said("07.5", lexicon("words=first(2, LEXICON.words)"))
-    assert "lists of words longer" in answer
+    assert "lists of words longer" in answer and "lines=LEXICON.lines" in answer
+
+
+def test_an_entry_that_the_playwright_refuses_is_to_be_changed():
+    answer = said("07.5", lexicon().replace("Kurt", "Erdős"))
+    assert "The message names the value that is not accepted" in answer
 
 
 def test_a_right_entropy_of_an_own_grammar_is_reported():

@@ -92,7 +92,11 @@ def test_an_interrupted_training_exits_with_130_and_keeps_its_model(
         ("train --data corpus.txt --out new.pt --n-head 3", "n_head = 3"),
         ("train --data tiny.txt --out new.pt --block-size 64", "Use a longer text"),
         ("train --data corpus.txt --out new.pt --device nowhere", "nowhere"),
+        ("train --data short.txt --out new.pt --block-size 64", "has 45 tokens"),
         ("train --data corpus.txt --out new.pt --steps 0", "steps is 0"),
+        ("train --data corpus.txt --out new.pt --n-layer 0", "n_layer is 0"),
+        ("train --data corpus.txt --out new.pt --n-embd 0", "n_embd = 0"),
+        ("train --data corpus.txt --out new.pt --block-size 0", "block_size is 0"),
         ("train --data corpus.txt --resume --preset gpu", "leave out --preset"),
         ("sample --tokens -1", "max_new_tokens is -1"),
         ("sample --checkpoint none.pt", "python -m minigpt train"),
@@ -107,6 +111,7 @@ def test_bad_input_gets_one_line_and_exit_code_2(
 ):
     monkeypatch.chdir(folder)
     (folder / "tiny.txt").write_text("to be or not", encoding="utf-8")
+    (folder / "short.txt").write_text("to be or not" * 37, encoding="utf-8")
     assert main(command.split()) == 2
     error = capsys.readouterr().err
     assert message in error and "Traceback" not in error
@@ -121,4 +126,5 @@ def test_help_explains_every_option(folder):
         assert done.returncode == 0
         options = [line for line in done.stdout.splitlines() if line.startswith("  --")]
         assert len(options) >= 8
+        assert "None" not in done.stdout  # no default that says nothing
     assert run(cwd=folder).returncode == 2

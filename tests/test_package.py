@@ -87,6 +87,7 @@ def test_seconds_are_at_least_what_the_function_sleeps():
 def record(tmp_path, monkeypatch):
     path = tmp_path / "ladder.json"
     monkeypatch.setattr(ladder, "RECORD", path)
+    monkeypatch.setattr(ladder, "measured", {})
     monkeypatch.delenv("MINIGPT_RECORD", raising=False)
     return path
 
@@ -117,6 +118,23 @@ def test_a_climb_shows_the_rungs_down_to_itself(record, monkeypatch):
 def test_a_reader_who_climbs_leaves_the_record_alone(record):
     ladder.climb("bigram", {1: 2.5}, 10, 1.0)
     assert not record.exists()
+
+
+def test_what_was_measured_before_in_the_same_notebook_is_shown(record):
+    ladder.climb("one block", {1: 2.1}, 10, 1.0)
+    rungs = ladder.climb("three blocks", {1: 2.0}, 20, 1.0)
+    assert [rung.loss for rung in rungs] == [2.1, 2.0]
+
+
+def test_results_on_another_text_stand_alone(record, monkeypatch):
+    monkeypatch.setenv("MINIGPT_RECORD", "1")
+    ladder.climb("bigram", {1: 2.5}, 10, 1.0)
+    ladder.climb("GPT", {1: 1.7, 2: 1.8}, 100, 1.0)
+    before = record.read_text(encoding="utf-8")
+    ladder.measured.clear()  # a new notebook
+    (rung,) = ladder.climb("GPT", {1: 0.9}, 100, 1.0, comparable=False)
+    assert (rung.loss, rung.spread) == (0.9, 0)
+    assert record.read_text(encoding="utf-8") == before
 
 
 def test_an_unknown_rung_is_refused(record):

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
 from math import exp, fsum, isclose, log, sqrt
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from minigpt import playwright
 from minigpt.playwright import Options, write_play
 from minigpt.playwright_lexicon import ALPHABET, LEXICON, Lexicon
 
@@ -422,6 +424,28 @@ def test_each_kind_of_span_marks_words_that_the_past_has_settled(play):
             assert text in play.text[:start].split("\n\n")[-2]
     kinds = Counter(span.kind for span in play.spans)
     assert min(kinds[k] for k in KINDS) > 30 and set(kinds) == set(KINDS)
+
+
+def test_the_docstring_tells_how_far_back_the_play_depends():
+    """From a word's first letter back to that of the nearest word that tells."""
+    play = write_play(1_115_394)
+    text, distances = play.text, {}
+    forms = [m.start() for m in re.finditer(r"\b([Tt]h(ou|ee|y)|[Yy]our?)\b", text)]
+    for span in play.spans:
+        word = text[span.start : span.stop]
+        if span.kind == "agreement":
+            told = forms[bisect_left(forms, span.start) - 1]
+        elif span.kind == "rhyme":
+            line_end = text.rindex("\n", 0, span.start)
+            told = text.rindex(" ", 0, line_end) + 1
+        else:  # a name that was there before, or what is said once more
+            told = text.rindex(word, 0, span.start)
+        distances.setdefault(span.kind, []).append(span.start - told)
+    for kind, found in distances.items():
+        found.sort()
+        percentiles = [found[int(q * len(found))] for q in (0.05, 0.5, 0.95)]
+        row = re.search(rf"    {kind} .*?(\d+), +(\d+), +(\d+)\n", playwright.__doc__)
+        assert [int(number) for number in row.groups()] == percentiles, kind
 
 
 def test_spans_stand_in_order_and_never_overlap(play):

@@ -250,6 +250,30 @@ def test_devices_are_chosen_and_overridable():
     assert pick_device().type in ("cuda", "mps", "cpu")
 
 
+def test_a_device_that_is_not_there_is_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="finds no cuda here: name cpu"):
+        pick_device("cuda")
+
+
+@pytest.mark.parametrize("splits", [(DATA[:8], DATA), (DATA, DATA[:8])])
+def test_a_split_too_short_for_a_window_is_refused_before_the_first_step(splits):
+    model = small_gpt()
+    with pytest.raises(ValueError, match="has 8 tokens"):
+        train(model, *splits, PLAN, on_step=lambda step: pytest.fail("a step"))
+
+
+def test_sizes_below_one_are_refused():
+    with pytest.raises(ValueError, match="n_layer is 0"):
+        GPTConfig(V, 8, n_layer=0, n_head=2, n_embd=16)
+    with pytest.raises(ValueError, match="n_embd = 0"):
+        GPTConfig(V, 8, n_layer=1, n_head=2, n_embd=0)
+    with pytest.raises(ValueError, match="eval_batches is 0"):
+        dataclasses.replace(PLAN, eval_batches=0)
+    with pytest.raises(ValueError, match="block_size is 0"):
+        evaluate(small_gpt(), DATA, 0)
+
+
 def test_presets_fit_their_models_and_unknown_ones_are_refused():
     for name in ("cpu", "gpu"):
         model, plan = preset(name, 65)

@@ -1,6 +1,6 @@
 """The exercises' checkers, a module for each notebook; no lesson imports them.
 
-from minigpt.checks.averaging import check_running_mean
+from minigpt.checks.averaging import check_mean_so_far
 from minigpt.checks import progress
 """
 

@@ -44,7 +44,7 @@ class Explained(Exception):
 
 
 def exercise(title):
-    """Decorate a checker: `@exercise("02.1 Running mean")`.
+    """Decorate a checker: `@exercise("02.1 The present included")`.
 
     The checker returns what it verified, or raises Explained. The learner's
     answer may raise, hang or be missing: none of that gets out of the check.
@@ -183,6 +183,8 @@ def explain_error(error, inputs=()):
         hint = "Check the number of arguments and what each of them is."
     elif any(word in text for word in ("dtype", "scalar type", "'Long'")):
         hint = "Integers and floats do not mix here: .float() makes floats of integers."
+    elif isinstance(error, ValueError):
+        hint = "The message names the value that is not accepted: change that one."
     else:
         hint = "Try your code on one small input in a cell of its own."
     return Explained(f"It raised {name}: {text}{given}", hint)

@@ -714,7 +714,7 @@ class _Table(nn.Module):
         return self.logits[idx], None
 
 
-@exercise("06.7 Bug hunt: The poet who goes in circles")
+@exercise("06.7 The poet who goes in circles")
 def check_sample(sample):
     """sample(model, idx (1, T), n, seed) -> (1, T + n), drawn from the model."""
     with torch.random.fork_rng(devices=[]):
@@ -794,7 +794,7 @@ def _check_draws(write):
 # 06.8
 
 
-@exercise("06.8 Bug hunt: Too good to be true")
+@exercise("06.8 Too good to be true")
 def check_split_windows(split_windows):
     """split_windows(ids, block_size, train_fraction) -> windows to learn and judge."""
     for N, size, fraction in [(60, 3, 0.8), (200, 8, 0.9), (331, 5, 0.7)]:

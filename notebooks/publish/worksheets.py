@@ -55,9 +55,7 @@ def worksheet(notebook):
     made = nbformat.from_dict(notebook)
     for cell in made.cells:
         if cell.cell_type == "markdown":
-            source = FOLD.sub(
-                lambda m: m[0] if is_hint(m["title"]) else "", cell.source
-            )
+            source = FOLD.sub(hint_or_nothing, cell.source)
             cell.source = re.sub(r"\n{3,}", "\n\n", source).strip("\n")
     made.cells = [cell for cell in made.cells if cell.source]
     return made
