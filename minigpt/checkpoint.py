@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from minigpt.data import CharTokenizer
-from minigpt.gpt import GPT, GPTConfig
+from minigpt.gpt import GPT, GPTConfig, at_least_one
 
 
 @dataclass
@@ -33,10 +33,8 @@ class TrainConfig:
     seed: int = 1337
 
     def __post_init__(self):
-        counts = ("steps", "batch_size", "block_size", "eval_every", "eval_batches")
-        for name in counts:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; give at least 1.")
+        at_least_one(self, "steps", "batch_size", "block_size")
+        at_least_one(self, "eval_every", "eval_batches")
 
 
 def preset(name, vocab_size):

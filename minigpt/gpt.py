@@ -15,6 +15,13 @@ from minigpt.block import Block
 from minigpt.multi_head import head_width
 
 
+def at_least_one(config, *names):
+    """Raise ValueError if one of these fields of config is below 1."""
+    for name in names:
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} is {getattr(config, name)}; give at least 1.")
+
+
 @dataclass
 class GPTConfig:
     """The shape of a GPT.
@@ -31,9 +38,7 @@ class GPTConfig:
 
     def __post_init__(self):
         head_width(self.n_embd, self.n_head)
-        for name in ("vocab_size", "block_size", "n_layer"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; give at least 1.")
+        at_least_one(self, "vocab_size", "block_size", "n_layer")
 
 
 class GPT(LanguageModel):
