@@ -8,10 +8,13 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+from minigpt.checkpoint import load_checkpoint, saver
 from minigpt.data import CharTokenizer, load_text, train_val_split
+from minigpt.device import pick_device
+from minigpt.evaluation import evaluate
 from minigpt.generation import generate
 from minigpt.gpt import GPT
-from minigpt.training import evaluate, load_checkpoint, pick_device, preset, train
+from minigpt.training import preset, train
 
 MODEL_OPTIONS = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
 TRAIN_OPTIONS = ["steps", "batch_size", "learning_rate", "seed"]
@@ -37,7 +40,9 @@ def parser():
         "--out", default="model.pt", help="checkpoint to write (default: %(default)s)"
     )
     t.add_argument(
-        "--resume", action="store_true", help="go on with the training in --out"
+        "--resume",
+        action="store_true",
+        help="go on with the run in --out, if there is one",
     )
     t.add_argument(
         "--overwrite", action="store_true", help="replace --out if it exists"
@@ -84,14 +89,13 @@ def main(argv=None):
     """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted."""
     options = parser().parse_args(argv)
     try:
-        run_train(options) if options.command == "train" else run_sample(options)
+        return run_train(options) if options.command == "train" else run_sample(options)
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
     except (OSError, ValueError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return 0
 
 
 def run_train(options):
@@ -103,22 +107,30 @@ def run_train(options):
             "it, or another --out."
         )
     device = pick_device(options.device)
-    text = load_text(options.data)
-    if options.resume:
-        resume = load_checkpoint(out, device)
-        model, tokenizer, config = resume.model, resume.tokenizer, resume.config
-        _refuse(options, ["preset", *MODEL_OPTIONS], "--resume keeps the model")
+    text = load_text(options.data, substitute=False)
+    if options.resume and out.exists():
+        _refuse(options, ["preset", "seed", *MODEL_OPTIONS], "--resume keeps the run's")
+        run = load_checkpoint(out, device)
+        model, tokenizer, config, resume = (
+            run.model,
+            run.tokenizer,
+            run.config,
+            run.state,
+        )
+        config = replace(config, **_given(options, TRAIN_OPTIONS))
     else:
-        resume, tokenizer = None, CharTokenizer(text)
+        tokenizer, resume = CharTokenizer(text), None
         model_config, config = preset(options.preset or "cpu", tokenizer.vocab_size)
         model_config = replace(model_config, **_given(options, MODEL_OPTIONS))
-    config = replace(config, **_given(options, TRAIN_OPTIONS))
-    if resume is None:
-        config.block_size = model_config.block_size
+        config = replace(
+            config,
+            block_size=model_config.block_size,
+            **_given(options, TRAIN_OPTIONS),
+        )
         torch.manual_seed(config.seed)
         model = GPT(model_config).to(device)
-    ids = torch.tensor(tokenizer.encode(text))
-    train_data, val_data = train_val_split(ids)
+    train_data, val_data = train_val_split(torch.tensor(tokenizer.encode(text)))
+    save = saver(out, model, tokenizer, config)
 
     start = resume.step if resume else 0
     with tqdm(total=config.steps, initial=start, unit="step") as bar:
@@ -138,18 +150,20 @@ def run_train(options):
             val_data,
             config,
             resume=resume,
-            checkpoint_path=out,
-            tokenizer=tokenizer,
+            save=save,
             on_step=on_step,
             on_eval=on_eval,
         )
     if not history or history[-1].step < config.steps:
-        raise KeyboardInterrupt  # train() has saved the model and said so
+        return 130  # interrupted: train() has saved the model and said so
+    if start >= config.steps:
+        print(f"The run in {out} is complete; --steps beyond {start} goes on with it.")
     loss = evaluate(model, val_data, config.block_size)
     print(
         f"Validation loss {loss:.4f} nats per character over the whole split; "
         f"{history[-1].seconds:.0f} s of training on {device}; written to {out}."
     )
+    return 0
 
 
 def run_sample(options):
@@ -170,6 +184,7 @@ def run_sample(options):
         top_p=options.top_p,
     )
     print(tokenizer.decode(idx[0]))
+    return 0
 
 
 def _given(options, names):

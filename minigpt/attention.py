@@ -1,4 +1,4 @@
-"""Lesson 03: one head of attention, and the shell that every later model fills.
+"""Lesson 03: one head of attention.
 
 Source: Vaswani et al., Attention Is All You Need (2017), section 3.2.1.
 """
@@ -8,8 +8,6 @@ import math
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-
-from minigpt.bigram import next_token_loss
 
 
 def attention_weights(q, k, causal=True):
@@ -60,59 +58,20 @@ class SelfAttention(nn.Module):
         return attention(q, k, v, causal=False)[0]
 
 
-def check_length(T, block_size):
-    """Raise ValueError if T tokens are more than the model's context holds."""
-    if T > block_size:
-        raise ValueError(
-            f"The input has T = {T} tokens, but block_size is {block_size}. "
-            f"Pass the last {block_size} of them, idx[:, -{block_size}:], "
-            "or build the model with a larger block_size."
-        )
-
-
 class Head(nn.Module):
     """One head of causal self-attention: (B, T, n_embd) -> (B, T, head_size).
 
-    Raises ValueError if T > block_size.
+    T may be anything: attention itself has no limit of length.
     """
 
-    def __init__(self, n_embd, head_size, block_size, dropout=0.0):
+    def __init__(self, n_embd, head_size, dropout=0.0):
         super().__init__()
         self.key = nn.Linear(n_embd, head_size, bias=False)
         self.query = nn.Linear(n_embd, head_size, bias=False)
         self.value = nn.Linear(n_embd, head_size, bias=False)
         self.dropout = nn.Dropout(dropout)
-        self.block_size = block_size
 
     def forward(self, x):
-        check_length(x.shape[1], self.block_size)
         k, q, v = self.key(x), self.query(x), self.value(x)  # (B, T, head_size)
         weights = attention_weights(q, k)  # (B, T, T)
         return self.dropout(weights) @ v  # (B, T, head_size)
-
-
-class LanguageModel(nn.Module):
-    """Embeddings, a body, a head: the body is all that the lessons change.
-
-    body: any module (B, T, n_embd) -> (B, T, n_embd).
-    """
-
-    def __init__(self, vocab_size, block_size, n_embd, body):
-        super().__init__()
-        self.block_size = block_size
-        self.token_embedding = nn.Embedding(vocab_size, n_embd)
-        self.position_embedding = nn.Embedding(block_size, n_embd)
-        self.body = body
-        self.lm_head = nn.Linear(n_embd, vocab_size)
-
-    def forward(self, idx, targets=None):
-        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
-
-        Raises ValueError if T > block_size.
-        """
-        T = idx.shape[1]
-        check_length(T, self.block_size)
-        positions = torch.arange(T, device=idx.device)  # (T,)
-        x = self.token_embedding(idx) + self.position_embedding(positions)
-        logits = self.lm_head(self.body(x))  # (B, T, n_embd) -> (B, T, vocab_size)
-        return logits, next_token_loss(logits, targets)

@@ -28,13 +28,13 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     """One transformer block, LayerNorm first: (B, T, n_embd) -> (B, T, n_embd).
 
-    Raises ValueError if n_head does not divide n_embd, or if T > block_size.
+    Raises ValueError if n_head does not divide n_embd.
     """
 
-    def __init__(self, n_embd, n_head, block_size, dropout=0.0):
+    def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
         self.norm1 = nn.LayerNorm(n_embd)
-        self.attention = CausalSelfAttention(n_embd, n_head, block_size, dropout)
+        self.attention = CausalSelfAttention(n_embd, n_head, dropout)
         self.norm2 = nn.LayerNorm(n_embd)
         self.feed_forward = FeedForward(n_embd, dropout)
 

@@ -1,10 +1,14 @@
 """Lesson 06: sampling text from any model that returns (logits, loss)."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 
+from minigpt.evaluation import judging
+from minigpt.language_model import LanguageModel
 
-@torch.no_grad()
+
 def generate(
     model,
     idx,
@@ -20,26 +24,30 @@ def generate(
     top_k keeps the k likeliest; top_p keeps the likeliest whose probabilities
     sum to at least top_p (Holtzman et al., The Curious Case of Neural Text
     Degeneration, 2020, section 3.1). generator: on the model's device.
+    A LanguageModel computes the logits of the last position only.
     Raises ValueError for values out of range.
     """
     _check(idx, max_new_tokens, temperature, top_k, top_p)
     block_size = getattr(model, "block_size", None)
-    was_training = model.training
-    model.eval()
-    try:
+    with judging(model):
         for _ in range(max_new_tokens):
             context = idx if block_size is None else idx[:, -block_size:]
-            logits = model(context)[0][:, -1]  # (B, vocab_size), the last position
+            logits = _last_logits(model, context)  # (B, vocab_size)
             if temperature == 0:
                 next_idx = logits.argmax(dim=-1, keepdim=True)  # (B, 1)
             else:
-                logits = keep_likeliest(logits / temperature, top_k, top_p)
-                probs = F.softmax(logits, dim=-1)
+                # Minus the largest: however small the temperature, no inf - inf.
+                logits = (logits - logits.amax(dim=-1, keepdim=True)) / temperature
+                probs = F.softmax(keep_likeliest(logits, top_k, top_p), dim=-1)
                 next_idx = torch.multinomial(probs, 1, generator=generator)
             idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
-    finally:
-        model.train(was_training)
-    return idx
+    return idx.clone()  # made in inference mode, but now fit for training, too
+
+
+def _last_logits(model, context):
+    if type(model).forward is LanguageModel.forward:  # not where a reader changed it
+        return model.lm_head(model.hidden(context)[:, -1])
+    return model(context)[0][:, -1]
 
 
 def keep_likeliest(logits, top_k=None, top_p=None):
@@ -48,7 +56,7 @@ def keep_likeliest(logits, top_k=None, top_p=None):
         k = min(top_k, logits.shape[-1])
         smallest_kept = logits.topk(k, dim=-1).values[:, -1:]  # (B, 1)
         logits = logits.masked_fill(logits < smallest_kept, float("-inf"))
-    if top_p is not None:
+    if top_p is not None and top_p < 1:  # 1 keeps all, whatever rounding says
         probs, order = F.softmax(logits, dim=-1).sort(dim=-1, descending=True)
         before = probs.cumsum(dim=-1) - probs  # what the likelier ones sum to
         enough = before >= top_p  # (B, vocab_size), in sorted order
@@ -65,7 +73,7 @@ def _check(idx, max_new_tokens, temperature, top_k, top_p):
         )
     if max_new_tokens < 0:
         raise ValueError(f"max_new_tokens is {max_new_tokens}; it must be 0 or more.")
-    if temperature < 0:
+    if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature is {temperature}; it must be 0 or more.")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k is {top_k}; keep at least 1 token, or pass None.")

@@ -10,23 +10,18 @@ from dataclasses import dataclass
 
 import torch.nn as nn
 
-from minigpt.attention import LanguageModel
 from minigpt.block import Block
+from minigpt.data import at_least_one
+from minigpt.language_model import LanguageModel
 from minigpt.multi_head import head_width
-
-
-def at_least_one(config, *names):
-    """Raise ValueError if one of these fields of config is below 1."""
-    for name in names:
-        if getattr(config, name) < 1:
-            raise ValueError(f"{name} is {getattr(config, name)}; give at least 1.")
 
 
 @dataclass
 class GPTConfig:
     """The shape of a GPT.
 
-    Raises ValueError if n_embd is no multiple of n_head, or if a size is below 1.
+    Raises ValueError if n_embd is no multiple of n_head, if a size is below 1, or
+    if dropout is no share.
     """
 
     vocab_size: int
@@ -37,8 +32,13 @@ class GPTConfig:
     dropout: float = 0.0
 
     def __post_init__(self):
+        sizes = "vocab_size block_size n_layer n_head n_embd".split()
+        at_least_one(**{name: getattr(self, name) for name in sizes})
         head_width(self.n_embd, self.n_head)
-        at_least_one(self, "vocab_size", "block_size", "n_layer")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(
+                f"dropout is {self.dropout}; it must be at least 0 and below 1."
+            )
 
 
 class GPT(LanguageModel):
@@ -49,9 +49,7 @@ class GPT(LanguageModel):
 
     def __init__(self, config):
         c = config
-        blocks = [
-            Block(c.n_embd, c.n_head, c.block_size, c.dropout) for _ in range(c.n_layer)
-        ]
+        blocks = [Block(c.n_embd, c.n_head, c.dropout) for _ in range(c.n_layer)]
         body = nn.Sequential(*blocks, nn.LayerNorm(c.n_embd))
         super().__init__(c.vocab_size, c.block_size, c.n_embd, body)
         self.config = config

@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.attention import Head, check_length
+from minigpt.attention import Head
 
 
 def head_width(n_embd, n_head):
@@ -23,14 +23,14 @@ def head_width(n_embd, n_head):
 class MultiHeadAttention(nn.Module):
     """n_head narrow heads, concatenated and mixed: (B, T, C) -> (B, T, C).
 
-    Raises ValueError if n_head does not divide n_embd, or if T > block_size.
+    Raises ValueError if n_head does not divide n_embd.
     """
 
-    def __init__(self, n_embd, n_head, block_size, dropout=0.0):
+    def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
         head_size = head_width(n_embd, n_head)
         self.heads = nn.ModuleList(
-            Head(n_embd, head_size, block_size, dropout) for _ in range(n_head)
+            Head(n_embd, head_size, dropout) for _ in range(n_head)
         )
         self.proj = nn.Linear(n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
@@ -49,18 +49,16 @@ class CausalSelfAttention(nn.Module):
     FlashAttention (2022), section 3.1. Raises ValueError as MultiHeadAttention.
     """
 
-    def __init__(self, n_embd, n_head, block_size, dropout=0.0):
+    def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
         self.head_size = head_width(n_embd, n_head)
         self.n_head = n_head
-        self.block_size = block_size
         self.qkv = nn.Linear(n_embd, 3 * n_embd, bias=False)
         self.proj = nn.Linear(n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
         B, T, C = x.shape
-        check_length(T, self.block_size)
         qkv = self.qkv(x).view(B, T, 3, self.n_head, self.head_size)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)
         p = self.dropout.p if self.training else 0.0

@@ -25,10 +25,12 @@ def learning_rate_at(step, config):
 
     Source: Loshchilov and Hutter, SGDR (2017), section 3.
     """
-    if step < config.warmup_steps:
-        return config.learning_rate * (step + 1) / config.warmup_steps
-    rest = config.steps - config.warmup_steps
-    done = min(1.0, (step - config.warmup_steps) / max(1, rest))
+    warmup = config.warmup_steps
+    if warmup is None:
+        warmup = min(100, config.steps // 5)
+    if step < warmup:
+        return config.learning_rate * (step + 1) / warmup
+    done = min(1.0, (step - warmup) / max(1, config.steps - warmup))
     cosine = 0.5 * (1 + math.cos(math.pi * done))  # from 1 down to 0
     low = config.final_fraction
     return config.learning_rate * (low + (1 - low) * cosine)

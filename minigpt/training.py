@@ -1,38 +1,100 @@
-"""Lesson 06: the training loop and exact evaluation, for any model here."""
+"""Lesson 06: how to train, and the training loop, for any model here."""
 
 import copy
+import math
 import time
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
-from minigpt.checkpoint import (
-    Checkpoint,
-    Progress,
-    TrainConfig,
-    load_checkpoint,
-    pick_device,
-    preset,
-    random_state,
-    save_checkpoint,
-    set_random_state,
-)
-from minigpt.data import get_batch
+from minigpt.data import at_least_one, get_batch
+from minigpt.device import autocast, random_state, set_random_state
+from minigpt.evaluation import estimate_loss
+from minigpt.gpt import GPTConfig
+from minigpt.interrupts import Interrupts
 from minigpt.optimizer import learning_rate_at, make_optimizer
 
-__all__ = [
-    "TrainConfig",
-    "Progress",
-    "Checkpoint",
-    "save_checkpoint",
-    "load_checkpoint",
-    "preset",
-    "pick_device",
-    "make_optimizer",
-    "learning_rate_at",
-    "train",
-    "estimate_loss",
-    "evaluate",
-]
+
+@dataclass
+class TrainConfig:
+    """How to train. Decay applies to matrices only; see `make_optimizer`.
+
+    Raises ValueError for a value with which no training makes sense.
+    """
+
+    steps: int
+    batch_size: int
+    block_size: int
+    learning_rate: float
+    warmup_steps: int | None = None  # None: 100, or a fifth of a run below 500
+    final_fraction: float = 0.0  # of learning_rate, at the last step
+    weight_decay: float = 0.1
+    beta2: float = 0.99
+    grad_clip: float = 1.0  # math.inf for none
+    eval_every: int = 100
+    eval_batches: int = 8
+    seed: int = 1337
+
+    def __post_init__(self):
+        sizes = "steps batch_size block_size eval_every eval_batches".split()
+        at_least_one(**{name: getattr(self, name) for name in sizes})
+        warmup = 0 if self.warmup_steps is None else self.warmup_steps
+        rules = {  # written so that nan, which is in no range, breaks them all
+            "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
+            "warmup_steps": (0 <= warmup <= self.steps, f"in 0 to {self.steps} steps"),
+            "final_fraction": (0 <= self.final_fraction <= 1, "from 0 to 1"),
+            "weight_decay": (0 <= self.weight_decay < math.inf, "0 or more"),
+            "beta2": (0 <= self.beta2 < 1, "at least 0 and below 1"),
+            "grad_clip": (self.grad_clip > 0, "above 0; math.inf clips nothing"),
+            "seed": (isinstance(self.seed, int), "a whole number"),
+        }
+        for name, (fine, need) in rules.items():
+            if not fine:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be {need}.")
+
+
+def preset(name, vocab_size):
+    """The two sizes of the course: (GPTConfig, TrainConfig) for "cpu" or "gpu".
+
+    Raises ValueError for any other name.
+    """
+    if name == "cpu":
+        model = GPTConfig(vocab_size, block_size=64, n_layer=2, n_head=4, n_embd=128)
+        plan = TrainConfig(steps=2400, batch_size=16, block_size=64, learning_rate=3e-3)
+        return model, plan
+    if name == "gpu":
+        model = GPTConfig(
+            vocab_size, block_size=256, n_layer=6, n_head=6, n_embd=384, dropout=0.2
+        )
+        plan = TrainConfig(
+            steps=5000,
+            batch_size=64,
+            block_size=256,
+            learning_rate=1e-3,
+            eval_every=250,
+        )
+        return model, plan
+    raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
+
+
+class Progress(NamedTuple):
+    """One row of a run's history: losses in nats per token, training seconds."""
+
+    step: int
+    train_loss: float
+    val_loss: float
+    seconds: float
+
+
+class TrainState(NamedTuple):
+    """A run after `step` steps: with model and config, all that going on needs."""
+
+    step: int
+    history: list
+    optimizer: dict
+    random_state: dict
+    seed: int
 
 
 def train(
@@ -42,61 +104,52 @@ def train(
     config,
     *,
     resume=None,
-    checkpoint_path=None,
-    tokenizer=None,
+    save=None,
     on_eval=None,
     on_step=None,
 ):
     """Train `model` where it is, in place; return its history, a list of Progress.
 
-    resume: a Checkpoint whose model this is, to go on where it stopped.
-    checkpoint_path: written at every evaluation (needs `tokenizer`).
-    on_eval(history), on_step(step): called after each evaluation and step.
-    An interrupt (KeyboardInterrupt) ends training early with a usable model.
-    Raises ValueError if a split is too short for one window, or if the
-    checkpoint would have no vocabulary; both before the first step.
+    resume: the TrainState at which this model stopped, to go on from there.
+    save(state), on_eval(history): called after each evaluation; on_step(step):
+    after each step. An interrupt (Ctrl+C, or the ■ of a notebook) ends the run
+    after the step that it falls into: judged, saved, usable and resumable.
+    Raises ValueError, before the first step, if a split is too short for one
+    window, or if the config has another seed than the run that it goes on with.
     """
-    if checkpoint_path is not None and tokenizer is None:
-        raise ValueError("A checkpoint stores the vocabulary: pass tokenizer=... too.")
-    for data in (train_data, val_data):
-        get_batch(data, 1, config.block_size)  # too short? Say so now, not later
     device = next(model.parameters()).device
     optimizer = make_optimizer(model, config)
     batches = torch.Generator().manual_seed(config.seed)
-    step, history = 0, []
+    step, history, seconds = 0, [], 0.0
     if resume is None:
         torch.manual_seed(config.seed)  # for dropout
     else:
+        if config.seed != resume.seed:
+            raise ValueError(
+                f"This run goes on with the random numbers of seed {resume.seed}, so "
+                f"seed {config.seed} would have no effect: leave the seed as it was."
+            )
         step, history = resume.step, list(resume.history)
-        optimizer.load_state_dict(copy.deepcopy(resume.optimizer))  # not shared
+        seconds = history[-1].seconds if history else 0.0
+        averages = copy.deepcopy(resume.optimizer["state"])  # copied: not shared
+        settings = optimizer.state_dict()["param_groups"]  # the config's, maybe new
+        optimizer.load_state_dict({"state": averages, "param_groups": settings})
         set_random_state(resume.random_state, device, batches)
-    seconds = history[-1].seconds if history else 0.0
 
-    bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(
-        including_emulation=False
-    )
-
-    def judge():
-        splits = train_data, val_data
-        losses = [estimate_loss(model, data, config) for data in splits]
-        history.append(Progress(step, *losses, seconds))
-
-    def save():
-        if checkpoint_path is not None:
-            state = optimizer.state_dict(), random_state(device, batches)
-            now = Checkpoint(model, tokenizer, config, step, history, *state)
-            save_checkpoint(checkpoint_path, now)
-
+    splits = train_data, val_data = train_data.to(device), val_data.to(device)
+    for data in splits:  # too short? Say so now, not later
+        get_batch(data, 1, config.block_size, generator=torch.Generator())
     model.train()
-    try:
-        while step < config.steps:
+    with Interrupts() as interrupts:
+        stop = False
+        while step < config.steps and not stop:
             start = time.perf_counter()
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate_at(step, config)
             x, y = get_batch(
                 train_data, config.batch_size, config.block_size, device, batches
             )
-            with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
+            with autocast(device):
                 loss = model(x, y)[1]
             optimizer.zero_grad()
             loss.backward()
@@ -106,67 +159,19 @@ def train(
             seconds += time.perf_counter() - start
             if on_step is not None:
                 on_step(step)
-            if step % config.eval_every == 0 or step == config.steps:
-                judge()
-                save()
+            stop = interrupts.asked
+            if step % config.eval_every == 0 or step == config.steps or stop:
+                losses = [estimate_loss(model, data, config) for data in splits]
+                history.append(Progress(step, *losses, seconds))
+                if save is not None:
+                    now = optimizer.state_dict(), random_state(device, batches)
+                    save(TrainState(step, list(history), *now, config.seed))
                 if on_eval is not None:
                     on_eval(history)
-    except KeyboardInterrupt:
-        if step > (history[-1].step if history else 0):
-            judge()
-        save()
+    if step < config.steps:
         print(
             f"Interrupted after step {step} of {config.steps}: the model keeps what "
             "it has learned and can be used as it is."
         )
     model.eval()
     return history
-
-
-@torch.no_grad()
-def estimate_loss(model, data, config):
-    """Mean loss over eval_batches random batches, always the same ones: nats/token.
-
-    Raises ValueError if the data is too short for one window.
-    """
-    device = next(model.parameters()).device
-    batches = torch.Generator().manual_seed(config.seed)
-    was_training = model.training
-    model.eval()
-    total = 0.0
-    for _ in range(config.eval_batches):
-        x, y = get_batch(data, config.batch_size, config.block_size, device, batches)
-        total += model(x, y)[1].item()
-    model.train(was_training)
-    return total / config.eval_batches
-
-
-@torch.no_grad()
-def evaluate(model, data, block_size, batch_size=128):
-    """The exact mean loss over a whole split, in nats per token.
-
-    data: (N,). It is cut into consecutive windows of block_size tokens, the
-    last one perhaps shorter; each of the N - 1 targets is predicted once.
-    Raises ValueError if there is not one target, or if block_size is below 1.
-    """
-    n = len(data) - 1
-    if n < 1:
-        raise ValueError(
-            f"The data has {len(data)} tokens; evaluating takes 2 or more."
-        )
-    if block_size < 1:
-        raise ValueError(f"block_size is {block_size}; give at least 1.")
-    device = next(model.parameters()).device
-    whole = n // block_size * block_size
-    x = data[:whole].view(-1, block_size).split(batch_size)
-    y = data[1 : whole + 1].view(-1, block_size).split(batch_size)
-    pieces = list(zip(x, y)) if whole else []
-    if whole < n:
-        pieces.append((data[whole:-1][None], data[whole + 1 :][None]))
-    was_training = model.training
-    model.eval()
-    total = 0.0
-    for x, y in pieces:
-        total += model(x.to(device), y.to(device))[1].item() * y.numel()
-    model.train(was_training)
-    return total / n

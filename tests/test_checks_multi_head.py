@@ -9,7 +9,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from exercises import exercises_of, play
 
-from minigpt.attention import Head, LanguageModel, attention
+from minigpt.attention import Head, attention
+from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
 
 EXERCISES = {exercise.number: exercise for exercise in exercises_of("04")}
@@ -21,7 +22,7 @@ def notebook():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # tiny tensors: threads would only wait for each other
     torch.manual_seed(3)
-    model = LanguageModel(65, 8, 12, CausalSelfAttention(12, 4, 8))
+    model = LanguageModel(65, 8, 12, CausalSelfAttention(12, 4))
     names = dict(
         copy=copy,
         combinations=combinations,
@@ -127,7 +128,7 @@ RIGHT_EXTRA = "both - one - other + full"
 def heads(box, forward="return self.proj(torch.cat([f(x) for f in self.heads], -1))"):
     return f"""
 class Heads(nn.Module):
-    def __init__(self, C, n, block_size):
+    def __init__(self, C, n):
         super().__init__()
         self.proj = nn.Linear(C, C)
         {box}
@@ -136,7 +137,7 @@ class Heads(nn.Module):
 """
 
 
-NEW = "Head(C, C // n, block_size)"
+NEW = "Head(C, C // n)"
 
 
 def dice(
@@ -333,7 +334,7 @@ WRONG = {
             "Each head is wide",
             heads(
                 "self.heads = nn.ModuleList("
-                "Head(C, C, block_size) for _ in range(n))\n"
+                "Head(C, C) for _ in range(n))\n"
                 "        self.proj = nn.Linear(n * C, C)"
             ),
         ),
@@ -407,7 +408,7 @@ RIGHT = {
         defined(
             "parameters",
             "C, n",
-            "return sum(p.numel() for p in CausalSelfAttention(C, n, 2).parameters())",
+            "return sum(p.numel() for p in CausalSelfAttention(C, n).parameters())",
         ),
     ],
     "04.3": [
@@ -539,7 +540,7 @@ def test_the_answer_to_multi_query_is_attention_with_repeated_keys(notebook):
     """The exercise says so: one key and value, shared, is a special case."""
     names = dict(notebook)
     exec(EXERCISES["04.4"].solution, names)
-    layer, x = CausalSelfAttention(12, 4, 8), torch.randn(2, 5, 12)
+    layer, x = CausalSelfAttention(12, 4), torch.randn(2, 5, 12)
     query, key, value = nn.Linear(12, 12, False), *[nn.Linear(12, 3, False)] * 2
     k, v = key.weight.repeat(4, 1), value.weight.repeat(4, 1)
     layer.qkv.weight.data = torch.cat([query.weight, k, v])
@@ -550,7 +551,7 @@ def test_the_answer_to_multi_query_is_attention_with_repeated_keys(notebook):
 def test_a_part_taken_out_of_the_model_works_as_a_head(notebook):
     names, layer = dict(notebook), notebook["model"].body
     exec(EXERCISES["04.3"].solution, names)
-    heads = MultiHeadAttention(12, 4, 8)
+    heads = MultiHeadAttention(12, 4)
     heads.proj.load_state_dict(layer.proj.state_dict())
     for h, head in enumerate(heads.heads):
         parts = names["take_apart"](layer, h)

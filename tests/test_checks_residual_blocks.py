@@ -9,9 +9,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 from exercises import NOTEBOOKS, exercises_of, play
 
-from minigpt.attention import LanguageModel
 from minigpt.block import Block, FeedForward
 from minigpt.checks import residual_blocks
+from minigpt.language_model import LanguageModel
 
 EXERCISES = {exercise.number: exercise for exercise in exercises_of("05")}
 
@@ -20,7 +20,7 @@ EXERCISES = {exercise.number: exercise for exercise in exercises_of("05")}
 def learner():
     """The names that the notebook has defined by then, with a small model."""
     torch.manual_seed(3)
-    body = nn.Sequential(*[Block(8, 2, 6) for _ in range(3)], nn.LayerNorm(8))
+    body = nn.Sequential(*[Block(8, 2) for _ in range(3)], nn.LayerNorm(8))
     model = LanguageModel(11, 6, 8, body).eval()
     for p in model.parameters():
         nn.init.normal_(p, std=0.5)
@@ -91,9 +91,9 @@ NORMED = "(x - mean) / (variance + self.eps).sqrt()"
 SCALED = f"self.gamma * {NORMED} + self.beta"
 STACK = """
 class Stack(nn.Module):
-    def __init__(self, n_layer, n_embd, n_head, block_size):
+    def __init__(self, n_layer, n_embd, n_head):
         super().__init__()
-        new = lambda: Block(n_embd, n_head, block_size)
+        new = lambda: Block(n_embd, n_head)
         self.blocks = {}
         self.norm = nn.LayerNorm(n_embd)
 

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from exercises import exercises_of, play
 
 from minigpt import plots
-from minigpt.attention import Head, LanguageModel, attention, attention_weights
+from minigpt.attention import Head, attention, attention_weights
 from minigpt.checks import self_attention
+from minigpt.language_model import LanguageModel
 
 EXERCISES = {exercise.number: exercise for exercise in exercises_of("03")}
 
@@ -22,7 +23,7 @@ def namespace(monkeypatch):
     """What the notebook has defined above its exercises, with a small model."""
     state = torch.random.get_rng_state()
     torch.manual_seed(0)
-    model = LanguageModel(11, 32, 16, Head(16, 16, 32))
+    model = LanguageModel(11, 32, 16, Head(16, 16))
     val_data = torch.randint(11, (32 * 5 + 1,))
     torch.random.set_rng_state(state)
     names = [math, plt, torch, nn, F, plots, Head, LanguageModel]
@@ -498,7 +499,7 @@ RIGHT = {
     "03.2": [
         "return [H * C * 3.0, B * sum(range(T + 1)), float(H), H / H]",
         "past = torch.ones(B, T, T).tril()\n"
-        "n = sum(p.numel() for p in Head(C, H, T).parameters())\n"
+        "n = sum(p.numel() for p in Head(C, H).parameters())\n"
         "return n, past.sum(), torch.tensor(H), 1.0",
     ],
     "03.3": [

@@ -8,20 +8,21 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from minigpt.attention import Head, LanguageModel, attention
-from minigpt.bigram import BigramLanguageModel, next_token_loss
+from minigpt.attention import Head, attention
+from minigpt.bigram import BigramLanguageModel
 from minigpt.block import Block, FeedForward
 from minigpt.gpt import GPT, GPTConfig
+from minigpt.language_model import LanguageModel, next_token_loss
 from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
 
 V, T, C = 11, 16, 24
 CONFIG = GPTConfig(V, T, n_layer=3, n_head=4, n_embd=C)
 MODELS = {
     "bigram": lambda: BigramLanguageModel(V),
-    "one head": lambda: LanguageModel(V, T, C, Head(C, C, T)),
-    "list of heads": lambda: LanguageModel(V, T, C, MultiHeadAttention(C, 4, T)),
-    "heads at once": lambda: LanguageModel(V, T, C, CausalSelfAttention(C, 4, T)),
-    "block": lambda: LanguageModel(V, T, C, Block(C, 4, T)),
+    "one head": lambda: LanguageModel(V, T, C, Head(C, C)),
+    "list of heads": lambda: LanguageModel(V, T, C, MultiHeadAttention(C, 4)),
+    "heads at once": lambda: LanguageModel(V, T, C, CausalSelfAttention(C, 4)),
+    "block": lambda: LanguageModel(V, T, C, Block(C, 4)),
     "gpt": lambda: GPT(CONFIG),
 }
 
@@ -104,8 +105,8 @@ def copied(heads, batched):
 
 @pytest.mark.parametrize(("n_embd", "n_head"), [(24, 1), (24, 4), (30, 5)])
 def test_heads_in_one_matmul_equal_the_list_of_heads(n_embd, n_head):
-    heads = MultiHeadAttention(n_embd, n_head, T)
-    batched = copied(heads, CausalSelfAttention(n_embd, n_head, T))
+    heads = MultiHeadAttention(n_embd, n_head)
+    batched = copied(heads, CausalSelfAttention(n_embd, n_head))
     x = torch.randn(3, T, n_embd)
     assert_close(batched(x), heads(x))
 
@@ -125,7 +126,7 @@ def test_a_width_that_the_heads_cannot_share_says_both_numbers(layer):
 
 @pytest.mark.parametrize("layer", [MultiHeadAttention, CausalSelfAttention])
 def test_attention_dropout_acts_in_training_only(layer):
-    layer, x = layer(24, 4, T, dropout=0.5), torch.randn(2, T, 24)
+    layer, x = layer(24, 4, dropout=0.5), torch.randn(2, T, 24)
     assert not torch.equal(layer(x), layer(x))
     layer.eval()
     assert torch.equal(layer(x), layer(x))
@@ -138,7 +139,7 @@ def test_feed_forward_works_on_each_position_alone():
 
 
 def test_a_block_adds_to_its_input():
-    block, x = Block(C, 4, T), torch.randn(2, T, C)
+    block, x = Block(C, 4), torch.randn(2, T, C)
     for proj in (block.attention.proj, block.feed_forward.proj):
         nn.init.zeros_(proj.weight)
         nn.init.zeros_(proj.bias)

@@ -8,7 +8,6 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.attention import check_length
 from minigpt.checks.core import (
     Explained,
     Mistake,
@@ -20,7 +19,9 @@ from minigpt.checks.core import (
 )
 from minigpt.generation import keep_likeliest
 from minigpt.gpt import GPT, GPTConfig
-from minigpt.training import TrainConfig, learning_rate_at
+from minigpt.language_model import check_length
+from minigpt.optimizer import learning_rate_at
+from minigpt.training import TrainConfig
 
 
 def _known(texts, **programs):

@@ -7,10 +7,11 @@ from itertools import combinations
 import torch
 import torch.nn as nn
 
-from minigpt.attention import LanguageModel, attention
+from minigpt.attention import attention
 from minigpt.checks.core import Explained, Mistake, call, compare, exercise
+from minigpt.evaluation import evaluate
+from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
-from minigpt.training import evaluate
 
 MEMORY = "A reshape keeps the numbers in memory order; it exchanges no dimensions. "
 TURNS = "Heads do not take turns: the channels of one head lie next to each other."
@@ -171,7 +172,7 @@ def check_take_apart(take_apart, model):
 def _numbered(n_embd, n_head):
     """A layer whose qkv.weight holds 10 * row + column."""
     with _own_randomness():
-        layer = CausalSelfAttention(n_embd, n_head, 8)
+        layer = CausalSelfAttention(n_embd, n_head)
     rows, columns = torch.arange(3 * n_embd), torch.arange(n_embd)
     layer.qkv.weight.data.copy_(10 * rows[:, None] + columns)
     return layer
@@ -272,8 +273,8 @@ def check_without_head(without_head, model, val_data):
     """without_head(model, h) -> a model like it in which head h adds nothing."""
     own = _own_layer(model)
     with _own_randomness():
-        small = LanguageModel(3, 4, 6, CausalSelfAttention(6, 3, 4))
-        large = LanguageModel(5, 6, 8, CausalSelfAttention(8, 2, 6))
+        small = LanguageModel(3, 4, 6, CausalSelfAttention(6, 3))
+        large = LanguageModel(5, 6, 8, CausalSelfAttention(8, 2))
     window = torch.as_tensor(val_data)[None, : model.block_size]
     cases = [(small, h, torch.tensor([[0, 2]])) for h in (1, 0, 2)]
     cases += [(large, h, torch.arange(12).view(2, 6) % 5) for h in (1, 0)]
@@ -495,7 +496,7 @@ def _made_up(rises, extras):
 @exercise("04.7 The copy that differs")
 @_own_randomness()
 def check_copy(Heads):
-    """A class Heads(n_embd, n_head, block_size) whose copies survive saving."""
+    """A class Heads(n_embd, n_head) whose copies survive saving."""
     for n_embd, n_head in [(6, 3), (20, 2)]:
         _check_copy(Heads, n_embd, n_head)
     return (
@@ -508,7 +509,7 @@ def _check_copy(Heads, n_embd, n_head):
     x = torch.randn(2, 5, n_embd)
 
     def copies():
-        first, second = (Heads(n_embd, n_head, 6) for _ in range(2))
+        first, second = (Heads(n_embd, n_head) for _ in range(2))
         second.load_state_dict(first.state_dict())
         out = first(x)
         agree = torch.allclose(out, second(x))
@@ -548,11 +549,11 @@ def _check_copy(Heads, n_embd, n_head):
     if count != heads + proj:
         raise Explained(
             f"{known.get(count, 'The copies agree, but the layer has changed.')} "
-            f"Heads({n_embd}, {n_head}, 6) has {count} parameters; {heads + proj} "
+            f"Heads({n_embd}, {n_head}) has {count} parameters; {heads + proj} "
             "would be right.",
             "Change only what keeps the heads; each place needs a new Head.",
         )
-    plain = MultiHeadAttention(n_embd, n_head, 6)
+    plain = MultiHeadAttention(n_embd, n_head)
     if first.state_dict().keys() == plain.state_dict().keys():
         plain.load_state_dict(first.state_dict())
         if out.shape != x.shape or not torch.allclose(out, plain(x), atol=1e-5):

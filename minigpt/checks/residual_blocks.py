@@ -6,7 +6,6 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.attention import LanguageModel
 from minigpt.block import Block
 from minigpt.checks.core import (
     Difference,
@@ -19,6 +18,7 @@ from minigpt.checks.core import (
     same,
     show,
 )
+from minigpt.language_model import LanguageModel
 
 own_random_state = torch.random.fork_rng(devices=[])  # torch's global one is kept
 
@@ -221,7 +221,7 @@ def check_stops(stops):
         return torch.stack(list(got)) if pair else got
 
     cases = [
-        (2 * _randn(B, T, C, seed=B), _randomise(Block(C, n_head, T)))
+        (2 * _randn(B, T, C, seed=B), _randomise(Block(C, n_head)))
         for B, T, C, n_head in [(1, 2, 3, 1), (2, 5, 6, 3), (3, 4, 8, 2)]
     ]
     signs = {
@@ -460,7 +460,7 @@ def check_leave_one_out(leave_one_out, model, x, y):
             return model(x, y)[1].item()
 
     def toy(n_layer, n_embd, n_head, T):
-        blocks = [Block(n_embd, n_head, T) for _ in range(n_layer)]
+        blocks = [Block(n_embd, n_head) for _ in range(n_layer)]
         body = nn.Sequential(*blocks, nn.LayerNorm(n_embd))
         idx = torch.randint(7, (3, T + 1), generator=torch.Generator().manual_seed(T))
         return _randomise(LanguageModel(7, T, n_embd, body)), idx[:, :-1], idx[:, 1:]
@@ -595,10 +595,10 @@ def _stack_problem(blocks, norms, n_layer):
 @exercise("05.8 Six blocks for the price of one")
 @own_random_state
 def check_stack(make_stack):
-    """make_stack(n_layer, n_embd, n_head, block_size) -> blocks, then a LayerNorm."""
+    """make_stack(n_layer, n_embd, n_head) -> blocks, then a LayerNorm."""
     torch.manual_seed(0)
-    for n_layer, n_embd, n_head, T in (3, 3, 1, 2), (4, 6, 3, 5), (1, 8, 2, 4):
-        stack = call(make_stack, n_layer, n_embd, n_head, T)
+    for n_layer, n_embd, n_head in (3, 3, 1), (4, 6, 3), (1, 8, 2):
+        stack = call(make_stack, n_layer, n_embd, n_head)
         _shapes(stack, 1)
         blocks = [m for m in stack.modules() if hasattr(m, "feed_forward")]
         inside = {part for block in blocks for part in block.modules()}
@@ -618,6 +618,6 @@ def check_stack(make_stack):
             says: partial(program, blocks, *norms) for says, program in STACKS.items()
         }
         hint = "x = block(x) for each block, then the LayerNorm, once."
-        cases = [(_randn(1, T, n_embd),), (_randn(3, 1, n_embd),)]
+        cases = [(_randn(1, 4, n_embd),), (_randn(3, 1, n_embd),)]
         compare(stack, right, cases, _known(hint, wrong))
     return "1, 3 and 4 blocks, each with its own numbers, one after the other"

@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.attention import Head, LanguageModel, attention_weights
+from minigpt.attention import Head, attention_weights
 from minigpt.checks.core import (
     Explained,
     Mistake,
@@ -19,6 +19,7 @@ from minigpt.checks.core import (
     exercise,
     same,
 )
+from minigpt.language_model import LanguageModel
 
 _SCALES = {  # what to say: the mistaken factor on the scores
     "Your scores are not divided by anything: the scale is forgotten, and their "
@@ -69,7 +70,7 @@ def _fill(model, seed=0):
 
 def _model(vocab_size, block_size, n_embd, head_size):
     with torch.random.fork_rng(devices=[]):
-        body = Head(n_embd, head_size, block_size)
+        body = Head(n_embd, head_size)
         model = LanguageModel(vocab_size, block_size, n_embd, body)
         model.lm_head = nn.Linear(head_size, vocab_size)
     return _fill(model)

@@ -1,0 +1,65 @@
+"""Lesson 01: how good a model is: an estimate while it learns, and the exact loss."""
+
+from contextlib import contextmanager
+
+import torch
+
+from minigpt.data import at_least_one, get_batch
+from minigpt.device import autocast
+
+
+@contextmanager
+def judging(model):
+    """Evaluation mode without gradients; the mode comes back, errors or not."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(was_training)
+
+
+def estimate_loss(model, data, config):
+    """Mean loss over eval_batches random batches, always the same ones: nats/token.
+
+    They are drawn from another seed than the training's batches.
+    Raises ValueError if the data is too short for one window.
+    """
+    device = next(model.parameters()).device
+    batches = torch.Generator().manual_seed(config.seed ^ 0x5EED)
+    total = 0.0
+    with judging(model), autocast(device):
+        for _ in range(config.eval_batches):
+            x, y = get_batch(
+                data, config.batch_size, config.block_size, device, batches
+            )
+            total += model(x, y)[1].item()
+    return total / config.eval_batches
+
+
+def evaluate(model, data, block_size, batch_size=128):
+    """The exact mean loss over a whole split, in nats per token.
+
+    data: (N,). It is cut into consecutive windows of block_size tokens, the
+    last one perhaps shorter; each of the N - 1 targets is predicted once.
+    Raises ValueError if there is not one target, or if a size is below 1.
+    """
+    n = len(data) - 1
+    if n < 1:
+        raise ValueError(
+            f"The data has {len(data)} tokens; evaluating takes 2 or more."
+        )
+    at_least_one(block_size=block_size, batch_size=batch_size)
+    device = next(model.parameters()).device
+    whole = n // block_size * block_size
+    x = data[:whole].view(-1, block_size).split(batch_size)
+    y = data[1 : whole + 1].view(-1, block_size).split(batch_size)
+    pieces = list(zip(x, y)) if whole else []
+    if whole < n:
+        pieces.append((data[whole:-1][None], data[whole + 1 :][None]))
+    total = 0.0
+    with judging(model):
+        for x, y in pieces:
+            total += model(x.to(device), y.to(device))[1].item() * y.numel()
+    return total / n
