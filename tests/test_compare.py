@@ -1,0 +1,90 @@
+"""The comparison of notebooks' outputs within a stated tolerance."""
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from minigpt.publish.compare import settle, tolerance_of
+
+STORED = "loss  2.4123, spread 0.010 after 600 steps\n"
+
+
+@pytest.mark.parametrize(
+    ("new", "complaint"),
+    [
+        (STORED, None),
+        ("loss  2.4323, spread 0.012 after 600 steps\n", None),
+        ("loss 12.4123, spread 0.010 after 600 steps\n", "12.4123 instead of 2.4123"),
+        ("loss  2.4123, spread 0.041 after 600 steps\n", "0.041 instead of 0.010"),
+    ],
+)
+def test_numbers_are_compared_within_the_tolerance(new, complaint):
+    text, complaints = settle(STORED, new, tolerance_of(["within-0.03"]))
+    assert (text == STORED) == (complaint is None)
+    assert [complaint in c for c in complaints] == [True] * (complaint is not None)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "loss  2.4123, spread 0.010 after 601 steps\n",  # a whole number is exact
+        "loss  2.4123, spread 0.010, 0.011 after 600 steps\n",  # a number more
+        "loss  2.4123, spread after 600 steps\n",  # a number less
+        "less  2.4123, spread 0.010 after 600 steps\n",  # another word
+        "loss  nan, spread 0.010 after 600 steps\n",
+    ],
+)
+def test_all_else_is_compared_letter_by_letter(new):
+    assert settle(STORED, new, tolerance_of(["within-0.03"]))[0] == new
+
+
+def test_tolerances_are_absolute_or_relative_to_the_stored_number():
+    share = tolerance_of(["tiny-shakespeare", "within-5%"])
+    assert settle("100.0 and 1.00", "104.9 and 1.04", share)[1] == []
+    assert len(settle("100.0 and 1.00", "105.1 and 1.06", share)[1]) == 2
+    assert settle("-0.02", "+0.02", tolerance_of(["within-0.05"]))[0] == "-0.02"
+    assert settle("−0.02", "0.09", tolerance_of(["within-0.05"]))[0] == "0.09"
+    assert tolerance_of(["tiny-shakespeare"]) is None
+    for tag in ("within", "within-", "within-much", "within-3 %"):
+        with pytest.raises(ValueError, match="should be like within-0.03"):
+            tolerance_of([tag])
+
+
+CELLS = [  # stored is 2.40: tag, source, None or what a failure says
+    ("within-0.03", "print('loss 2.42')", None),
+    ("within-0.03", "print('loss 2.52')", "2.52 instead of 2.40: further than 0.03"),
+    ("within-0.03", "print('loss 2.42 2.43')", "loss 2.42 2.43"),
+    ("within-0.03", "print('lass 2.42')", "lass 2.42"),
+    ("within-5%", "2.42", None),
+    ("within-5%", "2.62", "2.62 instead of 2.40: further than 0.12"),
+    ("tiny-shakespeare", "print('loss 2.41')", "loss 2.41"),
+]
+
+
+def test_cells_of_a_notebook_are_compared_as_their_tags_say(tmp_path):
+    pytest.importorskip("nbval")
+    new, cells = nbformat.v4, []
+    for tag, source, _ in CELLS:
+        output = new.new_output("stream", name="stdout", text="loss 2.40\n")
+        if "print" not in source:
+            data = {"text/plain": "2.40"}
+            output = new.new_output("execute_result", data, execution_count=1)
+        cell = new.new_code_cell(source, outputs=[output], execution_count=1)
+        cell.metadata["tags"] = [tag]
+        cells.append(cell)
+    nbformat.write(new.new_notebook(cells=cells), tmp_path / "cells.ipynb")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-p", "minigpt.publish.compare"]
+        + ["--nbval", "--nbval-current-env", "--color=no", "-p", "no:cacheprovider"]
+        + ["-o", "addopts=", str(tmp_path)],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        timeout=120,
+    )
+    for i, (tag, source, complaint) in enumerate(CELLS):
+        verdict = "PASSED" if complaint is None else "FAILED"
+        assert f"Cell {i} {verdict}" in done.stdout, (tag, source, done.stdout)
+        assert complaint is None or complaint in done.stdout
