@@ -59,7 +59,7 @@ CELLS = [  # stored is 2.40: tag, source, None or what a failure says
     ("within-0.03", "print('lass 2.42')", "lass 2.42"),
     ("within-5%", "2.42", None),
     ("within-5%", "2.62", "2.62 instead of 2.40: further than 0.12"),
-    ("tiny-shakespeare", "print('loss 2.41')", "loss 2.41"),
+    (None, "print('loss 2.41')", "loss 2.41"),
 ]
 
 
@@ -72,7 +72,7 @@ def test_cells_of_a_notebook_are_compared_as_their_tags_say(tmp_path):
             data = {"text/plain": "2.40"}
             output = new.new_output("execute_result", data, execution_count=1)
         cell = new.new_code_cell(source, outputs=[output], execution_count=1)
-        cell.metadata["tags"] = [tag]
+        cell.metadata["tags"] = [tag] if tag else []
         cells.append(cell)
     nbformat.write(new.new_notebook(cells=cells), tmp_path / "cells.ipynb")
     done = subprocess.run(

@@ -10,6 +10,7 @@ letter; `tiny-shakespeare` compares only if that text is there; and nbval's own
 """
 
 import re
+from functools import partial
 
 from minigpt.data import load_text
 
@@ -28,9 +29,12 @@ def tolerance_of(tags):
             found = TAG.fullmatch(tag)
             if found is None:
                 raise ValueError(f"The tag {tag!r} should be like within-0.03 or -5%.")
-            size = float(found[1])
-            return (lambda x: abs(x) * size / 100) if found[2] else (lambda x: size)
+            return partial(_allowed, float(found[1]), relative=bool(found[2]))
     return None
+
+
+def _allowed(size, stored, relative):
+    return abs(stored) * size / 100 if relative else size
 
 
 def settle(stored, new, tolerance):
