@@ -78,14 +78,11 @@ def falls(rungs):
 
 
 def table(rungs):
-    """The rungs as lines of text, for print()."""
-    lines = [f"{'model':16}{'loss':>8}{'spread':>9}{'parameters':>13}{'seconds':>10}"]
+    """The rungs as lines of text, for print(); without seconds, which vary."""
+    lines = [f"{'model':16}{'loss':>8}{'spread':>9}{'parameters':>13}"]
     for rung in rungs:
         spread = f"{rung.spread:.3f}" if rung.spread else "one run"
         if rung.name in NAMES[:2]:  # counted, not trained
             spread = "exact"
-        lines.append(
-            f"{rung.name:16}{rung.loss:8.4f}{spread:>9}"
-            f"{rung.parameters:>13,}{rung.seconds:>10.1f}"
-        )
+        lines.append(f"{rung.name:16}{rung.loss:8.3f}{spread:>9}{rung.parameters:>13,}")
     return "\n".join(lines)

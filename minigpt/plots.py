@@ -50,23 +50,38 @@ def _display(fig, alt, handle=None):
     return handle
 
 
-def heatmap(ax, matrix, rows=None, columns=None, digits=None, vmin=None, vmax=None):
-    """Draw a (R, C) tensor with labels; digits writes each value into its cell."""
+def heatmap(
+    ax,
+    matrix,
+    rows=None,
+    columns=None,
+    digits=None,
+    vmin=None,
+    vmax=None,
+    label=None,
+    cmap="YlGnBu",
+):
+    """Draw a (R, C) tensor, light where little happens; returns the image.
+
+    rows, columns: labels; digits writes each value into its cell; label names the
+    colour bar (None: no bar, for panels that share one, drawn by the caller).
+    """
     matrix = matrix.detach().cpu()
-    image = ax.imshow(matrix, cmap="viridis", vmin=vmin, vmax=vmax, aspect="auto")
+    image = ax.imshow(matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
     ax.grid(False)
     if rows is not None:
-        ax.set_yticks(range(len(rows)), rows)
+        ax.set_yticks(range(len(rows)), rows, family="monospace")
     if columns is not None:
-        ax.set_xticks(range(len(columns)), columns)
+        ax.set_xticks(range(len(columns)), columns, family="monospace")
     if digits is not None:
         low, high = image.get_clim()
         for r, row in enumerate(matrix.tolist()):
             for c, value in enumerate(row):
-                dark = value < (low + high) / 2
-                color = "white" if dark else "black"
+                color = "white" if value > low + 0.6 * (high - low) else "black"
                 text = f"{value:.{digits}f}"
                 ax.text(c, r, text, ha="center", va="center", color=color, fontsize=11)
+    if label is not None:
+        ax.figure.colorbar(image, ax=ax, label=label)
     return image
 
 

@@ -6,7 +6,16 @@ from multiprocessing import get_context
 
 from minigpt import record
 
-MODULES = ["ladder"]
+MODULES = [
+    "ladder",
+    "bigram",
+    "averaging",
+    "self_attention",
+    "multi_head",
+    "residual_blocks",
+    "full_training",
+    "how_low",
+]
 
 
 def experiments():

@@ -1,0 +1,3 @@
+"""Experiments of notebook 06."""
+
+EXPERIMENTS = {}

@@ -1,0 +1,3 @@
+"""Experiments of notebook 07."""
+
+EXPERIMENTS = {}

@@ -1,0 +1,3 @@
+"""Experiments of notebook 04."""
+
+EXPERIMENTS = {}
