@@ -3,12 +3,10 @@
     python notebooks/publish/execute.py            all of them
     python notebooks/publish/execute.py 03 05      those that begin so
 
-What each notebook measures for the loss ladder goes into minigpt/ladder.json, and
-the README's figure of the ladder is drawn from that. The others train three seeds,
-06 only one: before it, the GPT's two other seeds are measured here.
+Before that, the experiments which the record does not have are measured, and the
+README's figure of the ladder is drawn from the record.
 """
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -17,6 +15,8 @@ import nbformat
 from nbclient import NotebookClient
 
 from minigpt import ladder
+from minigpt.experiments.__main__ import main as measure_missing
+from minigpt.files import replacing
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent
 FIGURE = NOTEBOOKS.parent / ".github" / "ladder.png"
@@ -40,9 +40,8 @@ def execute(path):
     seconds = time.perf_counter() - start
     clean(notebook)
     nbformat.validate(notebook)
-    unfinished = path.with_suffix(".tmp")
-    nbformat.write(notebook, unfinished)
-    os.replace(unfinished, path)
+    with replacing(path) as unfinished:
+        nbformat.write(notebook, unfinished)
     return seconds
 
 
@@ -61,7 +60,7 @@ def clean(notebook):
 
 
 def draw_ladder():
-    """The README's figure, from the record that the notebooks just wrote."""
+    """The README's figure, from the record."""
     from minigpt import plots
 
     FIGURE.parent.mkdir(exist_ok=True)
@@ -70,11 +69,9 @@ def draw_ladder():
 
 
 def main(prefixes):
-    os.environ["MINIGPT_RECORD"] = "1"
+    measure_missing(["--missing"])
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         if not prefixes or path.name.startswith(tuple(prefixes)):
-            if path.name.startswith("06"):
-                ladder.main(seeds=(1338, 1339))
             print(f"{path.name}: {execute(path):.0f} s", flush=True)
     draw_ladder()
 
