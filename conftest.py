@@ -1,4 +1,4 @@
-"""nbval re-executes every notebook and compares all outputs but these."""
+"""For `make test`: nbval executes every notebook and compares all outputs but these."""
 
 from minigpt.data import load_text
 
