@@ -21,7 +21,7 @@ help:  ## list these targets
 	@touch $@
 
 lab: .venv/ready  ## set up on first use, then open JupyterLab at notebook 00
-	$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.news_url=None \
+	$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.app_settings_dir=.jupyter \
 	  --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
 test: .venv/ready  ## unit tests, and every notebook executed and compared; two at a time
