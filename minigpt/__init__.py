@@ -10,6 +10,7 @@ lesson 07   playwright, playwright_lexicon   a text whose every choice is known
 
 `plots` draws the figures, `measure` takes time and memory, `ladder` keeps the
 losses measured on the way, and `checks` holds the exercises' checkers.
+`publish` makes slides, a web site, work sheets and Colab files from the notebooks.
 `python -m minigpt --help` explains the command line.
 """
 
