@@ -20,6 +20,7 @@ help:  ## list these targets
 	$(BIN)/python -m pip install --quiet --editable ".[publish]"
 	@touch $@
 
+# .jupyter/overrides.json keeps JupyterLab from asking whether it may fetch news.
 lab: .venv/ready  ## set up on first use, then open JupyterLab at notebook 00
 	$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.app_settings_dir=.jupyter \
 	  --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
