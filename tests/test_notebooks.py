@@ -1,13 +1,16 @@
 """Every notebook is well formed; that it runs is checked by nbval."""
 
+import json
 import re
+import sys
 import warnings
 from pathlib import Path
 
 import nbformat
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TAGS = {"nbval-ignore-output", "tiny-shakespeare"}
 
 
@@ -115,3 +118,15 @@ def test_nine_in_ten_cells_with_text_output_are_compared(record_property):
     record_property("notebook cells that are compared", compared)
     record_property(f"the {len(exempt)} that are not", "\n  ".join(["", *exempt]))
     assert compared >= 9 * len(exempt)
+
+
+def test_jupyterlab_knows_the_settings_that_keep_it_from_asking():
+    schemas = Path(sys.prefix) / "share" / "jupyter" / "lab" / "schemas"
+    if not schemas.is_dir():
+        pytest.skip("needs JupyterLab: type python -m pip install jupyterlab")
+    text = (ROOT / ".jupyter" / "overrides.json").read_text(encoding="utf-8")
+    for plugin, settings in json.loads(text).items():
+        schema = schemas / (plugin.replace(":", "/") + ".json")
+        known = json.loads(schema.read_text(encoding="utf-8"))["properties"]
+        for name, value in settings.items():
+            assert value in [choice["const"] for choice in known[name]["oneOf"]]

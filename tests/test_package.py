@@ -16,21 +16,35 @@ LESSONS = "data bigram averaging attention multi_head block"
 ORDER = f"{LESSONS} gpt checkpoint optimizer training generation".split()
 
 
-def imports_of(path):
-    """Names of minigpt's modules that a file imports when it is imported."""
-    found = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+def imports_of(path, later=False):
+    """Names of minigpt's modules that a file imports at once, or also later on."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules = []
+    for node in ast.walk(tree) if later else tree.body:
         if isinstance(node, ast.ImportFrom) and node.module:
-            parts = node.module.split(".")
-            if parts[0] == "minigpt":
-                found |= set(parts[1:2]) or {alias.name for alias in node.names}
-    return found
+            modules += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+    parts = [module.split(".") for module in modules]
+    return {names[1] for names in parts if names[0] == "minigpt" and len(names) > 1}
 
 
 def test_lessons_import_only_earlier_lessons():
     for i, name in enumerate(ORDER):
         later = imports_of(PACKAGE / f"{name}.py") - set(ORDER[:i])
         assert not later, f"{name} imports {later}"
+
+
+def test_no_lesson_needs_what_stands_beside_the_lessons():
+    for name in ORDER:
+        aside = {"publish", "checks", "plots"}
+        assert not imports_of(PACKAGE / f"{name}.py", later=True) & aside, name
+
+
+def test_only_the_publishing_tool_imports_itself():
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name != "publish":
+            assert "publish" not in imports_of(path, later=True), path.name
 
 
 def test_a_lesson_can_be_read_at_one_sitting():
@@ -49,7 +63,7 @@ def test_importing_the_lessons_does_not_import_matplotlib():
 
 
 def test_every_public_function_and_class_has_a_docstring():
-    for path in PACKAGE.glob("*.py"):
+    for path in [*PACKAGE.glob("*.py"), *PACKAGE.glob("publish/*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert ast.get_docstring(tree), path.name
         for node in tree.body:
