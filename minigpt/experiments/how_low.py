@@ -17,7 +17,7 @@ from minigpt.training import TrainConfig, train
 
 CONTEXT, WIDTH, FRESH = 192, 64, 50
 KINDS = ["agreement", "answer", "on stage", "rhyme", "repeat"]
-WATCHED = 10_000  # characters that are judged again and again during a training
+WATCHED = 5_000  # characters that are judged again and again during a training
 
 
 class PocketPlay(NamedTuple):
