@@ -1,7 +1,7 @@
 """Experiments of notebook 07: who learns what of the pocket play, and when."""
 
 import functools
-import re
+from bisect import bisect_left
 from functools import partial
 from statistics import mean
 from typing import NamedTuple
@@ -19,7 +19,6 @@ from minigpt.training import TrainConfig, train
 
 CONTEXT, WIDTH, FRESH = 192, 64, 50
 KINDS = ["agreement", "answer", "on stage", "rhyme", "repeat"]
-WORD = re.compile(r"\w+")
 WATCHED = 10_000  # characters that are judged again and again during a training
 
 
@@ -87,22 +86,22 @@ def attention_maps(model, idx):
 def copies(kind):
     """Where a word is said again. Windows (B, T): each ends before its first letter;
     and where in the window the same word stood before (B, T): True on its letters
-    and on the character after them, the first from which the whole word shows."""
+    and on what follows its slot (the blank, say, that ends it)."""
     p = pocket()
+    starts = [start for start, _ in p.play.choices]
     text, windows, before = p.play.text, [], []
     for start, stop, what in p.play.spans:
         if what == kind and p.n <= start and stop <= p.n + WATCHED:
             said = text.rindex(text[start:stop], 0, start)
-            for k in range(stop - start):
-                if k == 0 or p.exact[said + k] > 0:  # here a word was chosen
-                    end = start + k
-                    windows.append(p.ids[end - CONTEXT : end])
-                    first = said + k - (end - CONTEXT)
-                    length = stop - start
-                    if kind == "repeat":  # several words: only the one that is due
-                        length = len(WORD.match(text, said + k)[0])
+            at = bisect_left(starts, said)
+            for first, last in zip(starts[at:], starts[at + 1 :]):
+                if first >= said + stop - start:
+                    break
+                if p.exact[first] > 0:  # a word was chosen, not given
+                    begin = start + first - said - CONTEXT
+                    windows.append(p.ids[begin : begin + CONTEXT])
                     mask = torch.zeros(CONTEXT, dtype=torch.bool)
-                    mask[first : first + length + 1] = True
+                    mask[first - begin : last - begin] = True
                     before.append(mask)
     return torch.stack(windows), torch.stack(before)
 
