@@ -5,14 +5,18 @@ takes 2400.
 """
 
 import math
+import time
 from dataclasses import replace
 from functools import partial
 
 import torch
 import torch.nn as nn
 
+from minigpt.data import get_batch
+from minigpt.evaluation import evaluate
 from minigpt.experiments.fit import corpus, fit
 from minigpt.gpt import GPT
+from minigpt.optimizer import learning_rate_at, make_optimizer
 from minigpt.training import preset
 
 QUARTER = 600  # steps
@@ -26,6 +30,50 @@ def quarter(seed, change=None, dropout=0.0, **recipe):
     if change is not None:
         model = change(model)
     return fit(model, replace(plan, steps=QUARTER, **recipe), seed)
+
+
+def by_hand(seed, wait=0, decay=make_optimizer, **recipe):
+    """The same run with a loop of its own, for what `train` cannot do.
+
+    wait: so many steps at rate 0 come first: they fill AdamW's averages, and move
+    no weight. decay(model, plan): makes the optimizer.
+    """
+    torch.set_num_threads(1)
+    text = corpus()
+    config, plan = preset("cpu", text.vocab_size)
+    plan = replace(plan, steps=QUARTER, seed=seed, **recipe)
+    torch.manual_seed(seed)
+    model = GPT(config)
+    optimizer = decay(model, plan)
+    batches = torch.Generator().manual_seed(seed)
+    others = torch.Generator().manual_seed(seed + 1000)  # to wait with
+    start = time.perf_counter()
+    for step in range(-wait, QUARTER):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate_at(step, plan) if step >= 0 else 0.0
+        rng = batches if step >= 0 else others
+        x, y = get_batch(text.train, plan.batch_size, plan.block_size, generator=rng)
+        loss = model(x, y)[1]
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), plan.grad_clip)
+        optimizer.step()
+    return {
+        "seconds": round(time.perf_counter() - start, 1),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "loss": evaluate(model, text.val, plan.block_size),
+    }
+
+
+def decay_everything(model, plan):
+    """AdamW whose decay pulls biases and LayerNorm's scales towards 0, too."""
+    return torch.optim.AdamW(
+        model.parameters(),
+        plan.learning_rate,
+        (0.9, plan.beta2),
+        weight_decay=plan.weight_decay,
+        fused=True,
+    )
 
 
 def torch_start(model):
@@ -95,18 +143,24 @@ EXPERIMENTS = {
         "no cosine": partial(quarter, final_fraction=1.0),
         "no clipping": partial(quarter, grad_clip=math.inf),
         "no decay": partial(quarter, weight_decay=0.0),
+        "decay on vectors too": partial(by_hand, decay=decay_everything),
         "beta2 0.999": partial(quarter, beta2=0.999),
         "proj not smaller": partial(quarter, change=equal_start),
         "torch's start": partial(quarter, change=torch_start),
     },
-    "06-fast": {
-        "the recipe": partial(quarter, learning_rate=1e-2),
-        "no warm-up": partial(quarter, learning_rate=1e-2, warmup_steps=0),
-        "no clipping": partial(quarter, learning_rate=1e-2, grad_clip=math.inf),
+    "06-warm-up": {
+        "warm-up of 100": quarter,
+        "no warm-up": partial(quarter, warmup_steps=0),
+        "averages first": partial(by_hand, wait=100, warmup_steps=0),
+    },
+    "06-warm-up-slow": {
+        "warm-up of 100": partial(quarter, learning_rate=1e-3),
+        "no warm-up": partial(quarter, learning_rate=1e-3, warmup_steps=0),
     },
     "06-positions": {
         "with positions": quarter,
         "trained without": partial(quarter, change=without_positions),
+        "without, 0.01": partial(quarter, change=without_positions, learning_rate=1e-2),
     },
     "06-gpt2": {
         "our GPT": quarter,
