@@ -32,7 +32,7 @@ def quarter(seed, change=None, dropout=0.0, **recipe):
     return fit(model, replace(plan, steps=QUARTER, **recipe), seed)
 
 
-def by_hand(seed, wait=0, decay=make_optimizer, **recipe):
+def by_hand(seed, wait=0, decay=make_optimizer, change=None, **recipe):
     """The same run with a loop of its own, for what `train` cannot do.
 
     wait: so many steps at rate 0 come first: they fill AdamW's averages, and move
@@ -44,6 +44,8 @@ def by_hand(seed, wait=0, decay=make_optimizer, **recipe):
     plan = replace(plan, steps=QUARTER, seed=seed, **recipe)
     torch.manual_seed(seed)
     model = GPT(config)
+    if change is not None:
+        model = change(model)
     optimizer = decay(model, plan)
     batches = torch.Generator().manual_seed(seed)
     others = torch.Generator().manual_seed(seed + 1000)  # to wait with
@@ -91,6 +93,13 @@ def equal_start(model):
         for block in model.body[:-1]:
             block.attention.proj.weight.mul_(scale)
             block.feed_forward.proj.weight.mul_(scale)
+    return model
+
+
+def large_head(model):
+    """`lm_head` starts as large as the other matrices, not near zero."""
+    with torch.no_grad():
+        model.lm_head.weight.mul_(0.02 * math.sqrt(768 / model.config.n_embd) / 0.01)
     return model
 
 
@@ -146,6 +155,7 @@ EXPERIMENTS = {
         "decay on vectors too": partial(by_hand, decay=decay_everything),
         "beta2 0.999": partial(quarter, beta2=0.999),
         "proj not smaller": partial(quarter, change=equal_start),
+        "lm_head not smaller": partial(quarter, change=large_head),
         "torch's start": partial(quarter, change=torch_start),
     },
     "06-warm-up": {
@@ -157,10 +167,14 @@ EXPERIMENTS = {
         "warm-up of 100": partial(quarter, learning_rate=1e-3),
         "no warm-up": partial(quarter, learning_rate=1e-3, warmup_steps=0),
     },
+    "06-warm-up-head": {
+        "warm-up of 100": partial(quarter, change=large_head),
+        "no warm-up": partial(quarter, change=large_head, warmup_steps=0),
+        "averages first": partial(by_hand, change=large_head, wait=100, warmup_steps=0),
+    },
     "06-positions": {
         "with positions": quarter,
         "trained without": partial(quarter, change=without_positions),
-        "without, 0.01": partial(quarter, change=without_positions, learning_rate=1e-2),
     },
     "06-gpt2": {
         "our GPT": quarter,
