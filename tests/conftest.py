@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from minigpt.data import CharTokenizer, load_text, train_val_split
-from minigpt.playwright import write_play
 
 torch.set_num_threads(1)  # the tests' tensors are tiny: threads would only wait
 
@@ -23,12 +22,6 @@ def text():
             "needs Tiny Shakespeare: set MINIGPT_DATA or connect to the network"
         )
     return text
-
-
-@pytest.fixture(scope="session")
-def long_play():
-    """A play of Tiny Shakespeare's length: seconds to write, so once for all tests."""
-    return write_play(1_115_394)
 
 
 @pytest.fixture(scope="session")

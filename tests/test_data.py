@@ -1,5 +1,6 @@
 """Lesson 01: the corpus, the tokenizer, batches."""
 
+import hashlib
 import http.client
 import socket
 import urllib.error
@@ -141,6 +142,15 @@ def test_a_missing_file_names_the_corpora():
 
 
 @pytest.fixture
+def stand_in(monkeypatch):
+    """A text that passes for Tiny Shakespeare, which need not be on this machine."""
+    text = ("To be, or not to be: that's the question.\n" * 30_000)[:1_115_394]
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    monkeypatch.setattr(data, "SHA256", digest)
+    return text
+
+
+@pytest.fixture
 def folder(tmp_path, monkeypatch):
     """$MINIGPT_DATA: an empty folder, beside an empty cache and no network."""
 
@@ -156,28 +166,29 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def built_in(long_play, monkeypatch):
+def built_in(monkeypatch):
     """The built-in play, without the seconds that it takes to write it."""
-    monkeypatch.setattr(
-        playwright, "write_play", lambda n: Play(long_play.text[:n], [], [], [])
-    )
-    return long_play.text[:1_100_000]
+    play = "Chorus:\nEnter Hob and Nan.\n" * 50_000
+    monkeypatch.setattr(playwright, "write_play", lambda n: Play(play[:n], [], [], []))
+    return play[:1_100_000]
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["no mark", "byte order mark"])
 def test_the_folder_in_minigpt_data_is_searched_by_content(
-    folder, text, line_end, mark
+    folder, stand_in, line_end, mark
 ):
     (folder / "a folder").mkdir()
     (folder / "decoy.txt").write_text("x" * 1_115_394, encoding="utf-8")
-    content = (mark + text).replace("\n", line_end).encode()
+    content = (mark + stand_in).replace("\n", line_end).encode()
     (folder / "whatever.dat").write_bytes(content)
-    assert load_text(substitute=False) == text
+    assert load_text(substitute=False) == stand_in
 
 
-def test_a_file_far_too_long_or_too_short_is_not_even_read(folder, monkeypatch, text):
-    (folder / "short.txt").write_text(text[:-1], encoding="utf-8")
+def test_a_file_far_too_long_or_too_short_is_not_even_read(
+    folder, monkeypatch, stand_in
+):
+    (folder / "short.txt").write_text(stand_in[:-1], encoding="utf-8")
     (folder / "long.txt").write_bytes(bytes(1_155_398))
     monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: pytest.fail(str(path)))
     with pytest.raises(FileNotFoundError):
@@ -185,18 +196,18 @@ def test_a_file_far_too_long_or_too_short_is_not_even_read(folder, monkeypatch, 
 
 
 def test_the_cache_is_searched_where_there_is_no_minigpt_data(
-    folder, monkeypatch, text
+    folder, monkeypatch, stand_in
 ):
     monkeypatch.delenv("MINIGPT_DATA")
     data.cache_folder().mkdir(parents=True)
-    (data.cache_folder() / "any.txt").write_text(text, encoding="utf-8", newline="")
-    assert load_text(substitute=False) == text
+    (data.cache_folder() / "any.txt").write_text(stand_in, encoding="utf-8", newline="")
+    assert load_text(substitute=False) == stand_in
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert data.cache_folder() == Path.home() / ".cache" / "minigpt"
 
 
 def test_a_download_goes_to_the_cache_and_is_found_there_next_time(
-    folder, monkeypatch, text, capsys
+    folder, monkeypatch, stand_in, capsys
 ):
     calls = []
 
@@ -205,17 +216,17 @@ def test_a_download_goes_to_the_cache_and_is_found_there_next_time(
         assert socket.getdefaulttimeout() == data.TIMEOUT_SECONDS
         assert hash_prefix == data.SHA256 and not progress
         with open(dst, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+            file.write(stand_in)
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     socket.setdefaulttimeout(77)
     try:
-        assert load_text() == text
+        assert load_text() == stand_in
         assert socket.getdefaulttimeout() == 77
     finally:
         socket.setdefaulttimeout(None)
     assert "Downloaded Tiny Shakespeare to" in capsys.readouterr().err
-    assert load_text() == text
+    assert load_text() == stand_in
     assert capsys.readouterr().err == ""
     assert calls == [data.URL]
 

@@ -426,11 +426,12 @@ def test_each_kind_of_span_marks_words_that_the_past_has_settled(play):
     assert min(kinds[k] for k in KINDS) > 30 and set(kinds) == set(KINDS)
 
 
-def test_the_docstring_tells_how_far_back_the_play_depends(long_play):
+def test_the_docstring_tells_how_far_back_the_play_depends():
     """From a word's first letter back to that of the nearest word that tells."""
-    text, distances = long_play.text, {}
+    play = write_play(1_115_394)
+    text, distances = play.text, {}
     forms = [m.start() for m in re.finditer(r"\b([Tt]h(ou|ee|y)|[Yy]our?)\b", text)]
-    for span in long_play.spans:
+    for span in play.spans:
         word = text[span.start : span.stop]
         if span.kind == "agreement":
             told = forms[bisect_left(forms, span.start) - 1]
