@@ -1,9 +1,11 @@
 """The exercises' checks: right answers pass, and each wrong one hears its mistake."""
 
+import ast
 import copy
 import functools
 import importlib
 import math
+import re
 import threading
 import time
 
@@ -12,6 +14,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from exercises import answered, play
+from IPython.core.compilerop import CachingCompiler
 
 from minigpt.checks import core
 from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
@@ -266,8 +269,153 @@ def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
     first(1), first(-1), second(-1), second(...), third(None)
     capsys.readouterr()
     core.progress()
-    assert capsys.readouterr().out == (
-        "● solved  1 One\n◐ tried   2 Two\n○ open    3 Three\n1 of 3 solved. Next: 2 Two\n"
-    )
+    told = capsys.readouterr().out
+    assert told.startswith("● solved  1 One\n◐ tried   2 Two\n○ open    3 Three\n")
+    assert told.endswith("1 of 3 solved. Next: 2 Two\n")
     second(2), third(3), core.progress()
     assert capsys.readouterr().out.endswith("3 of 3 solved. All done!\n")
+
+
+# Whatever is answered, a check ends in one verdict.
+
+
+class Moody:
+    """An answer that does not let itself be looked at."""
+
+    def refuse(self, *ignored, **also):
+        raise RuntimeError("not with me")
+
+    __eq__ = __bool__ = __len__ = __iter__ = __float__ = __index__ = refuse
+    __call__ = __repr__ = __getitem__ = __getattr__ = __hash__ = __array__ = refuse
+
+
+def odd_values():
+    """What nobody expects as an answer, fresh each time: some are used up."""
+    return {
+        "a number": 3,
+        "nan": math.nan,
+        "infinity": math.inf,
+        "a number too large": 10**400,
+        "a complex number": 1j,
+        "a truth": True,
+        "a text": "text",
+        "a dict": {"a": 1},
+        "nothing in a list": [],
+        "None in a pair": (None, None),
+        "four odd things": (None, "text", 1j, math.nan),
+        "a ragged list": [[1.0], [1.0, 2.0]],
+        "a generator": (number for number in (1, 2)),
+        "an empty tensor": torch.empty(0),
+        "a complex tensor": torch.ones(2, 3) * 1j,
+        "a bool tensor": torch.ones(3, 3, dtype=torch.bool),
+        "a sparse tensor": torch.eye(3).to_sparse(),
+        "a tensor without numbers": torch.ones(2, 3, device="meta"),
+        "two tensors without numbers": (torch.ones(3, 3, device="meta"),) * 2,
+        "a tensor that wants a gradient": torch.ones(2, 3, requires_grad=True),
+        "a tensor of nan": torch.full((2, 3), math.nan),
+        "a class": nn.Linear,
+        "a module": nn.Linear(2, 2),
+        "a module without numbers": nn.Linear(2, 2, device="meta"),
+        "a module without forward": nn.Module(),
+        "a built-in function": len,
+        "part of a function": functools.partial(torch.softmax, dim=-1),
+        "a function without arguments": lambda: 0,
+        "an error": ValueError("no answer"),
+        "something moody": Moody(),
+    }
+
+
+def given(number):
+    """The check of an exercise, and what its solution gives to it."""
+    learner = solved(number)
+    call = ast.parse(EXERCISES[number].check).body[0].value
+    check, *answers = [eval(ast.unparse(n), learner) for n in (call.func, *call.args)]
+    return check, answers
+
+
+def returning(value):
+    return lambda *ignored, **also: value
+
+
+def odd_answers(answers):
+    """The answers of a solution with something odd in the place of one of them."""
+    for what, value in odd_values().items():
+        yield what, [value, *answers[1:]]
+    for what, value in odd_values().items():
+        yield what, [returning(value), *answers[1:]]
+    for place in range(1, len(answers)):
+        for what in ("nan", "None in a pair", "a bool tensor", "something moody"):
+            yield what, [*answers[:place], odd_values()[what], *answers[place + 1 :]]
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_a_check_survives_every_odd_answer(number, capsys):
+    check, answers = given(number)
+    for what, odd in odd_answers(answers):
+        try:
+            check(*odd)
+        except Exception as error:
+            pytest.fail(f"{what}: {type(error).__name__}: {error}")
+        lines = capsys.readouterr().out.splitlines()
+        verdicts = [line for line in lines if line[:1] in "○✗✓"]
+        assert len(verdicts) == 1 and verdicts == lines[:1], (what, lines)
+
+
+@pytest.mark.parametrize(
+    "number, lost", [("01.3", "train_data"), ("03.5", "val_data"), ("06.6", "spots")]
+)
+def test_a_name_that_was_lost_is_not_called_the_learners_error(number, lost):
+    answer = said(number, f"{EXERCISES[number].solution}\n{lost} = 3")
+    assert "This answer could not be compared: " in answer and "It raised" not in answer
+    assert "run the cells above again" in answer
+
+
+def test_an_error_in_the_checks_own_wrapping_is_not_the_learners():
+    answer = said("03.6", "def knock_outs(*ignored):\n    return [1j, nn, 2, 'both']")
+    assert "This answer could not be compared: " in answer and "It raised" not in answer
+    assert "Wanted: answer(model, idx, targets) -> three losses" in answer
+
+
+@pytest.mark.parametrize("number", ["01.1", "01.6", "04.8", "05.6", "06.3"])
+def test_what_cannot_be_called_should_be_a_function(number):
+    name = re.match(r"check_\w+\((\w+)", EXERCISES[number].check)[1]
+    assert "This should be a function (or a module), " in said(number, f"{name} = 3")
+
+
+def test_an_error_names_the_last_line_of_the_learners_cell(capsys):
+    cell = """# Exercise 01.1
+def surprise(p):
+    log_p = p.log()
+    return F.nll_loss(log_p, 3)
+"""
+    learner, compiler = dict(names("01")), CachingCompiler()  # as in a notebook
+    exec(compile(cell, compiler.cache(cell), "exec"), learner)
+    exec(EXERCISES["01.1"].check, learner)
+    line = "    in surprise, line 4: return F.nll_loss(log_p, 3)\n"
+    assert line in capsys.readouterr().out
+
+
+def test_an_error_names_the_number_of_a_line_whose_text_is_gone():
+    answer = said("01.1", "\ndef surprise(p):\n    return p.ln()")
+    assert "    in surprise, line 3\n" in answer
+
+
+class OnApple(torch.Tensor):
+    """A tensor on a device that has no float64."""
+
+    def double(self):
+        raise TypeError("the MPS framework doesn't support float64")
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+
+def test_a_tensor_on_a_device_without_float64_is_compared():
+    assert core.same(torch.ones(2).as_subclass(OnApple), torch.ones(2))
+    assert not core.same(torch.zeros(2).as_subclass(OnApple), torch.ones(2))
+
+
+@pytest.mark.parametrize("value", ["0j", "1j"])
+def test_complex_numbers_are_not_right_and_told_so(value):
+    code = f"def entropy(p):\n    return torch.special.entr(p).sum(-1) + {value}"
+    assert "its numbers are complex" in said("07.1", code)

@@ -11,6 +11,8 @@ from minigpt.checks.core import (
     Difference,
     Explained,
     Mistake,
+    NotAttempted,
+    Sign,
     as_tensor,
     attempted,
     call,
@@ -235,23 +237,26 @@ SHARES_MISTAKES = [
     Mistake(
         "The present is not included: row t counts text[:t] instead of text[: t + 1].",
         "The slice [:t] ends before t, as in section 2; tril keeps the diagonal.",
-        sign=lambda got, expected, text: same(as_tensor(got)[1:], expected[:-1]),
+        Sign(lambda got, expected, text: same(as_tensor(got)[1:], expected[:-1])),
     ),
     Mistake(
         "You return a list of tensors; the answer should be one tensor (T, V).",
         "torch.stack(rows) lays the rows upon each other.",
-        sign=lambda got, *_: isinstance(got, list) and torch.is_tensor(got[0]),
+        Sign(lambda got, *_: isinstance(got, list) and torch.is_tensor(got[0])),
     ),
     Mistake(
         "You average the ids. But id 3 is not three times id 1: ids are only names.",
         "Make each id a vector with a single 1 first: F.one_hot.",
-        sign=lambda got, expected, text: as_tensor(got).numel() == len(text) > 1,
+        Sign(lambda got, expected, text: as_tensor(got).numel() == len(text) > 1),
     ),
     Mistake(
         "You have more columns than the text has different characters.",
         "The vocabulary is that of the text given, sorted(set(text)).",
-        sign=lambda got, e, text: (
-            as_tensor(got).shape[0] == len(e) and as_tensor(got).shape[1] > e.shape[1]
+        Sign(
+            lambda got, e, text: (
+                as_tensor(got).shape[0] == len(e)
+                and as_tensor(got).shape[1] > e.shape[1]
+            )
         ),
     ),
 ]
@@ -305,8 +310,10 @@ PRESENT = "The present is hidden too: position 0 is left with nothing, which giv
 RETURNED = Mistake(
     "You return the weights, one for each pair of positions, not the average.",
     "weights @ x",
-    sign=lambda got, expected, x, *_: (
-        as_tensor(got).shape[-2:] == (x.shape[1], x.shape[1])
+    Sign(
+        lambda got, expected, x, *_: (
+            as_tensor(got).shape[-2:] == (x.shape[1], x.shape[1])
+        )
     ),
 )
 FADING_MISTAKES = [
@@ -352,7 +359,7 @@ FADING_MISTAKES = [
     Mistake(
         "Everything is nan: 0 times minus infinity is not 0 but nan.",
         "Do not multiply by the mask; use masked_fill.",
-        sign=lambda got, *_: as_tensor(got).isnan().all(),
+        Sign(lambda got, *_: as_tensor(got).isnan().all()),
     ),
 ]
 
@@ -456,14 +463,16 @@ HEARD_MISTAKES = [
     Mistake(
         "Your map lies on its side: entry [t, i] belongs to output t and input i.",
         "You change one input i: that fills the column heard[:, i].",
-        sign=lambda got, expected, *_: same(got, expected.T),
+        Sign(lambda got, expected, *_: same(got, expected.T)),
     ),
     Mistake(
         "You compare with exact equality, but this honest box adds the future and "
         "takes it away again: its past moves by rounding errors.",
         "Which change would you tolerate? Section 3: atol=1e-6.",
-        sign=lambda got, e, average, T, name: (
-            average is _total_less_rest and bool((got >= e).all())
+        Sign(
+            lambda got, e, average, T, name: (
+                average is _total_less_rest and bool((got >= e).all())
+            )
         ),
     ),
     Mistake(
@@ -497,12 +506,12 @@ HEARD_MISTAKES = [
     Mistake(
         "Nothing ever moves: you compare a thing with itself.",
         "Is `changed` a copy? `changed = x` is a second name for the same tensor.",
-        sign=lambda got, *_: not got.any(),
+        Sign(lambda got, *_: not got.any()),
     ),
     Mistake(
         "Every entry is 1: you ask whether the output as a whole moves.",
         "Ask each output position t apart: .any over batch and channels, not over t.",
-        sign=lambda got, *_: bool(got.all()),
+        Sign(lambda got, *_: bool(got.all())),
     ),
 ]
 
@@ -515,7 +524,7 @@ def _map_and_verdict(got, T):
             "return heard, causal",
         )
     if not all(attempted(part) for part in got):
-        raise NotImplementedError
+        raise NotAttempted
     heard, causal = as_tensor(got[0]), as_tensor(got[1])
     if heard is None or heard.shape != (T, T):
         raise Explained(
@@ -559,14 +568,12 @@ def _check_verdicts(verdicts):
 def check_who_hears_whom(who_hears_whom):
     """who_hears_whom(average, T) -> heard (T, T), causal; tried on nine black boxes."""
     differences, verdicts = [], []
-    with torch.random.fork_rng(devices=[]):  # the answer may draw random inputs
-        torch.manual_seed(0)
-        for name, average, T, truth in _suspects():
-            got = call(who_hears_whom, average, T)
-            heard, causal = _map_and_verdict(got, T)
-            if not same(heard, truth):
-                differences.append(Difference((average, T, name), truth.int(), heard))
-            verdicts.append((name, causal, not truth.triu(1).any()))
+    for name, average, T, truth in _suspects():
+        got = call(who_hears_whom, average, T)
+        heard, causal = _map_and_verdict(got, T)
+        if not same(heard, truth):
+            differences.append(Difference((average, T, name), truth.int(), heard))
+        verdicts.append((name, causal, not truth.triu(1).any()))
     if differences:
         explain(differences, HEARD_MISTAKES)
     _check_verdicts(verdicts)
@@ -622,7 +629,7 @@ NATS_MISTAKES = [
     Mistake(
         "The loss is infinite: a character that was never seen has probability 0.",
         "Keep the + 1: it gives every character a chance before it has been seen.",
-        sign=lambda got, *_: as_tensor(got).isinf().all(),
+        Sign(lambda got, *_: as_tensor(got).isinf().all()),
     ),
 ]
 
@@ -696,7 +703,7 @@ ATTEND_MISTAKES = [
         "The trap has only moved: your mask still depends on the values of the "
         "scores, and some unlucky scores are hidden.",
         "Make the mask without looking at the scores.",
-        sign=lambda got, expected, x, *_: x.shape == UNLUCKY[0].shape,
+        Sign(lambda got, expected, x, *_: x.shape == UNLUCKY[0].shape),
     ),
 ]
 

@@ -11,6 +11,7 @@ from minigpt.checks.core import (
     Difference,
     Explained,
     Mistake,
+    Sign,
     as_tensor,
     attempted,
     call,
@@ -21,7 +22,6 @@ from minigpt.checks.core import (
 )
 from minigpt.data import get_batch
 
-own_random_state = torch.random.fork_rng(devices=[])  # torch's global one stays
 FROM_0_TO_1 = "x begins at character 0 and y at character 1."
 COUNT = "N characters have N - 1 targets: there are (N - 1) // T windows."
 
@@ -125,12 +125,12 @@ TILES = (
     Mistake(
         "Your last window is missing, although it has all its targets.",
         COUNT,
-        sign=_last_missing,
+        Sign(_last_missing),
     ),
     Mistake(
         "You cut one window too many: its last character has no target.",
         COUNT,
-        sign=_one_too_many,
+        Sign(_one_too_many),
     ),
 )
 
@@ -266,7 +266,7 @@ POSITIONS = (
         "cross_entropy took your T time steps for classes: nothing is flattened. Here "
         "T = C, so it did not complain.",
         "Classes belong in dimension 1: (B * T, C), or one position, logits[:, t].",
-        sign=_not_flattened,
+        Sign(_not_flattened),
     ),
     Mistake(
         "Your view or reshape to (B, C, T) mixes time and classes up.",
@@ -286,7 +286,7 @@ POSITIONS = (
     Mistake(
         "That is one number for everything; wanted is one loss for each position.",
         'reduction="none" keeps the single losses; then take the mean over the batch.',
-        sign=lambda got, *_: as_tensor(got).dim() == 0,
+        Sign(lambda got, *_: as_tensor(got).dim() == 0),
     ),
     Mistake(
         "You add up over the batch: a larger batch gets a larger loss.",
@@ -307,7 +307,6 @@ POSITIONS = (
 
 
 @exercise("01.4 Does it get wiser along the line?")
-@own_random_state
 def check_loss_by_position(loss_by_position, model, data):
     """loss_by_position(logits, y): (B, T, C), (B, T) -> mean loss (T,), in nats."""
     dice = _dice()
@@ -527,10 +526,8 @@ WRITINGS = (
 
 
 @exercise("01.6 Quuuuuuuuuuuu")
-@own_random_state
 def check_write_on(write_on):
     """write_on(model, idx, max_new_tokens): (B, T) -> (B, T + max_new_tokens)."""
-    torch.default_generator.manual_seed(0)
     small = (torch.tensor([[2, 3], [1, 5]]), 1)
     longer = torch.randint(7, (2, 3), generator=_dice())
 
@@ -605,7 +602,7 @@ FITS = (
     Mistake(
         "The table never moves: each gradient is thrown away before the step uses it.",
         "Forget the old gradient before backward(), or after step().",
-        sign=lambda got, expected, *xy: same(got, _fit(*xy, late=True), atol=0.02),
+        Sign(lambda got, expected, *xy: same(got, _fit(*xy, late=True), atol=0.02)),
     ),
     Mistake(
         "You make a new optimiser at every step: it forgets all it knows about the "
@@ -630,13 +627,12 @@ FITS = (
         "changed the optimiser or its step size. That only hides the symptom.",
         "Leave AdamW and learning_rate as they were; look at what one step leaves "
         "behind for the next.",
-        sign=_second_loss_differs,
+        Sign(_second_loss_differs),
     ),
 )
 
 
 @exercise("01.7 The loss that comes back up")
-@own_random_state
 def check_fit(fit):
     """fit(model, batches, learning_rate) -> list of losses, one for each batch."""
 

@@ -11,10 +11,12 @@ import torch.nn.functional as F
 from minigpt.checks.core import (
     Explained,
     Mistake,
+    Sign,
     as_tensor,
     attempted,
     call,
     compare,
+    describe,
     exercise,
 )
 from minigpt.generation import keep_likeliest
@@ -503,7 +505,7 @@ def check_nucleus_size(nucleus_size, probs):
     which = Mistake(
         "You say which characters stay; asked is how many.",
         "Count the True: .sum(dim=-1).",
-        sign=lambda got, _, probs, p: as_tensor(got).shape == probs.shape,
+        Sign(lambda got, _, probs, p: as_tensor(got).shape == probs.shape),
     )
     compare(nucleus_size, _nucleus, [*cases, (probs, 0.9)], [*mistakes, which])
     fewest, most = _nucleus(probs, 0.9).aminmax()
@@ -518,9 +520,8 @@ def check_nucleus_size(nucleus_size, probs):
 
 def _toy_gpt(device):
     """A small GPT with strong opinions and heavy dropout, which notes its modes."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(6)
-        model = GPT(GPTConfig(11, 8, n_layer=1, n_head=2, n_embd=8, dropout=0.5))
+    torch.default_generator.manual_seed(6)
+    model = GPT(GPTConfig(11, 8, n_layer=1, n_head=2, n_embd=8, dropout=0.5))
     model.lm_head.weight.data.mul_(100)
     model.modes = set()
     model.register_forward_hook(lambda m, inputs, out: m.modes.add(m.training))
@@ -601,7 +602,7 @@ def _known_losses(toy):
         "You average the batches' means, but the last batch is shorter: its characters "
         "weigh more than the others.",
         "Add up loss * len(batch), then divide by len(spots).",
-        sign=unweighted,
+        Sign(unweighted),
     )
     return [*mistakes, last_batch]
 
@@ -623,19 +624,17 @@ def check_past(loss_with_past, losses, enough, model, spots, train_data, val_dat
         toy.modes.clear()
         return loss_with_past(toy, data, spots, n)
 
-    with torch.random.fork_rng(devices=[]):
-        try:
-            right = partial(_judged, toy)
-            compare(run, right, cases, _known_losses(toy), atol=1e-4)
-        except Explained:
-            if True not in toy.modes:
-                raise
-            raise Explained(
-                "You judge a model in training mode: dropout blanks out half of what "
-                "this one knows, and each call gives another loss.",
-                "model.eval() before you judge: the check hands you a model in "
-                "training mode.",
-            ) from None
+    try:
+        compare(run, partial(_judged, toy), cases, _known_losses(toy), atol=1e-4)
+    except Explained:
+        if True not in toy.modes:
+            raise
+        raise Explained(
+            "You judge a model in training mode: dropout blanks out half of what "
+            "this one knows, and each call gives another loss.",
+            "model.eval() before you judge: the check hands you a model in "
+            "training mode.",
+        ) from None
     _check_evidence(losses, model, spots, train_data, val_data)
     _check_enough(enough, {n: float(loss) for n, loss in losses.items()})
     return (
@@ -682,8 +681,8 @@ def _check_enough(enough, losses):
     within = [n for n in sorted(losses) if losses[n] < limit]
     if enough not in losses:
         raise Explained(
-            f"The evidence is right. `enough` is {enough}, but it should be one of the "
-            f"lengths that you tried: {sorted(losses)}.",
+            f"The evidence is right. `enough` is {describe(enough)}, but it should be "
+            f"one of the lengths that you tried: {sorted(losses)}.",
             "A number of characters, not a loss.",
         )
     if enough not in within:
@@ -718,8 +717,7 @@ class _Table(nn.Module):
 @exercise("06.7 The poet who goes in circles")
 def check_sample(sample):
     """sample(model, idx (1, T), n, seed) -> (1, T + n), drawn from the model."""
-    with torch.random.fork_rng(devices=[]):
-        _check_draws(partial(_written, sample))
+    _check_draws(partial(_written, sample))
     return (
         "each character is drawn anew, as often as its probability says, and the seed "
         "makes it repeatable"
@@ -728,7 +726,7 @@ def check_sample(sample):
 
 def _written(sample, logits, n, seed, other=0):
     """The n ids that `sample` adds to the prompt [[1, 0]]."""
-    torch.manual_seed(other)  # what went on before must not matter
+    torch.default_generator.manual_seed(other)  # what went before must not matter
     prompt = torch.tensor([[1, 0]])
     out = call(partial(sample, _Table(logits)), prompt, n, seed)
     if not isinstance(out, torch.Tensor) or out.shape != (1, 2 + n):

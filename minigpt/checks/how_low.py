@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from minigpt.checks.core import (
     Explained,
     Mistake,
+    Sign,
     as_tensor,
     call,
     compare,
@@ -81,7 +82,7 @@ ENTROPY_MISTAKES = [
     Mistake(
         "Nearly: what you add inside the logarithm is so large that it shows.",
         "p.clamp(min=1e-12) changes nothing but zeros.",
-        sign=lambda got, expected, p: same(got, expected, atol=0.05),
+        Sign(lambda got, expected, p: same(got, expected, atol=0.05)),
     ),
 ]
 
@@ -141,12 +142,12 @@ TEMPERATURE_MISTAKES = [
     Mistake(
         "Close, but the entropy still differs in the second digit: search finer.",
         "Halve the interval again and again: 40 times are enough.",
-        sign=_near,
+        Sign(_near),
     ),
     Mistake(
         "Your search runs into one end of its interval: it turns the wrong way.",
         "Entropy too low? Then the temperature must rise: move the lower end up.",
-        sign=_stuck,
+        Sign(_stuck),
     ),
 ]
 
@@ -315,8 +316,10 @@ SMOOTH_MISTAKES = [
     Mistake(
         "Your rows do not sum to one.",
         "Divide each row by how many observations it has, real and pretended.",
-        sign=lambda got, expected, *_: (
-            got.shape == expected.shape and not same(got.sum(-1), expected.sum(-1))
+        Sign(
+            lambda got, expected, *_: (
+                got.shape == expected.shape and not same(got.sum(-1), expected.sum(-1))
+            )
         ),
     ),
 ]

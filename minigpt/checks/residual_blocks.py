@@ -11,6 +11,7 @@ from minigpt.checks.core import (
     Difference,
     Explained,
     Mistake,
+    Sign,
     as_tensor,
     call,
     compare,
@@ -19,8 +20,6 @@ from minigpt.checks.core import (
     show,
 )
 from minigpt.language_model import LanguageModel
-
-own_random_state = torch.random.fork_rng(devices=[])  # torch's global one is kept
 
 
 def _randn(*shape, seed=0):
@@ -37,8 +36,10 @@ def _randomise(module):
 
 def _known(hint, programs, signs=False):
     """Mistakes that share a hint, from {what to say: program or sign}."""
-    key = "sign" if signs else "program"
-    return [Mistake(says, hint, **{key: how}) for says, how in programs.items()]
+    return [
+        Mistake(says, hint, Sign(how) if signs else how)
+        for says, how in programs.items()
+    ]
 
 
 def _shapes(module, dims):
@@ -97,10 +98,8 @@ def _check_sizes(layer, n):
 
 
 @exercise("05.1 The part that thinks")
-@own_random_state
 def check_feed_forward(make_feed_forward):
     """make_feed_forward(n_embd) -> a module, (..., n_embd) -> (..., n_embd)."""
-    torch.manual_seed(0)
     for n in (2, 3, 5):
         layer = call(make_feed_forward, n)
         _check_sizes(layer, n)
@@ -211,7 +210,6 @@ def _is_wrong_stop(says, got, right, x, block):
 
 
 @exercise("05.3 Two stops on the pathway")
-@own_random_state
 def check_stops(stops):
     """stops(x, block) -> the pathway after attention and at the end."""
 
@@ -279,11 +277,10 @@ def _dropout_problem(x, p, out, again, quiet):
 
 
 @exercise("05.4 Dropout with a switch")
-@own_random_state
 def check_dropout(dropout):
     """dropout(x, p, training) -> like x, thinned out in training only."""
     for shape, p in ((100, 50), 0.25), ((20, 30, 8), 0.8), ((5000,), 0.1):
-        torch.manual_seed(1)
+        torch.default_generator.manual_seed(1)
         x = _randn(*shape)
         x = x + x.sign()  # no zeros of its own
         results = [call(dropout, x, p, training) for training in (True, True, False)]
@@ -302,7 +299,7 @@ def check_dropout(dropout):
             )
             if not training:
                 right, hint = small[0], "Begin with: if not training: return x"
-            torch.manual_seed(40)  # of the eight, two will vanish
+            torch.default_generator.manual_seed(40)  # of the eight, two will vanish
             seen = Difference(small, right, call(dropout, *small))
             raise Explained(what + show(seen), hint)
     return "the share that vanishes, the mean, new zeros each call, quiet in evaluation"
@@ -347,7 +344,6 @@ NORMS_OF_PARTS = {
 
 
 @exercise("05.5 Who hears the loss?")
-@own_random_state
 def check_loudness(loudness, model, x, y):
     """loudness(grads) -> the length of all numbers of all tensors as one vector."""
     body = _body(model)[:-1]
@@ -445,7 +441,6 @@ SPARE = {
 
 
 @exercise("05.6 A model with a block left out")
-@own_random_state
 def check_leave_one_out(leave_one_out, model, x, y):
     """leave_one_out(model, x, y) -> (losses without block 0, 1, ...; spare block)."""
 
@@ -514,7 +509,6 @@ NORMS = {
 
 
 @exercise("05.7 The position that knew too much")
-@own_random_state
 def check_norm(make_norm):
     """make_norm(n_embd) -> a LayerNorm, (B, T, n_embd) -> (B, T, n_embd)."""
     for C in (3, 6, 8):
@@ -593,10 +587,8 @@ def _stack_problem(blocks, norms, n_layer):
 
 
 @exercise("05.8 Six blocks for the price of one")
-@own_random_state
 def check_stack(make_stack):
     """make_stack(n_layer, n_embd, n_head) -> blocks, then a LayerNorm."""
-    torch.manual_seed(0)
     for n_layer, n_embd, n_head in (3, 3, 1), (4, 6, 3), (1, 8, 2):
         stack = call(make_stack, n_layer, n_embd, n_head)
         _shapes(stack, 1)

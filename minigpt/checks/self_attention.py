@@ -11,6 +11,8 @@ from minigpt.attention import Head, attention_weights
 from minigpt.checks.core import (
     Explained,
     Mistake,
+    NotAttempted,
+    Sign,
     as_tensor,
     attempted,
     call,
@@ -69,10 +71,8 @@ def _fill(model, seed=0):
 
 
 def _model(vocab_size, block_size, n_embd, head_size):
-    with torch.random.fork_rng(devices=[]):
-        body = Head(n_embd, head_size)
-        model = LanguageModel(vocab_size, block_size, n_embd, body)
-        model.lm_head = nn.Linear(head_size, vocab_size)
+    model = LanguageModel(vocab_size, block_size, n_embd, Head(n_embd, head_size))
+    model.lm_head = nn.Linear(head_size, vocab_size)
     return _fill(model)
 
 
@@ -108,7 +108,7 @@ def _complete(values, names):
         raise Explained(f"Return {len(names)} values: {', '.join(names)}.")
     missing = [name for name, value in zip(names, values) if not attempted(value)]
     if len(missing) == len(names):
-        raise NotImplementedError
+        raise NotAttempted
     if missing:
         raise Explained(f"Still missing: {', '.join(missing)}.")
 
@@ -141,7 +141,7 @@ def check_scaled_scores(answer):
         "You transposed the queries, not the keys: the head_size features are compared "
         "with each other, where the tokens should meet.",
         "The last dimension of q must meet the last one of k: transpose k.",
-        sign=lambda got, _, x, W, __: got.shape[1:] == (W.shape[1], W.shape[1]),
+        Sign(lambda got, _, x, W, __: got.shape[1:] == (W.shape[1], W.shape[1])),
     )
     mistakes = [*_scale_mistakes(_scores), *_known(known), features]
     compare(answer, _scores, cases, mistakes)
@@ -274,14 +274,17 @@ def check_cross_attention(answer):
         "A causal mask is at work: the first English word sees only a part of the "
         "French sentence, though all of it is known.",
         "Without a mask: causal=False, or no masked_fill.",
-        sign=lambda got, _, e, f, *W: any(
-            same(got, _cross(e, f, *W, seen=d)) for d in (0, f.shape[1] - e.shape[1])
+        Sign(
+            lambda got, _, e, f, *W: any(
+                same(got, _cross(e, f, *W, seen=d))
+                for d in (0, f.shape[1] - e.shape[1])
+            )
         ),
     )
     pair = Mistake(
         "You return a pair. The function attention gives the output and the weights.",
         "Keep the first of the two.",
-        sign=lambda got, *_: isinstance(got, tuple),
+        Sign(lambda got, *_: isinstance(got, tuple)),
     )
     mistakes = [*_known(known), masked, pair, *_scale_mistakes(_cross)]
     # Where T equals S even exchanged sources run: find the mistake there first.
@@ -421,7 +424,7 @@ def check_reach(answer, model, data):
     single = Mistake(
         "This is one number for everything; keep one for each position.",
         "Sum over the last dimension only: (B, T, T) -> (B, T).",
-        sign=lambda got, *_: as_tensor(got).numel() == 1,
+        Sign(lambda got, *_: as_tensor(got).numel() == 1),
     )
     compare(answer, _reach, cases, [*_known(known), single, *_scale_mistakes(_reach)])
     idx, _ = _windows(model, data)
@@ -596,12 +599,14 @@ def check_causal_weights(answer):
         "There is still light above the diagonal: your value for the future is low, "
         "but not low enough for softmax to make it 0.",
         "No number is lower than minus infinity.",
-        sign=lambda got, *_: (
-            (
-                got.triu(1).max() > 1e-6
-                and same(got.sum(dim=-1), torch.ones(got.shape[:-1]))
+        Sign(
+            lambda got, *_: (
+                (
+                    got.triu(1).max() > 1e-6
+                    and same(got.sum(dim=-1), torch.ones(got.shape[:-1]))
+                )
+                or got.shape[-1] == 1
             )
-            or got.shape[-1] == 1
         ),
     )
     scales = [m for m in _scale_mistakes(_weights) if "√C" not in m.says]
@@ -631,8 +636,7 @@ def check_word_order(answer):
         "token + position.": lambda token, position: token * position,
     }
     for vocab_size, block_size, n_embd in [(5, 8, 6), (11, 7, 4)]:
-        with torch.random.fork_rng(devices=[]):
-            model = call(answer, vocab_size, block_size, n_embd)
+        model = call(answer, vocab_size, block_size, n_embd)
         if not isinstance(model, nn.Module):
             raise Explained("Give the class itself to the check, not its output.")
         _order_matters(_fill(model), vocab_size)
