@@ -81,7 +81,6 @@ def exercise(title):
             print(f"{mark} {title}: {message}")
 
         check.__name__, check.__doc__ = checker.__name__, checker.__doc__
-        check.title = title
         return check
 
     return decorate
@@ -286,7 +285,7 @@ def same(got, expected, atol=1e-5):
 def as_tensor(value):
     """A float64 tensor on the CPU of a tensor, number or nested list; else None.
 
-    Complex numbers are none here: whoever is real in part is not right.
+    Complex numbers are not taken for real ones: they give None, too.
     """
     numbers = _plain(value)
     return None if numbers is None or numbers.is_complex() else numbers.double()

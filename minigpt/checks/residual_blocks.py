@@ -1,6 +1,7 @@
 """Checks for lesson 05: what a block computes, adds, normalises, drops and learns."""
 
 from functools import partial
+from itertools import product
 
 import torch
 import torch.nn as nn
@@ -10,12 +11,12 @@ from minigpt.block import Block
 from minigpt.checks.core import (
     Difference,
     Explained,
-    Mistake,
     Sign,
     as_tensor,
     call,
     compare,
     exercise,
+    mistakes,
     same,
     show,
 )
@@ -32,14 +33,6 @@ def _randomise(module):
         for i, p in enumerate(module.parameters()):
             p.copy_(0.5 * _randn(*p.shape, seed=i))
     return module.eval()
-
-
-def _known(hint, programs, signs=False):
-    """Mistakes that share a hint, from {what to say: program or sign}."""
-    return [
-        Mistake(says, hint, Sign(how) if signs else how)
-        for says, how in programs.items()
-    ]
 
 
 def _shapes(module, dims):
@@ -105,15 +98,13 @@ def check_feed_forward(make_feed_forward):
         _check_sizes(layer, n)
         layer.eval()
         ways = [partial(_by_hand, layer, turned) for turned in (False, True)]
-        mistakes = [
-            Mistake(says, SIZES, partial(way, **change))
-            for says, changes in BENDS.items()
-            for change in changes
-            for way in ways
-        ]
+        known = []
+        for says, changes in BENDS.items():
+            for way, change in product(ways, changes):
+                known += mistakes(SIZES, {says: partial(way, **change)})
         x = _randn(2, n + 1, n, seed=n)
         turned = same(call(layer, x), ways[1](x))
-        compare(layer, ways[turned], [(x[:1, :1],), (x,)], mistakes)
+        compare(layer, ways[turned], [(x[:1, :1],), (x,)], known)
     return "3 widths, the inner one four times as wide, ReLU between the layers"
 
 
@@ -234,7 +225,8 @@ def check_stops(stops):
     for says in _wrong_stops(x, x, *_parts(block)):
         signs[says] = partial(_is_wrong_stop, says)
     hint = "Twice the same step, always with the newest x: x = x + part(norm(x))."
-    compare(as_one, _stops, cases, _known(hint, signs, signs=True))
+    signs = {says: Sign(holds) for says, holds in signs.items()}
+    compare(as_one, _stops, cases, mistakes(hint, signs))
     return "3 shapes, and the second stop is what the block itself returns"
 
 
@@ -358,8 +350,8 @@ def check_loudness(loudness, model, x, y):
     cases += [([_randn(2, 3), _randn(3), _randn(2, 2, 2)],), ([_randn(7)],)]
     cases += [(part,) for part in parts.values()]
     hint = "Square all numbers, add all the squares, take one root at the very end."
-    mistakes = _known(hint, NORMS_OF_PARTS)
-    compare(loudness, _root_of_squares, cases, mistakes, atol=1e-7)
+    known = mistakes(hint, NORMS_OF_PARTS)
+    compare(loudness, _root_of_squares, cases, known, atol=1e-7)
     loudest = max(parts, key=lambda name: _root_of_squares(parts[name]))
     return f"3, 4 and 12 give 13. In your model {loudest} has the largest gradient"
 
@@ -462,16 +454,16 @@ def check_leave_one_out(leave_one_out, model, x, y):
 
     _body(model)
     hint = "return losses, spare; losses[0] is the loss without body[0], and so on."
-    mistakes = _known(hint, SPARE, signs=True)
+    known = mistakes(hint, {says: Sign(holds) for says, holds in SPARE.items()})
     hint = "For each i: the parts of the body but number i, the last LayerNorm too."
-    ways = {says: partial(_is_left_out, through) for says, through in LEFT_OUT.items()}
-    mistakes += _known(hint, ways, signs=True)
+    for says, through in LEFT_OUT.items():
+        known += mistakes(hint, {says: Sign(partial(_is_left_out, through))})
     cases = [toy(2, 4, 2, 3), toy(5, 6, 3, 5), (model, x, y)]
-    compare(rounded, _leave_out, cases, mistakes)
-    changed = {"The numbers are right, but the model is left changed.": lambda *_: True}
+    compare(rounded, _leave_out, cases, known)
+    says = "The numbers are right, but the model is left changed."
     hint = "Put back what you take out, or work on copy.deepcopy(model)."
-    mistakes = _known(hint, changed, signs=True)
-    compare(loss_afterwards, lambda m, x, y: m(x, y)[1].item(), cases, mistakes)
+    known = mistakes(hint, {says: Sign(lambda *_: True)})
+    compare(loss_afterwards, lambda m, x, y: m(x, y)[1].item(), cases, known)
     losses, spare = _leave_out(model, x, y)
     dear = losses.index(max(losses))
     return f"3 models. Yours can best do without block {spare}, worst without {dear}"
@@ -533,7 +525,7 @@ def check_norm(make_norm):
             raise Explained(f"The bug is still there: {what}", hint)
         hint = "For one position: (its channels - their mean) / sqrt(variance + eps)."
         wrong = {says: partial(right, **change) for says, change in NORMS.items()}
-        compare(norm, right, cases, _known(hint, wrong))
+        compare(norm, right, cases, mistakes(hint, wrong))
     return "3 shapes, large and tiny numbers, each position by itself, gamma and beta"
 
 
@@ -611,5 +603,5 @@ def check_stack(make_stack):
         }
         hint = "x = block(x) for each block, then the LayerNorm, once."
         cases = [(_randn(1, 4, n_embd),), (_randn(3, 1, n_embd),)]
-        compare(stack, right, cases, _known(hint, wrong))
+        compare(stack, right, cases, mistakes(hint, wrong))
     return "1, 3 and 4 blocks, each with its own numbers, one after the other"
