@@ -157,6 +157,16 @@ def test_a_check_is_quick_and_leaves_randomness_and_threads_alone(number, capsys
     assert (torch.get_num_threads(), threading.active_count()) == threads
 
 
+def test_an_answer_without_end_is_stopped_and_its_thread_ends(monkeypatch):
+    monkeypatch.setattr(core, "SECONDS", 0.2)
+    before = threading.active_count()
+    answer = play(EXERCISES["07.2"], names("07"), WRONG["07.2"]["still running"])
+    assert "still running after 0.2 seconds" in answer
+    for _ in range(100):
+        time.sleep(0.05 * (threading.active_count() > before))
+    assert threading.active_count() == before
+
+
 # What single exercises promise.
 
 
