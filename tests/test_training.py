@@ -437,11 +437,10 @@ def interrupt():
 @pytest.fixture(autouse=True)
 def sigint():
     """Every test here must leave the handler of Ctrl+C as it found it."""
-    before = signal.getsignal(signal.SIGINT)
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    after = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, before)
-    assert after is before
+    after = signal.signal(signal.SIGINT, outside)
+    assert after is signal.default_int_handler
 
 
 def thirteenth():
