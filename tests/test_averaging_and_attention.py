@@ -29,6 +29,18 @@ def test_the_four_averaging_versions_agree(shape, dtype):
     assert_close(average_attention(x, zero, torch.randn_like(zero)), expected)
 
 
+def test_averages_and_attention_are_computed_where_their_input_is():
+    """What is made without a device lands on "meta" here, which has no numbers."""
+    x = torch.randn(2, 5, 3)
+    mean, attended = average_loop(x), average_attention(x, x, x)
+    out, weights = attention(x, x, x)
+    with torch.device("meta"):
+        for average in (average_loop, average_matmul, average_softmax):
+            assert_close(average(x), mean)
+        assert_close(average_attention(x, x, x), attended)
+        assert_close(attention(x, x, x), (out, weights))
+
+
 def test_the_toy_of_the_course():
     x = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])
     expected = torch.tensor([[[2, 7], [4, 5.5], [14 / 3, 16 / 3]]])

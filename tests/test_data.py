@@ -88,6 +88,13 @@ def test_a_generator_makes_batches_repeatable_and_spares_the_global_state(splits
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_batches_go_to_the_device_that_is_named():
+    for batch in get_batch(torch.arange(99), 2, 8, device="meta"):
+        assert batch.device.type == "meta"
+    for batch in get_batch(torch.arange(99), 2, 8):
+        assert batch.device.type == "cpu"
+
+
 def test_data_shorter_than_a_window_says_both_lengths():
     with pytest.raises(ValueError, match=r"8 tokens.*block_size \+ 1 = 9"):
         get_batch(torch.arange(8), 4, 8)
