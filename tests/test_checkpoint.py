@@ -91,7 +91,7 @@ def test_a_checkpoint_holds_model_vocabulary_recipe_and_state(finished):
 
 
 def test_a_loaded_model_is_ready_to_be_used_and_to_be_trained(finished):
-    model = load_checkpoint(finished).model
+    model = load_checkpoint(str(finished)).model
     assert not model.training
     assert all(p.requires_grad and p.device.type == "cpu" for p in model.parameters())
     before = evaluate(model, DATA, 8)

@@ -90,7 +90,9 @@ def test_a_generator_makes_the_text_repeatable_and_spares_the_global_state(model
 
 
 def test_no_temperature_is_too_low_and_the_lowest_take_the_likeliest(model):
+    before = torch.get_rng_state()
     greedy = generate(model, START, 10, temperature=0)
+    assert torch.equal(torch.get_rng_state(), before)  # nothing is drawn
     assert torch.equal(greedy, generate(model, START, 10, top_k=1))
     assert torch.equal(greedy[:, 4], model(START)[0][:, -1].argmax(-1))
     for temperature in (1e-10, 1e-40, 1e-300):
