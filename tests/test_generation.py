@@ -152,6 +152,14 @@ def test_top_p_of_one_keeps_every_character_however_rare():
     assert kept(logits, top_p=1.0) == [[True] * 65] * 200
 
 
+def test_knobs_that_keep_all_draw_as_if_they_were_not_there(model):
+    plain = generate(model, START, 20, generator=seeded())
+    for knobs in ({"top_p": 1.0}, {"top_k": 99}, {"temperature": 1}):
+        assert torch.equal(
+            plain, generate(model, START, 20, generator=seeded(), **knobs)
+        )
+
+
 def test_the_logits_themselves_are_left_alone():
     logits = torch.randn(2, 9)
     before = logits.clone()
