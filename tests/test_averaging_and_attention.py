@@ -110,6 +110,14 @@ def test_permuting_the_tokens_permutes_the_outputs_without_a_mask():
     assert_close(layer(x[order]), layer(x)[order])
 
 
+@pytest.mark.parametrize("layer", [SelfAttention(3, 2), Head(3, 2)])
+def test_a_head_is_three_matrices_without_biases(layer):
+    shapes = {name: tuple(p.shape) for name, p in layer.named_parameters()}
+    assert shapes == dict.fromkeys(
+        ["query.weight", "key.weight", "value.weight"], (2, 3)
+    )
+
+
 def test_the_six_token_example_of_the_course():
     x = torch.tensor(
         [
