@@ -44,6 +44,11 @@ def test_a_tokenizer_is_rebuilt_from_its_vocabulary(tokenizer):
     assert CharTokenizer(tokenizer.chars).chars == tokenizer.chars
 
 
+def test_a_tokenizer_needs_a_text():
+    with pytest.raises(ValueError, match="no characters to number"):
+        CharTokenizer("")
+
+
 def test_an_unknown_character_is_named_with_the_vocabulary(tokenizer):
     with pytest.raises(ValueError, match=r"'é', '€'.*65 known characters"):
         tokenizer.encode("Café 5€")
