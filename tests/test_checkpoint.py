@@ -6,6 +6,7 @@ import os
 import pickle
 import zipfile
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_checkpoint_holds_model_vocabulary_recipe_and_state(finished):
 
 
 def test_a_loaded_model_is_ready_to_be_used_and_to_be_trained(finished):
-    model = load_checkpoint(finished).model
+    model = load_checkpoint(str(finished)).model
     assert not model.training
     assert all(p.requires_grad and p.device.type == "cpu" for p in model.parameters())
     before = evaluate(model, DATA, 8)
@@ -154,28 +155,42 @@ def test_a_checkpoint_cut_off_anywhere_is_refused(finished, tmp_path):
     assert refused(path)
 
 
-def test_a_flipped_bit_is_refused_or_does_no_harm(finished, tmp_path):
+def test_a_flipped_bit_is_refused_wherever_it_is(finished, tmp_path):
     whole, path = finished.read_bytes(), tmp_path / "flipped.pt"
-    original, n_refused = load_checkpoint(finished), 0
     for i in range(60):
         damaged = bytearray(whole)
         damaged[len(whole) * i // 60] ^= 1 << i % 8
         path.write_bytes(damaged)
-        try:
-            assert equal(load_checkpoint(path), original)  # padding of the archive
-        except ValueError:
-            n_refused += refused(path)
-    assert n_refused > 40
-
-
-def test_a_flipped_bit_in_any_weight_is_refused(finished, tmp_path):
-    whole, path = finished.read_bytes(), tmp_path / "flipped.pt"
-    for parameter in load_checkpoint(finished).model.parameters():
-        values = parameter.detach().numpy().tobytes()
-        damaged = bytearray(whole)
-        damaged[whole.index(values) + len(values) // 2] ^= 1
-        path.write_bytes(damaged)
         assert refused(path)
+    damaged = bytearray(whole)
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+    assert refused(path)
+
+
+def test_the_same_run_writes_the_same_file(tmp_path):
+    for name in ("one.pt", "two.pt"):
+        save_checkpoint(
+            tmp_path / name, Checkpoint(small_gpt(), TOKENIZER, PLAN, STATE)
+        )
+    one, two = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
+    assert one == two
+
+
+def test_torch_itself_can_read_the_file(finished):
+    content = torch.load(finished, weights_only=True)
+    assert content["step"] == 20 and content["chars"] == TOKENIZER.chars
+
+
+def seal(path):
+    """Make a file look undamaged: behind its bytes stands their SHA-256."""
+    content = path.read_bytes()
+    path.write_bytes(content + sha256(content).digest())
+
+
+def write(path, content):
+    torch.save(content, path)
+    seal(path)
 
 
 class Intruder:
@@ -223,6 +238,8 @@ def test_a_file_of_another_kind_is_refused_and_nothing_in_it_is_executed(
     path = tmp_path / "stranger.pt"
     STRANGERS[stranger](path)
     assert refused(path)
+    seal(path)
+    assert refused(path)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -247,17 +264,17 @@ def test_the_intruder_would_have_come_in(tmp_path):
 def test_a_checkpoint_whose_parts_do_not_fit_is_refused(finished, tmp_path, change):
     content = torch.load(finished, weights_only=True)
     path = tmp_path / "odd.pt"
-    torch.save(content | change, path)
+    write(path, content | change)
     assert refused(path)
 
 
 def test_a_checkpoint_without_one_of_its_parts_is_refused(finished, tmp_path):
     content = torch.load(finished, weights_only=True)
     path = tmp_path / "odd.pt"
-    torch.save(content, path)
+    write(path, content)
     assert equal(load_checkpoint(path), load_checkpoint(finished))
     for name in content:
-        torch.save({n: part for n, part in content.items() if n != name}, path)
+        write(path, {n: part for n, part in content.items() if n != name})
         assert refused(path)
 
 
@@ -269,11 +286,12 @@ def test_a_failed_write_leaves_the_old_checkpoint(finished, tmp_path, monkeypatc
     path.write_bytes(finished.read_bytes())
     checkpoint = load_checkpoint(path)
 
-    def full_disk(content, target):
-        Path(target).write_bytes(b"half")
+    def full_disk(unfinished, content):
+        with open(unfinished, "wb") as file:
+            file.write(content[:99])
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(torch, "save", full_disk)
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
     with pytest.raises(OSError, match="No space"):
         save_checkpoint(path, checkpoint)
     assert path.read_bytes() == finished.read_bytes()
@@ -281,9 +299,9 @@ def test_a_failed_write_leaves_the_old_checkpoint(finished, tmp_path, monkeypatc
 
 
 def test_a_file_is_replaced_only_when_all_went_well(tmp_path):
-    path = tmp_path / "a" / "file.txt"
+    path = tmp_path / "a" / "new folder" / "file.txt"
     for text in ("first", "second"):
-        with replacing(path) as unfinished:
+        with replacing(str(path)) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
             assert not path.exists() or path.read_text(encoding="utf-8") == "first"
             assert unfinished.parent == path.parent  # moving there is one step
@@ -340,7 +358,7 @@ def test_a_look_at_a_place_leaves_it_as_it_was(tmp_path):
     for others in (["run.pt.probe"], ["run.pt", "run.pt.probe"]):
         for name in others:
             (tmp_path / name).write_text(name, encoding="utf-8")
-        check_writable(path)
+        check_writable(str(path))
         assert sorted(p.name for p in tmp_path.iterdir()) == others
         assert all(p.read_text(encoding="utf-8") == p.name for p in tmp_path.iterdir())
 

@@ -44,6 +44,11 @@ def test_a_tokenizer_is_rebuilt_from_its_vocabulary(tokenizer):
     assert CharTokenizer(tokenizer.chars).chars == tokenizer.chars
 
 
+def test_a_tokenizer_needs_a_text():
+    with pytest.raises(ValueError, match="no characters to number"):
+        CharTokenizer("")
+
+
 def test_an_unknown_character_is_named_with_the_vocabulary(tokenizer):
     with pytest.raises(ValueError, match=r"'é', '€'.*65 known characters"):
         tokenizer.encode("Café 5€")
@@ -86,6 +91,13 @@ def test_a_generator_makes_batches_repeatable_and_spares_the_global_state(splits
     ]
     assert torch.equal(*draws)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_batches_go_to_the_device_that_is_named():
+    for batch in get_batch(torch.arange(99), 2, 8, device="meta"):
+        assert batch.device.type == "meta"
+    for batch in get_batch(torch.arange(99), 2, 8):
+        assert batch.device.type == "cpu"
 
 
 def test_data_shorter_than_a_window_says_both_lengths():

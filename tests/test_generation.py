@@ -90,7 +90,9 @@ def test_a_generator_makes_the_text_repeatable_and_spares_the_global_state(model
 
 
 def test_no_temperature_is_too_low_and_the_lowest_take_the_likeliest(model):
+    before = torch.get_rng_state()
     greedy = generate(model, START, 10, temperature=0)
+    assert torch.equal(torch.get_rng_state(), before)  # nothing is drawn
     assert torch.equal(greedy, generate(model, START, 10, top_k=1))
     assert torch.equal(greedy[:, 4], model(START)[0][:, -1].argmax(-1))
     for temperature in (1e-10, 1e-40, 1e-300):
@@ -148,6 +150,14 @@ def test_top_p_of_one_keeps_every_character_however_rare():
     probs = logits.softmax(-1).sort(descending=True).values
     assert (probs.cumsum(-1)[:, -2] >= 1).any()  # the rare ones are at risk
     assert kept(logits, top_p=1.0) == [[True] * 65] * 200
+
+
+def test_knobs_that_keep_all_draw_as_if_they_were_not_there(model):
+    plain = generate(model, START, 20, generator=seeded())
+    for knobs in ({"top_p": 1.0}, {"top_k": 99}, {"temperature": 1}):
+        assert torch.equal(
+            plain, generate(model, START, 20, generator=seeded(), **knobs)
+        )
 
 
 def test_the_logits_themselves_are_left_alone():

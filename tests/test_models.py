@@ -69,6 +69,13 @@ def test_the_gradient_reaches_every_parameter(model, idx):
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
 
 
+def test_a_model_computes_where_its_weights_are(model, idx):
+    """What is made without a device lands on "meta" here, which has no numbers."""
+    expected = model(idx)[0]
+    with torch.device("meta"):
+        assert_close(model(idx)[0], expected)
+
+
 def test_printing_a_model_names_its_parts(model):
     assert "Embedding" in repr(model)
     if "CausalSelfAttention" in repr(model):

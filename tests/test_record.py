@@ -2,17 +2,19 @@
 
 import json
 import math
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from small import DATA, V
+from small import DATA, PLAN, V
 
 from minigpt import ladder, record
 from minigpt.experiments import __main__ as command
 from minigpt.experiments import fit as fitting
 from minigpt.experiments import ladder as rungs
 from minigpt.experiments import measure
+from minigpt.gpt import GPT, GPTConfig
 from minigpt.record import Variant, difference
 
 
@@ -281,6 +283,18 @@ def test_each_rung_measures_loss_parameters_and_seconds_from_its_seed(tiny, name
     assert first["loss"] == again["loss"] and 0 < first["loss"] < 6
     trained = name not in ladder.NAMES[:2]
     assert (function(2)["loss"] != first["loss"]) is trained
+
+
+def test_half_a_training_is_no_measurement(tiny):
+    def interrupt(module, inputs):
+        signal.raise_signal(signal.SIGINT)  # once: the second would stop at once
+        handle.remove()
+
+    model = GPT(GPTConfig(V, 8, n_layer=1, n_head=1, n_embd=8))
+    handle = model.register_forward_pre_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fitting.fit(model, PLAN, seed=1)
+    assert model.training is False  # the run ended by itself, judged and usable
 
 
 def test_what_needs_no_training_is_exact(tiny):

@@ -5,6 +5,7 @@ import copy
 import math
 import signal
 import threading
+import time
 
 import pytest
 import torch
@@ -140,6 +141,7 @@ def test_the_learning_rate_warms_up_and_ends_at_its_final_fraction():
     assert rates[55] == pytest.approx(1e-2 * (0.1 + 0.9 * 0.5))
     assert rates[100] == pytest.approx(1e-3) == learning_rate_at(200, config)
     assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert learning_rate_at(100, TrainConfig(100, 4, 8, 1e-2)) == 0  # if not told
 
 
 @pytest.mark.parametrize(
@@ -194,8 +196,12 @@ def test_training_lowers_the_loss_and_reports_it():
     assert evaluate(model, DATA, 8) < before - 0.3
     assert not model.training
     assert history[-1].val_loss == estimate_loss(model, DATA, plan(steps=25))
-    seconds = [row.seconds for row in history]
-    assert seconds == sorted(seconds) and seconds[0] > 0
+
+
+def test_the_seconds_of_a_history_are_those_of_its_steps():
+    start = time.perf_counter()
+    first, second = (row.seconds for row in fit(small_gpt()))
+    assert 0 < first < second < time.perf_counter() - start
 
 
 def test_the_history_tells_the_training_split_from_the_validation_split():
@@ -437,11 +443,10 @@ def interrupt():
 @pytest.fixture(autouse=True)
 def sigint():
     """Every test here must leave the handler of Ctrl+C as it found it."""
-    before = signal.getsignal(signal.SIGINT)
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    after = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, before)
-    assert after is before
+    after = signal.signal(signal.SIGINT, outside)
+    assert after is signal.default_int_handler
 
 
 def thirteenth():
