@@ -476,6 +476,14 @@ def test_every_scene_of_the_pocket_edition_goes_the_same_way():
     assert len(scenes) > 50
 
 
+def test_in_the_pocket_edition_nothing_depends_on_what_is_far_back():
+    text, spans = (play := write_play(200_000, lexicon=POCKET)).text, play.spans
+    told = {"on stage": "Enter", "rhyme": ",\n", "agreement": ":\n"}
+    for start, stop, kind in spans:
+        before = text.rindex(told.get(kind, text[start:stop]), 0, start)
+        assert start - before < 120
+
+
 # --- A lexicon of one's own, and what to say of a bad one. ---
 
 
