@@ -131,16 +131,15 @@ def writing_loss(model, data, block_size):
     return total / whole
 
 
-def at_rates(variants):
+def at_rates(variants, rates):
     """Each variant at each learning rate: {"name, rate": function(seed)}."""
     return {
         f"{name}, rate {rate:g}": partial(function, rate=rate)
         for name, function in variants.items()
-        for rate in RATES
+        for rate in rates
     }
 
 
-RATES = [5e-3, 1e-2, 2e-2, 4e-2]  # the first is that of the recipe
 ROOTS = {
     "root": partial(trained, Head),
     "no root": partial(trained, Unscaled),
@@ -159,11 +158,12 @@ TRAPS = {
     "mask after softmax": partial(trap, MaskedAfter),
 }
 LONGER = {
-    name: partial(ROOTS[name], steps=4 * SMALL.steps) for name in ["root", "no root"]
+    name: partial(ROOTS[name], steps=4 * SMALL.steps)
+    for name in ["root", "no root", "no root, queries / 8"]
 }
-EXPERIMENTS = {
-    "03-root": at_rates(ROOTS),
+EXPERIMENTS = {  # the recipe's learning rate is 5e-3
+    "03-root": at_rates(ROOTS, [2.5e-3, 5e-3, 1e-2, 2e-2, 4e-2]),
     "03-root-longer": LONGER,
-    "03-parts": at_rates(PARTS),
+    "03-parts": at_rates(PARTS, [5e-3, 1e-2, 2e-2]),
     "03-traps": TRAPS,
 }
