@@ -157,13 +157,10 @@ TRAPS = {
     "softmax over dim=1": partial(trap, WrongDimension),
     "mask after softmax": partial(trap, MaskedAfter),
 }
-LONGER = {
-    name: partial(ROOTS[name], steps=4 * SMALL.steps)
-    for name in ["root", "no root", "no root, queries / 8"]
-}
+LONGER = {name: partial(f, steps=4 * SMALL.steps) for name, f in ROOTS.items()}
 EXPERIMENTS = {  # the recipe's learning rate is 5e-3
     "03-root": at_rates(ROOTS, [2.5e-3, 5e-3, 1e-2, 2e-2, 4e-2]),
-    "03-root-longer": LONGER,
+    "03-root-longer": at_rates(LONGER, [2.5e-3, 5e-3, 4e-2]),
     "03-parts": at_rates(PARTS, [5e-3, 1e-2, 2e-2]),
     "03-traps": TRAPS,
 }
