@@ -72,6 +72,13 @@ def parts(n_layer, combinations):
     return variants
 
 
+def wide_heads(seed, n_embd=104):
+    """Heads alone, so wide that they have as many parameters as heads + think."""
+    torch.manual_seed(seed)
+    body = CausalSelfAttention(n_embd, N_HEAD)
+    return fit(LanguageModel(corpus().vocab_size, CONTEXT, n_embd, body), SMALL, seed)
+
+
 def deep(make_block, last, recipe, seed, n_layer=6):
     """A stack of six blocks in the shell; last: whether a LayerNorm ends it."""
     torch.manual_seed(seed)
@@ -87,18 +94,18 @@ def own_share(x):
     return ((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item()
 
 
-def plain(make_block, last, scale, eps, seed, n_layer=6):
-    """Six layers in the shell, trained for 200 steps: loss, and at the start the own
+def plain(make_block, seed, n_layer=6, last=0, scale=1.0, eps=1e-8, plan=SHORT):
+    """Layers in the shell, trained for 200 steps: loss, and at the start the own
     share of the positions behind the last layer and the first layer's gradient norm.
 
-    scale: by which the weights of the layers are multiplied; eps: AdamW's.
+    last: 1 for a LayerNorm at the end; scale: by which the weights of the layers
+    are multiplied; eps: AdamW's.
     """
     torch.set_num_threads(1)
-    text, plan = corpus(), replace(SHORT, seed=seed)
+    text, plan = corpus(), replace(plan, seed=seed)
     torch.manual_seed(seed)
-    body = nn.Sequential(
-        *[make_block() for _ in range(n_layer)], *[nn.LayerNorm(WIDTH)] * last
-    )
+    each = [make_block() for _ in range(n_layer)]
+    body = nn.Sequential(*each, *[nn.LayerNorm(WIDTH)] * last)
     model = LanguageModel(text.vocab_size, CONTEXT, WIDTH, body)
     with torch.no_grad():
         for p in body.parameters():
@@ -130,21 +137,23 @@ def adam(model, plan, eps):
 def plains():
     """{name: function(seed)}: the plain stack, and one change at a time."""
     bare = partial(Parts, False, True, False)
-    alone, root = partial(bare, attention=Alone), 3**0.5
+    alone = partial(Parts, False, True, False, Alone)
+    normed = partial(Parts, False, True, True)
+    plus = partial(Parts, True, True, False)
+    slow, fast = (replace(SHORT, learning_rate=rate) for rate in (5e-4, 1e-2))
+    long, root = replace(SHORT, steps=1000), 3**0.5
     return {
-        "1 plain layer": partial(plain, bare, False, 1.0, 1e-8, n_layer=1),
-        "6 plain layers": partial(plain, bare, False, 1.0, 1e-8),
-        "6, eps 1e-16": partial(plain, bare, False, 1.0, 1e-16),
-        "6, weights x 1.73": partial(plain, bare, False, root, 1e-8),
-        "6, weights x 1.73, eps 1e-16": partial(plain, bare, False, root, 1e-16),
-        "6, each alone": partial(plain, alone, False, 1.0, 1e-8),
-        "6, each alone, weights x 1.73": partial(plain, alone, False, root, 1e-8),
-        "6, LayerNorm": partial(
-            plain, partial(Parts, False, True, True), True, 1, 1e-8
-        ),
-        "6, plus sign": partial(
-            plain, partial(Parts, True, True, False), False, 1, 1e-8
-        ),
+        "1 plain layer": partial(plain, bare, n_layer=1),
+        "6 plain layers": partial(plain, bare),
+        "6, rate 0.0005": partial(plain, bare, plan=slow),
+        "6, rate 0.01": partial(plain, bare, plan=fast),
+        "6, 1,000 steps": partial(plain, bare, plan=long),
+        "6, eps 1e-16": partial(plain, bare, eps=1e-16),
+        "6, LayerNorm": partial(plain, normed, last=1),
+        "6, weights x 1.73": partial(plain, bare, scale=root),
+        "6, each alone": partial(plain, alone),
+        "6, each alone, weights x 1.73": partial(plain, alone, scale=root),
+        "6, plus sign": partial(plain, plus),
     }
 
 
@@ -207,14 +216,14 @@ def dropped(dropout, characters, steps, seed):
 ALL = [(p, t, n) for n in (False, True) for p in (False, True) for t in (False, True)]
 EXPERIMENTS = {
     "05-plain": plains(),
-    "05-parts": parts(1, ALL),
+    "05-parts": parts(1, ALL) | {"heads, 104 channels": wide_heads},
     "05-parts-3": parts(3, [c for c in ALL if sum(c) != 1 or c[0]]),
     "05-norm": norms(),
     "05-depth": shapes(),
     "05-dropout": {
         f"{name}, dropout {p}": partial(dropped, p, characters, steps)
         for name, characters, steps in [
-            ("50,000 characters, 2,000 steps", 50_000, 2000),
+            ("25,000 characters, 1,500 steps", 25_000, 1500),
             ("all, 600 steps", None, 600),
         ]
         for p in (0.0, 0.2)
