@@ -173,8 +173,13 @@ WAYS = {
 # What the later ones are compared with is in 04-heads.
 EXPERIMENTS = {
     "04-heads": grid(heads, [1, 2, 4, 8, 16]),
-    "04-rates": grid(heads, [1, 4], ", rate 0.0025", learning_rate=2.5e-3)
-    | grid(heads, [1, 4], ", rate 0.01", learning_rate=1e-2),
+    "04-rates": {
+        variant: function
+        for rate in (0.0025, 0.01, 0.02, 0.04)
+        for variant, function in grid(
+            heads, [1, 4], f", rate {rate}", learning_rate=rate
+        ).items()
+    },
     "04-projection": grid(without_projection, [1, 4], ", no projection"),
     "04-itself": grid(partial(Layer, own=False), [1, 4], ", not itself"),
     "04-traps": {
