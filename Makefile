@@ -5,7 +5,7 @@ ifdef MINIGPT_DATA
 export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test notebooks train sample slides book worksheets colab lint clean
+.PHONY: help lab test notebooks experiments train sample slides book worksheets colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -16,39 +16,48 @@ help:  ## list these targets
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
+.venv/publish: .venv/ready  # Node's npm, 60 MB: only slides and book need it
+	$(BIN)/python -m pip install --quiet --editable ".[publish]"
+	@touch $@
+
+# .jupyter/overrides.json keeps JupyterLab from asking whether it may fetch news.
 lab: .venv/ready  ## set up on first use, then open JupyterLab at notebook 00
-	$(BIN)/jupyter lab --ServerApp.root_dir=. \
+	$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.app_settings_dir=.jupyter \
 	  --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
 test: .venv/ready  ## unit tests, and every notebook executed and compared; two at a time
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
-	  --no-loadscope-reorder notebooks tests
+	  --no-loadscope-reorder -p minigpt.publish.compare --nbval \
+	  --nbval-current-env --nbval-cell-timeout=900 notebooks/*.ipynb tests
 
 notebooks: .venv/ready  ## execute all notebooks in place, clean their metadata
-	$(BIN)/python notebooks/publish/execute.py
+	$(BIN)/python -m minigpt.publish.execute
 
-train: .venv/ready  ## train a GPT and write model.pt
-	$(BIN)/python -m minigpt train
+experiments: .venv/ready  ## measure the whole record anew (hours); ARGS="03-root" for one
+	$(BIN)/python -m minigpt.experiments $(or $(ARGS),--all)
 
-sample: .venv/ready  ## let model.pt write
-	$(BIN)/python -m minigpt sample --prompt "ROMEO:"
+train: .venv/ready  ## train a GPT and write model.pt; again: go on; ARGS="--overwrite"
+	$(BIN)/python -m minigpt train $(or $(ARGS),--resume)
 
-slides: .venv/ready  ## each notebook as slides, one offline file: build/slides
-	$(BIN)/python notebooks/publish/slides.py
+sample: .venv/ready  ## let model.pt write; ARGS="--prompt JULIET: --temperature 0.7"
+	$(BIN)/python -m minigpt sample $(or $(ARGS),--prompt "ROMEO:")
 
-book: .venv/ready  ## the notebooks as an offline web site: build/book/index.html
-	$(BIN)/python notebooks/publish/book.py
+slides: .venv/publish  ## each notebook as slides, one offline file: build/slides
+	$(BIN)/python -m minigpt.publish.slides
+
+book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html
+	$(BIN)/python -m minigpt.publish.book
 
 worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
-	$(BIN)/python notebooks/publish/worksheets.py
+	$(BIN)/python -m minigpt.publish.worksheets
 
 colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
-	$(BIN)/python notebooks/publish/colab.py \
+	$(BIN)/python -m minigpt.publish.colab \
 	  $(if $(REPO),--repo $(REPO)) $(if $(AT),--at $(AT))
 
 lint: .venv/ready  ## ruff over package, tests and notebooks
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check minigpt tests notebooks/publish
+	$(BIN)/ruff format --check .
 
 clean:  ## remove the environment and all that was built
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache

@@ -1,15 +1,17 @@
 """minigpt: the code that the notebooks build, one module a lesson.
 
-lesson 01   data, bigram          text, batches and the simplest model
-lesson 02   averaging             four ways to average the past
-lesson 03   attention             one head, and the shell of every model
-lesson 04   multi_head            many heads, one batched operation
-lesson 05   block                 feed-forward, residuals, LayerNorm
-lesson 06   gpt, checkpoint, optimizer, training, generation
-lesson 07   playwright, playwright_lexicon   a text whose every choice is known
+lesson 01   data, device, evaluation, bigram   text, batches, the loss, a first model
+lesson 02   averaging                    four ways to average the past
+lesson 03   attention, language_model    one head, and the shell of every model
+lesson 04   multi_head                   many heads, one batched operation
+lesson 05   block                        feed-forward, residuals, LayerNorm
+lesson 06   gpt, optimizer, training, checkpoint, generation (and interrupts, files)
+lesson 07   playwright, playwright_lexicon     a text whose every choice is known
 
-`plots` draws the figures, `measure` takes time and memory, `ladder` keeps the
-losses measured on the way, and `checks` holds the exercises' checkers.
+`whole` is all of it on one page. Beside the lessons: `plots` and `drawings` draw,
+`measure` takes time and memory, `experiments` measure what takes long and `record`
+keeps it, `ladder` shows the losses on the way, `checks` holds the exercises'
+checkers, `publish` makes slides, book, work sheets and Colab notebooks.
 `python -m minigpt --help` explains the command line.
 """
 

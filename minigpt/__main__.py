@@ -101,14 +101,14 @@ def main(argv=None):
 def run_train(options):
     """Train from scratch or resume, showing a progress bar; write --out."""
     out = Path(options.out)
-    if out.exists() and not (options.resume or options.overwrite):
+    if out.is_file() and not (options.resume or options.overwrite):
         raise ValueError(
             f"{out} exists. Pass --resume to go on with it, --overwrite to replace "
             "it, or another --out."
         )
     device = pick_device(options.device)
     text = load_text(options.data, substitute=False)
-    if options.resume and out.exists():
+    if options.resume and out.is_file():
         _refuse(options, ["preset", "seed", *MODEL_OPTIONS], "--resume keeps the run's")
         run = load_checkpoint(out, device)
         model, tokenizer, config, resume = (

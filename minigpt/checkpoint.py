@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import torch
@@ -10,6 +11,8 @@ from minigpt.data import CharTokenizer
 from minigpt.files import check_writable, replacing
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.training import Progress, TrainConfig, TrainState
+
+SEAL = 32  # bytes of SHA-256 behind what torch wrote: a damaged file is noticed
 
 
 @dataclass
@@ -46,8 +49,11 @@ def save_checkpoint(path, checkpoint):
         **c.state._asdict(),
         "history": [tuple(row) for row in c.state.history],
     }
+    data = io.BytesIO()
+    torch.save(content, data)
+    data = data.getvalue()
     with replacing(path) as unfinished:
-        torch.save(content, unfinished)
+        unfinished.write_bytes(data + sha256(data).digest())
 
 
 def load_checkpoint(path, device="cpu"):
@@ -62,8 +68,11 @@ def load_checkpoint(path, device="cpu"):
             f"There is no checkpoint {str(path)!r}. Train one first: "
             f"python -m minigpt train --out {path}"
         )
-    data = io.BytesIO(path.read_bytes())  # what fails below is the content's fault
+    data = path.read_bytes()  # what fails below is the content's fault
     try:
+        data, seal = io.BytesIO(data[:-SEAL]), data[-SEAL:]
+        if sha256(data.getbuffer()).digest() != seal:  # torch would not notice
+            raise ValueError("damaged")
         content = torch.load(data, map_location="cpu", weights_only=True)
         with torch.device("meta"):  # a model without memory: its weights come now
             model = GPT(GPTConfig(**content["model_config"]))

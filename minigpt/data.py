@@ -176,8 +176,8 @@ def train_val_split(ids, train_fraction=0.9):
 def at_least_one(**sizes):
     """Raise ValueError unless each named size is a whole number, 1 or more."""
     for name, size in sizes.items():
-        if not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} is {size}; give a whole number, at least 1.")
+        if type(size) is not int or size < 1:  # True is an int, but no size
+            raise ValueError(f"{name} is {size!r}; give a whole number, at least 1.")
 
 
 def get_batch(data, batch_size, block_size, device="cpu", generator=None):

@@ -88,6 +88,44 @@ class Drawing:
             self.ax.text(x, y - 0.1, label, fontsize=10.5, ha="center", va="bottom")
 
 
+def way():
+    """What a GPT does with a text, and the notebook in which each part is built."""
+    drawing = Drawing(7, 3)
+    row = [
+        ("text", "text", "First Ci", "tensor", "01"),
+        ("ids", "ids", "(B, T)", "tensor", "01"),
+        ("vectors", "vectors", "(B, T, C)", "tensor", "03"),
+        ("blocks", "blocks", "one after another", "layer", "06"),
+        ("logits", "logits", "(B, T, V)", "tensor", "01"),
+        ("next", "next character", "t", "tensor", "06"),
+    ]
+    inside = [
+        ("averages", "averages", "of the past", "layer", "02"),
+        ("head", "one head", "of attention", "layer", "03"),
+        ("heads", "many heads", "side by side", "layer", "04"),
+        ("block", "a block", "(B, T, C)", "layer", "05"),
+    ]
+    for y, boxes, below in ((0.4, row, -1), (1.6, inside, 1)):
+        for i, (name, label, shape, kind, lesson) in enumerate(boxes):
+            x = 1.21 * i
+            drawing.box(name, x, y, label, shape, kind, width=1.02)
+            drawing.ax.text(
+                x,
+                y + below * 0.5,
+                lesson,
+                ha="center",
+                va="center",
+                color=COLORS[0],
+                fontsize=13,
+                weight="bold",
+                family="monospace",
+            )
+        for start, end in zip(boxes, boxes[1:]):
+            drawing.arrow(start[0], end[0])
+    drawing.arrow("block", "blocks")
+    return drawing.fig
+
+
 def attention(B="B", T="T", C="C", head_size="head_size"):
     """One head, x -> q, k, v -> scores -> mask -> softmax -> weights · v: a figure.
 

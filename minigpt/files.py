@@ -13,7 +13,7 @@ def replacing(path):
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    unfinished = _unfinished(path)
     try:
         yield unfinished
         os.replace(unfinished, path)
@@ -27,10 +27,14 @@ def check_writable(path):
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
     try:
-        with replacing(path.with_name(f"{path.name}.probe")) as probe:
-            probe.touch()
-        path.with_name(f"{path.name}.probe").unlink()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _unfinished(path).touch()
+        _unfinished(path).unlink()
     except OSError as error:
         raise OSError(
             f"Nothing can be written to {path} ({error.strerror}): give another place."
         ) from None
+
+
+def _unfinished(path):
+    return path.with_name(f"{path.name}.{os.getpid()}.tmp")

@@ -36,8 +36,9 @@ def generate(
             if temperature == 0:
                 next_idx = logits.argmax(dim=-1, keepdim=True)  # (B, 1)
             else:
-                # Minus the largest: however small the temperature, no inf - inf.
-                logits = (logits - logits.amax(dim=-1, keepdim=True)) / temperature
+                # Minus the largest: no inf - inf. Below 1e-30, 1/temperature is inf.
+                logits = logits - logits.amax(dim=-1, keepdim=True)
+                logits = logits / max(temperature, 1e-30)
                 probs = F.softmax(keep_likeliest(logits, top_k, top_p), dim=-1)
                 next_idx = torch.multinomial(probs, 1, generator=generator)
             idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
@@ -74,7 +75,7 @@ def _check(idx, max_new_tokens, temperature, top_k, top_p):
     if max_new_tokens < 0:
         raise ValueError(f"max_new_tokens is {max_new_tokens}; it must be 0 or more.")
     if not 0 <= temperature < math.inf:
-        raise ValueError(f"temperature is {temperature}; it must be 0 or more.")
+        raise ValueError(f"temperature is {temperature}; it must be finite, 0 or more.")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k is {top_k}; keep at least 1 token, or pass None.")
     if top_p is not None and not 0 < top_p <= 1:

@@ -12,8 +12,8 @@ class Interrupts:
         self.asked = False
         self.mine = threading.current_thread() is threading.main_thread()
         if self.mine:
-            before = signal.signal(signal.SIGINT, self._note)
-            self.before = before or signal.default_int_handler
+            before = signal.signal(signal.SIGINT, self._note)  # None: not Python's
+            self.before = signal.default_int_handler if before is None else before
         return self
 
     def _note(self, number, frame):

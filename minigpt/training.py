@@ -41,13 +41,13 @@ class TrainConfig:
         at_least_one(**{name: getattr(self, name) for name in sizes})
         warmup = 0 if self.warmup_steps is None else self.warmup_steps
         rules = {  # written so that nan, which is in no range, breaks them all
-            "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
+            "learning_rate": (0 < self.learning_rate < math.inf, "above 0 and finite"),
             "warmup_steps": (0 <= warmup <= self.steps, f"in 0 to {self.steps} steps"),
             "final_fraction": (0 <= self.final_fraction <= 1, "from 0 to 1"),
-            "weight_decay": (0 <= self.weight_decay < math.inf, "0 or more"),
+            "weight_decay": (0 <= self.weight_decay < math.inf, "0 or more and finite"),
             "beta2": (0 <= self.beta2 < 1, "at least 0 and below 1"),
             "grad_clip": (self.grad_clip > 0, "above 0; math.inf clips nothing"),
-            "seed": (isinstance(self.seed, int), "a whole number"),
+            "seed": (type(self.seed) is int, "a whole number"),
         }
         for name, (fine, need) in rules.items():
             if not fine:
@@ -164,8 +164,9 @@ def train(
                 losses = [estimate_loss(model, data, config) for data in splits]
                 history.append(Progress(step, *losses, seconds))
                 if save is not None:
-                    now = optimizer.state_dict(), random_state(device, batches)
-                    save(TrainState(step, list(history), *now, config.seed))
+                    now = copy.deepcopy(optimizer.state_dict())  # it will change
+                    numbers = random_state(device, batches)
+                    save(TrainState(step, list(history), now, numbers, config.seed))
                 if on_eval is not None:
                     on_eval(history)
     if step < config.steps:

@@ -28,11 +28,21 @@ class Exercise(NamedTuple):
     solution: str
 
 
-def exercises_of(name):
-    """All exercises of the notebook whose file name begins with `name`."""
+def cells_of(name):
     (path,) = NOTEBOOKS.glob(f"{name}*.ipynb")
-    cells = nbformat.read(path, as_version=4).cells
-    found = []
+    return nbformat.read(path, as_version=4).cells
+
+
+def cell(name, start):
+    """The code of the one cell of a notebook that begins with `start`."""
+    found = [cell.source for cell in cells_of(name) if cell.source.startswith(start)]
+    (code,) = found
+    return code
+
+
+def exercises_of(name):
+    """All exercises of the notebook whose file name begins with `name`, by number."""
+    cells, found = cells_of(name), {}
     for cell, after in zip(cells, cells[1:]):
         head = re.match(r"# (Exercise|Bug hunt) (\d\d\.\d+)", cell.source)
         if cell.cell_type != "code" or not head:
@@ -41,27 +51,35 @@ def exercises_of(name):
         start = max(i for i, line in enumerate(lines) if line.startswith("check_"))
         fold = re.search(r"<summary>Solution.*?```python\n(.*?)```", after.source, re.S)
         assert fold, f"{head[0]} has no folded solution in the next cell"
-        found.append(
-            Exercise(
-                *head.groups(),
-                "\n".join(lines[:start]),
-                "\n".join(lines[start:]),
-                fold[1],
-            )
-        )
+        skeleton, check = "\n".join(lines[:start]), "\n".join(lines[start:])
+        found[head[2]] = Exercise(*head.groups(), skeleton, check, fold[1])
     return found
 
 
-def play(exercise, namespace, code):
-    """What the check prints when `code` stands in for the skeleton.
+def edited(program, *edits):
+    """The program with each (old, new) replaced; old must stand in it once."""
+    for old, new in edits:
+        assert program.count(old) == 1, old
+        program = program.replace(old, new)
+    return program
+
+
+def answered(exercise, names, code):
+    """The notebook's names after the cell with `code` in place of its dots.
 
     The skeleton runs first, so `code` need only define what it changes.
     """
-    namespace = dict(namespace)
-    printed = io.StringIO()
+    names = dict(names)
     with contextlib.redirect_stdout(io.StringIO()):
-        exec(exercise.skeleton, namespace)
-        exec(code, namespace)
+        exec(exercise.skeleton, names)
+        exec(code, names)
+    return names
+
+
+def play(exercise, names, code):
+    """What the check prints when `code` stands in for the skeleton."""
+    names = answered(exercise, names, code)
+    printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(exercise.check, namespace)
+        exec(exercise.check, names)
     return printed.getvalue()

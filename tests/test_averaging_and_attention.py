@@ -29,6 +29,18 @@ def test_the_four_averaging_versions_agree(shape, dtype):
     assert_close(average_attention(x, zero, torch.randn_like(zero)), expected)
 
 
+def test_averages_and_attention_are_computed_where_their_input_is():
+    """What is made without a device lands on "meta" here, which has no numbers."""
+    x = torch.randn(2, 5, 3)
+    mean, attended = average_loop(x), average_attention(x, x, x)
+    out, weights = attention(x, x, x)
+    with torch.device("meta"):
+        for average in (average_loop, average_matmul, average_softmax):
+            assert_close(average(x), mean)
+        assert_close(average_attention(x, x, x), attended)
+        assert_close(attention(x, x, x), (out, weights))
+
+
 def test_the_toy_of_the_course():
     x = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])
     expected = torch.tensor([[[2, 7], [4, 5.5], [14 / 3, 16 / 3]]])
@@ -96,6 +108,14 @@ def test_cross_attention_takes_keys_and_values_of_another_length():
 def test_permuting_the_tokens_permutes_the_outputs_without_a_mask():
     layer, x, order = SelfAttention(8, 6), torch.randn(10, 8), torch.randperm(10)
     assert_close(layer(x[order]), layer(x)[order])
+
+
+@pytest.mark.parametrize("layer", [SelfAttention(3, 2), Head(3, 2)])
+def test_a_head_is_three_matrices_without_biases(layer):
+    shapes = {name: tuple(p.shape) for name, p in layer.named_parameters()}
+    assert shapes == dict.fromkeys(
+        ["query.weight", "key.weight", "value.weight"], (2, 3)
+    )
 
 
 def test_the_six_token_example_of_the_course():

@@ -1,51 +1,227 @@
-"""python -m minigpt train | sample, run as a user runs them."""
+"""python -m minigpt train | sample: exit codes, files, and what is said."""
 
 import os
+import signal
 import subprocess
 import sys
+import urllib.error
 
 import pytest
 import torch
 
+import minigpt.__main__ as cli
+from minigpt import data
 from minigpt.__main__ import main
+from minigpt.checkpoint import load_checkpoint
+from minigpt.evaluation import evaluate
 
 SMALL = (
-    "--steps 12 --batch-size 4 --block-size 8 --n-layer 1 --n-head 2 --n-embd 16"
+    "--steps 12 --batch-size 4 --block-size 8 --n-layer 1 --n-head 2 --n-embd 16 "
+    "--learning-rate 0.01 --dropout 0.1"
 ).split()
 
 
-def run(*arguments, cwd):
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    return subprocess.run(
-        [sys.executable, "-m", "minigpt", *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a corpus, and a model trained on it by the command."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "corpus.txt").write_text("to be or not to be; " * 100, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "minigpt", "train", "--data", "corpus.txt", *SMALL],
+        cwd=folder,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         encoding="utf-8",
         timeout=120,
     )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with a corpus and a model trained on it by the command."""
-    folder = tmp_path_factory.mktemp("cli")
-    (folder / "corpus.txt").write_text("to be or not to be; " * 100, encoding="utf-8")
-    done = run("train", "--data", "corpus.txt", "--device", "cpu", *SMALL, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "Validation loss" in done.stdout and "nats per character" in done.stdout
     assert "12/12" in done.stderr  # the progress bar
     return folder
 
 
-def test_sample_writes_the_prompt_and_as_many_characters_as_asked(folder):
-    done = run("sample", "--prompt", "to be", "--tokens", 30, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("to be") and len(done.stdout) == 5 + 30 + 1
+@pytest.fixture
+def folder(trained, tmp_path, monkeypatch):
+    """A copy of it, in which the test runs."""
+    for name in ("corpus.txt", "model.pt"):
+        (tmp_path / name).write_bytes((trained / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def test_the_same_seed_samples_the_same_text(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
+def train(*options):
+    return main(["train", "--data", "corpus.txt", "--device", "cpu", *options])
+
+
+def refused(capsys):
+    """The one line of an error."""
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert [line for line in lines if "Traceback" in line] == []
+    assert lines[-1].startswith("error: ")
+    return lines[-1]
+
+
+def weights(path):
+    model = load_checkpoint(path).model
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+# --- train ---
+
+
+def test_every_option_of_training_reaches_the_model_or_its_recipe(folder):
+    run = load_checkpoint("model.pt")
+    model, recipe = run.model.config, run.config
+    assert (model.block_size, model.n_layer, model.n_head) == (8, 1, 2)
+    assert (model.n_embd, model.dropout) == (16, 0.1)
+    assert (recipe.steps, recipe.batch_size, recipe.block_size) == (12, 4, 8)
+    assert (recipe.learning_rate, recipe.seed) == (0.01, 1337)
+    assert train("--out", "other.pt", *SMALL, "--seed", "3") == 0
+    assert load_checkpoint("other.pt").config.seed == 3
+
+
+def test_the_seed_decides_weights_batches_and_dropout(folder):
+    torch.manual_seed(torch.seed() % 1000)  # whatever came before
+    assert train("--out", "again.pt", *SMALL) == 0
+    assert train("--out", "other.pt", *SMALL, "--seed", "3") == 0
+    assert torch.equal(weights("again.pt"), weights("model.pt"))
+    assert not torch.equal(weights("other.pt"), weights("model.pt"))
+
+
+def test_the_loss_that_is_told_is_the_exact_one_of_the_written_model(folder, capsys):
+    assert train("--overwrite", *SMALL) == 0
+    run = load_checkpoint("model.pt")
+    text = (folder / "corpus.txt").read_text(encoding="utf-8")
+    ids = torch.tensor(run.tokenizer.encode(text))[1800:]
+    loss = evaluate(run.model, ids, 8)
+    assert f"Validation loss {loss:.4f} nats" in capsys.readouterr().out
+
+
+def test_training_resumes_to_more_steps(folder):
+    assert train("--resume", "--steps", "15") == 0
+    run = load_checkpoint("model.pt")
+    assert run.state.step == 15 and [r.step for r in run.state.history] == [12, 15]
+    assert run.config.learning_rate == 0.01 and run.model.config.n_embd == 16
+
+
+def test_a_complete_run_says_how_to_go_on_with_it(folder, capsys):
+    before = (folder / "model.pt").read_bytes()
+    assert train("--resume") == 0
+    assert "is complete; --steps beyond 12" in capsys.readouterr().out
+    assert (folder / "model.pt").read_bytes() == before
+
+
+def test_resume_without_a_run_begins_one(folder):
+    assert train("--resume", "--out", "new.pt", *SMALL, "--seed", "5") == 0
+    assert load_checkpoint("new.pt").config.seed == 5
+
+
+def test_resuming_takes_the_settings_that_may_change(folder):
+    assert train(*"--resume --steps 14 --batch-size 2 --learning-rate 0.5".split()) == 0
+    recipe = load_checkpoint("model.pt").config
+    assert (recipe.steps, recipe.batch_size, recipe.learning_rate) == (14, 2, 0.5)
+
+
+@pytest.mark.parametrize(
+    "option",
+    "--seed=1 --preset=gpu --n-embd=32 --n-layer=2 --n-head=1 --block-size=4 "
+    "--dropout=0".split(),
+)
+def test_resuming_refuses_what_cannot_change(folder, capsys, option):
+    assert train("--resume", "--steps", "15", option) == 2
+    flag, _, _ = option.partition("=")
+    assert f"leave out {flag}." in refused(capsys)
+    assert load_checkpoint("model.pt").state.step == 12
+
+
+def test_an_existing_model_is_replaced_only_on_request(folder, capsys):
+    before = (folder / "model.pt").read_bytes()
+    assert train(*SMALL) == 2
+    assert "--resume" in (said := refused(capsys)) and "--overwrite" in said
+    assert (folder / "model.pt").read_bytes() == before
+    assert train(*SMALL, "--overwrite", "--seed", "3") == 0
+    assert load_checkpoint("model.pt").config.seed == 3
+
+
+def test_an_interrupted_training_exits_with_130_keeps_its_model_and_goes_on(
+    folder, monkeypatch, capsys
+):
+    def interrupted(*args, on_step, **kwargs):
+        def stop(step):
+            on_step(step)
+            if step == 5:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return real(*args, on_step=stop, **kwargs)
+
+    real = cli.train
+    monkeypatch.setattr(cli, "train", interrupted)
+    assert train("--out", "cut.pt", *SMALL) == 130
+    assert "after step 5 of 12" in capsys.readouterr().out
+    assert load_checkpoint("cut.pt").state.step == 5
+    monkeypatch.setattr(cli, "train", real)
+    assert train("--out", "cut.pt", "--resume") == 0
+    assert torch.equal(weights("cut.pt"), weights("model.pt"))
+
+
+@pytest.mark.parametrize("command", ["train --data corpus.txt --out new.pt", "sample"])
+def test_an_interrupt_at_any_other_time_exits_with_130(
+    folder, monkeypatch, capsys, command
+):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    for name in ("train", "generate"):
+        monkeypatch.setattr(cli, name, interrupted)
+    assert main(command.split()) == 130
+    assert capsys.readouterr().err.strip().splitlines()[-1] == "Interrupted."
+
+
+def test_the_command_line_never_trains_on_a_substitute(folder, monkeypatch, capsys):
+    def download(*args, **kwargs):
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setenv("MINIGPT_DATA", "gone")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setattr(torch.hub, "download_url_to_file", download)
+    for options in ([], ["--resume"]):
+        assert main(["train", "--out", "new.pt", *options, *SMALL]) == 2
+        said = refused(capsys)
+        assert "connect to the network" in said and data.URL in said
+    assert not (folder / "new.pt").exists()
+
+
+@pytest.mark.parametrize("out", ["corpus.txt/model.pt", "a folder", "forbidden.pt"])
+@pytest.mark.parametrize("more", [[], ["--overwrite"], ["--resume"]], ids=str)
+def test_a_place_that_cannot_be_written_is_refused_before_training(
+    folder, monkeypatch, capsys, out, more
+):
+    def forbidden(path, *args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    (folder / "a folder").mkdir()
+    if out == "forbidden.pt":
+        monkeypatch.setattr("pathlib.Path.touch", forbidden)
+    monkeypatch.setattr(cli, "train", lambda *a, **k: pytest.fail("trained"))
+    before = sorted(folder.rglob("*"))
+    assert train("--out", out, *more, *SMALL) == 2
+    assert out in (said := refused(capsys))
+    assert "another place" in said or "name of a file in it" in said
+    assert sorted(folder.rglob("*")) == before
+
+
+# --- sample ---
+
+
+def test_sample_writes_the_prompt_and_as_many_characters_as_asked(folder, capsys):
+    assert main(["sample", "--prompt", "to be", "--tokens", "30"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("to be") and len(text) == 5 + 30 + 1
+    assert main(["sample", "--tokens", "3"]) == 0
+    assert len(capsys.readouterr().out) == 1 + 3 + 1
+
+
+def test_the_same_seed_samples_the_same_text(folder, capsys):
     texts = []
     for seed in ("1", "1", "2"):
         assert main(["sample", "--seed", seed, "--temperature", "2"]) == 0
@@ -53,78 +229,83 @@ def test_the_same_seed_samples_the_same_text(folder, monkeypatch, capsys):
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_training_resumes_to_more_steps(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-    more = ["train", "--data", "corpus.txt", "--resume", "--steps", "15"]
-    assert main(more) == 0
-    assert torch.load("model.pt", weights_only=True)["step"] == 15
-    assert main([*more, "--n-embd", "32"]) == 2
-    assert "leave out --n-embd" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "knob", ["--temperature=0", "--temperature=1e-40", "--top-k=1", "--top-p=0.001"]
+)
+def test_each_knob_can_make_sampling_greedy(folder, capsys, knob):
+    texts = set()
+    for seed in ("1", "2"):
+        assert main(["sample", "--seed", seed, knob, "--tokens", "60"]) == 0
+        texts.add(capsys.readouterr().out)
+    assert len(texts) == 1
 
 
-def test_an_interrupted_training_exits_with_130_and_keeps_its_model(
-    folder, monkeypatch, capsys
-):
-    import minigpt.__main__ as cli
+def damaged(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
 
-    def interrupted(*args, on_step, **kwargs):
-        def stop(step):
-            on_step(step)
-            if step == 5:
-                raise KeyboardInterrupt
 
-        return train(*args, on_step=stop, **kwargs)
-
-    train = cli.train
-    monkeypatch.setattr(cli, "train", interrupted)
-    monkeypatch.chdir(folder)
-    command = ["train", "--data", "corpus.txt", "--out", "cut.pt", *SMALL]
-    assert main(command) == 130
-    assert "after step 5 of 12" in capsys.readouterr().out
-    assert torch.load("cut.pt", weights_only=True)["step"] == 5
+@pytest.mark.parametrize("command", ["sample", "train --data corpus.txt --resume"])
+def test_a_damaged_model_gets_one_line_and_exit_code_2(folder, capsys, command):
+    damaged(folder / "model.pt")
+    assert main(command.split()) == 2
+    assert "not a checkpoint of this version" in refused(capsys)
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
         ("train --data missing.txt --out new.pt", "There is no file"),
-        ("train --data corpus.txt", "--overwrite"),
         ("train --data corpus.txt --out new.pt --n-head 3", "n_head = 3"),
         ("train --data tiny.txt --out new.pt --block-size 64", "Use a longer text"),
-        ("train --data corpus.txt --out new.pt --device nowhere", "nowhere"),
+        ("train --data corpus.txt --out new.pt --device nowhere", "no nowhere here"),
         ("train --data short.txt --out new.pt --block-size 64", "has 45 tokens"),
         ("train --data corpus.txt --out new.pt --steps 0", "steps is 0"),
         ("train --data corpus.txt --out new.pt --n-layer 0", "n_layer is 0"),
-        ("train --data corpus.txt --out new.pt --n-embd 0", "n_embd = 0"),
+        ("train --data corpus.txt --out new.pt --n-embd 0", "n_embd is 0"),
         ("train --data corpus.txt --out new.pt --block-size 0", "block_size is 0"),
-        ("train --data corpus.txt --resume --preset gpu", "leave out --preset"),
+        ("train --data corpus.txt --out new.pt --dropout nan", "dropout is nan"),
+        ("train --data corpus.txt --out new.pt --learning-rate 0", "rate is 0.0"),
+        ("train --data strange.txt --resume", "'X'"),
         ("sample --tokens -1", "max_new_tokens is -1"),
         ("sample --checkpoint none.pt", "python -m minigpt train"),
         ("sample --checkpoint corpus.txt", "not a checkpoint"),
         ("sample --prompt Ω", "'Ω'"),
+        ("sample --device nowhere", "finds no nowhere here"),
         ("sample --prompt to --temperature -1", "temperature is -1"),
+        ("sample --prompt to --temperature inf", "temperature is inf"),
         ("sample --prompt to --top-p 7", "top_p is 7"),
     ],
 )
-def test_bad_input_gets_one_line_and_exit_code_2(
-    folder, monkeypatch, capsys, command, message
-):
-    monkeypatch.chdir(folder)
+def test_bad_input_gets_one_line_and_exit_code_2(folder, capsys, command, message):
     (folder / "tiny.txt").write_text("to be or not", encoding="utf-8")
     (folder / "short.txt").write_text("to be or not" * 37, encoding="utf-8")
+    (folder / "strange.txt").write_text("X" * 99, encoding="utf-8")
+    before = sorted(folder.iterdir())
     assert main(command.split()) == 2
-    error = capsys.readouterr().err
-    assert message in error and "Traceback" not in error
-    last = error.strip().splitlines()[-1]
-    assert last.startswith("error: ")
-    assert not (folder / "new.pt").exists()
+    assert message in refused(capsys)
+    assert sorted(folder.iterdir()) == before
 
 
-def test_help_explains_every_option(folder):
+def test_help_explains_every_option(capsys):
     for command in ("train", "sample"):
-        done = run(command, "--help", cwd=folder)
-        assert done.returncode == 0
-        options = [line for line in done.stdout.splitlines() if line.startswith("  --")]
+        with pytest.raises(SystemExit) as end:
+            main([command, "--help"])
+        assert end.value.code == 0
+        said = capsys.readouterr().out
+        options = [line for line in said.splitlines() if line.startswith("  --")]
         assert len(options) >= 8
-        assert "None" not in done.stdout  # no default that says nothing
-    assert run(cwd=folder).returncode == 2
+        assert "None" not in said  # no default that says nothing
+    with pytest.raises(SystemExit) as end:
+        main([])
+    assert end.value.code == 2
+
+
+def test_defaults_are_those_that_the_help_names():
+    options = cli.parser().parse_args(["train"])
+    assert (options.data, options.out) == ("tinyshakespeare", "model.pt")
+    assert not options.resume and not options.overwrite
+    options = cli.parser().parse_args(["sample"])
+    assert (options.checkpoint, options.tokens) == ("model.pt", 500)
+    assert options.temperature == 0.8 and options.seed is None

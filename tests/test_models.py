@@ -69,6 +69,13 @@ def test_the_gradient_reaches_every_parameter(model, idx):
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
 
 
+def test_a_model_computes_where_its_weights_are(model, idx):
+    """What is made without a device lands on "meta" here, which has no numbers."""
+    expected = model(idx)[0]
+    with torch.device("meta"):
+        assert_close(model(idx)[0], expected)
+
+
 def test_printing_a_model_names_its_parts(model):
     assert "Embedding" in repr(model)
     if "CausalSelfAttention" in repr(model):
@@ -121,15 +128,70 @@ def test_heads_folded_into_the_batch_equal_heads_beside_it():
 def test_a_width_that_the_heads_cannot_share_says_both_numbers(layer):
     for n_head in (5, 0):
         with pytest.raises(ValueError, match=f"n_embd = 24 .*n_head = {n_head}"):
-            layer(24, n_head, T)
+            layer(24, n_head)
+
+
+# --- Dropout: each place drops its share in training, and scales the rest up. ---
+
+
+def shares(values, p):
+    """True if the values are 0 or 1 / (1 - p), about the share p of them 0."""
+    kept = values[values != 0]
+    assert_close(kept, torch.full_like(kept, 1 / (1 - p)))
+    return abs((values == 0).float().mean().item() - p) < 0.05
+
+
+def silence(linear):
+    """Make a layer answer 1 to everything."""
+    nn.init.zeros_(linear.weight)
+    nn.init.ones_(linear.bias)
 
 
 @pytest.mark.parametrize("layer", [MultiHeadAttention, CausalSelfAttention])
-def test_attention_dropout_acts_in_training_only(layer):
-    layer, x = layer(24, 4, dropout=0.5), torch.randn(2, T, 24)
-    assert not torch.equal(layer(x), layer(x))
-    layer.eval()
-    assert torch.equal(layer(x), layer(x))
+def test_dropout_acts_on_the_weights_of_every_head(layer):
+    """A single token attends to itself with weight 1: its value is dropped or not."""
+    layer, x = layer(24, 4, dropout=0.5), torch.randn(400, 1, 24)
+    layer.dropout.forward = torch.clone  # none in the other place
+    layer.proj = nn.Identity()
+    values = layer.eval()(x)
+    heads = (layer.train()(x) / values).view(-1, 4, 6)
+    assert_close(heads, heads[..., :1].expand_as(heads))  # a weight is one number
+    assert shares(heads[..., 0], 0.5)
+    assert len({tuple(row) for row in (heads[..., 0] == 0).tolist()}) == 16
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        MultiHeadAttention(24, 4, dropout=0.25),
+        CausalSelfAttention(24, 4, dropout=0.25),
+        FeedForward(24, dropout=0.25),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_dropout_acts_on_what_a_layer_adds(layer):
+    silence(layer.proj)
+    out = layer.train()(torch.randn(20, 8, 24))
+    assert shares(out, 0.25)
+    assert (layer.eval()(torch.randn(20, 8, 24)) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "layer", [MultiHeadAttention, CausalSelfAttention, FeedForward]
+)
+def test_layers_drop_nothing_unless_told_to(layer):
+    layer = layer(24) if layer is FeedForward else layer(24, 4)
+    x = torch.randn(2, T, 24)
+    assert torch.equal(layer.train()(x), layer.eval()(x))
+
+
+def test_the_dropout_of_a_gpt_is_that_of_all_its_layers():
+    model = GPT(GPTConfig(V, T, n_layer=3, n_head=4, n_embd=C, dropout=0.3))
+    found = [m.p for m in model.modules() if isinstance(m, nn.Dropout)]
+    assert found == [0.3] * 6
+
+
+# --- The parts of a block. ---
 
 
 def test_feed_forward_works_on_each_position_alone():
@@ -144,6 +206,33 @@ def test_a_block_adds_to_its_input():
         nn.init.zeros_(proj.weight)
         nn.init.zeros_(proj.bias)
     assert torch.equal(block(x), x)
+
+
+def test_feed_forward_by_hand():
+    layer, x = FeedForward(C), torch.randn(2, 5, C)
+    W1, b1 = layer.expand.weight, layer.expand.bias
+    W2, b2 = layer.proj.weight, layer.proj.bias
+    assert_close(layer(x), (x @ W1.T + b1).clamp(min=0) @ W2.T + b2)
+
+
+def test_what_a_block_adds_depends_on_neither_shift_nor_scale_of_its_input():
+    """Both parts read through a LayerNorm, and the pathway goes past both."""
+    block, x = Block(C, 4).double(), torch.randn(2, T, C, dtype=torch.double) * 9
+    nn.init.zeros_(block.feed_forward.proj.weight)
+    added = block(x) - x
+    assert_close(block(5 * x + 3) - (5 * x + 3), added, atol=1e-4, rtol=0)
+    block = Block(C, 4).double()
+    nn.init.zeros_(block.attention.proj.weight)
+    nn.init.zeros_(block.attention.proj.bias)
+    added = block(x) - x
+    assert_close(block(5 * x + 3) - (5 * x + 3), added, atol=1e-4, rtol=0)
+    assert added.abs().mean() > 0.01
+
+
+def test_the_feed_forward_layer_reads_what_attention_has_added():
+    block, x = Block(C, 4), torch.randn(2, T, C)
+    attended = x + block.attention(block.norm1(x))
+    assert_close(block(x), attended + block.feed_forward(block.norm2(attended)))
 
 
 def test_layer_norm_by_hand_equals_torchs():
@@ -163,10 +252,58 @@ def test_a_new_gpt_knows_that_it_knows_nothing(n_embd):
     )
 
 
-def test_residual_projections_start_smaller_the_deeper_the_gpt():
+def gpt(n_layer=2, n_embd=128):
+    torch.manual_seed(0)
+    return GPT(GPTConfig(65, 8, n_layer, 4, n_embd))
+
+
+@pytest.mark.parametrize("n_embd", [64, 256, 768])
+def test_new_layers_pass_on_as_much_at_any_width_as_gpt2s_at_768(n_embd):
+    model = gpt(n_embd=n_embd)
+    block = model.body[0]
+    for layer in (
+        model.token_embedding,
+        model.position_embedding,
+        block.attention.qkv,
+        block.feed_forward.expand,
+    ):
+        gain = layer.weight.std().item() * math.sqrt(n_embd)
+        assert gain == pytest.approx(0.02 * math.sqrt(768), rel=0.1)
+
+
+def test_a_new_gpt_has_no_biases_and_hardly_an_opinion():
+    model = gpt()
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any(), name
+    assert model.lm_head.weight.std().item() == pytest.approx(0.01, rel=0.05)
+
+
+@pytest.mark.parametrize("part", ["attention", "feed_forward"])
+def test_residual_projections_start_smaller_the_deeper_the_gpt(part):
     def std(n_layer):
-        torch.manual_seed(0)
-        model = GPT(GPTConfig(65, 8, n_layer, 4, 128))
-        return model.body[0].feed_forward.proj.weight.std().item()
+        layers = gpt(n_layer).body[:-1]
+        assert len(layers) == n_layer
+        return getattr(layers[-1], part).proj.weight.std().item()
 
     assert std(2) / std(8) == pytest.approx(2, rel=0.05)
+    plain = gpt().body[0].attention.qkv.weight.std().item()
+    assert plain / std(2) == pytest.approx(math.sqrt(2 * 2), rel=0.05)
+
+
+def test_the_head_of_a_gpt_reads_numbers_of_mean_0_and_variance_1():
+    model = gpt()
+    x = model.hidden(torch.randint(65, (4, 8))) * 1.0
+    assert_close(x.mean(-1), torch.zeros(4, 8), atol=1e-5, rtol=0)
+    assert_close(x.var(-1, unbiased=False), torch.ones(4, 8), atol=1e-2, rtol=0)
+
+
+def test_a_gpt_has_the_shape_of_its_config():
+    config = GPTConfig(V, T, n_layer=3, n_head=4, n_embd=C)
+    model = GPT(config)
+    assert model.config is config and model.block_size == T
+    assert model.token_embedding.weight.shape == (V, C)
+    assert model.position_embedding.weight.shape == (T, C)
+    assert [block.attention.n_head for block in model.body[:-1]] == [4] * 3
+    with pytest.raises(ValueError, match="T = 17 .* block_size is 16"):
+        model(torch.zeros(1, 17, dtype=torch.long))

@@ -1,14 +1,17 @@
 """Every notebook is well formed; that it runs is checked by nbval."""
 
+import json
 import re
+import sys
 import warnings
 from pathlib import Path
 
 import nbformat
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-TAGS = {"nbval-ignore-output", "tiny-shakespeare"}
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+TAGS = re.compile(r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?")
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
@@ -49,7 +52,8 @@ def test_no_stray_metadata_is_stored(notebook):
     assert notebook.metadata.kernelspec.name == "python3"
     for cell in notebook.cells:
         assert set(cell.metadata) <= {"tags", "slideshow"}, cell.id
-        assert set(cell.metadata.get("tags", [])) <= TAGS, cell.id
+        for tag in cell.metadata.get("tags", []):
+            assert TAGS.fullmatch(tag), f"{cell.id}: {tag}"
 
 
 def test_no_output_is_an_error_or_noise(notebook):
@@ -105,13 +109,55 @@ def test_every_notebook_has_the_parts_that_readers_expect(path, notebook):
 
 
 def test_nine_in_ten_cells_with_text_output_are_compared(record_property):
-    compared, exempt = 0, []
+    how = {"strictly": 0, "within a tolerance": 0}
+    exempt = []
     for path in NOTEBOOKS:
         for cell in code_cells(nbformat.read(path, as_version=4)):
-            if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            tags = cell.metadata.get("tags", [])
+            if "nbval-ignore-output" in tags:
                 exempt.append(f"{path.stem}: {cell.source.splitlines()[0]}")
             elif cell.outputs:
-                compared += 1
-    record_property("notebook cells that are compared", compared)
+                within = any(tag.startswith("within") for tag in tags)
+                how["within a tolerance" if within else "strictly"] += 1
+    record_property("notebook cells that are compared", str(how))
     record_property(f"the {len(exempt)} that are not", "\n  ".join(["", *exempt]))
-    assert compared >= 9 * len(exempt)
+    assert sum(how.values()) >= 9 * len(exempt)
+
+
+def test_jupyterlab_knows_the_settings_that_keep_it_from_asking():
+    schemas = Path(sys.prefix) / "share" / "jupyter" / "lab" / "schemas"
+    if not schemas.is_dir():
+        pytest.skip("needs JupyterLab: type python -m pip install jupyterlab")
+    text = (ROOT / ".jupyter" / "overrides.json").read_text(encoding="utf-8")
+    for plugin, settings in json.loads(text).items():
+        schema = schemas / (plugin.replace(":", "/") + ".json")
+        known = json.loads(schema.read_text(encoding="utf-8"))["properties"]
+        for name, value in settings.items():
+            assert value in [choice["const"] for choice in known[name]["oneOf"]]
+
+
+def slides(notebook):
+    """{id of the first cell: words of prose} of each slide; notes do not count."""
+    words, current = {}, None
+    for cell in notebook.cells:
+        kind = cell.metadata.get("slideshow", {}).get("slide_type", "-")
+        if kind in ("slide", "subslide"):
+            current = cell.id
+            words[current] = 0
+        if cell.cell_type == "markdown" and kind not in ("skip", "notes"):
+            text = re.sub(r"[|`*#$]|---+|<[^>]+>", " ", cell.source)
+            words[current] += len(text.split())
+    return words
+
+
+def test_a_slide_carries_one_thought(notebook):
+    heavy = {cell: n for cell, n in slides(notebook).items() if n > 80}
+    assert not heavy
+
+
+def test_no_lesson_prints_a_verdict_where_a_number_belongs(notebook):
+    ends = [c.source.startswith("## Exercises") for c in notebook.cells] + [True]
+    for cell in notebook.cells[: ends.index(True)]:
+        printed = "".join(o.get("text", "") for o in cell.get("outputs", []))
+        for line in printed.splitlines():
+            assert not re.search(r": (True|False)$", line), f"{cell.id}: {line}"

@@ -1,16 +1,12 @@
 """The book's pages, opened one by one in a headless browser without a network."""
 
 import os
-import sys
 from pathlib import Path
 
+import chromium
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "notebooks" / "publish"))
-
-import book
-import chromium
-import page
+from minigpt.publish import book, page
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))

@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 from nbclient import NotebookClient
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "notebooks" / "publish"))
-
-import colab
-import page
+from minigpt.publish import colab, page
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
 PATHS = page.notebook_paths(NOTEBOOKS)
+PACKAGE = ROOT / "minigpt"
 ON_COLAB = {"torch", "numpy", "matplotlib", "cycler", "IPython", "tqdm"}
 
 
@@ -110,18 +108,22 @@ def test_the_first_cell_leaves_no_names_behind(exported):
     assert colab.minigpt.__version__ in source.splitlines()[0]
 
 
-def test_the_package_is_carried_whole_and_alike_at_each_build():
+def test_what_lessons_need_is_carried_and_alike_at_each_build():
     with zipfile.ZipFile(io.BytesIO(colab.packed())) as archive:
         names = set(archive.namelist())
-        for path in colab.PACKAGE.rglob("*.py"):
-            name = path.relative_to(colab.PACKAGE.parent).as_posix()
-            assert archive.read(name) == path.read_bytes()
+        for path in PACKAGE.rglob("*.py"):
+            name = path.relative_to(ROOT).as_posix()
+            if name.startswith("minigpt/publish/"):
+                assert name not in names
+            else:
+                assert archive.read(name) == path.read_bytes()
     assert not any("__pycache__" in name for name in names)
     assert colab.packed() == colab.packed()
 
 
 def test_package_and_notebooks_need_nothing_that_colab_lacks():
-    sources = [path.read_text(encoding="utf-8") for path in colab.PACKAGE.rglob("*.py")]
+    files = [path for path in colab.carried_files() if path.suffix == ".py"]
+    sources = [path.read_text(encoding="utf-8") for path in files]
     for path in PATHS:
         cells = [cell for cell in page.read(path).cells if cell.cell_type == "code"]
         sources += [cell.source for cell in cells]

@@ -1,19 +1,14 @@
 """The slides, gone through one by one in a headless browser without a network."""
 
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import chromium
 import nbformat
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "notebooks" / "publish"))
-
-import chromium
-import npm
-import page
-import slides
+from minigpt.publish import page, slides
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
@@ -276,26 +271,3 @@ def test_an_unknown_slide_type_is_named_with_its_cell():
     notebook = example(("# Title", {"slide_type": "sldie"}))
     with pytest.raises(ValueError, match=f"{notebook.cells[0].id}.*'sldie'.*subslide"):
         slides.stacks(notebook, "01_bigram.ipynb")
-
-
-def test_without_network_and_npm_the_message_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9")
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(FileNotFoundError) as caught:
-        npm.package("reveal.js")
-    for part in ["reveal.js 5.2.1", "reveal.js-5.2.1.tgz", str(tmp_path), "Connect"]:
-        assert part in str(caught.value)
-
-
-def test_a_package_with_another_hash_is_refused(monkeypatch, tmp_path):
-    def forged(name, version, folder):
-        (folder / "forged.tgz").write_bytes(b"not what was pinned")
-        return folder / "forged.tgz"
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(npm, "_by_urllib", forged)
-    monkeypatch.setattr(npm, "_by_npm", forged)
-    with pytest.raises(FileNotFoundError, match="another hash"):
-        npm.package("mathjax")
-    assert not list(tmp_path.rglob("*.tgz"))

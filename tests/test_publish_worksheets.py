@@ -2,16 +2,12 @@
 
 import os
 import re
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "notebooks" / "publish"))
-
-import page
-import worksheets
+from minigpt.publish import page, worksheets
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))

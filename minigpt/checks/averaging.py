@@ -10,7 +10,8 @@ from minigpt.averaging import average_attention, average_loop, average_matmul
 from minigpt.checks.core import (
     Difference,
     Explained,
-    Mistake,
+    NotAttempted,
+    Sign,
     as_tensor,
     attempted,
     call,
@@ -18,17 +19,13 @@ from minigpt.checks.core import (
     describe,
     exercise,
     explain,
+    mistakes,
     same,
 )
 from minigpt.data import CharTokenizer
 
 TOY = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])  # the notebook's, (1, T, C)
 MOST = 200  # characters of the learner's text that are looked at
-
-
-def _known(hint, programs):
-    """Mistakes with a hint in common, from {what to say: the mistaken program}."""
-    return [Mistake(says, hint, program) for says, program in programs.items()]
 
 
 def _random(*shape):
@@ -48,56 +45,45 @@ def _mean_so_far(x, t):
     return x[:, : t + 1].mean(dim=1)
 
 
-MEAN_MISTAKES = [
-    *_known(
-        "A slice a:b holds a, ..., b - 1. Which b makes position t the last one?",
-        {
-            "Your slice stops one step too early: the present is not included.": (
-                lambda x, t: x[:, :t].mean(dim=1)
-            ),
-            "Your slice goes one step too far: it includes t + 1, the future.": (
-                lambda x, t: x[:, : t + 2].mean(dim=1)
-            ),
-            "You average all T positions, the future included.": (
-                lambda x, t: x.mean(dim=1)
-            ),
-            "x[: t + 1] cuts the batch instead of time: the first dimension is B.": (
-                lambda x, t: x[: t + 1].mean(dim=1)
-            ),
-            "You return position t alone: an index, where a slice is needed.": (
-                lambda x, t: x[:, t]
-            ),
-        },
+MEAN_MISTAKES = {
+    "Your slice stops one step too early: the present is not included.": (
+        lambda x, t: x[:, :t].mean(dim=1)
     ),
-    *_known(
+    "Your slice goes one step too far: it includes t + 1, the future.": (
+        lambda x, t: x[:, : t + 2].mean(dim=1)
+    ),
+    "You average all T positions, the future included.": (lambda x, t: x.mean(dim=1)),
+    "x[: t + 1] cuts the batch instead of time: the first dimension is B.": (
+        lambda x, t: x[: t + 1].mean(dim=1)
+    ),
+    "You return position t alone: an index, where a slice is needed.": (
+        lambda x, t: x[:, t]
+    ),
+    "Your mean runs over dim=0: it mixes the rows of the batch.": (
+        lambda x, t: x[:, : t + 1].mean(dim=0),
         "x is (B, T, C), dimensions 0, 1 and 2. Which of them is time?",
-        {
-            "Your mean runs over dim=0: it mixes the rows of the batch.": (
-                lambda x, t: x[:, : t + 1].mean(dim=0)
-            ),
-            "Your mean runs over the channels instead of time.": (
-                lambda x, t: x[:, : t + 1].mean(dim=-1)
-            ),
-            "You return one number, the mean of everything: .mean() without a dim.": (
-                lambda x, t: x[:, : t + 1].mean()
-            ),
-        },
     ),
-    *_known(
+    "Your mean runs over the channels instead of time.": (
+        lambda x, t: x[:, : t + 1].mean(dim=-1),
+        "x is (B, T, C), dimensions 0, 1 and 2. Which of them is time?",
+    ),
+    "You return one number, the mean of everything: .mean() without a dim.": (
+        lambda x, t: x[:, : t + 1].mean(),
+        "x is (B, T, C), dimensions 0, 1 and 2. Which of them is time?",
+    ),
+    "This is the sum of the positions, not yet their mean.": (
+        lambda x, t: x[:, : t + 1].sum(dim=1),
         "Positions 0, ..., t: how many are they?",
-        {
-            "This is the sum of the positions, not yet their mean.": (
-                lambda x, t: x[:, : t + 1].sum(dim=1)
-            ),
-            "You divide by T, but there are fewer positions so far.": (
-                lambda x, t: x[:, : t + 1].sum(dim=1) / x.shape[1]
-            ),
-            "You divide by t, but counting from 0 there are t + 1 positions.": (
-                lambda x, t: x[:, : t + 1].sum(dim=1) / t
-            ),
-        },
     ),
-]
+    "You divide by T, but there are fewer positions so far.": (
+        lambda x, t: x[:, : t + 1].sum(dim=1) / x.shape[1],
+        "Positions 0, ..., t: how many are they?",
+    ),
+    "You divide by t, but counting from 0 there are t + 1 positions.": (
+        lambda x, t: x[:, : t + 1].sum(dim=1) / t,
+        "Positions 0, ..., t: how many are they?",
+    ),
+}
 
 
 @exercise("02.1 The present included")
@@ -105,7 +91,11 @@ def check_mean_so_far(mean_so_far):
     """mean_so_far(x, t): (B, T, C) -> (B, C)."""
     small = _random(2, 5, 3)
     cases = [(TOY, 1), (small, 2), (small, 0), (small, 4), (_random(3, 4, 6), 1)]
-    compare(mean_so_far, _mean_so_far, cases, MEAN_MISTAKES)
+    known = mistakes(
+        "A slice a:b holds a, ..., b - 1. Which b makes position t the last one?",
+        MEAN_MISTAKES,
+    )
+    compare(mean_so_far, _mean_so_far, cases, known)
     return "3 shapes and 4 positions; the present is in, the future is out."
 
 
@@ -124,57 +114,54 @@ KEEPDIM = (
     "Your rows do not sum to one. The row sums are right, but without keepdim they "
     "lie along the columns: column j is divided by the sum of row j."
 )
-WINDOW_MISTAKES = [
-    *_known(
-        "Write the row t = 2 for k = 2 on paper: which entries are not zero?",
-        {
-            "Your window holds k + 1 positions: it reaches too far into the past.": (
-                lambda T, k: _window_weights(T, k + 1)
-            ),
-            "Your window holds k - 1 positions: it ends one too early.": (
-                lambda T, k: _window_weights(T, k - 1)
-            ),
-            "The present is not included, and row 0 is the mean of nothing, nan.": (
-                lambda T, k: _rows_to_one(_band(T, k + 1) - _band(T, 1))
-            ),
-            "Your window looks ahead: above the diagonal is the future.": (
-                lambda T, k: _rows_to_one(_band(T, k).T)
-            ),
-            "Your window has no far end: every row looks at all of its past.": (
-                lambda T, k: _rows_to_one(_past(T))
-            ),
-            "Your window holds the first k positions, always the same ones.": (
-                lambda T, k: _rows_to_one(_past(T) * (torch.arange(T) < k))
-            ),
-            "Softmax of zeros and ones leaks: exp(0) = 1, so a 0 hides nothing.": (
-                lambda T, k: F.softmax(_band(T, k), dim=-1)
-            ),
-        },
+WINDOW_MISTAKES = {
+    "Your window holds k + 1 positions: it reaches too far into the past.": (
+        lambda T, k: _window_weights(T, k + 1)
     ),
-    *_known(
+    "Your window holds k - 1 positions: it ends one too early.": (
+        lambda T, k: _window_weights(T, k - 1)
+    ),
+    "The present is not included, and row 0 is the mean of nothing, nan.": (
+        lambda T, k: _rows_to_one(_band(T, k + 1) - _band(T, 1))
+    ),
+    "Your window looks ahead: above the diagonal is the future.": (
+        lambda T, k: _rows_to_one(_band(T, k).T)
+    ),
+    "Your window has no far end: every row looks at all of its past.": (
+        lambda T, k: _rows_to_one(_past(T))
+    ),
+    "Your window holds the first k positions, always the same ones.": (
+        lambda T, k: _rows_to_one(_past(T) * (torch.arange(T) < k))
+    ),
+    "Softmax of zeros and ones leaks: exp(0) = 1, so a 0 hides nothing.": (
+        lambda T, k: F.softmax(_band(T, k), dim=-1)
+    ),
+    COLUMNS: (lambda T, k: _band(T, k) / _band(T, k).sum(dim=0), SUM),
+    KEEPDIM: (lambda T, k: _band(T, k) / _band(T, k).sum(dim=1), SUM),
+    "Your first rows do not sum to one: they have fewer than k positions.": (
+        lambda T, k: _band(T, k) / k,
         SUM,
-        {
-            COLUMNS: lambda T, k: _band(T, k) / _band(T, k).sum(dim=0),
-            KEEPDIM: lambda T, k: _band(T, k) / _band(T, k).sum(dim=1),
-            "Your first rows do not sum to one: they have fewer than k positions.": (
-                lambda T, k: _band(T, k) / k
-            ),
-            "The window is right, but nothing is divided: rows do not sum to one.": (
-                _band
-            ),
-            "You normalise first and cut the window after: rows do not sum to one.": (
-                lambda T, k: _rows_to_one(_past(T)) * _band(T, k)
-            ),
-        },
     ),
-]
+    "The window is right, but nothing is divided: rows do not sum to one.": (
+        _band,
+        SUM,
+    ),
+    "You normalise first and cut the window after: rows do not sum to one.": (
+        lambda T, k: _rows_to_one(_past(T)) * _band(T, k),
+        SUM,
+    ),
+}
 
 
 @exercise("02.2 A memory of k positions")
 def check_window_weights(window_weights):
     """window_weights(T, k) -> (T, T)."""
     cases = [(3, 2), (5, 3), (4, 1), (6, 6), (4, 9), (1, 1)]
-    compare(window_weights, _window_weights, cases, WINDOW_MISTAKES)
+    known = mistakes(
+        "Write the row t = 2 for k = 2 on paper: which entries are not zero?",
+        WINDOW_MISTAKES,
+    )
+    compare(window_weights, _window_weights, cases, known)
     return (
         "6 pairs of T and k; rows sum to one, the future is hidden, k = 1 is only "
         "the present, and from k = T on it is the plain mean."
@@ -198,77 +185,70 @@ def _in_order_of_appearance(text):
     return average_matmul(_one_hot(text, list(dict.fromkeys(text)))[None])[0]
 
 
-SHARES_MISTAKES = [
-    *_known(
-        "Rows of a lower triangle that sum to one, times one_hot: section 3.",
-        {
-            "This is the one-hot text itself: nothing is averaged yet.": _one_hot,
-            "These are counts: your rows sum to 1, 2, 3, ... instead of to one.": _sums,
-            "You divide by the length of the whole text: only the last row is right.": (
-                lambda text: _sums(text) / len(text)
-            ),
-            "Every row holds the shares in the whole text: it knows the future.": (
-                lambda text: _one_hot(text).mean(dim=0).expand(len(text), -1)
-            ),
-            "You return only the last row: the shares in the whole text.": (
-                lambda text: _one_hot(text).mean(dim=0)
-            ),
-            "Your rows run from position t to the end: that is the future.": (
-                lambda text: _rows_to_one(_past(len(text)).T) @ _one_hot(text)
-            ),
-            KEEPDIM: (
-                lambda text: _past(len(text)) / _past(len(text)).sum(1) @ _one_hot(text)
-            ),
-        },
+SHARES_MISTAKES = {
+    "This is the one-hot text itself: nothing is averaged yet.": _one_hot,
+    "These are counts: your rows sum to 1, 2, 3, ... instead of to one.": _sums,
+    "You divide by the length of the whole text: only the last row is right.": (
+        lambda text: _sums(text) / len(text)
     ),
-    *_known(
+    "Every row holds the shares in the whole text: it knows the future.": (
+        lambda text: _one_hot(text).mean(dim=0).expand(len(text), -1)
+    ),
+    "You return only the last row: the shares in the whole text.": (
+        lambda text: _one_hot(text).mean(dim=0)
+    ),
+    "Your rows run from position t to the end: that is the future.": (
+        lambda text: _rows_to_one(_past(len(text)).T) @ _one_hot(text)
+    ),
+    KEEPDIM: (lambda text: _past(len(text)) / _past(len(text)).sum(1) @ _one_hot(text)),
+    "Your columns are in the order in which the characters first appear.": (
+        _in_order_of_appearance,
         "A row for each position, a column for each of sorted(set(text)).",
-        {
-            "Your columns are in the order in which the characters first appear.": (
-                _in_order_of_appearance
-            ),
-            "Your result lies on its side: it is (V, T).": (
-                lambda text: _shares(text).T
-            ),
-        },
     ),
-    Mistake(
-        "The present is not included: row t counts text[:t] instead of text[: t + 1].",
+    "Your result lies on its side: it is (V, T).": (
+        lambda text: _shares(text).T,
+        "A row for each position, a column for each of sorted(set(text)).",
+    ),
+    "The present is not included: row t counts text[:t] instead of text[: t + 1].": (
+        Sign(lambda got, expected, text: same(as_tensor(got)[1:], expected[:-1])),
         "The slice [:t] ends before t, as in section 2; tril keeps the diagonal.",
-        sign=lambda got, expected, text: same(as_tensor(got)[1:], expected[:-1]),
     ),
-    Mistake(
-        "You return a list of tensors; the answer should be one tensor (T, V).",
+    "You return a list of tensors; the answer should be one tensor (T, V).": (
+        Sign(lambda got, *_: isinstance(got, list) and torch.is_tensor(got[0])),
         "torch.stack(rows) lays the rows upon each other.",
-        sign=lambda got, *_: isinstance(got, list) and torch.is_tensor(got[0]),
     ),
-    Mistake(
-        "You average the ids. But id 3 is not three times id 1: ids are only names.",
+    "You average the ids. But id 3 is not three times id 1: ids are only names.": (
+        Sign(lambda got, expected, text: as_tensor(got).numel() == len(text) > 1),
         "Make each id a vector with a single 1 first: F.one_hot.",
-        sign=lambda got, expected, text: as_tensor(got).numel() == len(text) > 1,
     ),
-    Mistake(
-        "You have more columns than the text has different characters.",
-        "The vocabulary is that of the text given, sorted(set(text)).",
-        sign=lambda got, e, text: (
-            as_tensor(got).shape[0] == len(e) and as_tensor(got).shape[1] > e.shape[1]
+    "You have more columns than the text has different characters.": (
+        Sign(
+            lambda got, e, text: (
+                as_tensor(got).shape[0] == len(e)
+                and as_tensor(got).shape[1] > e.shape[1]
+            )
         ),
+        "The vocabulary is that of the text given, sorted(set(text)).",
     ),
-]
+}
 
 
 @exercise("02.3 Counting is averaging")
 def check_shares_so_far(shares_so_far, my_text):
     """shares_so_far(text) -> (T, V), on texts of our own and on the learner's."""
     texts = ["ba", "noon", "to be", "aaa", "Ça va?"]
-    compare(shares_so_far, _shares, [(text,) for text in texts], SHARES_MISTAKES)
+    known = mistakes(
+        "Rows of a lower triangle that sum to one, times one_hot: section 3.",
+        SHARES_MISTAKES,
+    )
+    compare(shares_so_far, _shares, [(text,) for text in texts], known)
     if not isinstance(my_text, str) or not my_text:
         raise Explained(
             f"my_text should be a text of yours, but it is {describe(my_text)}.",
             'For example my_text = "my own words", or load_text()[:200].',
         )
     mine = my_text[:MOST]
-    compare(shares_so_far, _shares, [(mine,)], SHARES_MISTAKES)
+    compare(shares_so_far, _shares, [(mine,)], known)
     share, column = _shares(mine)[-1].max(dim=0)
     return (
         f"5 short texts and yours; rows sum to one. After {len(mine)} characters of "
@@ -302,59 +282,55 @@ def _fading_masked_late(x, rate):
 LATE = "Your rows do not sum to one: the mask comes only after the softmax."
 DIM = "Your columns sum to one, but your rows do not: softmax runs over the wrong dim."
 PRESENT = "The present is hidden too: position 0 is left with nothing, which gives nan."
-RETURNED = Mistake(
-    "You return the weights, one for each pair of positions, not the average.",
-    "weights @ x",
-    sign=lambda got, expected, x, *_: (
-        as_tensor(got).shape[-2:] == (x.shape[1], x.shape[1])
-    ),
+RETURNED = mistakes(
+    "",
+    {
+        "You return the weights, one for each pair of positions, not the average.": (
+            Sign(
+                lambda got, expected, x, *_: (
+                    as_tensor(got).shape[-2:] == (x.shape[1], x.shape[1])
+                )
+            ),
+            "weights @ x",
+        ),
+    },
 )
-FADING_MISTAKES = [
-    *_known(
-        "scores.masked_fill(~past, float('-inf')) before the softmax: section 4.",
-        {
-            "Nothing is hidden: the future, at minus one step back, is the loudest.": (
-                _fading_without_mask
-            ),
-            "You give the future the score 0, but exp(0) = 1: it still has a weight.": (
-                partial(_fading, value=0.0)
-            ),
-            LATE: _fading_masked_late,
-            "You hide the past: masked_fill hides what is True, so it needs ~past.": (
-                lambda x, rate: _fading(x, rate, shown=1 - _past(x.shape[1]))
-            ),
-            "You hide the past, which is the lower triangle: tril, not triu.": (
-                lambda x, rate: _fading(x, rate, shown=_past(x.shape[1]).T)
-            ),
-            PRESENT: (
-                lambda x, rate: _fading(x, rate, shown=_past(x.shape[1]).tril(-1))
-            ),
-        },
+FADING_MISTAKES = {
+    "Nothing is hidden: the future, at minus one step back, is the loudest.": (
+        _fading_without_mask
     ),
-    *_known(
+    "You give the future the score 0, but exp(0) = 1: it still has a weight.": partial(
+        _fading, value=0.0
+    ),
+    LATE: _fading_masked_late,
+    "You hide the past: masked_fill hides what is True, so it needs ~past.": (
+        lambda x, rate: _fading(x, rate, shown=1 - _past(x.shape[1]))
+    ),
+    "You hide the past, which is the lower triangle: tril, not triu.": (
+        lambda x, rate: _fading(x, rate, shown=_past(x.shape[1]).T)
+    ),
+    PRESENT: (lambda x, rate: _fading(x, rate, shown=_past(x.shape[1]).tril(-1))),
+    DIM: (
+        partial(_fading, dim=0),
         "scores, then weights = F.softmax(scores, dim=-1), then weights @ x.",
-        {
-            DIM: partial(_fading, dim=0),
-            "The rate changes nothing: this is the plain mean, version 3.": (
-                lambda x, rate: average_matmul(x)
-            ),
-            "Your rows do not sum to one: exp is there, the division is not.": (
-                lambda x, rate: _hide(-rate * _steps_back(x.shape[1])).exp() @ x
-            ),
-        },
     ),
-    Mistake(
-        "Your memory works the wrong way round: the older, the louder.",
-        "A step back must lower the score. Which sign does that need?",
+    "The rate changes nothing: this is the plain mean, version 3.": (
+        lambda x, rate: average_matmul(x),
+        "scores, then weights = F.softmax(scores, dim=-1), then weights @ x.",
+    ),
+    "Your rows do not sum to one: exp is there, the division is not.": (
+        lambda x, rate: _hide(-rate * _steps_back(x.shape[1])).exp() @ x,
+        "scores, then weights = F.softmax(scores, dim=-1), then weights @ x.",
+    ),
+    "Your memory works the wrong way round: the older, the louder.": (
         partial(_fading, sign=1),
+        "A step back must lower the score. Which sign does that need?",
     ),
-    RETURNED,
-    Mistake(
-        "Everything is nan: 0 times minus infinity is not 0 but nan.",
+    "Everything is nan: 0 times minus infinity is not 0 but nan.": (
+        Sign(lambda got, *_: as_tensor(got).isnan().all()),
         "Do not multiply by the mask; use masked_fill.",
-        sign=lambda got, *_: as_tensor(got).isnan().all(),
     ),
-]
+}
 
 
 @exercise("02.4 A memory that fades")
@@ -362,7 +338,14 @@ def check_fading_average(fading_average):
     """fading_average(x, rate): (B, T, C) -> (B, T, C)."""
     cases = [(TOY, math.log(2)), (TOY, 0.0), (_random(2, 5, 3), 0.5)]
     cases += [(_random(3, 4, 1), 2.0), (_random(2, 1, 4), 1.0)]
-    compare(fading_average, _fading, cases, FADING_MISTAKES)
+    known = (
+        mistakes(
+            "scores.masked_fill(~past, float('-inf')) before the softmax: section 4.",
+            FADING_MISTAKES,
+        )
+        + RETURNED
+    )
+    compare(fading_average, _fading, cases, known)
     return (
         "4 shapes and 5 rates; the future is hidden, rows sum to one, and rate 0 is "
         "the plain mean."
@@ -452,59 +435,51 @@ def _poison(x, i):
     x[:, i] = float("nan")
 
 
-HEARD_MISTAKES = [
-    Mistake(
-        "Your map lies on its side: entry [t, i] belongs to output t and input i.",
+HEARD_MISTAKES = {
+    "Your map lies on its side: entry [t, i] belongs to output t and input i.": (
+        Sign(lambda got, expected, *_: same(got, expected.T)),
         "You change one input i: that fills the column heard[:, i].",
-        sign=lambda got, expected, *_: same(got, expected.T),
     ),
-    Mistake(
-        "You compare with exact equality, but this honest box adds the future and "
-        "takes it away again: its past moves by rounding errors.",
-        "Which change would you tolerate? Section 3: atol=1e-6.",
-        sign=lambda got, e, average, T, name: (
-            average is _total_less_rest and bool((got >= e).all())
+    "You compare with exact equality, but this honest box adds the future and "
+    "takes it away again: its past moves by rounding errors.": (
+        Sign(
+            lambda got, e, average, T, name: (
+                average is _total_less_rest and bool((got >= e).all())
+            )
         ),
+        "Which change would you tolerate? Section 3: atol=1e-6.",
     ),
-    Mistake(
-        "You poison an input with nan (or infinity) and follow it, but 0 * nan is "
-        "nan: it marks positions that have the weight 0.",
-        "Change the input by an ordinary number, say 1.",
+    "You poison an input with nan (or infinity) and follow it, but 0 * nan is nan: "
+    "it marks positions that have the weight 0.": (
         partial(_probe, _poison),
+        "Change the input by an ordinary number, say 1.",
     ),
-    Mistake(
-        "Your changes pile up: when you come to input i, those before are still "
-        "changed.",
-        "Start from a fresh x.clone() for every i.",
+    "Your changes pile up: when you come to input i, those before are still changed.": (
         partial(_probe, _plus_one_until),
+        "Start from a fresh x.clone() for every i.",
     ),
-    Mistake(
-        "You change all inputs from i on, so you cannot tell which one was heard.",
-        "Change x[:, i] alone.",
+    "You change all inputs from i on, so you cannot tell which one was heard.": (
         partial(_probe, _plus_one_from),
+        "Change x[:, i] alone.",
     ),
-    Mistake(
-        "Your experiment starts from zeros, where this leak cannot show: the weights "
-        "do move, but they are multiplied by x = 0.",
-        "Start from random numbers, so that nothing cancels by accident.",
+    "Your experiment starts from zeros, where this leak cannot show: the weights "
+    "do move, but they are multiplied by x = 0.": (
         partial(_probe, _plus_one, zeros=True),
+        "Start from random numbers, so that nothing cancels by accident.",
     ),
-    Mistake(
-        "You look at one channel of the output only; the leak is in another one.",
-        "An output moves if any of its channels does: .any(dim=-1).",
+    "You look at one channel of the output only; the leak is in another one.": (
         partial(_probe, _plus_one, channels=0),
+        "An output moves if any of its channels does: .any(dim=-1).",
     ),
-    Mistake(
-        "Nothing ever moves: you compare a thing with itself.",
+    "Nothing ever moves: you compare a thing with itself.": (
+        Sign(lambda got, *_: not got.any()),
         "Is `changed` a copy? `changed = x` is a second name for the same tensor.",
-        sign=lambda got, *_: not got.any(),
     ),
-    Mistake(
-        "Every entry is 1: you ask whether the output as a whole moves.",
+    "Every entry is 1: you ask whether the output as a whole moves.": (
+        Sign(lambda got, *_: bool(got.all())),
         "Ask each output position t apart: .any over batch and channels, not over t.",
-        sign=lambda got, *_: bool(got.all()),
     ),
-]
+}
 
 
 def _map_and_verdict(got, T):
@@ -515,7 +490,7 @@ def _map_and_verdict(got, T):
             "return heard, causal",
         )
     if not all(attempted(part) for part in got):
-        raise NotImplementedError
+        raise NotAttempted
     heard, causal = as_tensor(got[0]), as_tensor(got[1])
     if heard is None or heard.shape != (T, T):
         raise Explained(
@@ -559,16 +534,14 @@ def _check_verdicts(verdicts):
 def check_who_hears_whom(who_hears_whom):
     """who_hears_whom(average, T) -> heard (T, T), causal; tried on nine black boxes."""
     differences, verdicts = [], []
-    with torch.random.fork_rng(devices=[]):  # the answer may draw random inputs
-        torch.manual_seed(0)
-        for name, average, T, truth in _suspects():
-            got = call(who_hears_whom, average, T)
-            heard, causal = _map_and_verdict(got, T)
-            if not same(heard, truth):
-                differences.append(Difference((average, T, name), truth.int(), heard))
-            verdicts.append((name, causal, not truth.triu(1).any()))
+    for name, average, T, truth in _suspects():
+        got = call(who_hears_whom, average, T)
+        heard, causal = _map_and_verdict(got, T)
+        if not same(heard, truth):
+            differences.append(Difference((average, T, name), truth.int(), heard))
+        verdicts.append((name, causal, not truth.triu(1).any()))
     if differences:
-        explain(differences, HEARD_MISTAKES)
+        explain(differences, mistakes("", HEARD_MISTAKES))
     _check_verdicts(verdicts)
     return (
         "9 black boxes; you found the leak in one channel and the one through the "
@@ -592,39 +565,30 @@ def _nats_shifted_back(text):
     return _loss((_past(len(text)) @ one_hot + 1)[1:], one_hot[:-1]).mean()
 
 
-NATS_MISTAKES = [
-    *_known(
-        "Take the text 'ab' on paper. What may be known when 'a' is guessed? When 'b'?",
-        {
-            "The bug is still there: on letters drawn blindly, which nobody can "
-            "predict, the program claims to do better than guessing.": (
-                partial(_nats, past=0)
-            ),
-            "Now the counts are two steps behind: the last character is missing.": (
-                partial(_nats, past=-2)
-            ),
-            "Better than before, hence worse: even the next character is counted.": (
-                partial(_nats, past=1)
-            ),
-            "Every guess knows the counts of the whole text, the future included.": (
-                lambda text: _nats(text, past=len(text))
-            ),
-            "The targets are shifted the wrong way: row t + 1 guesses character t.": (
-                _nats_shifted_back
-            ),
-        },
+NATS_MISTAKES = {
+    "The bug is still there: on letters drawn blindly, which nobody can predict, "
+    "the program claims to do better than guessing.": partial(_nats, past=0),
+    "Now the counts are two steps behind: the last character is missing.": partial(
+        _nats, past=-2
     ),
-    Mistake(
-        "Mended twice, diagonal and targets: now the counts are two steps behind.",
-        "One of the two repairs is enough.",
+    "Better than before, hence worse: even the next character is counted.": partial(
+        _nats, past=1
+    ),
+    "Every guess knows the counts of the whole text, the future included.": (
+        lambda text: _nats(text, past=len(text))
+    ),
+    "The targets are shifted the wrong way: row t + 1 guesses character t.": (
+        _nats_shifted_back
+    ),
+    "Mended twice, diagonal and targets: now the counts are two steps behind.": (
         partial(_nats, past=-2, skip=1),
+        "One of the two repairs is enough.",
     ),
-    Mistake(
-        "The loss is infinite: a character that was never seen has probability 0.",
+    "The loss is infinite: a character that was never seen has probability 0.": (
+        Sign(lambda got, *_: as_tensor(got).isinf().all()),
         "Keep the + 1: it gives every character a chance before it has been seen.",
-        sign=lambda got, *_: as_tensor(got).isinf().all(),
     ),
-]
+}
 
 
 @exercise("02.6 Better than luck")
@@ -632,8 +596,12 @@ def check_nats_per_character(nats_per_character):
     """nats_per_character(text) -> float; the first character may be left out."""
     cases = [("ab",), ("aab",), ("noon",), ("to be or not to be",)]
     got = [call(nats_per_character, *case) for case in cases]
+    known = mistakes(
+        "Take the text 'ab' on paper. What may be known when 'a' is guessed? When 'b'?",
+        NATS_MISTAKES,
+    )
     if not all(same(g, _nats(*case, skip=1)) for g, case in zip(got, cases)):
-        compare(nats_per_character, _nats, cases, NATS_MISTAKES)
+        compare(nats_per_character, _nats, cases, known)
     return "4 texts; every character is guessed from those before it, and only those."
 
 
@@ -655,50 +623,38 @@ UNLUCKY = (
     torch.ones(1, 10, 1),
     -torch.tensor([200.0] + [10.0**-n for n in range(4, 13)]).reshape(1, 10, 1),
 )
-ATTEND_MISTAKES = [
-    *_known(
+ATTEND_MISTAKES = {
+    "The bug is still there: a query of zeros should give the plain mean, as in "
+    "version 3, but gives nan.": (
+        partial(_attend, hide=_hide_zeros),
         "Print what each line makes of one silent query: where is the nan born?",
-        {
-            "The bug is still there: a query of zeros should give the plain mean, as "
-            "in version 3, but gives nan.": partial(_attend, hide=_hide_zeros),
-            "You have swept the nan away, not its cause: the silent position now gets "
-            "zeros instead of the plain mean.": (
-                lambda *inputs: _attend(*inputs, hide=_hide_zeros).nan_to_num()
-            ),
-        },
     ),
-    *_known(
-        "Which positions are the future? Does the answer depend on the scores?",
-        {
-            "Scores of zero are safe now, but negative scores of the past are not.": (
-                partial(
-                    _attend, hide=lambda s: s.masked_fill(s.tril() < 0, float("-inf"))
-                )
-            ),
-            "No nan any more, but the future is not hidden at all.": (
-                partial(_attend, hide=torch.clone)
-            ),
-            "No nan, but the future has the score 0, and exp(0) = 1: it leaks.": (
-                partial(_attend, hide=torch.tril)
-            ),
-            LATE: _attend_masked_late,
-            DIM: partial(_attend, dim=1),
-            "The mask is upside down: the past is hidden, the future shown.": (
-                partial(_attend, hide=lambda s: _hide(s, _past(s.shape[-1]).T))
-            ),
-            PRESENT: partial(
-                _attend, hide=lambda s: _hide(s, _past(s.shape[-1]).tril(-1))
-            ),
-        },
+    "You have swept the nan away, not its cause: the silent position now gets "
+    "zeros instead of the plain mean.": (
+        lambda *inputs: _attend(*inputs, hide=_hide_zeros).nan_to_num(),
+        "Print what each line makes of one silent query: where is the nan born?",
     ),
-    RETURNED,
-    Mistake(
-        "The trap has only moved: your mask still depends on the values of the "
-        "scores, and some unlucky scores are hidden.",
+    "Scores of zero are safe now, but negative scores of the past are not.": partial(
+        _attend, hide=lambda s: s.masked_fill(s.tril() < 0, float("-inf"))
+    ),
+    "No nan any more, but the future is not hidden at all.": partial(
+        _attend, hide=torch.clone
+    ),
+    "No nan, but the future has the score 0, and exp(0) = 1: it leaks.": partial(
+        _attend, hide=torch.tril
+    ),
+    LATE: _attend_masked_late,
+    DIM: partial(_attend, dim=1),
+    "The mask is upside down: the past is hidden, the future shown.": partial(
+        _attend, hide=lambda s: _hide(s, _past(s.shape[-1]).T)
+    ),
+    PRESENT: partial(_attend, hide=lambda s: _hide(s, _past(s.shape[-1]).tril(-1))),
+    "The trap has only moved: your mask still depends on the values of the scores, "
+    "and some unlucky scores are hidden.": (
+        Sign(lambda got, expected, x, *_: x.shape == UNLUCKY[0].shape),
         "Make the mask without looking at the scores.",
-        sign=lambda got, expected, x, *_: x.shape == UNLUCKY[0].shape,
     ),
-]
+}
 
 
 @exercise("02.7 The silent query")
@@ -709,7 +665,14 @@ def check_attend(attend):
     orthogonal = (_random(2, 5, 3), one_hot, one_hot * torch.arange(5.0)[:, None])
     usual = (_random(3, 6, 2), _random(3, 6, 4), _random(3, 6, 5)[..., :4])
     cases = [silent, orthogonal, usual, UNLUCKY]
-    compare(attend, average_attention, cases, ATTEND_MISTAKES)
+    known = (
+        mistakes(
+            "Which positions are the future? Does the answer depend on the scores?",
+            ATTEND_MISTAKES,
+        )
+        + RETURNED
+    )
+    compare(attend, average_attention, cases, known)
     return (
         "4 inputs, among them silent queries, scores of zero and tiny ones; rows sum "
         "to one, the future is hidden."

@@ -10,18 +10,18 @@ from minigpt.bigram import BigramLanguageModel
 from minigpt.checks.core import (
     Difference,
     Explained,
-    Mistake,
+    Sign,
     as_tensor,
     attempted,
     call,
     compare,
     exercise,
     explain,
+    mistakes,
     same,
 )
 from minigpt.data import get_batch
 
-own_random_state = torch.random.fork_rng(devices=[])  # torch's global one stays
 FROM_0_TO_1 = "x begins at character 0 and y at character 1."
 COUNT = "N characters have N - 1 targets: there are (N - 1) // T windows."
 
@@ -37,38 +37,32 @@ def _surprise(p, log=torch.log):
     return -log(p).mean()
 
 
-SURPRISES = (
-    Mistake(
-        "You add the surprises up, so a longer text gets a larger loss.",
-        "Divide by how many there are: the loss is their mean.",
+SURPRISES = {
+    "You add the surprises up, so a longer text gets a larger loss.": (
         lambda p: -p.log().sum(),
+        "Divide by how many there are: the loss is their mean.",
     ),
-    Mistake(
-        "Your surprises are in bits (log base 2); the loss is in nats.",
-        "Nats come from the natural logarithm: torch.log.",
+    "Your surprises are in bits (log base 2); the loss is in nats.": (
         partial(_surprise, log=torch.log2),
+        "Nats come from the natural logarithm: torch.log.",
     ),
-    Mistake(
-        "The sign is turned round: a surprise is never negative.",
-        "The logarithm of a probability is negative; put a minus before it.",
+    "The sign is turned round: a surprise is never negative.": (
         lambda p: p.log().mean(),
+        "The logarithm of a probability is negative; put a minus before it.",
     ),
-    Mistake(
-        "You average the probabilities first and take the logarithm of that.",
-        "Take the logarithm of each one, and the mean as the last step.",
+    "You average the probabilities first and take the logarithm of that.": (
         lambda p: -p.mean().log(),
+        "Take the logarithm of each one, and the mean as the last step.",
     ),
-    Mistake(
-        "You weigh each surprise by its own p, but the text itself does the weighing.",
-        "Drop the factor p and take the plain mean.",
+    "You weigh each surprise by its own p, but the text itself does the weighing.": (
         lambda p: -(p * p.log()).sum(),
+        "Drop the factor p and take the plain mean.",
     ),
-    Mistake(
-        "That is one surprise for each character; the loss is one number.",
-        "Take the mean of them.",
+    "That is one surprise for each character; the loss is one number.": (
         lambda p: -p.log(),
+        "Take the mean of them.",
     ),
-)
+}
 
 
 @exercise("01.1 How surprised was it?")
@@ -76,7 +70,7 @@ def check_surprise(surprise):
     """surprise(p): p (N,) probabilities of what came -> mean surprise in nats."""
     cases = [torch.tensor(p) for p in ([0.5, 0.125], [0.2] * 5, [1.0])]
     cases += [0.1 + 0.9 * torch.rand(n, generator=_dice()).double() for n in (7, 65)]
-    compare(surprise, _surprise, [(p,) for p in cases], SURPRISES)
+    compare(surprise, _surprise, [(p,) for p in cases], mistakes("", SURPRISES))
     return "5 texts, in nats, and a longer text costs no more than a short one."
 
 
@@ -96,43 +90,30 @@ def _one_too_many(got, expected, *inputs):
     return len(as_tensor(got[0])) == len(expected[0]) + 1
 
 
-TILES = (
-    Mistake(
-        "Your targets are not shifted: a model would learn to repeat what it sees.",
-        FROM_0_TO_1,
-        partial(_tile, shift=0),
+TILES = {
+    "Your targets are not shifted: a model would learn to repeat what it "
+    "sees.": partial(_tile, shift=0),
+    "Your targets are shifted twice: they skip a character.": partial(_tile, shift=2),
+    "Inputs and targets are exchanged: a model would guess what came before.": (
+        lambda data, T: _tile(data, T)[::-1]
     ),
-    Mistake(
-        "Your targets are shifted twice: they skip a character.",
-        FROM_0_TO_1,
-        partial(_tile, shift=2),
-    ),
-    Mistake(
-        "Inputs and targets are exchanged: a model would guess what came before.",
-        FROM_0_TO_1,
-        lambda data, T: _tile(data, T)[::-1],
-    ),
-    Mistake(
-        "Your targets are shifted the wrong way: they are the characters before.",
-        "y[0, 0] is the character after x[0, 0].",
+    "Your targets are shifted the wrong way: they are the characters before.": (
         partial(_tile, shift=-1),
+        "y[0, 0] is the character after x[0, 0].",
     ),
-    Mistake(
-        "Your windows overlap: one begins at every character.",
-        "The next window begins block_size characters further on.",
+    "Your windows overlap: one begins at every character.": (
         lambda data, T: (data[:-1].unfold(0, T, 1), data[1:].unfold(0, T, 1)),
+        "The next window begins block_size characters further on.",
     ),
-    Mistake(
-        "Your last window is missing, although it has all its targets.",
+    "Your last window is missing, although it has all its targets.": (
+        Sign(_last_missing),
         COUNT,
-        sign=_last_missing,
     ),
-    Mistake(
-        "You cut one window too many: its last character has no target.",
+    "You cut one window too many: its last character has no target.": (
+        Sign(_one_too_many),
         COUNT,
-        sign=_one_too_many,
     ),
-)
+}
 
 
 @exercise("01.2 Every character once")
@@ -140,10 +121,11 @@ def check_tile(tile):
     """tile(data, block_size): data (N,) -> x, y (n, T), all full windows in order."""
     data = torch.tensor([3, 1, 4, 0, 5, 9, 2, 6])
     long = torch.randint(65, (47,), generator=_dice())
-    compare(tile, _tile, [(data, 3), (data[:6], 4), (long, 4)], TILES)
-    compare(tile, _tile, [(data[:7], 3), (long[:41], 8)], TILES)
+    known = mistakes(FROM_0_TO_1, TILES)
+    compare(tile, _tile, [(data, 3), (data[:6], 4), (long, 4)], known)
+    compare(tile, _tile, [(data[:7], 3), (long[:41], 8)], known)
     try:
-        compare(tile, _tile, [(data[:6], 3), (data[:2], 1), (long[:40], 8)], TILES)
+        compare(tile, _tile, [(data[:6], 3), (data[:2], 1), (long[:40], 8)], known)
     except Explained as problem:
         if "It raised" not in problem.args[0]:
             raise
@@ -176,51 +158,43 @@ def _forward(ids, V):
     return _by_row(_pairs(ids[:-1], ids[1:], V) + 1)
 
 
-BEFORE = (
-    Mistake(
-        "That is the table of what comes after a character, as in section 9.",
-        "Row i is for the pairs whose second character is i.",
+BEFORE = {
+    "That is the table of what comes after a character, as in section 9.": (
         _forward,
+        "Row i is for the pairs whose second character is i.",
     ),
-    Mistake(
-        "Your rows do not sum to one, but your columns do: you divide by column sums, "
-        "or you turned the finished table of section 9 round.",
-        "Turn the counts round, then divide each row by its sum(dim=1, keepdim=True).",
+    "Your rows do not sum to one, but your columns do: you divide by column sums, "
+    "or you turned the finished table of section 9 round.": (
         lambda ids, V: _forward(ids, V).T,
+        "Turn the counts round, then divide each row by its sum(dim=1, keepdim=True).",
     ),
-    Mistake(
-        "You divide by one total: the whole table sums to one, but each row should.",
-        "sum(dim=1, keepdim=True) gives each row its own sum.",
+    "You divide by one total: the whole table sums to one, but each row should.": (
         lambda ids, V: (_count_before(ids, V) + 1) / (len(ids) - 1 + V * V),
+        "sum(dim=1, keepdim=True) gives each row its own sum.",
     ),
-    Mistake(
-        "Repeated pairs count once: table[a, b] += 1 on whole tensors forgets them.",
-        "Count in a loop, or with torch.bincount(a * V + b, minlength=V * V).",
+    "Repeated pairs count once: table[a, b] += 1 on whole tensors forgets them.": (
         lambda ids, V: _by_row((_count_before(ids, V) > 0) + 1.0),
+        "Count in a loop, or with torch.bincount(a * V + b, minlength=V * V).",
     ),
-    Mistake(
-        "The +1 is missing: unseen pairs get no chance, and empty rows are 0 / 0.",
-        "Add 1 to every cell before you divide.",
+    "The +1 is missing: unseen pairs get no chance, and empty rows are 0 / 0.": (
         lambda ids, V: _by_row(_count_before(ids, V)),
+        "Add 1 to every cell before you divide.",
     ),
-    Mistake(
-        "Your rows sum to more than one: the +1 is in the cells, but not in the sums.",
-        "Add 1 to the table first, then take its row sums.",
+    "Your rows sum to more than one: the +1 is in the cells, but not in the sums.": (
         lambda ids, V: (
             (_count_before(ids, V) + 1) / _count_before(ids, V).sum(dim=1, keepdim=True)
         ),
+        "Add 1 to the table first, then take its row sums.",
     ),
-    Mistake(
-        "Your pairs are two places apart: the character between them is skipped.",
-        "Neighbours are ids[:-1] and ids[1:].",
+    "Your pairs are two places apart: the character between them is skipped.": (
         lambda ids, V: _by_row(_pairs(ids[2:], ids[:-2], V) + 1),
+        "Neighbours are ids[:-1] and ids[1:].",
     ),
-    Mistake(
-        "You count one pair too many: the last character before the first one.",
-        "Nothing stands before the first character: N of them make N - 1 pairs.",
+    "You count one pair too many: the last character before the first one.": (
         lambda ids, V: _by_row(_pairs(ids, ids.roll(1), V) + 1),
+        "Nothing stands before the first character: N of them make N - 1 pairs.",
     ),
-)
+}
 
 
 @exercise("01.3 Read it backwards")
@@ -229,7 +203,7 @@ def check_before_table(before_table, data, tokenizer):
     V, data = tokenizer.vocab_size, data[:20_000]
     random = torch.randint(5, (60,), generator=_dice())
     cases = [(torch.tensor([0, 1, 0, 1, 1, 2]), 3), (random, 5), (random, 9), (data, V)]
-    compare(before_table, _before, cases, BEFORE)
+    compare(before_table, _before, cases, mistakes("", BEFORE))
     often = torch.bincount(data, minlength=V) >= 100
     table = _before(data, V) * often[:, None]
     seen, before = divmod(table.argmax().item(), V)
@@ -261,53 +235,44 @@ def _not_flattened(got, expected, logits, y):
     return same(got, each.mean(dim=0)) or same(got, each.mean())
 
 
-POSITIONS = (
-    Mistake(
-        "cross_entropy took your T time steps for classes: nothing is flattened. Here "
-        "T = C, so it did not complain.",
+POSITIONS = {
+    "cross_entropy took your T time steps for classes: nothing is flattened. Here "
+    "T = C, so it did not complain.": (
+        Sign(_not_flattened),
         "Classes belong in dimension 1: (B * T, C), or one position, logits[:, t].",
-        sign=_not_flattened,
     ),
-    Mistake(
-        "Your view or reshape to (B, C, T) mixes time and classes up.",
-        "To exchange two dimensions, use transpose(1, 2).",
+    "Your view or reshape to (B, C, T) mixes time and classes up.": (
         _view_as_classes,
+        "To exchange two dimensions, use transpose(1, 2).",
     ),
-    Mistake(
-        "You take the softmax twice: cross_entropy wants logits, not probabilities.",
-        "Give F.cross_entropy the logits as they are.",
+    "You take the softmax twice: cross_entropy wants logits, not probabilities.": (
         lambda z, y: _by_position(z.softmax(dim=-1), y),
+        "Give F.cross_entropy the logits as they are.",
     ),
-    Mistake(
-        "You have one loss for each row of the batch; wanted is one for each position.",
-        "Take the mean over the batch, dimension 0 of (B, T).",
+    "You have one loss for each row of the batch; wanted is one for each position.": (
         lambda z, y: _each(z, y).mean(dim=1),
+        "Take the mean over the batch, dimension 0 of (B, T).",
     ),
-    Mistake(
-        "That is one number for everything; wanted is one loss for each position.",
+    "That is one number for everything; wanted is one loss for each position.": (
+        Sign(lambda got, *_: as_tensor(got).dim() == 0),
         'reduction="none" keeps the single losses; then take the mean over the batch.',
-        sign=lambda got, *_: as_tensor(got).dim() == 0,
     ),
-    Mistake(
-        "You add up over the batch: a larger batch gets a larger loss.",
-        "A mean belongs there, not a sum.",
+    "You add up over the batch: a larger batch gets a larger loss.": (
         lambda z, y: _each(z, y).sum(dim=0),
+        "A mean belongs there, not a sum.",
     ),
-    Mistake(
-        "You cut the B * T losses in the wrong order: they lie row by row, T for each.",
-        "view(B, T), then the mean over dimension 0.",
+    "You cut the B * T losses in the wrong order: they lie row by row, T for each.": (
         lambda z, y: _each(z, y).reshape(y.T.shape).mean(dim=1),
+        "view(B, T), then the mean over dimension 0.",
     ),
-    Mistake(
-        "The sign is turned round: a surprise is never negative.",
-        "The log-probability of the target is negative; put a minus before it.",
+    "The sign is turned round: a surprise is never negative.": (
         lambda z, y: -_by_position(z, y),
+        "The log-probability of the target is negative; put a minus before it.",
     ),
-)
+}
 
 
 @exercise("01.4 Does it get wiser along the line?")
-@own_random_state
 def check_loss_by_position(loss_by_position, model, data):
     """loss_by_position(logits, y): (B, T, C), (B, T) -> mean loss (T,), in nats."""
     dice = _dice()
@@ -315,15 +280,16 @@ def check_loss_by_position(loss_by_position, model, data):
     for B, T, C in [(2, 3, 4), (4, 6, 5), (5, 1, 3), (2, 3, 3), (4, 5, 5)]:
         y = torch.randint(C, (B, T), generator=dice)
         cases.append((2 * torch.randn(B, T, C, generator=dice), y))
+    known = mistakes("", POSITIONS)
     try:
-        compare(loss_by_position, _by_position, cases, POSITIONS)
+        compare(loss_by_position, _by_position, cases, known)
     except Explained as problem:
         if "Expected target size" in problem.args[0]:  # T = C goes through, wrongly
-            compare(loss_by_position, _by_position, cases[3:], POSITIONS)
+            compare(loss_by_position, _by_position, cases[3:], known)
         raise
     x, y = get_batch(data, 4096, 8, generator=dice)
     logits = call(model, x)[0].detach()
-    compare(loss_by_position, _by_position, [(logits, y)], POSITIONS)
+    compare(loss_by_position, _by_position, [(logits, y)], known)
     losses = _by_position(logits, y)
     return (
         f"6 shapes, the last from your own model. It pays {losses[0]:.2f} nats at the "
@@ -354,43 +320,26 @@ def _curve(loss_at):
 CURVES = "on_read: loss(train[:n], train[:n]); on_new: loss(train[:n], val)."
 _read = _curve(lambda t, v, n: counted_loss(t[:n], t[:n]))
 _new = _curve(lambda t, v, n: counted_loss(t[:n], v))
-ON_READ = (
-    Mistake(
-        "Your first curve judges on the whole train split, read or not.",
-        CURVES,
-        _curve(lambda t, v, n: counted_loss(t[:n], t)),
+ON_READ = {
+    "Your first curve judges on the whole train split, read or not.": _curve(
+        lambda t, v, n: counted_loss(t[:n], t)
     ),
-    Mistake("Your first curve judges on the validation split.", CURVES, _new),
-)
-ON_NEW = (
-    Mistake(
-        "Your second curve judges each table on text that it has read: the questions "
-        "of the exam were in the homework.",
-        CURVES,
-        _read,
+    "Your first curve judges on the validation split.": _new,
+}
+ON_NEW = {
+    "Your second curve judges each table on text that it has read: the questions "
+    "of the exam were in the homework.": _read,
+    "Your second curve judges on the train split: most of the exam's questions "
+    "were in the homework.": _curve(lambda t, v, n: counted_loss(t[:n], t)),
+    "Your second curve learns from the validation split itself.": _curve(
+        lambda t, v, n: counted_loss(v[:n], v)
     ),
-    Mistake(
-        "Your second curve judges on the train split: most of the exam's questions "
-        "were in the homework.",
-        CURVES,
-        _curve(lambda t, v, n: counted_loss(t[:n], t)),
+    "Your second curve learns from all of the train split at every size.": _curve(
+        lambda t, v, n: counted_loss(t, v)
     ),
-    Mistake(
-        "Your second curve learns from the validation split itself.",
-        CURVES,
-        _curve(lambda t, v, n: counted_loss(v[:n], v)),
-    ),
-    Mistake(
-        "Your second curve learns from all of the train split at every size.",
-        CURVES,
-        _curve(lambda t, v, n: counted_loss(t, v)),
-    ),
-    Mistake(
-        "Your second curve cuts the validation split too: each size has another exam.",
-        CURVES,
-        _curve(lambda t, v, n: counted_loss(t[:n], v[:n])),
-    ),
-)
+    "Your second curve cuts the validation split too: each size has another "
+    "exam.": _curve(lambda t, v, n: counted_loss(t[:n], v[:n])),
+}
 
 
 def _readable(values):
@@ -416,12 +365,12 @@ def _check_evidence(result, train, val):
     read, new = _read(*inputs), _new(*inputs)
     if same(result[1], new) and same(result[2], read):
         raise Explained("Your two curves are exchanged: first on_read.", CURVES)
-    for got, expected, mistakes in [
-        (result[1], read, ON_READ),
-        (result[2], new, ON_NEW),
+    for got, expected, known in [
+        (result[1], read, mistakes(CURVES, ON_READ)),
+        (result[2], new, mistakes(CURVES, ON_NEW)),
     ]:
         if not same(got, expected):
-            explain([Difference(inputs, expected, _readable(got))], mistakes)
+            explain([Difference(inputs, expected, _readable(got))], known)
     return (new - read).tolist()
 
 
@@ -496,41 +445,34 @@ def _write(idx, n, newest=lambda z: z[:, -1], seen=None, front=False):
     return idx
 
 
-WRITINGS = (
-    Mistake(
-        "Now you take the last row of the batch; the last position is wanted.",
-        "logits is (B, T, C): which of the three is the time?",
+WRITINGS = {
+    "Now you take the last row of the batch; the last position is wanted.": (
         partial(_write, newest=lambda z: z[-1]),
+        "logits is (B, T, C): which of the three is the time?",
     ),
-    Mistake(
-        "You give the model the last character only: the bigram does not mind, but "
-        "every later model needs the whole text so far.",
-        "Call model(idx), and choose among its answers.",
+    "You give the model the last character only: the bigram does not mind, but "
+    "every later model needs the whole text so far.": (
         partial(_write, seen=1),
+        "Call model(idx), and choose among its answers.",
     ),
-    Mistake(
-        "You put the new character in front of the text.",
-        "torch.cat([idx, drawn], dim=1)",
+    "You put the new character in front of the text.": (
         partial(_write, front=True),
+        "torch.cat([idx, drawn], dim=1)",
     ),
-    Mistake(
-        "You return only what is new; the text so far belongs to it.",
-        "Return idx, which grows by one character a step.",
+    "You return only what is new; the text so far belongs to it.": (
         lambda idx, n: _write(idx, n)[:, -n:],
+        "Return idx, which grows by one character a step.",
     ),
-    Mistake(
-        "You write one character too few.",
-        "range(max_new_tokens) goes round max_new_tokens times.",
+    "You write one character too few.": (
         lambda idx, n: _write(idx, n - 1),
+        "range(max_new_tokens) goes round max_new_tokens times.",
     ),
-)
+}
 
 
 @exercise("01.6 Quuuuuuuuuuuu")
-@own_random_state
 def check_write_on(write_on):
     """write_on(model, idx, max_new_tokens): (B, T) -> (B, T + max_new_tokens)."""
-    torch.default_generator.manual_seed(0)
     small = (torch.tensor([[2, 3], [1, 5]]), 1)
     longer = torch.randint(7, (2, 3), generator=_dice())
 
@@ -556,9 +498,10 @@ def check_write_on(write_on):
         what = f"With probabilities 1/4 and 3/4, the second came in {share:.0%} of 400 "
         what += "draws: these are not the model's probabilities."
         raise Explained(what, "F.softmax(..., dim=-1) over the C logits of each row.")
+    known = mistakes("", WRITINGS)
     try:
-        compare(on_sums, _write, [small], WRITINGS)
-        compare(on_sums, _write, [(small[0][:1, :1], 4), (longer, 5)], WRITINGS)
+        compare(on_sums, _write, [small], known)
+        compare(on_sums, _write, [(small[0][:1, :1], 4), (longer, 5)], known)
     except Explained as problem:
         model = "\n    (a model that always writes the sum of all so far plus 1, mod 7)"
         raise Explained(problem.args[0] + model, *problem.args[1:]) from None
@@ -601,42 +544,33 @@ def _second_loss_differs(got, expected, *inputs):
     return len(got) == len(expected) and not same(got[1], expected[1])
 
 
-FITS = (
-    Mistake(
-        "The table never moves: each gradient is thrown away before the step uses it.",
+FITS = {
+    "The table never moves: each gradient is thrown away before the step uses it.": (
+        Sign(lambda got, expected, *xy: same(got, _fit(*xy, late=True), atol=0.02)),
         "Forget the old gradient before backward(), or after step().",
-        sign=lambda got, expected, *xy: same(got, _fit(*xy, late=True), atol=0.02),
     ),
-    Mistake(
-        "You make a new optimiser at every step: it forgets all it knows about the "
-        "steps before, and the bug is still there.",
-        "Make it once, before the loop. Who else keeps something between two steps?",
+    "You make a new optimiser at every step: it forgets all it knows about the "
+    "steps before, and the bug is still there.": (
         partial(_never, fresh=True),
+        "Make it once, before the loop. Who else keeps something between two steps?",
     ),
-    Mistake(
-        "You make a new optimiser at every step: it forgets all it knows about the "
-        "steps before.",
-        "Make it once, before the loop.",
-        partial(_fit, fresh=True),
-    ),
-    Mistake(
-        "You made the gradient shorter, but its direction is still that of a sum over "
-        "all steps so far.",
-        "What does backward() do with a gradient that is already there?",
+    "You make a new optimiser at every step: it forgets all it knows about the "
+    "steps before.": (partial(_fit, fresh=True), "Make it once, before the loop."),
+    "You made the gradient shorter, but its direction is still that of a sum over "
+    "all steps so far.": (
         partial(_never, clip=1.0),
+        "What does backward() do with a gradient that is already there?",
     ),
-    Mistake(
-        "Already the second loss is different, and up to there nothing was wrong: you "
-        "changed the optimiser or its step size. That only hides the symptom.",
+    "Already the second loss is different, and up to there nothing was wrong: you "
+    "changed the optimiser or its step size. That only hides the symptom.": (
+        Sign(_second_loss_differs),
         "Leave AdamW and learning_rate as they were; look at what one step leaves "
         "behind for the next.",
-        sign=_second_loss_differs,
     ),
-)
+}
 
 
 @exercise("01.7 The loss that comes back up")
-@own_random_state
 def check_fit(fit):
     """fit(model, batches, learning_rate) -> list of losses, one for each batch."""
 
@@ -653,5 +587,6 @@ def check_fit(fit):
             "The bug is still there: the first steps help, but then the loss climbs "
             "back up, far above where it began."
         )
-    compare(on_rows, _fit, cases, FITS)
+    known = mistakes("", FITS)
+    compare(on_rows, _fit, cases, known)
     return "every step uses the gradient of its own batch, and of no other."

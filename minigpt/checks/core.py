@@ -7,8 +7,10 @@ if an answer gives what the mistaken program gives, that was the mistake.
 
 import copy
 import ctypes
+import linecache
 import re
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,16 +21,17 @@ _exercises = {}  # title -> "open", "tried" or "solved", in order of definition
 
 
 class Mistake(NamedTuple):
-    """A known mistake: what the wrong program returns, what to say, and a hint.
-
-    program: called like the reference. A mistake may instead be recognised by
-    `sign(got, expected, *inputs) -> bool`.
-    """
+    """A known mistake: what to say, a hint, and the wrong program or a Sign of it."""
 
     says: str
     hint: str
-    program: Callable | None = None
-    sign: Callable | None = None
+    program: Callable
+
+
+class Sign(NamedTuple):
+    """What betrays a mistake in place of a program: holds(got, expected, *inputs)."""
+
+    holds: Callable
 
 
 class Difference(NamedTuple):
@@ -43,35 +46,71 @@ class Explained(Exception):
     """Raised inside a checker that knows what is wrong: message, then hint."""
 
 
+class NotAttempted(Exception):
+    """Raised inside a checker that finds what a skeleton leaves."""
+
+
+def mistakes(hint, programs):
+    """A list of Mistake from {what to say: program}, with a hint in common.
+
+    A program is called like the reference, or is a Sign; (program, hint) has a
+    hint of its own.
+    """
+    found = []
+    for says, program in programs.items():
+        pair = isinstance(program, tuple) and not isinstance(program, Sign)
+        found.append(Mistake(says, *(reversed(program) if pair else (hint, program))))
+    return found
+
+
 def exercise(title):
     """Decorate a checker: `@exercise("02.1 The present included")`.
 
     The checker returns what it verified, or raises Explained. The learner's
-    answer may raise, hang or be missing: none of that gets out of the check.
+    answer may be anything: no exception gets out of the check, and torch's
+    random state stays as it was.
     """
     _exercises[title] = "open"
 
     def decorate(checker):
         def check(*answers):
-            if not all(attempted(answer) for answer in answers):
-                return _say(title, "open", "not attempted yet: replace the `...`.")
-            try:
-                verified = checker(*answers)
-            except NotImplementedError:
-                return _say(title, "open", "not attempted yet: replace the `...`.")
-            except Explained as problem:
-                what, hint = (*problem.args, "")[:2]
-                hint = f"\n  Hint: {hint}" if hint else ""
-                untouched = what.startswith("The bug is still there")
-                state = "open" if untouched else "tried"
-                return _say(title, state, f"not yet. {what}{hint}", mark="✗")
-            return _say(title, "solved", f"right! Verified: {verified}")
+            state, message = _verdict(checker, answers)
+            if _exercises[title] != "solved" and state in ("tried", "solved"):
+                _exercises[title] = state
+            mark = {"open": "○", "solved": "✓"}.get(state, "✗")
+            print(f"{mark} {title}: {message}")
 
         check.__name__, check.__doc__ = checker.__name__, checker.__doc__
-        check.title = title
         return check
 
     return decorate
+
+
+def _verdict(checker, answers):
+    """The state that an exercise is in after these answers, and what to say."""
+    try:
+        if not all(map(attempted, answers)):
+            raise NotAttempted
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            return "solved", f"right! Verified: {checker(*answers)}"
+    except NotAttempted:
+        return "open", "not attempted yet: replace the `...`."
+    except Explained as problem:
+        what, hint = (*problem.args, "")[:2]
+    except Exception:  # the checker's own, from an answer that it was not made for
+        what = (
+            "This answer could not be compared: it, or what it returns or works on, "
+            "is not of the kind that the check expects."
+        )
+        wanted = checker.__doc__.splitlines()[0]
+        hint = (
+            f"Wanted: {wanted} If yours is that, run the cells above again: a name "
+            "may have changed its meaning."
+        )
+    untouched = what.startswith("The bug is still there")
+    hint = f"\n  Hint: {hint}" if hint else ""
+    return "untouched" if untouched else "tried", f"not yet. {what}{hint}"
 
 
 def progress():
@@ -90,47 +129,45 @@ def attempted(answer):
     return answer is not ... and answer is not None
 
 
-def compare(answer, reference, cases, mistakes=(), atol=1e-5):
+def compare(answer, reference, cases, known=(), atol=1e-5):
     """Raise Explained unless answer(*inputs) equals reference(*inputs) on all cases.
 
-    cases: list of tuples of inputs, the smallest first. Inputs are copied, so an
-    answer may change its own. Raises NotImplementedError if the answer is still
-    a skeleton (returns None or `...`).
+    cases: list of tuples of inputs, the smallest first. The answer gets copies and
+    may change them; the reference and the programs in known, a list of Mistake, must
+    not. Raises NotAttempted if the answer returns what a skeleton does.
     """
     differences = []
     for inputs in cases:
-        expected = reference(*copy.deepcopy(inputs))
+        expected = reference(*inputs)
         got = call(answer, *inputs)
         if not same(got, expected, atol):
             differences.append(Difference(inputs, expected, got))
     if differences:
-        explain(differences, mistakes, atol)
+        explain(differences, known, atol)
 
 
-def explain(differences, mistakes, atol=1e-5):
+def explain(differences, known, atol=1e-5):
     """Raise Explained with the mistake that accounts for all differences."""
     first = differences[0]
-    for mistake in mistakes:
+    for mistake in known:
         if all(_accounts(mistake, d, atol) for d in differences):
             raise Explained(mistake.says + show(first), mistake.hint)
-    raise Explained(_by_shape(first) + show(first))
+    what, hint = _at_first_sight(first)
+    raise Explained(what + show(first), hint)
 
 
 def call(answer, *inputs):
     """answer(*inputs), on copies; errors and endless loops become Explained."""
-    outcome = {}
+    if not callable(answer):
+        raise _no_function(describe(answer))
+    inputs, outcome = copy.deepcopy(inputs), {}
 
     def work():
         try:
-            outcome["value"] = answer(*copy.deepcopy(inputs))
+            outcome["value"] = answer(*inputs)
         except BaseException as error:  # the learner's code may raise anything
             outcome["error"] = error
 
-    if not callable(answer):
-        raise Explained(
-            f"This should be a function (or a module), but it is {describe(answer)}.",
-            "Give the function itself to the check, without calling it.",
-        )
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(SECONDS)
@@ -142,26 +179,62 @@ def call(answer, *inputs):
             "Look for a loop that never ends, or whose end moves away.",
         )
     if "error" in outcome:
-        # A skeleton may raise it; so does torch: softmax "not implemented for 'Long'".
-        unwritten = isinstance(outcome["error"], NotImplementedError)
-        if unwritten and "not implemented for" not in str(outcome["error"]):
-            raise outcome["error"]
-        raise explain_error(outcome["error"], inputs)
+        raise _blamed(outcome["error"], inputs)
     if not attempted(outcome["value"]):
-        raise NotImplementedError
+        raise NotAttempted
     return outcome["value"]
+
+
+def _no_function(what):
+    return Explained(
+        f"This should be a function (or a module), but it is {what}.",
+        "Give the function itself to the check, without calling it.",
+    )
+
+
+def _blamed(error, inputs):
+    """What to raise for an error: the learner's is explained, the check's own is not.
+
+    A check wraps some answers in a function of its own. An error under such a
+    wrapper is the learner's if a line of the learner's is on the way to it.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    modules = [frame.f_globals.get("__name__", "__main__") for frame in frames]
+    wrapped = any(name.startswith("minigpt.checks.") for name in modules[1:])
+    if isinstance(error, (Explained, NotAttempted)):
+        return error
+    if wrapped and "__main__" not in modules:
+        if no_function := re.match(r"'(\w+)' object is not callable", str(error)):
+            return _no_function(f"of type {no_function[1]}")
+        if not re.search(r"\(\) (takes|missing|got)", str(error)):  # its arguments
+            return error
+    # A skeleton may raise it; so does torch: softmax "not implemented for 'Long'".
+    if isinstance(error, NotImplementedError) and modules[-1] == "__main__":
+        if not re.search("not implemented for|Could not run|meta", str(error)):
+            return NotAttempted()
+    return explain_error(error, inputs)
+
+
+def _where(error):
+    """The learner's last line on the way to an error, or nothing."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if frame.f_globals.get("__name__", "__main__") == "__main__":  # the notebook
+            text = linecache.getline(frame.f_code.co_filename, line).strip()
+            place = f"\n    in {frame.f_code.co_name}, line {line}"
+            return f"{place}: {text}" if text else place
+    return ""
 
 
 def explain_error(error, inputs=()):
     """Explained for what an answer raised; shape mismatches in particular."""
-    text = str(error).splitlines()[0] if str(error) else ""
-    name = type(error).__name__
+    text = (str(error).splitlines() or [""])[0]
+    name, line = type(error).__name__, _where(error)
     shapes = _two_shapes(text)
     given = f" (inputs: {', '.join(map(describe, inputs))})" if inputs else ""
     if shapes:
         said = (
             f"The shapes {shapes[0]} and {shapes[1]} do not fit together{given}. "
-            f"It raised {name}: {text}"
+            f"It raised {name}: {text}{line}"
         )
         if "must match" in text:
             hint = (
@@ -187,7 +260,7 @@ def explain_error(error, inputs=()):
         hint = "The message names the value that is not accepted: change that one."
     else:
         hint = "Try your code on one small input in a cell of its own."
-    return Explained(f"It raised {name}: {text}{given}", hint)
+    return Explained(f"It raised {name}: {text}{given}{line}", hint)
 
 
 def same(got, expected, atol=1e-5):
@@ -196,7 +269,7 @@ def same(got, expected, atol=1e-5):
     Other dtypes, lists in place of tensors and 0-dim tensors are accepted.
     """
     if isinstance(expected, str) or isinstance(got, str):
-        return got == expected
+        return isinstance(got, str) and got == expected
     if isinstance(expected, tuple):
         return (
             isinstance(got, (tuple, list))
@@ -210,10 +283,19 @@ def same(got, expected, atol=1e-5):
 
 
 def as_tensor(value):
-    """A detached float64 tensor of a tensor, number or nested list; else None."""
+    """A float64 tensor on the CPU of a tensor, number or nested list; else None.
+
+    Complex numbers are not taken for real ones: they give None, too.
+    """
+    numbers = _plain(value)
+    return None if numbers is None or numbers.is_complex() else numbers.double()
+
+
+def _plain(value):
+    """Detached, dense and on the CPU: an Apple GPU, for one, has no float64."""
     try:
-        return torch.as_tensor(value).detach().double()
-    except (TypeError, ValueError, RuntimeError):
+        return torch.as_tensor(value).detach().cpu().to_dense()
+    except Exception:  # no numbers, or none that can be read
         return None
 
 
@@ -221,9 +303,13 @@ def describe(value):
     """A few words for a value: its shape if it is a tensor, else type and value."""
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
-    if callable(value):
-        return f"the {type(value).__name__} {getattr(value, '__name__', '')}".strip()
-    text = repr(value)
+    try:
+        if callable(value):
+            name = getattr(value, "__name__", "")
+            return f"the {type(value).__name__} {name}".strip()
+        text = repr(value)
+    except Exception:
+        return f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -237,7 +323,9 @@ def show(difference):
 
 def _values(value):
     if isinstance(value, torch.Tensor) and value.numel() <= 16:
-        numbers = value.detach().cpu()
+        numbers = _plain(value)
+        if numbers is None:
+            return describe(value)
         if numbers.is_floating_point():  # float32 would print 0.6930999755859375
             numbers = (numbers.double() * 1e4).round() / 1e4
         return str(numbers.tolist())
@@ -251,20 +339,26 @@ def _values(value):
 def _accounts(mistake, difference, atol):
     d = difference
     try:
-        if mistake.sign is not None:
-            return bool(mistake.sign(d.got, d.expected, *d.inputs))
-        return same(d.got, mistake.program(*copy.deepcopy(d.inputs)), atol)
+        if isinstance(mistake.program, Sign):
+            return bool(mistake.program.holds(d.got, d.expected, *d.inputs))
+        return same(d.got, mistake.program(*d.inputs), atol)
     except Exception:  # a mistake that does not even run here is not the one
         return False
 
 
-def _by_shape(difference):
-    got, expected = as_tensor(difference.got), as_tensor(difference.expected)
+def _at_first_sight(difference):
+    """What to say and a hint where no known mistake accounts for a difference."""
+    got, expected = _plain(difference.got), as_tensor(difference.expected)
+    if got is None and isinstance(difference.got, torch.Tensor):
+        what = "This answer could not be compared: its numbers cannot be read."
+        return what, "Return an ordinary tensor, one that can be printed."
+    if got is not None and got.is_complex():
+        what = "This answer could not be compared: its numbers are complex."
+        return what, "Return real numbers; .real drops the imaginary parts."
     if got is not None and expected is not None and got.shape != expected.shape:
-        return (
-            f"The shape is {tuple(got.shape)}, but should be {tuple(expected.shape)}."
-        )
-    return "The result is not right yet."
+        shapes = tuple(got.shape), tuple(expected.shape)
+        return f"The shape is {shapes[0]}, but should be {shapes[1]}.", ""
+    return "The result is not right yet.", ""
 
 
 def _two_shapes(text):
@@ -280,10 +374,3 @@ def _two_shapes(text):
         if found:
             return found.groups()
     return None
-
-
-def _say(title, state, message, mark=None):
-    if _exercises[title] != "solved" or state == "solved":
-        _exercises[title] = state if state != "open" else _exercises[title]
-    mark = mark or {"open": "○", "tried": "✗", "solved": "✓"}[state]
-    print(f"{mark} {title}: {message}")

@@ -8,21 +8,17 @@ import torch.nn.functional as F
 
 from minigpt.checks.core import (
     Explained,
-    Mistake,
+    Sign,
     as_tensor,
     call,
     compare,
     describe,
     exercise,
+    mistakes,
     same,
 )
 from minigpt.playwright import write_play
 from minigpt.playwright_lexicon import LEXICON, Lexicon
-
-
-def _known(hint, programs):
-    """Mistakes with a hint in common, from {what to say: the mistaken program}."""
-    return [Mistake(says, hint, program) for says, program in programs.items()]
 
 
 def _beliefs(*shape):
@@ -40,57 +36,49 @@ def _entropy(p):
     return torch.special.entr(p).sum(dim=-1)
 
 
-ENTROPY_MISTAKES = [
-    *_known(
+ENTROPY_MISTAKES = {
+    "A probability of zero gives nan: 0 * ln 0 is 0 times minus infinity.": (
+        lambda p: -(p * p.log()).sum(dim=-1),
         "What is 0 times minus infinity? Say what ln should see where p is 0.",
-        {
-            "A probability of zero gives nan: 0 * ln 0 is 0 times minus infinity.": (
-                lambda p: -(p * p.log()).sum(dim=-1)
-            ),
-        },
     ),
-    *_known(
-        "Each surprise, -ln p, weighted by how often it happens, p, and summed.",
-        {
-            "These are bits: you took the logarithm to base 2. We count in nats.": (
-                lambda p: _entropy(p) / math.log(2)
-            ),
-            "The sign is wrong: ln p is negative, so a minus belongs in front.": (
-                lambda p: -_entropy(p)
-            ),
-            "This is the mean over the faces; but p is the weight already: sum.": (
-                lambda p: _entropy(p) / p.shape[-1]
-            ),
-            "These are the single terms p * -ln p, not yet their sum.": (
-                torch.special.entr
-            ),
-            "You sum over everything: each row is a belief of its own.": (
-                lambda p: _entropy(p).sum()
-            ),
-            "You sum over the wrong dimension: the last one holds the outcomes.": (
-                lambda p: torch.special.entr(p).sum(dim=0)
-            ),
-            "Each surprise counts the same here; it should count p times.": (
-                lambda p: -p.clamp(min=1e-9).log().mean(dim=-1)
-            ),
-            "Each surprise counts the same here, also the infinite one of p = 0.": (
-                lambda p: -p.log().mean(dim=-1)
-            ),
-        },
+    "These are bits: you took the logarithm to base 2. We count in nats.": (
+        lambda p: _entropy(p) / math.log(2)
     ),
-    Mistake(
-        "Nearly: what you add inside the logarithm is so large that it shows.",
+    "The sign is wrong: ln p is negative, so a minus belongs in front.": (
+        lambda p: -_entropy(p)
+    ),
+    "This is the mean over the faces; but p is the weight already: sum.": (
+        lambda p: _entropy(p) / p.shape[-1]
+    ),
+    "These are the single terms p * -ln p, not yet their sum.": torch.special.entr,
+    "You sum over everything: each row is a belief of its own.": (
+        lambda p: _entropy(p).sum()
+    ),
+    "You sum over the wrong dimension: the last one holds the outcomes.": (
+        lambda p: torch.special.entr(p).sum(dim=0)
+    ),
+    "Each surprise counts the same here; it should count p times.": (
+        lambda p: -p.clamp(min=1e-9).log().mean(dim=-1)
+    ),
+    "Each surprise counts the same here, also the infinite one of p = 0.": (
+        lambda p: -p.log().mean(dim=-1)
+    ),
+    "Nearly: what you add inside the logarithm is so large that it shows.": (
+        Sign(lambda got, expected, p: same(got, expected, atol=0.05)),
         "p.clamp(min=1e-12) changes nothing but zeros.",
-        sign=lambda got, expected, p: same(got, expected, atol=0.05),
     ),
-]
+}
 
 
 @exercise("07.1 The entropy of anything")
 def check_entropy(entropy):
     """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
     cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
-    compare(entropy, _entropy, cases, ENTROPY_MISTAKES)
+    known = mistakes(
+        "Each surprise, -ln p, weighted by how often it happens, p, and summed.",
+        ENTROPY_MISTAKES,
+    )
+    compare(entropy, _entropy, cases, known)
     return "4 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
 
 
@@ -117,38 +105,31 @@ def _near(got, expected, logits, nats):
     return abs(float(as_tensor(got)) / expected - 1) < 0.15
 
 
-TEMPERATURE_MISTAKES = [
-    *_known(
-        "Temperature divides the logits; a higher one evens out, entropy rises.",
-        {
-            "This is one over the temperature: you multiply the logits by it.": (
-                lambda logits, nats: 1 / _temperature(logits, nats)
-            ),
-            "You aim at a number of bits: the entropy is to be measured in nats.": (
-                lambda logits, nats: _temperature(logits, nats * math.log(2))
-            ),
-            "You return the entropy that you reached; wanted is the temperature.": (
-                lambda logits, nats: nats
-            ),
-            "Your search ends at 1, but above 1 there are temperatures too.": (
-                lambda logits, nats: min(1.0, _temperature(logits, nats))
-            ),
-            "Your search ends at 2, but there are higher temperatures.": (
-                lambda logits, nats: min(2.0, _temperature(logits, nats))
-            ),
-        },
+TEMPERATURE_MISTAKES = {
+    "This is one over the temperature: you multiply the logits by it.": (
+        lambda logits, nats: 1 / _temperature(logits, nats)
     ),
-    Mistake(
-        "Close, but the entropy still differs in the second digit: search finer.",
+    "You aim at a number of bits: the entropy is to be measured in nats.": (
+        lambda logits, nats: _temperature(logits, nats * math.log(2))
+    ),
+    "You return the entropy that you reached; wanted is the temperature.": (
+        lambda logits, nats: nats
+    ),
+    "Your search ends at 1, but above 1 there are temperatures too.": (
+        lambda logits, nats: min(1.0, _temperature(logits, nats))
+    ),
+    "Your search ends at 2, but there are higher temperatures.": (
+        lambda logits, nats: min(2.0, _temperature(logits, nats))
+    ),
+    "Close, but the entropy still differs in the second digit: search finer.": (
+        Sign(_near),
         "Halve the interval again and again: 40 times are enough.",
-        sign=_near,
     ),
-    Mistake(
-        "Your search runs into one end of its interval: it turns the wrong way.",
+    "Your search runs into one end of its interval: it turns the wrong way.": (
+        Sign(_stuck),
         "Entropy too low? Then the temperature must rise: move the lower end up.",
-        sign=_stuck,
     ),
-]
+}
 
 
 @exercise("07.2 As surprising as you like")
@@ -166,7 +147,11 @@ def check_temperature_for(temperature_for):
         right = abs(_heat(logits, float(number)) - nats) < 2e-3
         return _temperature(logits, nats) if right else got
 
-    compare(answer, _temperature, cases, TEMPERATURE_MISTAKES)
+    known = mistakes(
+        "Temperature divides the logits; a higher one evens out, entropy rises.",
+        TEMPERATURE_MISTAKES,
+    )
+    compare(answer, _temperature, cases, known)
     return "5 searches, from nearly certain to nearly even; the entropies are right."
 
 
@@ -187,32 +172,27 @@ def _weighted(x, n):
     return (x * n).sum() / n.sum()
 
 
-PERPLEXITY_MISTAKES = [
-    *_known(
-        "Total surprise divided by total characters; exp comes last.",
-        {
-            "You average the perplexities. Surprises add up, perplexities do not.": (
-                _of(lambda x, n: _weighted(x.exp(), n))
-            ),
-            "You average the perplexities, and a short text counts like a long one.": (
-                _of(lambda x, n: x.exp().mean())
-            ),
-            "A short text counts as much as a long one: weigh by the characters.": (
-                _of(lambda x, n: x.mean().exp())
-            ),
-            "This is the mean loss in nats; its exp is still missing.": _of(_weighted),
-            "You raise 2 to a number of nats: 2 belongs to bits, e to nats.": (
-                _of(lambda x, n: 2 ** _weighted(x, n))
-            ),
-            "The sign is wrong: this is the typical probability, one over it.": (
-                _of(lambda x, n: (-_weighted(x, n)).exp())
-            ),
-            "You sum all the surprise without dividing by the characters.": (
-                _of(lambda x, n: (x * n).sum().exp())
-            ),
-        },
-    )
-]
+PERPLEXITY_MISTAKES = {
+    "You average the perplexities. Surprises add up, perplexities do not.": _of(
+        lambda x, n: _weighted(x.exp(), n)
+    ),
+    "You average the perplexities, and a short text counts like a long one.": _of(
+        lambda x, n: x.exp().mean()
+    ),
+    "A short text counts as much as a long one: weigh by the characters.": _of(
+        lambda x, n: x.mean().exp()
+    ),
+    "This is the mean loss in nats; its exp is still missing.": _of(_weighted),
+    "You raise 2 to a number of nats: 2 belongs to bits, e to nats.": _of(
+        lambda x, n: 2 ** _weighted(x, n)
+    ),
+    "The sign is wrong: this is the typical probability, one over it.": _of(
+        lambda x, n: (-_weighted(x, n)).exp()
+    ),
+    "You sum all the surprise without dividing by the characters.": _of(
+        lambda x, n: (x * n).sum().exp()
+    ),
+}
 
 
 @exercise("07.3 How many sides has the die?")
@@ -223,7 +203,11 @@ def check_perplexity(perplexity):
         ([1.5], [10]),
         ([0.5, 1.0, 2.0], [10, 1, 2]),
     ]
-    compare(perplexity, _perplexity, cases, PERPLEXITY_MISTAKES)
+    known = mistakes(
+        "Total surprise divided by total characters; exp comes last.",
+        PERPLEXITY_MISTAKES,
+    )
+    compare(perplexity, _perplexity, cases, known)
     return "3 collections of texts; cutting a text in two changes nothing."
 
 
@@ -249,83 +233,83 @@ def _smooth_cases():
     ]
 
 
-SMOOTH_MISTAKES = [
-    *_known(
+SMOOTH_MISTAKES = {
+    "Rows sum to more than one: only the real observations are counted.": (
+        lambda c, p, a: (c + a * p) / c.sum(-1, keepdim=True),
         "How many observations has a row now, real and pretended? Divide by those.",
-        {
-            "Rows sum to more than one: only the real observations are counted.": (
-                lambda c, p, a: (c + a * p) / c.sum(-1, keepdim=True)
-            ),
-            "Counts were added, but nothing is divided: rows do not sum to one.": (
-                lambda c, p, a: c + a * p
-            ),
-            "Only the pretended part is divided: the sum above needs its brackets.": (
-                lambda c, p, a: c + a * p / (c.sum(-1, keepdim=True) + a)
-            ),
-            "You divide by the total of the whole table, not of each row.": (
-                lambda c, p, a: (c + a * p) / (c + a * p).sum()
-            ),
-            "What was seen is added up over all rows: each row has its own sum.": (
-                lambda c, p, a: (c + a * p) / (c.sum() + a)
-            ),
-            "You add the strength once for each character; it is the total.": (
-                lambda c, p, a: (
-                    (c + a * p) / (c.sum(-1, keepdim=True) + a * c.shape[-1])
-                )
-            ),
-            "Your columns sum to one, but your rows do not: the sum runs over dim=0.": (
-                lambda c, p, a: (c + a * p) / (c + a * p).sum(dim=0)
-            ),
-        },
     ),
-    *_known(
-        "`strength` pretended observations, shared out as `lower` says.",
-        {
-            "Every character gets the same extra: the shorter context is ignored.": (
-                lambda c, p, a: (c + a) / (c + a).sum(-1, keepdim=True)
-            ),
-            "You spread the strength evenly; `lower` says who deserves how much.": (
-                lambda c, p, a: _smooth(c, torch.ones_like(c) / c.shape[-1], a)
-            ),
-            "The strength has no effect: exactly one observation is pretended.": (
-                lambda c, p, a: _smooth(c, p, 1.0)
-            ),
-            "Below, `strength` are pretended; above, only one of them is shared out.": (
-                lambda c, p, a: (c + p) / (c.sum(-1, keepdim=True) + a)
-            ),
-            "Shares, not counts, meet the strength: evidence has lost its weight.": (
-                lambda c, p, a: (c / c.sum(-1, keepdim=True) + a * p) / (1 + a)
-            ),
-            "Nothing is smoothed: unseen is still impossible, an empty row is nan.": (
-                lambda c, p, a: c / c.sum(-1, keepdim=True)
-            ),
-            "You return the shorter context's belief: the counts change nothing.": (
-                lambda c, p, a: p.expand_as(c)
-            ),
-            "Always half and half: but much evidence should count for more.": (
-                lambda c, p, a: (
-                    (c / c.sum(-1, keepdim=True)).nan_to_num() / 2 + p.expand_as(c) / 2
-                )
-            ),
-            "Half and half, and a row never seen is nan: 0 / 0.": (
-                lambda c, p, a: c / c.sum(-1, keepdim=True) / 2 + p.expand_as(c) / 2
-            ),
-        },
+    "Counts were added, but nothing is divided: rows do not sum to one.": (
+        lambda c, p, a: c + a * p,
+        "How many observations has a row now, real and pretended? Divide by those.",
     ),
-    Mistake(
-        "Your rows do not sum to one.",
-        "Divide each row by how many observations it has, real and pretended.",
-        sign=lambda got, expected, *_: (
-            got.shape == expected.shape and not same(got.sum(-1), expected.sum(-1))
+    "Only the pretended part is divided: the sum above needs its brackets.": (
+        lambda c, p, a: c + a * p / (c.sum(-1, keepdim=True) + a),
+        "How many observations has a row now, real and pretended? Divide by those.",
+    ),
+    "You divide by the total of the whole table, not of each row.": (
+        lambda c, p, a: (c + a * p) / (c + a * p).sum(),
+        "How many observations has a row now, real and pretended? Divide by those.",
+    ),
+    "What was seen is added up over all rows: each row has its own sum.": (
+        lambda c, p, a: (c + a * p) / (c.sum() + a),
+        "How many observations has a row now, real and pretended? Divide by those.",
+    ),
+    "You add the strength once for each character; it is the total.": (
+        lambda c, p, a: (c + a * p) / (c.sum(-1, keepdim=True) + a * c.shape[-1]),
+        "How many observations has a row now, real and pretended? Divide by those.",
+    ),
+    "Your columns sum to one, but your rows do not: the sum runs over dim=0.": (
+        lambda c, p, a: (c + a * p) / (c + a * p).sum(dim=0),
+        "How many observations has a row now, real and pretended? Divide by those.",
+    ),
+    "Every character gets the same extra: the shorter context is ignored.": (
+        lambda c, p, a: (c + a) / (c + a).sum(-1, keepdim=True)
+    ),
+    "You spread the strength evenly; `lower` says who deserves how much.": (
+        lambda c, p, a: _smooth(c, torch.ones_like(c) / c.shape[-1], a)
+    ),
+    "The strength has no effect: exactly one observation is pretended.": (
+        lambda c, p, a: _smooth(c, p, 1.0)
+    ),
+    "Below, `strength` are pretended; above, only one of them is shared out.": (
+        lambda c, p, a: (c + p) / (c.sum(-1, keepdim=True) + a)
+    ),
+    "Shares, not counts, meet the strength: evidence has lost its weight.": (
+        lambda c, p, a: (c / c.sum(-1, keepdim=True) + a * p) / (1 + a)
+    ),
+    "Nothing is smoothed: unseen is still impossible, an empty row is nan.": (
+        lambda c, p, a: c / c.sum(-1, keepdim=True)
+    ),
+    "You return the shorter context's belief: the counts change nothing.": (
+        lambda c, p, a: p.expand_as(c)
+    ),
+    "Always half and half: but much evidence should count for more.": (
+        lambda c, p, a: (
+            (c / c.sum(-1, keepdim=True)).nan_to_num() / 2 + p.expand_as(c) / 2
+        )
+    ),
+    "Half and half, and a row never seen is nan: 0 / 0.": (
+        lambda c, p, a: c / c.sum(-1, keepdim=True) / 2 + p.expand_as(c) / 2
+    ),
+    "Your rows do not sum to one.": (
+        Sign(
+            lambda got, expected, *_: (
+                got.shape == expected.shape and not same(got.sum(-1), expected.sum(-1))
+            )
         ),
+        "Divide each row by how many observations it has, real and pretended.",
     ),
-]
+}
 
 
 @exercise("07.4 Pretended observations")
 def check_smooth(smooth):
     """smooth(counts, lower, strength): (R, V), (V,) or (R, V) -> (R, V)."""
-    compare(smooth, _smooth, _smooth_cases(), SMOOTH_MISTAKES)
+    known = mistakes(
+        "`strength` pretended observations, shared out as `lower` says.",
+        SMOOTH_MISTAKES,
+    )
+    compare(smooth, _smooth, _smooth_cases(), known)
     return (
         "4 tables, one with a row never seen; rows sum to one, nothing is impossible."
     )
@@ -388,38 +372,33 @@ def _given(probs, ids):
     return probs.gather(1, ids[:, None])[:, 0]
 
 
-MEAN_MISTAKES = [
-    *_known(
-        "Two rolls with 1/2 and 1/8: the surprises are ln 2 and ln 8. Their mean?",
-        {
-            "The bug is still there: the right belief, and yet a loss below the "
-            "entropy. Nobody can be so little surprised in the long run.": (
-                lambda p, i: -_given(p, i).mean().log()
-            ),
-            "The sign has turned: a surprise is never negative.": (
-                lambda p, i: _given(p, i).log().mean()
-            ),
-            "This is the whole surprise, which grows with the text: divide by it.": (
-                lambda p, i: -_given(p, i).log().sum()
-            ),
-            "This is the entropy of the beliefs: it does not look at what happened.": (
-                lambda p, i: _entropy(p).mean()
-            ),
-            "These are bits: log2 in the place of log.": (
-                lambda p, i: -_given(p, i).log2().mean()
-            ),
-            "A median hides the rare surprises, and those are the expensive ones.": (
-                lambda p, i: -_given(p, i).log().median()
-            ),
-            "You take the largest probability in place of what really came.": (
-                lambda p, i: -p.max(dim=1).values.log().mean()
-            ),
-            "Now the probabilities are averaged per outcome before the logarithm.": (
-                lambda p, i: -p.mean(dim=0)[i].log().mean()
-            ),
-        },
-    )
-]
+MEAN_MISTAKES = {
+    "The bug is still there: the right belief, and yet a loss below the entropy. "
+    "Nobody can be so little surprised in the long run.": (
+        lambda p, i: -_given(p, i).mean().log()
+    ),
+    "The sign has turned: a surprise is never negative.": (
+        lambda p, i: _given(p, i).log().mean()
+    ),
+    "This is the whole surprise, which grows with the text: divide by it.": (
+        lambda p, i: -_given(p, i).log().sum()
+    ),
+    "This is the entropy of the beliefs: it does not look at what happened.": (
+        lambda p, i: _entropy(p).mean()
+    ),
+    "These are bits: log2 in the place of log.": (
+        lambda p, i: -_given(p, i).log2().mean()
+    ),
+    "A median hides the rare surprises, and those are the expensive ones.": (
+        lambda p, i: -_given(p, i).log().median()
+    ),
+    "You take the largest probability in place of what really came.": (
+        lambda p, i: -p.max(dim=1).values.log().mean()
+    ),
+    "Now the probabilities are averaged per outcome before the logarithm.": (
+        lambda p, i: -p.mean(dim=0)[i].log().mean()
+    ),
+}
 
 
 @exercise("07.6 Below the floor")
@@ -432,7 +411,11 @@ def check_mean_surprise(mean_surprise):
         (_beliefs(9, 5), ids),
         (_beliefs(4, 3), torch.tensor([2, 0, 1, 1])),
     ]
-    compare(mean_surprise, _mean_surprise, cases, MEAN_MISTAKES)
+    known = mistakes(
+        "Two rolls with 1/2 and 1/8: the surprises are ln 2 and ln 8. Their mean?",
+        MEAN_MISTAKES,
+    )
+    compare(mean_surprise, _mean_surprise, cases, known)
     return "3 texts; each character's surprise counts the same."
 
 
@@ -443,36 +426,27 @@ def _pieces(nats, window):
     return nats.split(window)
 
 
-WINDOW_MISTAKES = [
-    *_known(
-        "Five characters in windows of four: which share has the last one?",
-        {
-            "The bug is still there: one and the same text, and its loss depends on "
-            "how it is cut.": (
-                lambda x, w: torch.stack([p.mean() for p in _pieces(x, w)]).mean()
-            ),
-            "You drop the short window: its characters are not judged at all.": (
-                lambda x, w: x[: len(x) // w * w].mean()
-            ),
-            "You drop the last window even where it is a whole one.": (
-                lambda x, w: x[: (len(x) - 1) // w * w].mean()
-            ),
-            "The short window counts as much as a whole one: weigh it by its length.": (
-                lambda x, w: sum(p.mean() * w for p in _pieces(x, w)) / len(x)
-            ),
-            "You divide by windows * window: more characters than the text has.": (
-                lambda x, w: x.sum() / (len(_pieces(x, w)) * w)
-            ),
-            "You divide the sum by the number of windows, not of characters.": (
-                lambda x, w: x.sum() / len(_pieces(x, w))
-            ),
-            "This is the total of all surprise; a mean is wanted.": (
-                lambda x, w: x.sum()
-            ),
-            "Only the first window is judged.": lambda x, w: x[:w].mean(),
-        },
-    )
-]
+WINDOW_MISTAKES = {
+    "The bug is still there: one and the same text, and its loss depends on how it "
+    "is cut.": (lambda x, w: torch.stack([p.mean() for p in _pieces(x, w)]).mean()),
+    "You drop the short window: its characters are not judged at all.": (
+        lambda x, w: x[: len(x) // w * w].mean()
+    ),
+    "You drop the last window even where it is a whole one.": (
+        lambda x, w: x[: (len(x) - 1) // w * w].mean()
+    ),
+    "The short window counts as much as a whole one: weigh it by its length.": (
+        lambda x, w: sum(p.mean() * w for p in _pieces(x, w)) / len(x)
+    ),
+    "You divide by windows * window: more characters than the text has.": (
+        lambda x, w: x.sum() / (len(_pieces(x, w)) * w)
+    ),
+    "You divide the sum by the number of windows, not of characters.": (
+        lambda x, w: x.sum() / len(_pieces(x, w))
+    ),
+    "This is the total of all surprise; a mean is wanted.": (lambda x, w: x.sum()),
+    "Only the first window is judged.": (lambda x, w: x[:w].mean()),
+}
 
 
 @exercise("07.7 The loss that depends on the scissors")
@@ -485,7 +459,11 @@ def check_loss_in_windows(loss_in_windows):
     def right(nats, window):
         return nats.mean()
 
-    compare(loss_in_windows, right, cases, WINDOW_MISTAKES)
+    known = mistakes(
+        "Five characters in windows of four: which share has the last one?",
+        WINDOW_MISTAKES,
+    )
+    compare(loss_in_windows, right, cases, known)
     if not same(call(loss_in_windows, longer, 1), longer.mean()):
         raise Explained("With windows of one character it is not right yet.")
     if not same(call(loss_in_windows, longer, 20), longer.mean()):

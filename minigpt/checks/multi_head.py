@@ -1,6 +1,7 @@
 """Checks of notebook 04: heads side by side, packed, shared and switched off."""
 
 import contextlib
+import copy
 from functools import partial
 from itertools import combinations
 
@@ -8,7 +9,7 @@ import torch
 import torch.nn as nn
 
 from minigpt.attention import attention
-from minigpt.checks.core import Explained, Mistake, call, compare, exercise
+from minigpt.checks.core import Explained, Sign, call, compare, exercise, mistakes
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
@@ -20,22 +21,6 @@ FROM_ONE = "You take the head before: your heads are counted from one."
 UNPROJECTED = "The projection is missing: the heads' findings are not mixed."
 WIDE = "The scores are too small: you divide by √C instead of √head_size."
 UNMASKED = "The mask is missing: every position sees the future."
-
-
-def _known(hint, programs, wrap=None):
-    """Mistakes with a hint in common, from {what to say: the mistaken program}."""
-    return [
-        Mistake(says, hint, wrap(program) if wrap else program)
-        for says, program in programs.items()
-    ]
-
-
-@contextlib.contextmanager
-def _own_randomness():
-    """What is drawn inside is always the same, and changes nothing outside."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(4)
-        yield
 
 
 @exercise("04.1 Cut out one head")
@@ -79,7 +64,8 @@ def check_part_of_head(part_of_head):
         ),
     }
     hint = "h heads come before head h, and each is head_size channels wide."
-    compare(part_of_head, right, cases, _known(hint, wrong, sized))
+    wrong = {says: sized(program) for says, program in wrong.items()}
+    compare(part_of_head, right, cases, mistakes(hint, wrong))
     return "3 shapes; the pieces of all heads are exactly the C channels."
 
 
@@ -108,7 +94,7 @@ def check_parameters(parameters):
         ),
     }
     hint = "Three matrices from C to head_size a head; then one nn.Linear(C, C)."
-    compare(parameters, lambda c, n: 4 * c * c + c, cases, _known(hint, wrong))
+    compare(parameters, lambda c, n: 4 * c * c + c, cases, mistakes(hint, wrong))
     return (
         "6 sizes. For n_embd = 768 it is 2,360,064 with 12 heads and with 24: "
         "the number of heads changes nothing."
@@ -165,14 +151,14 @@ def check_take_apart(take_apart, model):
         "The rows hold the queries of all heads, then the keys, then the values. (In "
         "the small layers here, row r begins with 10 r.)"
     )
-    compare(answer, right, cases, _known(hint, wrong, weights))
+    wrong = {says: weights(program) for says, program in wrong.items()}
+    compare(answer, right, cases, mistakes(hint, wrong))
     return f"3 small layers and the {own.n_head} heads of your own model."
 
 
 def _numbered(n_embd, n_head):
     """A layer whose qkv.weight holds 10 * row + column."""
-    with _own_randomness():
-        layer = CausalSelfAttention(n_embd, n_head)
+    layer = CausalSelfAttention(n_embd, n_head)
     rows, columns = torch.arange(3 * n_embd), torch.arange(n_embd)
     layer.qkv.weight.data.copy_(10 * rows[:, None] + columns)
     return layer
@@ -223,12 +209,12 @@ def _attend(q, k, v, proj, join=_join, wide=False, causal=True):
 def check_multi_query(multi_query):
     """multi_query(x, query, key, value, proj, n_head): (B, T, C) -> (B, T, C)."""
     # Forgetting the heads' dimension of k and v goes unnoticed if B is n_head or 1.
+    torch.default_generator.manual_seed(4)
     cases = []
-    with _own_randomness():
-        for B, T, C, n in [(1, 2, 6, 3), (3, 5, 12, 3), (2, 4, 6, 2), (4, 3, 20, 4)]:
-            wide, proj = nn.Linear(C, C, bias=False), nn.Linear(C, C)
-            narrow = [nn.Linear(C, C // n, bias=False) for _ in range(2)]
-            cases.append((torch.randn(B, T, C), wide, *narrow, proj, n))
+    for B, T, C, n in [(1, 2, 6, 3), (3, 5, 12, 3), (2, 4, 6, 2), (4, 3, 20, 4)]:
+        wide, proj = nn.Linear(C, C, bias=False), nn.Linear(C, C)
+        narrow = [nn.Linear(C, C // n, bias=False) for _ in range(2)]
+        cases.append((torch.randn(B, T, C), wide, *narrow, proj, n))
 
     def program(x, query, key, value, proj, n, split=_split, heads_at=1, **how):
         k, v = key(x).unsqueeze(heads_at), value(x).unsqueeze(heads_at)
@@ -256,7 +242,7 @@ def check_multi_query(multi_query):
     }
     hint = "`attention` wants q as (B, n_head, T, head_size), k and v as (B, 1, T, …)."
     try:
-        compare(multi_query, program, cases, _known(hint, wrong))
+        compare(multi_query, program, cases, mistakes(hint, wrong))
     except Explained as problem:
         if "(6x2 and 6x6)" not in problem.args[0]:
             raise
@@ -272,9 +258,9 @@ def check_multi_query(multi_query):
 def check_without_head(without_head, model, val_data):
     """without_head(model, h) -> a model like it in which head h adds nothing."""
     own = _own_layer(model)
-    with _own_randomness():
-        small = LanguageModel(3, 4, 6, CausalSelfAttention(6, 3))
-        large = LanguageModel(5, 6, 8, CausalSelfAttention(8, 2))
+    torch.default_generator.manual_seed(4)
+    small = LanguageModel(3, 4, 6, CausalSelfAttention(6, 3))
+    large = LanguageModel(5, 6, 8, CausalSelfAttention(8, 2))
     window = torch.as_tensor(val_data)[None, : model.block_size]
     cases = [(small, h, torch.tensor([[0, 2]])) for h in (1, 0, 2)]
     cases += [(large, h, torch.arange(12).view(2, 6) % 5) for h in (1, 0)]
@@ -296,6 +282,7 @@ def check_without_head(without_head, model, val_data):
         """The program that sets views(layer, h, channels of h, layer.proj) to zero."""
 
         def program(model, h, idx):
+            model = copy.deepcopy(model)
             layer, size = model.body, model.body.head_size
             channels = slice(h * size, (h + 1) * size)
             for view in views(layer, h, channels, layer.proj):
@@ -341,8 +328,9 @@ def check_without_head(without_head, model, val_data):
     }
     hint = "Which columns of proj.weight (C, C) are multiplied by what head h wrote?"
     off = zeroed(lambda layer, h, own, proj: [proj.weight[:, own]])
+    wrong = {says: zeroed(views) for says, views in wrong.items()}
     try:
-        compare(answer, off, cases, _known(hint, wrong, zeroed))
+        compare(answer, off, cases, mistakes(hint, wrong))
     except Explained as problem:
         if "leaf Variable" not in problem.args[0]:
             raise
@@ -355,8 +343,8 @@ def check_without_head(without_head, model, val_data):
         "The model that you return is right, but the one that you were given has lost "
         "its head as well: you changed it in place."
     )
-    keep = Mistake(spoiled, "Change copy.deepcopy(model).", sign=lambda *_: True)
-    compare(afterwards, zeroed(lambda *_: []), cases[:4], [keep])
+    keep = mistakes("Change copy.deepcopy(model).", {spoiled: Sign(lambda *_: True)})
+    compare(afterwards, zeroed(lambda *_: []), cases[:4], keep)
     full, *missing = _subsets(own.n_head)[: own.n_head + 1]
     losses = _losses(model, val_data, [full, *missing])
     rises = {(set(full) - set(on)).pop(): losses[on] - losses[full] for on in missing}
@@ -462,16 +450,13 @@ def check_stand_ins(stand_ins, model, val_data):
         "You try neighbouring heads only; heads 0 and 2 are a pair as well.": (
             best(right, far=1)
         ),
+        "Where every extra cost is negative, you find no pair.": (
+            Sign(lambda got, expected, *_: expected[1] < 0 and not got[1]),
+            'Begin the search at -float("inf") instead of 0.',
+        ),
     }
     hint = "extra = rise without both - (rise without a + rise without b)."
-    mistakes = _known(hint, wrong) + [
-        Mistake(
-            "Where every extra cost is negative, you find no pair.",
-            'Begin the search at -float("inf") instead of 0.',
-            sign=lambda got, expected, losses, n_head: expected[1] < 0 and not got[1],
-        )
-    ]
-    compare(answer, best(right), cases, mistakes)
+    compare(answer, best(right), cases, mistakes(hint, wrong))
     yours = _losses(model, val_data, _subsets(own.n_head)), own.n_head
     compare(answer, best(right), [yours])
     (a, b), extra = best(right)(*yours)
@@ -494,9 +479,9 @@ def _made_up(rises, extras):
 
 
 @exercise("04.7 The copy that differs")
-@_own_randomness()
 def check_copy(Heads):
     """A class Heads(n_embd, n_head) whose copies survive saving."""
+    torch.default_generator.manual_seed(4)
     for n_embd, n_head in [(6, 3), (20, 2)]:
         _check_copy(Heads, n_embd, n_head)
     return (
@@ -583,9 +568,9 @@ def _unsaved(module):
 
 
 @exercise("04.8 Better than possible")
-@_own_randomness()
 def check_dice(DiceHeads):
     """A class DiceHeads(n_embd, n_head) with layers qkv and proj, (B, T, C) -> same."""
+    torch.default_generator.manual_seed(4)
     cases = [
         (torch.randn(B, T, C), nn.Linear(C, 3 * C, bias=False), nn.Linear(C, C), n)
         for B, T, C, n in [(1, 2, 6, 3), (2, 5, 8, 2), (3, 4, 12, 2)]
@@ -641,7 +626,7 @@ def check_dice(DiceHeads):
             "The bug is still there: nobody can foresee dice, yet the model is better "
             "than chance. It knows throws that are still to come."
         )
-    compare(answer, program, cases, _known(hint, wrong))
+    compare(answer, program, cases, mistakes(hint, wrong))
     return (
         "3 sizes; the heads stand side by side, no position sees the future, no text "
         "another one."

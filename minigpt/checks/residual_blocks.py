@@ -1,6 +1,7 @@
 """Checks for lesson 05: what a block computes, adds, normalises, drops and learns."""
 
 from functools import partial
+from itertools import product
 
 import torch
 import torch.nn as nn
@@ -10,17 +11,16 @@ from minigpt.block import Block
 from minigpt.checks.core import (
     Difference,
     Explained,
-    Mistake,
+    Sign,
     as_tensor,
     call,
     compare,
     exercise,
+    mistakes,
     same,
     show,
 )
 from minigpt.language_model import LanguageModel
-
-own_random_state = torch.random.fork_rng(devices=[])  # torch's global one is kept
 
 
 def _randn(*shape, seed=0):
@@ -33,12 +33,6 @@ def _randomise(module):
         for i, p in enumerate(module.parameters()):
             p.copy_(0.5 * _randn(*p.shape, seed=i))
     return module.eval()
-
-
-def _known(hint, programs, signs=False):
-    """Mistakes that share a hint, from {what to say: program or sign}."""
-    key = "sign" if signs else "program"
-    return [Mistake(says, hint, **{key: how}) for says, how in programs.items()]
 
 
 def _shapes(module, dims):
@@ -97,24 +91,20 @@ def _check_sizes(layer, n):
 
 
 @exercise("05.1 The part that thinks")
-@own_random_state
 def check_feed_forward(make_feed_forward):
     """make_feed_forward(n_embd) -> a module, (..., n_embd) -> (..., n_embd)."""
-    torch.manual_seed(0)
     for n in (2, 3, 5):
         layer = call(make_feed_forward, n)
         _check_sizes(layer, n)
         layer.eval()
         ways = [partial(_by_hand, layer, turned) for turned in (False, True)]
-        mistakes = [
-            Mistake(says, SIZES, partial(way, **change))
-            for says, changes in BENDS.items()
-            for change in changes
-            for way in ways
-        ]
+        known = []
+        for says, changes in BENDS.items():
+            for way, change in product(ways, changes):
+                known += mistakes(SIZES, {says: partial(way, **change)})
         x = _randn(2, n + 1, n, seed=n)
         turned = same(call(layer, x), ways[1](x))
-        compare(layer, ways[turned], [(x[:1, :1],), (x,)], mistakes)
+        compare(layer, ways[turned], [(x[:1, :1],), (x,)], known)
     return "3 widths, the inner one four times as wide, ReLU between the layers"
 
 
@@ -211,7 +201,6 @@ def _is_wrong_stop(says, got, right, x, block):
 
 
 @exercise("05.3 Two stops on the pathway")
-@own_random_state
 def check_stops(stops):
     """stops(x, block) -> the pathway after attention and at the end."""
 
@@ -236,7 +225,8 @@ def check_stops(stops):
     for says in _wrong_stops(x, x, *_parts(block)):
         signs[says] = partial(_is_wrong_stop, says)
     hint = "Twice the same step, always with the newest x: x = x + part(norm(x))."
-    compare(as_one, _stops, cases, _known(hint, signs, signs=True))
+    signs = {says: Sign(holds) for says, holds in signs.items()}
+    compare(as_one, _stops, cases, mistakes(hint, signs))
     return "3 shapes, and the second stop is what the block itself returns"
 
 
@@ -279,11 +269,10 @@ def _dropout_problem(x, p, out, again, quiet):
 
 
 @exercise("05.4 Dropout with a switch")
-@own_random_state
 def check_dropout(dropout):
     """dropout(x, p, training) -> like x, thinned out in training only."""
     for shape, p in ((100, 50), 0.25), ((20, 30, 8), 0.8), ((5000,), 0.1):
-        torch.manual_seed(1)
+        torch.default_generator.manual_seed(1)
         x = _randn(*shape)
         x = x + x.sign()  # no zeros of its own
         results = [call(dropout, x, p, training) for training in (True, True, False)]
@@ -302,7 +291,7 @@ def check_dropout(dropout):
             )
             if not training:
                 right, hint = small[0], "Begin with: if not training: return x"
-            torch.manual_seed(40)  # of the eight, two will vanish
+            torch.default_generator.manual_seed(40)  # of the eight, two will vanish
             seen = Difference(small, right, call(dropout, *small))
             raise Explained(what + show(seen), hint)
     return "the share that vanishes, the mean, new zeros each call, quiet in evaluation"
@@ -347,7 +336,6 @@ NORMS_OF_PARTS = {
 
 
 @exercise("05.5 Who hears the loss?")
-@own_random_state
 def check_loudness(loudness, model, x, y):
     """loudness(grads) -> the length of all numbers of all tensors as one vector."""
     body = _body(model)[:-1]
@@ -362,8 +350,8 @@ def check_loudness(loudness, model, x, y):
     cases += [([_randn(2, 3), _randn(3), _randn(2, 2, 2)],), ([_randn(7)],)]
     cases += [(part,) for part in parts.values()]
     hint = "Square all numbers, add all the squares, take one root at the very end."
-    mistakes = _known(hint, NORMS_OF_PARTS)
-    compare(loudness, _root_of_squares, cases, mistakes, atol=1e-7)
+    known = mistakes(hint, NORMS_OF_PARTS)
+    compare(loudness, _root_of_squares, cases, known, atol=1e-7)
     loudest = max(parts, key=lambda name: _root_of_squares(parts[name]))
     return f"3, 4 and 12 give 13. In your model {loudest} has the largest gradient"
 
@@ -445,7 +433,6 @@ SPARE = {
 
 
 @exercise("05.6 A model with a block left out")
-@own_random_state
 def check_leave_one_out(leave_one_out, model, x, y):
     """leave_one_out(model, x, y) -> (losses without block 0, 1, ...; spare block)."""
 
@@ -467,16 +454,16 @@ def check_leave_one_out(leave_one_out, model, x, y):
 
     _body(model)
     hint = "return losses, spare; losses[0] is the loss without body[0], and so on."
-    mistakes = _known(hint, SPARE, signs=True)
+    known = mistakes(hint, {says: Sign(holds) for says, holds in SPARE.items()})
     hint = "For each i: the parts of the body but number i, the last LayerNorm too."
-    ways = {says: partial(_is_left_out, through) for says, through in LEFT_OUT.items()}
-    mistakes += _known(hint, ways, signs=True)
+    for says, through in LEFT_OUT.items():
+        known += mistakes(hint, {says: Sign(partial(_is_left_out, through))})
     cases = [toy(2, 4, 2, 3), toy(5, 6, 3, 5), (model, x, y)]
-    compare(rounded, _leave_out, cases, mistakes)
-    changed = {"The numbers are right, but the model is left changed.": lambda *_: True}
+    compare(rounded, _leave_out, cases, known)
+    says = "The numbers are right, but the model is left changed."
     hint = "Put back what you take out, or work on copy.deepcopy(model)."
-    mistakes = _known(hint, changed, signs=True)
-    compare(loss_afterwards, lambda m, x, y: m(x, y)[1].item(), cases, mistakes)
+    known = mistakes(hint, {says: Sign(lambda *_: True)})
+    compare(loss_afterwards, lambda m, x, y: m(x, y)[1].item(), cases, known)
     losses, spare = _leave_out(model, x, y)
     dear = losses.index(max(losses))
     return f"3 models. Yours can best do without block {spare}, worst without {dear}"
@@ -514,7 +501,6 @@ NORMS = {
 
 
 @exercise("05.7 The position that knew too much")
-@own_random_state
 def check_norm(make_norm):
     """make_norm(n_embd) -> a LayerNorm, (B, T, n_embd) -> (B, T, n_embd)."""
     for C in (3, 6, 8):
@@ -539,7 +525,7 @@ def check_norm(make_norm):
             raise Explained(f"The bug is still there: {what}", hint)
         hint = "For one position: (its channels - their mean) / sqrt(variance + eps)."
         wrong = {says: partial(right, **change) for says, change in NORMS.items()}
-        compare(norm, right, cases, _known(hint, wrong))
+        compare(norm, right, cases, mistakes(hint, wrong))
     return "3 shapes, large and tiny numbers, each position by itself, gamma and beta"
 
 
@@ -593,10 +579,8 @@ def _stack_problem(blocks, norms, n_layer):
 
 
 @exercise("05.8 Six blocks for the price of one")
-@own_random_state
 def check_stack(make_stack):
     """make_stack(n_layer, n_embd, n_head) -> blocks, then a LayerNorm."""
-    torch.manual_seed(0)
     for n_layer, n_embd, n_head in (3, 3, 1), (4, 6, 3), (1, 8, 2):
         stack = call(make_stack, n_layer, n_embd, n_head)
         _shapes(stack, 1)
@@ -619,5 +603,5 @@ def check_stack(make_stack):
         }
         hint = "x = block(x) for each block, then the LayerNorm, once."
         cases = [(_randn(1, 4, n_embd),), (_randn(3, 1, n_embd),)]
-        compare(stack, right, cases, _known(hint, wrong))
+        compare(stack, right, cases, mistakes(hint, wrong))
     return "1, 3 and 4 blocks, each with its own numbers, one after the other"

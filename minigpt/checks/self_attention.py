@@ -10,13 +10,15 @@ import torch.nn.functional as F
 from minigpt.attention import Head, attention_weights
 from minigpt.checks.core import (
     Explained,
-    Mistake,
+    NotAttempted,
+    Sign,
     as_tensor,
     attempted,
     call,
     compare,
     describe,
     exercise,
+    mistakes,
     same,
 )
 from minigpt.language_model import LanguageModel
@@ -37,15 +39,12 @@ _SCALES = {  # what to say: the mistaken factor on the scores
 }
 
 
-def _known(table):
-    """Mistakes from {"what the answer does | hint": mistaken program}."""
-    return [Mistake(*text.split(" | "), program) for text, program in table.items()]
-
-
 def _scale_mistakes(program):
     """program(*inputs, scale=factor): one mistake for each wrong scale."""
-    hint = " | Take the size from the tensor: divide by q.shape[-1] ** 0.5."
-    return _known({s + hint: partial(program, scale=f) for s, f in _SCALES.items()})
+    scaled = {says: partial(program, scale=f) for says, f in _SCALES.items()}
+    return mistakes(
+        "Take the size from the tensor: divide by q.shape[-1] ** 0.5.", scaled
+    )
 
 
 def _random(*shape, seed=0):
@@ -69,10 +68,8 @@ def _fill(model, seed=0):
 
 
 def _model(vocab_size, block_size, n_embd, head_size):
-    with torch.random.fork_rng(devices=[]):
-        body = Head(n_embd, head_size)
-        model = LanguageModel(vocab_size, block_size, n_embd, body)
-        model.lm_head = nn.Linear(head_size, vocab_size)
+    model = LanguageModel(vocab_size, block_size, n_embd, Head(n_embd, head_size))
+    model.lm_head = nn.Linear(head_size, vocab_size)
     return _fill(model)
 
 
@@ -108,7 +105,7 @@ def _complete(values, names):
         raise Explained(f"Return {len(names)} values: {', '.join(names)}.")
     missing = [name for name, value in zip(names, values) if not attempted(value)]
     if len(missing) == len(names):
-        raise NotImplementedError
+        raise NotAttempted
     if missing:
         raise Explained(f"Still missing: {', '.join(missing)}.")
 
@@ -120,6 +117,28 @@ def _scores(x, W_query, W_key, scale=None):
     return _scaled(x @ W_query, x @ W_key, C=x.shape[-1], scale=scale)
 
 
+SCORES = {
+    "Queries and keys are exchanged: in your result the rows belong to the keys. "
+    "They belong to the one who asks.": (
+        lambda *inputs: _scores(*inputs).transpose(-2, -1),
+        "Begin the product with q.",
+    ),
+    "These are weights already: you applied softmax. Scores come before it.": (
+        lambda *inputs: F.softmax(_scores(*inputs), dim=-1),
+        "Leave the softmax out.",
+    ),
+    "You compare x with x itself, so W_query and W_key have no say.": (
+        lambda x, W, _: x @ x.transpose(-2, -1) / W.shape[1] ** 0.5,
+        "Use q and k.",
+    ),
+    "You transposed the queries, not the keys: the head_size features are compared "
+    "with each other, where the tokens should meet.": (
+        Sign(lambda got, _, x, W, __: got.shape[1:] == (W.shape[1], W.shape[1])),
+        "The last dimension of q must meet the last one of k: transpose k.",
+    ),
+}
+
+
 @exercise("03.1 One line and its root")
 def check_scaled_scores(answer):
     """answer(x, W_query, W_key) -> scaled scores (B, T, T)."""
@@ -128,23 +147,7 @@ def check_scaled_scores(answer):
         for B, T, C, head_size in [(1, 2, 3, 5), (3, 6, 4, 2), (2, 5, 7, 9)]
     ]
     cases.append((_random(6, 4, 3).transpose(0, 1), *cases[0][1:]))  # not contiguous
-    known = {
-        "Queries and keys are exchanged: in your result the rows belong to the keys. "
-        "They belong to the one who asks. | Begin the product with "
-        "q.": lambda *inputs: _scores(*inputs).transpose(-2, -1),
-        "These are weights already: you applied softmax. Scores come before it. | "
-        "Leave the softmax out.": lambda *inputs: F.softmax(_scores(*inputs), dim=-1),
-        "You compare x with x itself, so W_query and W_key have no say. | Use q and "
-        "k.": lambda x, W, _: x @ x.transpose(-2, -1) / W.shape[1] ** 0.5,
-    }
-    features = Mistake(
-        "You transposed the queries, not the keys: the head_size features are compared "
-        "with each other, where the tokens should meet.",
-        "The last dimension of q must meet the last one of k: transpose k.",
-        sign=lambda got, _, x, W, __: got.shape[1:] == (W.shape[1], W.shape[1]),
-    )
-    mistakes = [*_scale_mistakes(_scores), *_known(known), features]
-    compare(answer, _scores, cases, mistakes)
+    compare(answer, _scores, cases, _scale_mistakes(_scores) + mistakes("", SCORES))
     return "4 inputs; the queries are in the rows, the scale is √head_size"
 
 
@@ -238,6 +241,51 @@ def _cross(english, french, *matrices, sources="eff", **wrong):
     return _weights(q, k, **{"seen": None, "C": english.shape[-1], **wrong}) @ v
 
 
+SOURCES = {
+    "The sources are exchanged: in your program French asks and English "
+    "answers.": partial(_cross, sources="fee"),
+    "The values come from the English sentence: the weights choose between French "
+    "words, but what is handed over is English.": partial(_cross, sources="efe"),
+    "The keys come from the English sentence, though the values are French.": partial(
+        _cross, sources="eef"
+    ),
+    "This is self-attention: the French sentence has no influence at all.": partial(
+        _cross, sources="eee"
+    ),
+    "You average the French vectors themselves in place of their values.": (
+        lambda e, f, Q, K, V: _weights(e @ Q, f @ K, seen=None) @ f,
+        "What a token hands over is french @ W_value.",
+    ),
+    "These are the weights, (B, T, S). The average of the values is missing.": (
+        lambda e, f, Q, K, V: _weights(e @ Q, f @ K, seen=None),
+        "One product more: weights @ v.",
+    ),
+    "Softmax runs over the English tokens, so the columns of the weights sum to "
+    "one and the rows do not.": (
+        partial(_cross, dim=-2),
+        "Softmax over the last dimension.",
+    ),
+    "W_key and W_value are exchanged.": (
+        lambda e, f, Q, K, V: _cross(e, f, Q, V, K),
+        "Keys are for comparing, values for averaging.",
+    ),
+    "A causal mask is at work: the first English word sees only a part of the "
+    "French sentence, though all of it is known.": (
+        Sign(
+            lambda got, _, e, f, *W: any(
+                same(got, _cross(e, f, *W, seen=d))
+                for d in (0, f.shape[1] - e.shape[1])
+            )
+        ),
+        "Without a mask: causal=False, or no masked_fill.",
+    ),
+    "You return a pair. The function attention gives the output and the weights.": (
+        Sign(lambda got, *_: isinstance(got, tuple)),
+        "Keep the first of the two.",
+    ),
+}
+
+
 @exercise("03.3 English asks, French answers")
 def check_cross_attention(answer):
     """answer(english, french, W_query, W_key, W_value) -> (B, T, head_size)."""
@@ -246,47 +294,10 @@ def check_cross_attention(answer):
     for B, T, S, C, head_size in sizes:
         matrices = [_random(C, head_size, seed=i) for i in (1, 2, 3)]
         cases.append((_random(B, T, C), _random(B, S, C, seed=9), *matrices))
-    english = " | Only the queries come from the English sentence."
-    known = {
-        "The sources are exchanged: in your program French asks and English answers."
-        + english: partial(_cross, sources="fee"),
-        "The values come from the English sentence: the weights choose between French "
-        "words, but what is handed over is English." + english: partial(
-            _cross, sources="efe"
-        ),
-        "The keys come from the English sentence, though the values are French."
-        + english: partial(_cross, sources="eef"),
-        "This is self-attention: the French sentence has no influence at all."
-        + english: partial(_cross, sources="eee"),
-        "You average the French vectors themselves in place of their values. | What a "
-        "token hands over is french @ "
-        "W_value.": lambda e, f, Q, K, V: _weights(e @ Q, f @ K, seen=None) @ f,
-        "These are the weights, (B, T, S). The average of the values is missing. | One "
-        "product more: weights @ "
-        "v.": lambda e, f, Q, K, V: _weights(e @ Q, f @ K, seen=None),
-        "Softmax runs over the English tokens, so the columns of the weights sum to "
-        "one and the rows do not. | Softmax over the last "
-        "dimension.": partial(_cross, dim=-2),
-        "W_key and W_value are exchanged. | Keys are for comparing, values for "
-        "averaging.": lambda e, f, Q, K, V: _cross(e, f, Q, V, K),
-    }
-    masked = Mistake(
-        "A causal mask is at work: the first English word sees only a part of the "
-        "French sentence, though all of it is known.",
-        "Without a mask: causal=False, or no masked_fill.",
-        sign=lambda got, _, e, f, *W: any(
-            same(got, _cross(e, f, *W, seen=d)) for d in (0, f.shape[1] - e.shape[1])
-        ),
-    )
-    pair = Mistake(
-        "You return a pair. The function attention gives the output and the weights.",
-        "Keep the first of the two.",
-        sign=lambda got, *_: isinstance(got, tuple),
-    )
-    mistakes = [*_known(known), masked, pair, *_scale_mistakes(_cross)]
+    hint = "Only the queries come from the English sentence."
     # Where T equals S even exchanged sources run: find the mistake there first.
     for some in (cases[:2], cases):
-        compare(answer, _cross, some, mistakes)
+        compare(answer, _cross, some, mistakes(hint, SOURCES) + _scale_mistakes(_cross))
     return "4 inputs, also with T ≠ S; every English word sees all French ones"
 
 
@@ -381,49 +392,66 @@ def _reach(*inputs, over=-1, **wrong):
     return (weights * steps).sum(dim=over)
 
 
+REACHES = {
+    "The position embedding is forgotten: the head's input is token + position.": (
+        partial(_reach, place=None),
+        "Add model.position_embedding(torch.arange(T)).",
+    ),
+    "The position embedding is indexed by the tokens. It has a vector for each "
+    "place, not for each character.": (
+        partial(_reach, place=lambda idx: idx),
+        "Look it up with torch.arange(T).",
+    ),
+    "Queries and keys are exchanged: you measure with the roles reversed.": (
+        partial(_reach, swap=True),
+        "The rows belong to the queries.",
+    ),
+    "The mask is forgotten, so you also measure looks into the future.": partial(
+        _reach, seen=None
+    ),
+    "You mask after the softmax, so the rows of the weights sum to less than "
+    "one.": partial(_reach, after=True),
+    "You mask with 0. But 0 is a score like any other: e⁰ = 1.": partial(
+        _reach, fill=0.0
+    ),
+    "Softmax runs over the queries, so the rows of the weights do not sum to one.": (
+        partial(_reach, dim=-2),
+        "Softmax over the last dimension.",
+    ),
+    "The sign is turned round: you compute i - t.": (
+        lambda *inputs: -_reach(*inputs),
+        "From position t to position i it is t - i steps back.",
+    ),
+    "You give the average place that is looked at, not how far away it is.": (
+        lambda m, idx: (_reach_parts(m, idx)[0] * _places(idx)).sum(dim=-1),
+        "Multiply the weights by t - i, not by i.",
+    ),
+    "You give the distance of the largest weight only.": (
+        lambda m, idx: _places(idx) - _reach_parts(m, idx)[0].argmax(dim=-1),
+        "Average all distances, with the weights.",
+    ),
+    "You sum over those who look. For each of them, sum over the places looked at.": (
+        partial(_reach, over=-2),
+        "Sum over the last dimension.",
+    ),
+    "You divide by T, but the weights already make the average: they sum to one.": (
+        lambda m, idx: _reach(m, idx) / idx.shape[1],
+        "Use sum(dim=-1).",
+    ),
+    "This is one number for everything; keep one for each position.": (
+        Sign(lambda got, *_: as_tensor(got).numel() == 1),
+        "Sum over the last dimension only: (B, T, T) -> (B, T).",
+    ),
+}
+
+
 @exercise("03.5 How far back your model looks")
 def check_reach(answer, model, data):
     """answer(model, idx) -> mean distance (B, T); small models and the learner's."""
     sizes = [(5, 8, 4, 3, (1, 3)), (7, 9, 3, 6, (2, 5)), (6, 7, 5, 5, (3, 7))]
     cases = [(_model(*size), _ids(size[0], *shape)) for *size, shape in sizes]
-    first = " | Fill the future's scores with minus infinity, then softmax."
-    known = {
-        "The position embedding is forgotten: the head's input is token + position. | "
-        "Add model.position_embedding(torch.arange(T)).": partial(_reach, place=None),
-        "The position embedding is indexed by the tokens. It has a vector for each "
-        "place, not for each character. | Look it up with "
-        "torch.arange(T).": partial(_reach, place=lambda idx: idx),
-        "Queries and keys are exchanged: you measure with the roles reversed. | The "
-        "rows belong to the queries.": partial(_reach, swap=True),
-        "The mask is forgotten, so you also measure looks into the future."
-        + first: partial(_reach, seen=None),
-        "You mask after the softmax, so the rows of the weights sum to less than one."
-        + first: partial(_reach, after=True),
-        "You mask with 0. But 0 is a score like any other: e⁰ = 1." + first: partial(
-            _reach, fill=0.0
-        ),
-        "Softmax runs over the queries, so the rows of the weights do not sum to one. "
-        "| Softmax over the last dimension.": partial(_reach, dim=-2),
-        "The sign is turned round: you compute i - t. | From position t to position i "
-        "it is t - i steps back.": lambda *inputs: -_reach(*inputs),
-        "You give the average place that is looked at, not how far away it is. | "
-        "Multiply the weights by t - i, not by "
-        "i.": lambda m, idx: (_reach_parts(m, idx)[0] * _places(idx)).sum(dim=-1),
-        "You give the distance of the largest weight only. | Average all distances, "
-        "with the weights.": lambda m, idx: (
-            _places(idx) - _reach_parts(m, idx)[0].argmax(dim=-1)
-        ),
-        "You sum over those who look. For each of them, sum over the places looked at. "
-        "| Sum over the last dimension.": partial(_reach, over=-2),
-        "You divide by T, but the weights already make the average: they sum to one. | "
-        "Use sum(dim=-1).": lambda m, idx: _reach(m, idx) / idx.shape[1],
-    }
-    single = Mistake(
-        "This is one number for everything; keep one for each position.",
-        "Sum over the last dimension only: (B, T, T) -> (B, T).",
-        sign=lambda got, *_: as_tensor(got).numel() == 1,
-    )
-    compare(answer, _reach, cases, [*_known(known), single, *_scale_mistakes(_reach)])
+    hint = "Fill the future's scores with minus infinity, then softmax."
+    compare(answer, _reach, cases, mistakes(hint, REACHES) + _scale_mistakes(_reach))
     idx, _ = _windows(model, data)
     compare(answer, _reach, [(model, idx)])
     mean, even = _reach(model, idx).mean(), (idx.shape[1] - 1) / 4
@@ -469,6 +497,43 @@ def _differences(*inputs):
     return whole, positions - whole, choice - whole
 
 
+KNOCK_OUTS = {
+    "Your no_choice was measured on a model that had already lost its positions: "
+    "the two experiments are mixed.": partial(_losses, choice=_POSITIONS + _CHOICE),
+    "Your no_positions was measured on a model that had already lost its choice: "
+    "the two experiments are mixed.": partial(_losses, positions=_POSITIONS + _CHOICE),
+    "You took away the token embedding, not the position embedding.": (
+        partial(_losses, positions=("token_embedding",)),
+        "Set position_embedding.weight to zero.",
+    ),
+    "Every place still carries the vector of place 0; nothing should be added.": (
+        _place_zero,
+        "Set all of position_embedding.weight to zero.",
+    ),
+    "You took away the values, so the head hands over nothing. Only the choice "
+    "should go, the even average stays.": (
+        partial(_losses, choice=("body.value",)),
+        "Equal scores give equal weights: which layer must give zeros?",
+    ),
+    "Your even average includes the future, but the mask must stay.": (
+        _future_open,
+        "Leave the head as it is and make all its scores 0.",
+    ),
+    "The last two are differences.": (
+        _differences,
+        "Return the losses themselves, without subtracting.",
+    ),
+    "You measure how well the model repeats its input.": (
+        lambda m, idx, _: _losses(m, idx, idx),
+        "The loss needs the next tokens: model(idx, targets)[1].",
+    ),
+    "You give sums over all characters.": (
+        lambda m, i, t: tuple(loss * t.numel() for loss in _losses(m, i, t)),
+        "The loss is their mean.",
+    ),
+}
+
+
 @exercise("03.6 What each part is worth")
 def check_knock_outs(answer, model, data):
     """answer(model, idx, targets) -> three losses, and what costs most."""
@@ -495,39 +560,13 @@ def check_knock_outs(answer, model, data):
         right_losses.append(_losses(*inputs))
         return tuple(round(loss, 4) for loss in right_losses[-1])
 
-    fresh = " | Give each knock-out a fresh deepcopy of the model."
-    known = {
-        "Your no_choice was measured on a model that had already lost its positions: "
-        "the two experiments are mixed." + fresh: partial(
-            _losses, choice=_POSITIONS + _CHOICE
-        ),
-        "Your no_positions was measured on a model that had already lost its choice: "
-        "the two experiments are mixed." + fresh: partial(
-            _losses, positions=_POSITIONS + _CHOICE
-        ),
-        "You took away the token embedding, not the position embedding. | Set "
-        "position_embedding.weight to "
-        "zero.": partial(_losses, positions=("token_embedding",)),
-        "Every place still carries the vector of place 0; nothing should be added. | "
-        "Set all of position_embedding.weight to zero.": _place_zero,
-        "You took away the values, so the head hands over nothing. Only the choice "
-        "should go, the even average stays. | Equal scores give equal weights: which "
-        "layer must give zeros?": partial(_losses, choice=("body.value",)),
-        "Your even average includes the future, but the mask must stay. | Leave the "
-        "head as it is and make all its scores 0.": _future_open,
-        "The last two are differences. | Return the losses themselves, without "
-        "subtracting.": _differences,
-        "You measure how well the model repeats its input. | The loss needs the next "
-        "tokens: model(idx, targets)[1].": lambda m, idx, _: _losses(m, idx, idx),
-        "You give sums over all characters. | The loss is their "
-        "mean.": lambda m, i, t: tuple(loss * t.numel() for loss in _losses(m, i, t)),
-    }
-    compare(numbers, right, cases, _known(known), atol=2e-4)
+    fresh = "Give each knock-out a fresh deepcopy of the model."
+    compare(numbers, right, cases, mistakes(fresh, KNOCK_OUTS), atol=2e-4)
     if any(damaged):
         raise Explained(
             "The numbers are right, but your function leaves the model damaged: "
             "whoever uses it next gets worse text.",
-            fresh[3:],
+            fresh,
         )
     for (_, positions, choice), verdict in zip(right_losses, verdicts):
         most = "positions" if positions > choice else "choice"
@@ -559,52 +598,69 @@ def _masked_by(mask):
     return program
 
 
+MASKS = {
+    "The bug is still there: all rows sum to one, but the first position gives a "
+    "part of its attention to one that comes later.": (
+        _masked_by(lambda s, past: s * past),
+        "Follow one number from above the diagonal through every line.",
+    ),
+    "The future is dark now, but the rows no longer sum to one: you mask after the "
+    "softmax, and the future still stands in the denominator.": (
+        partial(_weights, after=True),
+        "Mask the scores, then softmax.",
+    ),
+    "The mask is inverted: you hide the past and the present.": (
+        _masked_by(lambda s, past: s.masked_fill(past == 1, -torch.inf)),
+        "masked_fill fills where its mask is True: that must be the future.",
+    ),
+    "The present is hidden together with the future: position 0 has nothing left "
+    "to look at, and softmax of nothing is nan.": partial(_weights, seen=-1),
+    "The mask is one step too wide: each position sees its successor.": partial(
+        _weights, seen=1
+    ),
+    "There is no mask at all now, everyone sees everyone.": (
+        partial(_weights, seen=None),
+        "The future's scores must become minus infinity.",
+    ),
+    "All weights are nan: you multiply infinity by 0.": (
+        _masked_by(lambda s, past: s * past + (1 - past) * -torch.inf),
+        "Do not multiply: masked_fill puts a value in place.",
+    ),
+    "The columns sum to one, the rows do not: softmax runs over the queries.": (
+        partial(_weights, dim=-2),
+        "It was right before: dim=-1.",
+    ),
+    "Queries and keys are exchanged.": (
+        lambda q, k: _weights(k, q),
+        "q @ k.transpose(-2, -1) was right.",
+    ),
+}
+
+
+def _still_light(got, *_):
+    rows_sum_to_one = same(got.sum(dim=-1), torch.ones(got.shape[:-1]))
+    return got.shape[-1] == 1 or rows_sum_to_one and got.triu(1).max() > 1e-6
+
+
+LEAK = {
+    "There is still light above the diagonal: your value for the future is low, "
+    "but not low enough for softmax to make it 0.": Sign(_still_light),
+}
+
+
 @exercise("03.7 Light above the diagonal")
 def check_causal_weights(answer):
     """answer(q, k) -> causal weights (B, T, T)."""
     shapes = [(1, 2, 3), (2, 5, 4), (3, 4, 16), (1, 1, 5)]
     cases = [(_random(*shape), _random(*shape, seed=1)) for shape in shapes]
-    inf = float("inf")
-    diagonal = " | Leave the diagonal as it was: torch.tril with one argument."
-    known = {
-        "The bug is still there: all rows sum to one, but the first position gives a "
-        "part of its attention to one that comes later. | Follow one number from above "
-        "the diagonal through every line.": _masked_by(lambda s, past: s * past),
-        "The future is dark now, but the rows no longer sum to one: you mask after the "
-        "softmax, and the future still stands in the denominator. | Mask the scores, "
-        "then softmax.": partial(_weights, after=True),
-        "The mask is inverted: you hide the past and the present. | masked_fill fills "
-        "where its mask is True: that must be the "
-        "future.": _masked_by(lambda s, past: s.masked_fill(past == 1, -inf)),
-        "The present is hidden together with the future: position 0 has nothing left "
-        "to look at, and softmax of nothing is nan." + diagonal: partial(
-            _weights, seen=-1
-        ),
-        "The mask is one step too wide: each position sees its successor."
-        + diagonal: partial(_weights, seen=1),
-        "There is no mask at all now, everyone sees everyone. | The future's scores "
-        "must become minus infinity.": partial(_weights, seen=None),
-        "All weights are nan: you multiply infinity by 0. | Do not multiply: "
-        "masked_fill puts a value in "
-        "place.": _masked_by(lambda s, past: s * past + (1 - past) * -inf),
-        "The columns sum to one, the rows do not: softmax runs over the queries. | It "
-        "was right before: dim=-1.": partial(_weights, dim=-2),
-        "Queries and keys are exchanged. | q @ k.transpose(-2, -1) was "
-        "right.": lambda q, k: _weights(k, q),
-    }
-    leak = Mistake(
-        "There is still light above the diagonal: your value for the future is low, "
-        "but not low enough for softmax to make it 0.",
-        "No number is lower than minus infinity.",
-        sign=lambda got, *_: (
-            (
-                got.triu(1).max() > 1e-6
-                and same(got.sum(dim=-1), torch.ones(got.shape[:-1]))
-            )
-            or got.shape[-1] == 1
-        ),
+    hint = "Leave the diagonal as it was: torch.tril with one argument."
+    scales = [m for m in _scale_mistakes(_weights) if "√C" not in m.says]
+    known = (
+        mistakes(hint, MASKS)
+        + scales
+        + mistakes("No number is lower than minus infinity.", LEAK)
     )
-    compare(answer, _weights, cases, [*_known(known), *_scale_mistakes(_weights), leak])
+    compare(answer, _weights, cases, known)
     return "4 inputs, rows sum to one, and the future is dark"
 
 
@@ -625,13 +681,8 @@ def _placed(model, place, idx):
 @exercise("03.8 The model that cannot spell")
 def check_word_order(answer):
     """answer(vocab_size, block_size, n_embd) -> a model that knows who sits where."""
-    known = {
-        "The order counts now, but token and position are multiplied. | Add the two: "
-        "token + position.": lambda token, position: token * position,
-    }
     for vocab_size, block_size, n_embd in [(5, 8, 6), (11, 7, 4)]:
-        with torch.random.fork_rng(devices=[]):
-            model = call(answer, vocab_size, block_size, n_embd)
+        model = call(answer, vocab_size, block_size, n_embd)
         if not isinstance(model, nn.Module):
             raise Explained("Give the class itself to the check, not its output.")
         _order_matters(_fill(model), vocab_size)
@@ -640,9 +691,11 @@ def check_word_order(answer):
             call(partial(_logits, model), *case)
         names = ("token_embedding", "position_embedding", "body", "lm_head")
         if all(isinstance(getattr(model, n, None), nn.Module) for n in names):
-            mistakes = _known({s: partial(_placed, model, p) for s, p in known.items()})
+            says = "The order counts now, but token and position are multiplied."
+            product = {says: partial(_placed, model, torch.mul)}
+            known = mistakes("Add the two: token + position.", product)
             right = partial(_placed, model, torch.add)
-            compare(partial(_logits, model), right, cases, mistakes)
+            compare(partial(_logits, model), right, cases, known)
     return "the order counts, in 2 models and up to block_size tokens"
 
 

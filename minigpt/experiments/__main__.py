@@ -3,6 +3,7 @@
 python -m minigpt.experiments              lists them
 python -m minigpt.experiments ladder       measures one (or several, by name)
 python -m minigpt.experiments --missing    measures what the record does not have
+python -m minigpt.experiments --all        measures everything anew
 """
 
 import argparse
@@ -22,6 +23,7 @@ def main(argv=None):
     parser.add_argument(
         "--missing", action="store_true", help="only what the record does not have"
     )
+    parser.add_argument("--all", action="store_true", help="all of them, anew")
     parser.add_argument("--variant", action="append", help="only this one (repeatable)")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument(
@@ -32,7 +34,7 @@ def main(argv=None):
     unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"no experiment {unknown[0]!r}; there are: {', '.join(known)}")
-    names = options.names or (list(known) if options.missing else [])
+    names = options.names or list(known) * (options.missing or options.all)
     if not names:
         print("\n".join(known))
     for name in names:

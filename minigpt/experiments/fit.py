@@ -42,6 +42,8 @@ def fit(model, recipe, seed, threads=1):
     text = corpus()
     plan = replace(recipe, seed=seed)
     history = train(model, text.train, text.val, plan)
+    if history[-1].step < plan.steps:
+        raise KeyboardInterrupt  # half a training is no measurement
     return {
         "loss": evaluate(model, text.val, plan.block_size),
         "parameters": sum(p.numel() for p in model.parameters()),

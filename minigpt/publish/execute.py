@@ -1,7 +1,7 @@
 """Execute notebooks in place from fresh kernels, and clean what they store.
 
-    python notebooks/publish/execute.py            all of them
-    python notebooks/publish/execute.py 03 05      those that begin so
+    python -m minigpt.publish.execute            all of them
+    python -m minigpt.publish.execute 03 05      those that begin so
 
 Before that, the experiments which the record does not have are measured, and the
 README's figure of the ladder is drawn from the record.
@@ -18,7 +18,7 @@ from minigpt import ladder
 from minigpt.experiments.__main__ import main as measure_missing
 from minigpt.files import replacing
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 FIGURE = NOTEBOOKS.parent / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KEPT_CELL_METADATA = {"tags", "slideshow"}
@@ -69,6 +69,7 @@ def draw_ladder():
 
 
 def main(prefixes):
+    """Execute the notebooks that begin with one of the prefixes; all without any."""
     measure_missing(["--missing"])
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         if not prefixes or path.name.startswith(tuple(prefixes)):

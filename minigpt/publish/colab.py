@@ -1,8 +1,8 @@
 """Notebooks for Colab, which opens one file and knows nothing of this repository.
 
-    python notebooks/publish/colab.py
+    python -m minigpt.publish.colab
         build/colab/NN_name.ipynb, each with the package inside its first cell
-    python notebooks/publish/colab.py --repo owner/name
+    python -m minigpt.publish.colab --repo owner/name
         each with an "Open in Colab" badge; its first code cell installs the package
         from that repository, at the commit checked out here
 
@@ -19,11 +19,12 @@ import zipfile
 
 import jinja2
 import nbformat
-import page
 
 import minigpt
+from minigpt.publish import page
 
-PACKAGE = page.NOTEBOOKS.parent / "minigpt"
+PACKAGE = page.ROOT / "minigpt"
+LEFT_OUT = PACKAGE / "publish"  # readers publish nothing
 OLD = (2020, 1, 1, 0, 0, 0)  # one date for all files: equal input, equal output
 BADGE = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
@@ -110,13 +111,22 @@ def packed():
     """The package as a .zip, equal for equal sources."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for path in sorted(PACKAGE.rglob("*")):
-            if path.is_file() and path.suffix not in {".pyc", ".tmp"}:
-                name = path.relative_to(PACKAGE.parent).as_posix()
-                entry = zipfile.ZipInfo(name, date_time=OLD)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, path.read_bytes())
+        for path in carried_files():
+            name = path.relative_to(page.ROOT).as_posix()
+            entry = zipfile.ZipInfo(name, date_time=OLD)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, path.read_bytes())
     return buffer.getvalue()
+
+
+def carried_files():
+    """Paths of the package's files, this publishing tool left out."""
+    found = [path for path in sorted(PACKAGE.rglob("*")) if path.is_file()]
+    return [
+        path
+        for path in found
+        if path.suffix not in {".pyc", ".tmp"} and LEFT_OUT not in path.parents
+    ]
 
 
 def origin():
@@ -128,13 +138,13 @@ def origin():
 
 
 def changed():
-    """Does the package differ from the commit that is checked out?"""
-    return bool(git("status", "--porcelain", "--", str(PACKAGE)))
+    """Does what is carried differ from the commit that is checked out?"""
+    return bool(git("status", "--porcelain", "--", PACKAGE, f":(exclude){LEFT_OUT}"))
 
 
 def git(*arguments):
     """What git answers, or None without git or outside a repository."""
-    command = ["git", "-C", str(PACKAGE.parent), *arguments]
+    command = ["git", "-C", page.ROOT, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except OSError:

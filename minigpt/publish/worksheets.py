@@ -1,6 +1,6 @@
 """Work sheets for homework, and the solutions that belong to them.
 
-    python notebooks/publish/worksheets.py
+    python -m minigpt.publish.worksheets
         build/worksheets/NN_name.ipynb              hints yes, solutions no
         build/worksheets/solutions/NN_name.ipynb    for the teacher
 
@@ -11,7 +11,8 @@ sheet only those folds stay whose title begins with "Hint".
 import re
 
 import nbformat
-import page
+
+from minigpt.publish import page
 
 FOLD = re.compile(
     r"<details[^>]*>\s*<summary>(?P<title>.*?)</summary>(?P<text>.*?)</details>", re.S

@@ -1,6 +1,6 @@
 """The course as a small web site that opens from the file system, offline.
 
-    python notebooks/publish/book.py              writes build/book/index.html and more
+    python -m minigpt.publish.book              writes build/book/index.html and more
 
 One page a notebook, with its figures inside; style, fonts and MathJax stand once
 in build/book/assets.
@@ -9,7 +9,7 @@ in build/book/assets.
 import html
 import re
 
-import page
+from minigpt.publish import page
 
 HEADING = re.compile(r"<h([2-6])>(.*?)</h\1>", re.S)
 

@@ -11,14 +11,16 @@ from pathlib import Path
 import jinja2
 import matplotlib
 import nbformat
-import npm
 from fontTools import subset
 from fontTools.ttLib import TTFont
 from nbconvert import HTMLExporter
 from nbconvert.filters import Highlight2HTML
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent
-BUILD = NOTEBOOKS.parent / "build"
+from minigpt.publish import npm
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = ROOT / "notebooks"
+BUILD = ROOT / "build"
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 ALWAYS = {chr(code) for code in range(0x20, 0x7F)} | set("–—‘’“”…→←±×·▸▾")
 
@@ -40,7 +42,10 @@ def notebook_paths(folder=NOTEBOOKS):
     """The course's notebooks in reading order; ValueError if there are none."""
     paths = sorted(Path(folder).glob("[0-9][0-9]_*.ipynb"))
     if not paths:
-        raise ValueError(f"There is no notebook like 00_name.ipynb in {folder}.")
+        raise ValueError(
+            f"there is no notebook like 00_name.ipynb in {folder}. Publish from a "
+            "clone of the project, installed with: python -m pip install -e ."
+        )
     return paths
 
 
@@ -61,10 +66,10 @@ def build(make, what, folder):
     """Run make(folder), print what was written; end with a sentence, not a trace."""
     try:
         written = make(folder)
-    except (FileNotFoundError, ValueError) as error:
+    except (OSError, ValueError) as error:
         sys.exit(f"{what} cannot be built: {error}")
     for path in written:
-        name = path.relative_to(BUILD.parent)
+        name = path.relative_to(ROOT)
         print(f"{name}  {path.stat().st_size / 1e6:.1f} MB")
 
 

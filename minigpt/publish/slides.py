@@ -1,6 +1,6 @@
 """Every notebook as slides: one HTML file with everything inside, for any browser.
 
-    python notebooks/publish/slides.py            writes build/slides/NN_name.html
+    python -m minigpt.publish.slides            writes build/slides/NN_name.html
 
 What stands on which slide is said in the cells' metadata, under `slideshow`
 (in JupyterLab: Property Inspector, Slide Type):
@@ -22,8 +22,8 @@ import json
 import re
 
 import nbformat
-import npm
-import page
+
+from minigpt.publish import npm, page
 
 SLIDE_TYPES = {"slide", "subslide", "fragment", "notes", "skip", "-"}
 SCRIPTS = [

@@ -1,0 +1,540 @@
+"""Answers to notebook 06's exercises."""
+
+import string
+
+import torch
+from exercises import edited, exercises_of
+
+from minigpt.data import CharTokenizer
+from minigpt.gpt import GPT, GPTConfig
+
+EXERCISES = exercises_of("06")
+
+
+def nothing(*ignored):
+    """In place of the training and its figure before the last hunt."""
+
+
+def names():
+    tokenizer = CharTokenizer(string.ascii_letters + " !?.\n")
+    V = tokenizer.vocab_size
+    data = torch.randint(V, (4000,), generator=torch.Generator().manual_seed(0))
+    config = GPTConfig(V, block_size=64, n_layer=1, n_head=2, n_embd=8)
+    model = GPT(config).eval()
+    model.lm_head.weight.data.mul_(5)
+
+    def pairs(idx):
+        return (idx[..., None] * 0.1).expand(*idx.shape, V), None
+
+    pairs.block_size = 1
+    return {
+        **{"learn": nothing, "draw": nothing, "device": torch.device("cpu")},
+        **{"tokenizer": tokenizer, "config": config, "model": model},
+        **{"train_data": data[:3000], "val_data": data[3000:]},
+        **{"pairs": pairs, "start": torch.zeros(1, 1, dtype=torch.long)},
+    }
+
+
+def body(number, *edits):
+    return edited(EXERCISES[number].solution, *edits)
+
+
+# 06.1 and 06.2
+
+
+def decays(expression):
+    return f"def decays(name, p):\n    return {expression}\n"
+
+
+def rate(up="(step + 1) / warmup", done=None, down="0.1 + 0.9 * falling"):
+    done = done or "(step - warmup) / (steps - warmup)"
+    return f"""
+def rate(step, steps, warmup, peak):
+    if step < warmup:
+        return peak * ({up})
+    done = {done}
+    falling = 0.5 * (1 + math.cos(math.pi * done))
+    return peak * ({down})
+"""
+
+
+# 06.3
+
+
+def step(clip, lines="forward zero backward clip step return"):
+    known = {
+        "forward": "loss = model(x, y)[1]",
+        "zero": "optimizer.zero_grad()",
+        "backward": "loss.backward()",
+        "clip": clip,
+        "step": "optimizer.step()",
+        "return": "return loss.item()",
+    }
+    body = "\n".join(known[line] for line in lines.split())
+    indented = "\n".join("    " + line for line in body.splitlines())
+    head = "def train_step(model, optimizer, x, y, max_norm):\n"
+    return head + "    ps = list(model.parameters())\n" + indented + "\n"
+
+
+def by_hand(length, condition="length > max_norm"):
+    return f"""length = {length}
+if {condition}:
+    for p in ps:
+        p.grad *= max_norm / length"""
+
+
+LENGTH = "sum((p.grad**2).sum() for p in ps) ** 0.5"
+TORCHS = "torch.nn.utils.clip_grad_norm_(ps, max_norm)"
+CLIP = by_hand(LENGTH)
+
+
+# 06.4
+
+
+def probs(crop="idx[:, -block_size:]", last="[:, -1]", end=None, keep=None):
+    keep = keep or "logits = logits.masked_fill(logits < kth, float('-inf'))"
+    return f"""
+def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
+    logits = model({crop})[0]{last}
+    logits, unscaled = logits / temperature, logits
+    if top_k is not None:
+        kth = logits.topk(top_k, dim=-1).values[:, -1:]
+        {keep}
+    return {end or "F.softmax(logits, dim=-1)"}
+"""
+
+
+def keep(condition):
+    return f"logits = logits.masked_fill(~({condition}), float('-inf'))"
+
+
+# 06.5
+
+
+def nucleus(expression, sums="probs.sort(dim=-1, descending=True).values.cumsum(-1)"):
+    head = "def nucleus_size(probs, p):\n"
+    return f"{head}    sums = {sums}\n    return {expression}\n"
+
+
+# 06.6
+
+WEIGHED = 'reduction="sum").item()\n    return total / len(spots)'
+BATCH_MEANS = ").item()\n    return total / len(x.split(128))"
+EVIDENCE = "losses = {n: loss_with_past(model, val_data, spots, n)"
+
+
+# 06.7
+
+
+def poet(loop, before="", seed="seed"):
+    return f"""
+{before}
+def sample(model, idx, n, seed):
+    rng = torch.Generator().manual_seed({seed})
+    for step in range(n):
+        logits = model(idx[:, -model.block_size:])[0][:, -1]
+        probs = F.softmax(logits, dim=-1)
+        {loop}
+        idx = torch.cat([idx, next_idx], dim=1)
+    return idx
+"""
+
+
+# 06.8
+
+
+def split(lines):
+    head = "def split_windows(ids, block_size, train_fraction=0.9):\n"
+    head += "    size = block_size + 1\n    n = int(train_fraction * len(ids))\n"
+    return head + "".join(f"    {line}\n" for line in lines.splitlines())
+
+
+SHUFFLED = """windows = ids.unfold(0, size, {stride})
+windows = windows[torch.randperm(len(windows))]
+n = int(train_fraction * len(windows))
+return windows[:n], windows[n:]"""
+
+
+WRONG = {
+    "06.1": {
+        "Everything decays": decays("True"),
+        "One dimension is enough": decays("p.dim() > 0"),
+        "LayerNorm's scales decay": decays("'bias' not in name"),
+        "the last LayerNorm slips through": decays(
+            "not ('bias' in name or 'norm' in name)"
+        ),
+        "exactly two dimensions": decays("p.dim() == 2"),
+        "spares the embeddings": decays(
+            "p.dim() >= 2 and not name.endswith('embedding.weight')"
+        ),
+        "the wrong way round": decays("p.dim() < 2"),
+        "It raised AttributeError": decays("p.dims() >= 2"),
+    },
+    "06.2": {
+        "one step late": rate(up="step / warmup"),
+        "divides by warmup + 1": rate(up="(step + 1) / (warmup + 1)"),
+        "take the full rate": rate(up="1"),
+        "your cosine begins at step 0": rate(
+            up="0.1 + 0.45 * (1 + math.cos(math.pi * step / steps))"
+        ).replace("done = (step - warmup) / (steps - warmup)", "done = step / steps"),
+        "Your cosine rises": rate(down="0.1 + 0.9 * (1 - falling)"),
+        "whole wave": rate().replace("math.pi * done", "2 * math.pi * done"),
+        "falls to 0": rate(down="falling"),
+        "1.1 times the peak": rate(down="0.1 + falling"),
+        "straight line": rate(down="1 - 0.9 * done"),
+        "counts the warm-up as done": rate(done="step / steps"),
+        "stops short of 1": rate(done="(step - warmup) / steps"),
+    },
+    "06.3": {
+        "old gradients are still there": step(
+            CLIP, "forward backward clip step return"
+        ),
+        "do not move at all": [
+            step(CLIP, "forward backward clip zero step return"),
+            step(CLIP, "forward zero backward clip return"),
+        ],
+        "clipping is missing, or comes too late": [
+            step("pass"),
+            step(CLIP, "forward zero backward step clip return"),
+        ],
+        "p.grad is None before": step(CLIP, "forward zero clip backward step return"),
+        "each number on its own": step(
+            "for p in ps:\n    p.grad.clamp_(-max_norm, max_norm)"
+        ),
+        "each parameter on its own": step(
+            "for p in ps:\n    nn.utils.clip_grad_norm_(p, max_norm)"
+        ),
+        "short gradients, too": step(by_hand(LENGTH, "True")),
+        "the root is missing": step(by_hand("sum((p.grad**2).sum() for p in ps)")),
+        "Lengths do not add": step(by_hand("sum(p.grad.norm() for p in ps)")),
+        "absolute values": step(by_hand("sum(p.grad.abs().sum() for p in ps)")),
+        "225 before the step": step(CLIP).replace(
+            "return loss", "return model(x, y)[1]"
+        ),
+        "not returned as a number": step(CLIP).replace("return loss.item()", ""),
+    },
+    "06.4": {
+        "You feed the model 5 tokens": probs(crop="idx"),
+        "keep the first": [
+            probs(crop="idx[:, :block_size]"),
+            probs(crop="idx[:, :block_size]", end="F.softmax(unscaled, dim=-1)"),
+        ],
+        "block_size - 1 tokens only": probs(crop="idx[:, 1 - block_size:]"),
+        "first position": probs(last="[:, 0]"),
+        "last row of the batch": probs(last="[-1]"),
+        "for every position": probs(last=""),
+        "Your rows are logits": probs(end="logits"),
+        "runs down the batch": probs(end="F.softmax(logits, dim=0)"),
+        "temperature changes nothing": probs(end="F.softmax(unscaled, dim=-1)"),
+        "You multiply by the temperature": probs(
+            end="F.softmax(unscaled * temperature, dim=-1)"
+        ),
+        "You divide the probabilities": probs(
+            end="F.softmax(unscaled, dim=-1) / temperature"
+        ),
+        "to the power 1 / temperature": probs(
+            end="F.softmax(unscaled, dim=-1) ** (1 / temperature)"
+        ),
+        "top_k changes nothing": probs(keep="pass"),
+        "the wrong side": probs(
+            keep=keep("logits <= logits.sort(dim=-1).values[:, [top_k - 1]]")
+        ),
+        "one too few": probs(keep=keep("logits > kth")),
+        "one too many": probs(
+            keep=keep("logits >= logits.sort(-1, descending=True)[0][:, [top_k]]")
+        ),
+        "it may still be drawn": probs(
+            keep="logits = logits.masked_fill(logits < kth, 0.0)"
+        ),
+        "sum to less than one": probs(
+            keep="return F.softmax(logits, -1).masked_fill(logits < kth, 0.0)"
+        ),
+        "only k numbers": probs(keep="logits = logits.topk(top_k).values"),
+        "the first row's threshold": probs(keep=keep("logits >= kth[0]")),
+    },
+    "06.5": {
+        "You drop the character": [
+            nucleus("(sums < p).sum(-1)"),
+            nucleus("(sums <= p).sum(-1)"),
+        ],
+        "one too many where": nucleus("(sums <= p).sum(-1) + 1"),
+        "in the order of the ids": nucleus(
+            "(sums < p).sum(-1) + 1", "probs.cumsum(-1)"
+        ),
+        "begin with the unlikeliest": nucleus(
+            "(sums < p).sum(-1) + 1", "probs.sort(-1).values.cumsum(-1)"
+        ),
+        "down the columns": nucleus(
+            "(sums < p).sum(-1) + 1", "probs.sort(-1, descending=True).values.cumsum(0)"
+        ),
+        "single probabilities": nucleus("(probs >= p).sum(-1)"),
+        "one number": nucleus("((sums < p).sum(-1) + 1).sum()"),
+        "asked is how many": nucleus("sums < p"),
+        "You give the sum that is reached": nucleus(
+            "sums.gather(-1, (sums < p).sum(-1)[:, None])[:, 0]"
+        ),
+    },
+    "06.6": {
+        "includes the very character": body(
+            "06.6", ("torch.arange(-n, 0)", "torch.arange(1 - n, 1)")
+        ),
+        "ends one too early": body(
+            "06.6", ("torch.arange(-n, 0)", "torch.arange(-n - 1, -1)")
+        ),
+        "one too far": (
+            body("06.6", ("data[spots].to", "data[spots + 1].to"))
+            + "losses, enough = {}, 1"
+        ),
+        "mean over all positions": """
+@torch.no_grad()
+def loss_with_past(model, data, spots, n):
+    model.eval()
+    windows = data[spots[:, None] + torch.arange(-n, 1)]
+    return model(windows[:, :-1], windows[:, 1:])[1].item()
+""",
+        "first position": body("06.6", ("[0][:, -1]", "[0][:, 0]")),
+        "whatever n is": body(
+            "06.6", ("torch.arange(-n, 0)", "torch.arange(-model.block_size, 0)")
+        ),
+        "sees n + 1": body(
+            "06.6", ("torch.arange(-n, 0)", "torch.arange(-n - 1, 0)")
+        ).replace("64, 128, 256", "63"),
+        "add the losses up": body("06.6", ("total / len(spots)", "total")),
+        "in bits": body(
+            "06.6", ("total / len(spots)", "total / len(spots) / math.log(2)")
+        ),
+        "perplexity": body(
+            "06.6", ("total / len(spots)", "math.exp(total / len(spots))")
+        ),
+        "training mode": [
+            body("06.6", ("model.eval()", "model.train()")),
+            body("06.6", ("    model.eval()\n", "")),
+        ],
+        "the last batch is shorter": [
+            body("06.6", (WEIGHED, BATCH_MEANS)),
+            body("06.6", (WEIGHED, BATCH_MEANS)).replace("split(128)", "split(50)"),
+        ],
+        "one loss for each spot": """
+@torch.no_grad()
+def loss_with_past(model, data, spots, n):
+    logits = model.eval()(data[spots[:, None] + torch.arange(-n, 0)])[0][:, -1]
+    return F.cross_entropy(logits, data[spots], reduction="none")
+""",
+        "Now the evidence": body("06.6") + "losses = {}",
+        "you judged on the training split": body(
+            "06.6", ("model, val_data", "model, train_data")
+        ),
+        "your evidence says": body(
+            "06.6", ("val_data, spots, n", "val_data, spots - n, n")
+        ),
+        "it should be one of the lengths": body("06.6") + "enough = best",
+        "too short": body("06.6") + "enough = max(losses, key=losses.get)",
+        "more than it takes": (
+            body("06.6")
+            + "enough = [n for n in lengths if losses[n] < best + 0.05][-1]"
+        ),
+    },
+    "06.7": {
+        "always take the likeliest": poet(
+            "next_idx = probs.argmax(dim=-1, keepdim=True)"
+        ),
+        "another text at each call": [
+            poet("next_idx = torch.multinomial(probs, 1)"),
+            poet(
+                "next_idx = torch.multinomial(probs, 1, generator=shared)",
+                before="shared = torch.Generator().manual_seed(1)",
+            ),
+        ],
+        "every seed writes the same": poet(
+            "next_idx = torch.multinomial(probs, 1, generator=rng)", seed="1"
+        ),
+        "shifted by one": poet(
+            "rng.manual_seed(seed + step); "
+            "next_idx = torch.multinomial(probs, 1, generator=rng)"
+        ),
+        "The bug is still there": poet(
+            "torch.manual_seed(seed); next_idx = torch.multinomial(probs, 1)"
+        ),
+        "the model is not listened to": poet(
+            "next_idx = torch.randint(probs.shape[-1], (1, 1), generator=rng)"
+        ),
+        "lead to shares": poet(
+            "next_idx = torch.multinomial(probs**3, 1, generator=rng)"
+        ),
+        "Return all of it": body("06.7", ("return idx", "return idx[:, -n:]")),
+    },
+    "06.8": {
+        "The bug is still there": [
+            body("06.8") + split(SHUFFLED.format(stride=1)),
+            split(SHUFFLED.format(stride=2)),
+        ],
+        "Around the cut": split(
+            "windows = ids.unfold(0, size, 1)\n"
+            "n = int(train_fraction * len(windows))\n"
+            "return windows[:n], windows[n:]"
+        ),
+        "that is the training loss": split(
+            "a = ids[:n].unfold(0, size, 1)\nreturn a, a[-20:]"
+        ),
+        "the parts are exchanged": split(
+            "return ids[n:].unfold(0, size, 1), ids[:n].unfold(0, size, 1)"
+        ),
+        "characters themselves are shuffled": split(
+            "ids = ids[torch.randperm(len(ids))]\n"
+            "return ids[:n].unfold(0, size, 1), ids[n:].unfold(0, size, 1)"
+        ),
+        "one part is": split(
+            "return [part.unfold(0, size - 1, 1) for part in (ids[:n], ids[n:])]"
+        ),
+        "text is lost": [
+            split(
+                "n = int(0.5 * len(ids))\n"
+                "return ids[:n].unfold(0, size, 1), ids[n:].unfold(0, size, 1)"
+            ),
+            split(
+                "n = 48\nreturn ids[:n].unfold(0, size, 1), ids[n:].unfold(0, size, 1)"
+            ),
+        ],
+        "Return two tensors": split("return ids.unfold(0, size, 1)"),
+        "One of the two parts is empty": split(
+            "a = ids.unfold(0, size, 1)\nreturn a, a[:0]"
+        ),
+    },
+}
+
+RIGHT = {
+    "06.1": {
+        "length of the shape": decays("len(p.shape) > 1"),
+        "not a vector, not a number": decays("p.ndim not in (0, 1)"),
+        "a number": decays("int(p.squeeze().dim() >= 2)"),
+    },
+    "06.2": {
+        "in torch, float64": rate().replace(
+            "math.cos(math.pi * done)",
+            "torch.cos(torch.tensor(math.pi * done, dtype=torch.float64))",
+        ),
+        "low and high": rate(down="0.55 + 0.45 * math.cos(math.pi * done)"),
+        "one expression": """
+def rate(step, steps, warmup, peak):
+    angle = math.pi * (step - warmup) / (steps - warmup)
+    low = peak / 10
+    down = low + (peak - low) * math.cos(angle / 2) ** 2
+    return min(peak * (step + 1) / max(1, warmup), peak) if step < warmup else down
+""",
+    },
+    "06.3": {
+        "torch's own": step(TORCHS),
+        "zero_grad at the end": step(CLIP, "forward backward clip step zero return"),
+        "zero_grad first": step(CLIP, "zero forward backward clip step return"),
+        "one long vector": step(
+            by_hand("torch.cat([p.grad.flatten() for p in ps]).norm().item()")
+        ),
+        "always multiplied by a factor": step(
+            f"factor = (max_norm / {LENGTH}).clamp(max=1)\n"
+            "for p in ps:\n    p.grad = p.grad * factor"
+        ),
+        "a tensor for the loss": step(CLIP).replace("loss.item()", "loss.detach()"),
+    },
+    "06.4": {
+        "float64": probs(end="F.softmax(logits.double(), dim=-1)"),
+        "exp and sum": probs(end="logits.exp() / logits.exp().sum(-1, keepdim=True)"),
+        "power, scaled again": probs(
+            last="[:, -1].log_softmax(-1)",
+            end="(logits.exp() / logits.exp().sum(-1, keepdim=True))",
+        ),
+        "top-k by scatter, on the probabilities": """
+def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
+    logits = model(idx[:, -block_size:])[0][:, -1, :]
+    probs = (logits / temperature).softmax(1)
+    if top_k is not None:
+        values, places = probs.topk(top_k)
+        probs = torch.zeros_like(probs).scatter(1, places, values)
+    return probs / probs.sum(1, keepdim=True)
+""",
+        "loop over the rows": """
+def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
+    if idx.shape[1] > block_size:
+        idx = idx[:, idx.shape[1] - block_size:]
+    rows = []
+    for logits in model(idx)[0][:, -1]:
+        if top_k is not None:
+            logits[logits.argsort(descending=True)[top_k:]] = -math.inf
+        rows.append(torch.softmax(logits / temperature, 0))
+    return torch.stack(rows)
+""",
+    },
+    "06.5": {
+        "searchsorted": nucleus(
+            "torch.searchsorted(sums, torch.full((len(sums), 1), p))[:, 0] + 1"
+        ),
+        "argmax": nucleus("(sums >= p).int().argmax(dim=-1) + 1"),
+        "loops and a list": """
+def nucleus_size(probs, p):
+    sizes = []
+    for row in probs.tolist():
+        total, n = 0.0, 0
+        for value in sorted(row, reverse=True):
+            total, n = total + value, n + 1
+            if total >= p:
+                break
+        sizes.append(n)
+    return sizes
+""",
+    },
+    "06.6": {
+        "all at once, a tensor": (
+            body("06.6").replace("x.split(128)", "[x]")
+            + """
+@torch.no_grad()
+def loss_with_past(model, data, spots, n):
+    x = torch.stack([data[s - n : s] for s in spots.tolist()])
+    logits = model.eval()(x)[0][:, -1]
+    return F.cross_entropy(logits, data[spots])
+"""
+        ),
+        "probabilities by hand": (
+            body("06.6")
+            + """
+def loss_with_past(model, data, spots, n):
+    was, device = model.training, next(model.parameters()).device
+    model.train(False)
+    losses = []
+    for s in spots:
+        with torch.no_grad():
+            row = model(data[s - n : s][None].to(device))[0][0, n - 1]
+        losses.append(-row.double().softmax(0)[data[s]].log().item())
+    model.train(was)
+    return sum(losses) / len(losses)
+"""
+        ),
+        "other lengths": body("06.6", ("1, 2, 4, 8, 16", "1, 3, 7, 11, 30")),
+    },
+    "06.7": {
+        "global random numbers": poet("next_idx = torch.multinomial(probs, 1)").replace(
+            "rng = torch.Generator()", "torch"
+        ),
+        "Gumbel's way": poet(
+            "noise = -torch.rand(probs.shape, generator=rng).log(); "
+            "next_idx = (probs / noise).argmax(dim=-1, keepdim=True)"
+        ),
+    },
+    "06.8": {
+        "loops": split(
+            "parts = []\n"
+            "for part in (ids[:n], ids[n:]):\n"
+            "    starts = range(len(part) - block_size)\n"
+            "    parts.append(torch.stack([part[s:s + size] for s in starts]))\n"
+            "return parts"
+        ),
+        "shuffled afterwards": split(
+            "learn = ids[:n].unfold(0, size, 1)\n"
+            "learn = learn[torch.randperm(len(learn))]\n"
+            "return learn, ids[n:].unfold(0, size, 1)"
+        ),
+        "one behind the other": split(
+            "return ids[:n].unfold(0, size, block_size), "
+            "ids[n:].unfold(0, size, block_size)"
+        ),
+        "pieces without overlap, shuffled": split(SHUFFLED.format(stride="size")),
+    },
+}

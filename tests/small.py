@@ -1,0 +1,56 @@
+"""A text, a plan and a GPT so small that a whole training takes a blink."""
+
+from dataclasses import replace
+
+import torch
+import torch.nn as nn
+
+from minigpt.data import CharTokenizer
+from minigpt.gpt import GPT, GPTConfig
+from minigpt.training import TrainConfig, train
+
+CORPUS = "the quick brown fox jumps over the lazy dog; " * 40
+TOKENIZER = CharTokenizer(CORPUS)
+DATA = torch.tensor(TOKENIZER.encode(CORPUS))
+V = TOKENIZER.vocab_size
+PLAN = TrainConfig(
+    steps=20,
+    batch_size=4,
+    block_size=8,
+    learning_rate=1e-2,
+    warmup_steps=5,
+    eval_every=10,
+    eval_batches=2,
+)
+
+
+def plan(**changes):
+    return replace(PLAN, **changes)
+
+
+def small_gpt(dropout=0.0):
+    torch.manual_seed(0)
+    return GPT(GPTConfig(V, 8, n_layer=2, n_head=2, n_embd=16, dropout=dropout))
+
+
+def fit(model, config=PLAN, data=DATA, **options):
+    """Train on `data` and be judged on DATA; returns the history."""
+    return train(model, data, DATA, config, **options)
+
+
+def weights_of(model):
+    """A copy of all weights as one vector."""
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+class Recorder(nn.Module):
+    """One weight, and a loss of weight ** 2 plus the mean id; keeps what it saw."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1, 1))
+        self.learned, self.judged = [], []  # batches (B, T)
+
+    def forward(self, idx, targets):
+        (self.learned if self.training else self.judged).append(idx)
+        return None, self.weight.square().sum() + idx.float().mean()

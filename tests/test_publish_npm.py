@@ -1,0 +1,103 @@
+"""reveal.js and MathJax come from npm's lock file: once, whole, or with a remedy."""
+
+import json
+import re
+from subprocess import CompletedProcess
+
+import pytest
+
+from minigpt.publish import npm
+
+LOCK = json.loads((npm.HERE / "package-lock.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """An empty cache folder; nothing was installed yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    npm.modules.cache_clear()
+    yield tmp_path / "minigpt" / "npm"
+    npm.modules.cache_clear()
+
+
+@pytest.fixture
+def fake_npm(monkeypatch):
+    """Stands in for npm: installs half, fails with `says`, and with "" installs all."""
+
+    def run(command, cwd, **_):
+        run.calls += 1
+        names = ["reveal.js"] if run.says else ["reveal.js", "mathjax"]
+        for name in names:
+            (cwd / "node_modules" / name).mkdir(parents=True)
+            (cwd / "node_modules" / name / "file.js").write_bytes(b"script")
+        return CompletedProcess(command, bool(run.says), "", run.says)
+
+    run.calls, run.says = 0, ""
+    monkeypatch.setattr(npm, "program", lambda: "npm")
+    monkeypatch.setattr(npm.subprocess, "run", run)
+    return run
+
+
+def test_the_lock_pins_version_and_hash_and_names_no_address():
+    for name, package in LOCK["packages"].items():
+        if name:
+            assert re.fullmatch(r"\d+\.\d+\.\d+", package["version"])
+            assert package["integrity"].startswith("sha512-")
+    for path in (npm.HERE / name for name in ("package-lock.json", ".npmrc")):
+        assert "://" not in path.read_text(encoding="utf-8")
+
+
+def test_lock_and_package_json_agree():
+    asked = json.loads((npm.HERE / "package.json").read_text(encoding="utf-8"))
+    assert LOCK["packages"][""]["dependencies"] == asked["dependencies"]
+
+
+def test_packages_are_installed_once_and_then_need_no_npm(cache, fake_npm, monkeypatch):
+    assert npm.read("mathjax", "file.js") == b"script"
+    npm.modules.cache_clear()  # another build, another day
+    monkeypatch.setattr(npm, "program", lambda: None)
+    assert npm.read("reveal.js", "file.js") == b"script"
+    assert fake_npm.calls == 1
+
+
+def test_a_half_done_install_leaves_nothing_and_says_why(cache, fake_npm):
+    fake_npm.says = "npm warn old\nnpm error code ENOTFOUND\nnpm error network"
+    with pytest.raises(FileNotFoundError, match="code ENOTFOUND.*connect to the net"):
+        npm.modules()
+    assert list(cache.iterdir()) == []
+    fake_npm.says = ""
+    assert npm.read("mathjax", "file.js") == b"script"
+
+
+def test_a_build_that_another_one_overtook_takes_its_packages(cache, fake_npm):
+    install = npm.subprocess.run
+
+    def overtaken(command, cwd, **options):
+        npm.subprocess.run = install
+        other = npm.modules.__wrapped__()
+        (other / "mine").mkdir()
+        return install(command, cwd, **options)
+
+    npm.subprocess.run = overtaken
+    assert (npm.modules() / "mine").is_dir()
+    assert [path.name for path in cache.iterdir()] == [npm.modules().name]
+
+
+def test_without_npm_the_message_says_what_to_type(cache, monkeypatch):
+    monkeypatch.setattr(npm, "program", lambda: None)
+    with pytest.raises(FileNotFoundError, match=r'pip install -e "\.\[publish\]"'):
+        npm.modules()
+
+
+def test_the_npm_of_the_extra_goes_before_the_users_own(monkeypatch, tmp_path):
+    for name in ("venv", "user"):
+        (tmp_path / name).mkdir()
+        for suffix in ("", ".exe"):
+            (tmp_path / name / f"npm{suffix}").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "user"))
+    monkeypatch.setattr(npm.sysconfig, "get_path", lambda _: str(tmp_path / "venv"))
+    assert npm.program().startswith(str(tmp_path / "venv"))
+    monkeypatch.setattr(npm.sysconfig, "get_path", lambda _: str(tmp_path / "none"))
+    assert npm.program().startswith(str(tmp_path / "user"))
+    monkeypatch.setenv("PATH", "")
+    assert npm.program() is None

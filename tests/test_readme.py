@@ -1,0 +1,41 @@
+"""The README says what the record says, and every path in it leads somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from minigpt import ladder
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = ROOT / "minigpt" / "publish" / "README.md"
+
+
+def test_its_table_of_losses_is_the_record():
+    rows = re.findall(r"^\| ([\w ]+) \| 0\d \| (.*) \|$", README, flags=re.M)
+    rungs = ladder.recorded()
+    assert [name for name, _ in rows] == [rung.name for rung in rungs]
+    for (_, cells), rung in zip(rows, rungs):
+        spread = "exact" if rung.name in ladder.NAMES[:2] else f"{rung.spread:.3f}"
+        seconds = f"{rung.seconds:.0f}" if rung.seconds else "counted"
+        expected = [f"{rung.loss:.3f}", spread, f"{rung.parameters:,}", seconds]
+        assert cells.split(" | ") == expected, rung.name
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", GUIDE], ids=["door", "guide"])
+def test_its_links_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8"))
+    inside = [link for link in links if not link.startswith("http")]
+    assert inside
+    for link in inside:
+        assert (path.parent / link).exists(), link
+
+
+def test_the_door_is_small():
+    assert len(README.encode("utf-8")) <= 7_500
+
+
+def test_it_names_every_module_of_the_package():
+    for module in (ROOT / "minigpt").glob("[a-z]*.py"):
+        assert f"`{module.name}`" in README, module.name
