@@ -94,7 +94,7 @@ def looks(model, layer):
     }
 
 
-def without_projection(n_head):
+def bare(n_head):
     """Heads side by side, and that is all; the same start as with a projection."""
     layer = CausalSelfAttention(WIDTH, n_head)
     layer.proj = nn.Identity()
@@ -196,7 +196,8 @@ EXPERIMENTS = {
             learning_rate=rate,
         ).items()
     },
-    "04-projection": grid(without_projection, [1, 4], ", no projection"),
+    "04-projection": grid(bare, [1, 4], ", no projection")
+    | grid(bare, [1, 4], f", no projection, rate {FAST}", learning_rate=FAST),
     "04-itself": grid(blind, [1, 4], ", not itself")
     | grid(blind, [1, 4], f", not itself, rate {FAST}", learning_rate=FAST),
     "04-traps": traps() | traps(f", rate {FAST}", learning_rate=FAST),
