@@ -188,7 +188,7 @@ EXPERIMENTS = {
     "04-heads": grid(heads, [1, 2, 4, 8, 16]),
     "04-rates": {
         variant: function
-        for rate in (0.0025, 0.01, 0.02, 0.04)
+        for rate in (0.0025, 0.01, 0.02, 0.04, 0.08)
         for variant, function in grid(
             heads,
             [1, 2, 4, 8, 16] if rate == FAST else [1, 4],
