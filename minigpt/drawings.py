@@ -152,6 +152,27 @@ def attention(B="B", T="T", C="C", head_size="head_size"):
     return drawing.fig
 
 
+def heads(n_head=4, C=64, B="B", T="T"):
+    """n_head heads, side by side, projected: a figure. Each head is `attention`."""
+    drawing = Drawing(7, n_head)
+    middle = (n_head - 1) / 2
+    wide, narrow = f"({B}, {T}, {C})", f"({B}, {T}, {C // n_head})"
+    drawing.box("x", -0.1, middle, shape=wide, width=0.9)
+    drawing.box("together", 4.0, middle, "side by side", shape=wide)
+    for h in range(n_head):
+        head, out = f"head {h}", f"out {h}"
+        drawing.box(head, 1.25, h, shape="attention", kind="layer", width=1)
+        drawing.box(out, 2.55, h, "weights · v", shape=narrow, width=1)
+        drawing.arrow("x", head, sideways=True)
+        drawing.arrow(head, out)
+        drawing.arrow(out, "together", sideways=True)
+    drawing.box("proj", 5.2, middle, shape="mixes", kind="layer", width=0.7)
+    drawing.box("y", 6.12, middle, "out", shape=wide, width=0.8)
+    drawing.arrow("together", "proj")
+    drawing.arrow("proj", "y")
+    return drawing.fig
+
+
 def block(post_norm=False):
     """The transformer block: its pathway a straight line, its parts on side roads.
 

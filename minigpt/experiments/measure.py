@@ -67,4 +67,5 @@ def measure(name, pairs, jobs):
             record.save(name, done)
             numbers = ", ".join(f"{k} {v:.4g}" for k, v in result.items())
             print(f"{name} · {variant} · seed {seed}: {numbers}", flush=True)
-    print(record.table(done))
+    of = "loss" if "loss" in result else next(iter(result))
+    print(record.table(done, of=of))
