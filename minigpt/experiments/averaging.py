@@ -5,6 +5,7 @@ from functools import partial
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 
 from minigpt import averaging
 from minigpt.experiments.fit import CONTEXT, SMALL, WIDTH, corpus, fit
@@ -22,6 +23,21 @@ class Mean(nn.Module):
         """x: (B, T, C) -> (B, T, C)."""
         mean = averaging.average_matmul(x)
         return x + mean if self.present else mean
+
+
+class Learned(nn.Module):
+    """One table of scores for all texts, learned: the same weights whatever x is."""
+
+    def __init__(self):
+        super().__init__()
+        self.scores = nn.Parameter(torch.zeros(CONTEXT, CONTEXT))
+
+    def forward(self, x):
+        """x: (B, T, C) -> (B, T, C)."""
+        T = x.shape[1]
+        past = torch.ones(T, T, dtype=torch.bool, device=x.device).tril()
+        scores = self.scores[:T, :T].masked_fill(~past, float("-inf"))  # (T, T)
+        return F.softmax(scores, dim=-1) @ x
 
 
 class Chosen(nn.Module):
@@ -50,6 +66,7 @@ BODIES = {
     "the present alone": nn.Identity,
     "mean of the past": Mean,
     "present + mean": partial(Mean, present=True),
+    "one learned table": Learned,
     "version 4": Chosen,
     "version 4, values": partial(Chosen, values=True),
 }
