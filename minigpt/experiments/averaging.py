@@ -70,7 +70,7 @@ BODIES = {
     "version 4": Chosen,
     "version 4, values": partial(Chosen, values=True),
 }
-RATES = [SMALL.learning_rate / 3, SMALL.learning_rate * 3]
+RATES = [SMALL.learning_rate * factor for factor in (1 / 3, 3, 9)]
 CONTROLS = {
     f"{name}, rate {rate:.2g}": partial(shell, body, learning_rate=rate)
     for name, body in BODIES.items()
