@@ -101,6 +101,8 @@ def main(argv=None):
 def run_train(options):
     """Train from scratch or resume, showing a progress bar; write --out."""
     out = Path(options.out)
+    if options.resume and options.overwrite:
+        raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
     if out.is_file() and not (options.resume or options.overwrite):
         raise ValueError(
             f"{out} exists. Pass --resume to go on with it, --overwrite to replace "
@@ -109,7 +111,11 @@ def run_train(options):
     device = pick_device(options.device)
     text = load_text(options.data, substitute=False)
     if options.resume and out.is_file():
-        _refuse(options, ["preset", "seed", *MODEL_OPTIONS], "--resume keeps the run's")
+        _refuse(
+            options,
+            ["preset", "seed", *MODEL_OPTIONS],
+            "--resume goes on with the run as it is",
+        )
         run = load_checkpoint(out, device)
         model, tokenizer, config, resume = (
             run.model,

@@ -171,3 +171,46 @@ def heads(n_head=4, C=64, B="B", T="T"):
     drawing.arrow("together", "proj")
     drawing.arrow("proj", "y")
     return drawing.fig
+
+
+def block(post_norm=False):
+    """The transformer block: its pathway a straight line, its parts on side roads.
+
+    post_norm: as in 2017, with LayerNorm on the pathway itself; returns a figure.
+    """
+    # Columns: where the side road leaves, part, plus, norm; then where x comes out.
+    stops = [(0.95, 2.15, 2.15, 0.95), (3.3, 4.5, 4.5, 3.3)]
+    end = 5.45
+    if post_norm:
+        stops = [(0.65, 1.1, 1.55, 2.3), (3.1, 3.55, 4.0, 4.75)]
+        end = 5.8
+    drawing = Drawing(end, 2)
+    drawing.ax.set(xlim=(-0.45, end + 0.45), ylim=(1.4, -0.4))
+    drawing.ax.plot([0.4, end], [1, 1], color=COLORS[4], lw=8, zorder=0)  # pathway
+    drawing.box("x", 0, 1, shape="(B, T, C)", width=0.8)
+    road = ["x"]
+    for i, name in enumerate(["attention", "feed-forward"]):
+        fork, part, plus, norm = stops[i]
+        on, above = [f"plus{i}"], [name]
+        drawing.places["fork"] = (fork, 1, 0, 0)
+        drawing.box(name, part, 0, kind="layer", width=1.25)
+        drawing.plus(f"plus{i}", plus, 1)
+        drawing.box(f"norm{i + 1}", norm, int(post_norm), kind="layer", width=0.8)
+        (on if post_norm else above).append(f"norm{i + 1}")
+        if not post_norm:
+            drawing.arrow(f"norm{i + 1}", name)
+        _upright(drawing, fork, "fork", above[-1])
+        _upright(drawing, plus, name, f"plus{i}")
+        road += on
+    drawing.box("out", end, 1, label="x", shape="(B, T, C)", width=0.8)
+    for start, stop in zip(road, [*road[1:], "out"]):
+        drawing.arrow(start, stop)
+    return drawing.fig
+
+
+def _upright(drawing, x, start, end):
+    """An arrow straight up or down in column x, from one box to another."""
+    for name in (start, end):
+        _, y, _, half_height = drawing.places[name]
+        drawing.places[f"{name} at {x}"] = (x, y, 0, half_height)
+    drawing.arrow(f"{start} at {x}", f"{end} at {x}")

@@ -33,8 +33,16 @@ class Rung(NamedTuple):
 
 
 def recorded():
-    """The published ladder, top to bottom: list of Rung."""
+    """The published ladder, top to bottom: list of Rung.
+
+    Raises FileNotFoundError if a rung has not been measured.
+    """
     variants = record.load("ladder")
+    if missing := [name for name in NAMES if name not in variants]:
+        raise FileNotFoundError(
+            f"The record of the ladder lacks {missing}. Measure it: "
+            "python -m minigpt.experiments ladder --missing"
+        )
     return [
         Rung(
             name,

@@ -14,7 +14,7 @@ the first letter of a word to that of the nearest word that tells, in our own le
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from math import fsum, log
@@ -23,6 +23,52 @@ from random import Random
 from typing import NamedTuple
 
 from minigpt.playwright_lexicon import LEXICON, commonness, parse
+
+
+def first(k, lists):
+    """The first k entries of each list: {name: entries} -> {name: entries}."""
+    return {name: entries[:k] for name, entries in lists.items()}
+
+
+# A pocket edition for small models: four names, four words and two lines of a kind,
+# two groups of four rhymes, and scenes that all go one way: an entrance and a couplet,
+# a speech that names somebody, the answer, a couplet.
+POCKET = replace(
+    LEXICON,
+    names=LEXICON.names[:4],
+    rhymes=tuple(group[:4] for group in LEXICON.rhymes[:2]),
+    words=first(4, LEXICON.words),
+    lines={
+        **first(2, LEXICON.lines),
+        "entrance": (
+            "A {place}. Enter {enter}, {enter} and {enter}.",
+            "The {place}. Enter {enter} and {enter}.",
+        ),
+        "reply to insult": (
+            "A {said}, am I? Then {thou art} a {insult}!",
+            "So was my {kin} a {said}, and {adj}.",
+        ),
+        "reply to deed": (
+            "Who {said}? Not I! 'Twas {thy} {adj} {noun}!",
+            "I never {said}, {thou} {insult}!",
+        ),
+        "couplet first": (
+            "I'll {verb} {thy} {rhyme},",
+            "May {nouns} {verb} {my} {rhyme},",
+        ),
+        "couplet second": (
+            "And {verb} {thy} {adj} {rhyme}.",
+            "While {nouns} {verb} {my} {rhyme}.",
+        ),
+    },
+    situations={
+        **LEXICON.situations,
+        "after insult": {"reply to insult": 1},  # 1: always
+        "after deed": {"reply to deed": 1},
+        "somebody named": {"end": 1},  # that is, of the speech
+        "nobody named": {"couplet first": 1},
+    },
+)
 
 
 class Options:

@@ -113,7 +113,8 @@ def train(
     resume: the TrainState at which this model stopped, to go on from there.
     save(state), on_eval(history): called after each evaluation; on_step(step):
     after each step. An interrupt (Ctrl+C, or the ■ of a notebook) ends the run
-    after the step that it falls into: judged, saved, usable and resumable.
+    after the step that it falls into: judged, saved, usable and resumable; one
+    that falls into the last step changes nothing.
     Raises ValueError, before the first step, if a split is too short for one
     window, or if the config has another seed than the run that it goes on with.
     """

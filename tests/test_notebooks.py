@@ -145,7 +145,8 @@ def slides(notebook):
             current = cell.id
             words[current] = 0
         if cell.cell_type == "markdown" and kind not in ("skip", "notes"):
-            text = re.sub(r"[|`*#$]|---+|<[^>]+>", " ", cell.source)
+            text = re.sub(r"```.*?```", " ", cell.source, flags=re.S)
+            text = re.sub(r"[|`*#$]|---+|<[^>]+>", " ", text)
             words[current] += len(text.split())
     return words
 
@@ -161,3 +162,14 @@ def test_no_lesson_prints_a_verdict_where_a_number_belongs(notebook):
         printed = "".join(o.get("text", "") for o in cell.get("outputs", []))
         for line in printed.splitlines():
             assert not re.search(r": (True|False)$", line), f"{cell.id}: {line}"
+
+
+def test_the_sample_on_the_first_page_was_written_in_notebook_06():
+    first, last = (
+        nbformat.read(path, as_version=4)
+        for path in NOTEBOOKS
+        if path.name.startswith(("00", "06"))
+    )
+    sample = re.search(r"```\n(ROMEO:.*?)\n```", markdown(first), re.S)[1]
+    written = "".join(o.get("text", "") for c in code_cells(last) for o in c.outputs)
+    assert sample.count("\n") == 7 and sample in written

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from minigpt import playwright
-from minigpt.playwright import Options, write_play
+from minigpt.playwright import POCKET, Options, first, write_play
 from minigpt.playwright_lexicon import ALPHABET, LEXICON, Lexicon
 
 TINY = Lexicon(
@@ -458,7 +458,39 @@ def test_what_is_fully_settled_costs_nothing(play):
             assert fsum(play.surprise[span.start : span.stop]) == 0
 
 
+# --- The pocket edition. ---
+
+
+def test_the_pocket_edition_has_a_known_floor_and_all_five_kinds():
+    play = write_play(200_000, lexicon=POCKET)
+    assert round(play.nats(), 3) == 0.137
+    assert {span.kind for span in play.spans} == set(KINDS)
+    assert first(2, {"noun": ("ham", "pig", "boot")}) == {"noun": ("ham", "pig")}
+
+
+def test_every_scene_of_the_pocket_edition_goes_the_same_way():
+    play = write_play(20_000, lexicon=POCKET)
+    scenes = play.text.split("Chorus:\n")[1:-1]  # the last is cut short
+    for scene in scenes:
+        assert len(re.findall(r"^\S.*:$", scene, flags=re.M)) == 2
+    assert len(scenes) > 50
+
+
+def test_in_the_pocket_edition_nothing_depends_on_what_is_far_back():
+    text, spans = (play := write_play(200_000, lexicon=POCKET)).text, play.spans
+    told = {"on stage": "Enter", "rhyme": ",\n", "agreement": ":\n"}
+    for start, stop, kind in spans:
+        before = text.rindex(told.get(kind, text[start:stop]), 0, start)
+        assert start - before < 120
+
+
 # --- A lexicon of one's own, and what to say of a bad one. ---
+
+
+def test_ham_and_hammer_may_stand_together_unless_one_text_begins_the_other():
+    write_play(1_000, lexicon=with_words(noun=("ham", "hammer")))
+    with pytest.raises(ValueError, match="'ham or "):
+        write_play(1_000, lexicon=with_words(noun=("ham", "ham or boot")))
 
 
 def test_a_cast_of_your_own_speaks_the_play():

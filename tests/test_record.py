@@ -303,3 +303,11 @@ def test_what_needs_no_training_is_exact(tiny):
     p = DATA.bincount(minlength=V) / len(DATA)
     expected = -sum(math.log(p[c]) for c in DATA[1:200]) / 199
     assert counts["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_every_experiment_is_recorded_over_three_seeds():
+    for name, variants in measure.experiments().items():
+        known = record.load(name)
+        assert list(known) == list(variants), name
+        for variant in known.values():
+            assert len(variant.runs) >= 3, f"{name}: {variant.name}"

@@ -59,13 +59,17 @@ def measure(name, pairs, jobs):
     }
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         futures = {pool.submit(run, name, *pair): pair for pair in pairs}
-        for future in as_completed(futures):
-            variant, seed = futures[future]
-            result = future.result()
-            variants[variant].runs[seed] = result
-            done = {n: v for n, v in variants.items() if v.runs}
-            record.save(name, done)
-            numbers = ", ".join(f"{k} {v:.4g}" for k, v in result.items())
-            print(f"{name} · {variant} · seed {seed}: {numbers}", flush=True)
+        try:
+            for future in as_completed(futures):
+                variant, seed = futures[future]
+                result = future.result()
+                variants[variant].runs[seed] = result
+                done = {n: v for n, v in variants.items() if v.runs}
+                record.save(name, done)
+                numbers = ", ".join(f"{k} {v:.4g}" for k, v in result.items())
+                print(f"{name} · {variant} · seed {seed}: {numbers}", flush=True)
+        except KeyboardInterrupt:  # what is measured is kept, what waits is dropped
+            pool.shutdown(cancel_futures=True)
+            raise
     of = "loss" if "loss" in result else next(iter(result))
     print(record.table(done, of=of))
