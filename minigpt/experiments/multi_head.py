@@ -102,7 +102,7 @@ def bare(n_head):
 
 
 def name(n_head, residual):
-    """How a variant is called in the tables."""
+    """What a variant is called."""
     heads = f"{n_head} head" if n_head == 1 else f"{n_head} heads"
     return f"{heads}, x + attention" if residual else heads
 
