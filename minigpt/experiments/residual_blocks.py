@@ -139,6 +139,7 @@ def plains():
     bare = partial(Parts, False, True, False)
     alone = partial(Parts, False, True, False, Alone)
     normed = partial(Parts, False, True, True)
+    heads = partial(Parts, False, False, False)
     plus = partial(Parts, True, True, False)
     slow, fast = (replace(SHORT, learning_rate=rate) for rate in (5e-4, 1e-2))
     long, root = replace(SHORT, steps=1000), 3**0.5
@@ -153,6 +154,8 @@ def plains():
         "6, weights x 1.73": partial(plain, bare, scale=root),
         "6, each alone": partial(plain, alone),
         "6, each alone, weights x 1.73": partial(plain, alone, scale=root),
+        "6, heads only": partial(plain, heads),
+        "6, heads only, weights x 1.73": partial(plain, heads, scale=root),
         "6, plus sign": partial(plain, plus),
     }
 
