@@ -13,7 +13,6 @@ from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
 from minigpt.evaluation import evaluate
 from minigpt.generation import generate
-from minigpt.gpt import GPT
 from minigpt.training import preset, train
 
 MODEL_OPTIONS = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
@@ -34,7 +33,9 @@ def parser():
         help="corpus name, or path of a UTF-8 text (default: %(default)s)",
     )
     t.add_argument(
-        "--preset", choices=["cpu", "gpu"], help="size and schedule (default: cpu)"
+        "--preset",
+        choices=["cpu", "modern", "gpu"],
+        help="size and schedule (default: cpu)",
     )
     t.add_argument(
         "--out", default="model.pt", help="checkpoint to write (default: %(default)s)"
@@ -134,7 +135,7 @@ def run_train(options):
             **_given(options, TRAIN_OPTIONS),
         )
         torch.manual_seed(config.seed)
-        model = GPT(model_config).to(device)
+        model = model_config.build().to(device)
     train_data, val_data = train_val_split(torch.tensor(tokenizer.encode(text)))
     save = saver(out, model, tokenizer, config)
 

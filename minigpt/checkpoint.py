@@ -9,7 +9,8 @@ import torch
 
 from minigpt.data import CharTokenizer
 from minigpt.files import check_writable, replacing
-from minigpt.gpt import GPT, GPTConfig
+from minigpt.gpt import GPTConfig
+from minigpt.language_model import LanguageModel
 from minigpt.training import Progress, TrainConfig, TrainState
 
 SEAL = 32  # bytes of SHA-256 behind what torch wrote: a damaged file is noticed
@@ -17,9 +18,9 @@ SEAL = 32  # bytes of SHA-256 behind what torch wrote: a damaged file is noticed
 
 @dataclass
 class Checkpoint:
-    """A GPT, its vocabulary, its recipe, and where its training stands."""
+    """A GPT or ModernGPT, its vocabulary, its recipe, and where its training stands."""
 
-    model: GPT
+    model: LanguageModel
     tokenizer: CharTokenizer
     config: TrainConfig
     state: TrainState
@@ -42,8 +43,9 @@ def save_checkpoint(path, checkpoint):
     """Write a Checkpoint; the file appears whole or not at all."""
     c = checkpoint
     content = {
-        "model_config": asdict(c.model.config),
         "model": c.model.state_dict(),
+        "config": type(c.model.config).__name__,
+        "model_config": asdict(c.model.config),
         "chars": c.tokenizer.chars,
         "train_config": asdict(c.config),
         **c.state._asdict(),
@@ -75,7 +77,8 @@ def load_checkpoint(path, device="cpu"):
             raise ValueError("damaged")
         content = torch.load(data, map_location="cpu", weights_only=True)
         with torch.device("meta"):  # a model without memory: its weights come now
-            model = GPT(GPTConfig(**content["model_config"]))
+            kind = content.get("config", "GPTConfig")
+            model = _config(kind, content["model_config"]).build()
         model.load_state_dict(content["model"], assign=True)
         state = {name: content[name] for name in TrainState._fields}
         state["history"] = [Progress(*row) for row in content["history"]]
@@ -92,3 +95,11 @@ def load_checkpoint(path, device="cpu"):
         ) from None
     model.to(device)  # outside the try: a device that fails is not a damaged file
     return checkpoint
+
+
+def _config(kind, values):
+    if kind == "GPTConfig":
+        return GPTConfig(**values)
+    from minigpt.modern import ModernConfig  # lesson 08: only if it is needed
+
+    return {"ModernConfig": ModernConfig}[kind](**values)

@@ -47,7 +47,7 @@ def generate(
 
 def _last_logits(model, context):
     if type(model).forward is LanguageModel.forward:  # not where a reader changed it
-        return model.lm_head(model.hidden(context)[:, -1])
+        return model.logits(model.hidden(context)[:, -1])
     return model(context)[0][:, -1]
 
 

@@ -40,6 +40,10 @@ class GPTConfig:
                 f"dropout is {self.dropout}; it must be at least 0 and below 1."
             )
 
+    def build(self):
+        """A model of this shape, with new weights."""
+        return GPT(self)
+
 
 class GPT(LanguageModel):
     """model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
@@ -53,16 +57,25 @@ class GPT(LanguageModel):
         body = nn.Sequential(*blocks, nn.LayerNorm(c.n_embd))
         super().__init__(c.vocab_size, c.block_size, c.n_embd, body)
         self.config = config
-        std = 0.02 * math.sqrt(768 / c.n_embd)  # GPT-2's, at GPT-2's width of 768
-        for module in self.modules():
-            if isinstance(module, (nn.Linear, nn.Embedding)):
-                nn.init.normal_(module.weight, std=std)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
-        # Small logits: the first probabilities are almost uniform.
-        nn.init.normal_(self.lm_head.weight, std=0.01)
-        # 2 * n_layer additions on the residual pathway would add up their
-        # variances: shrink each so that the sum stays of the order of one.
-        for block in blocks:
-            for proj in (block.attention.proj, block.feed_forward.proj):
-                nn.init.normal_(proj.weight, std=std / math.sqrt(2 * c.n_layer))
+        init_weights(self)
+
+
+def init_weights(model):
+    """The starting values of lesson 06, for a model whose body ends in a norm.
+
+    Draws from torch's global generator.
+    """
+    c = model.config
+    std = 0.02 * math.sqrt(768 / c.n_embd)  # GPT-2's, at GPT-2's width of 768
+    for module in model.modules():
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(module.weight, std=std)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+    # Small logits: the first probabilities are almost uniform.
+    nn.init.normal_(model.lm_head.weight, std=0.01)
+    # 2 * n_layer additions on the residual pathway would add up their
+    # variances: shrink each so that the sum stays of the order of one.
+    for block in list(model.body)[:-1]:
+        for proj in (block.attention.proj, block.feed_forward.proj):
+            nn.init.normal_(proj.weight, std=std / math.sqrt(2 * c.n_layer))

@@ -52,13 +52,19 @@ class LanguageModel(nn.Module):
         T = idx.shape[1]
         check_length(T, self.block_size)
         positions = torch.arange(T, device=idx.device)  # (T,)
-        x = self.token_embedding(idx) + self.position_embedding(positions)
+        x = self.token_embedding(idx)  # (B, T, n_embd)
+        if self.position_embedding is not None:  # lesson 08 has models without
+            x = x + self.position_embedding(positions)
         return self.body(x)
+
+    def logits(self, hidden):
+        """(..., n_embd) -> (..., vocab_size)."""
+        return self.lm_head(hidden)
 
     def forward(self, idx, targets=None):
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
 
         Raises ValueError if T > block_size.
         """
-        logits = self.lm_head(self.hidden(idx))  # (B, T, vocab_size)
+        logits = self.logits(self.hidden(idx))  # (B, T, vocab_size)
         return logits, next_token_loss(logits, targets)

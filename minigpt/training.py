@@ -1,81 +1,20 @@
-"""Lesson 06: how to train, and the training loop, for any model here."""
+"""Lesson 06: the training loop, for any model here."""
 
 import copy
 import math
 import time
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
 
-from minigpt.data import at_least_one, get_batch
+from minigpt.data import get_batch
 from minigpt.device import autocast, random_state, set_random_state
 from minigpt.evaluation import estimate_loss
-from minigpt.gpt import GPTConfig
 from minigpt.interrupts import Interrupts
 from minigpt.optimizer import learning_rate_at, make_optimizer
-
-
-@dataclass
-class TrainConfig:
-    """How to train. Decay applies to matrices only; see `make_optimizer`.
-
-    Raises ValueError for a value with which no training makes sense.
-    """
-
-    steps: int
-    batch_size: int
-    block_size: int
-    learning_rate: float
-    warmup_steps: int | None = None  # None: 100, or a fifth of a run below 500
-    final_fraction: float = 0.0  # of learning_rate, at the last step
-    weight_decay: float = 0.1
-    beta2: float = 0.99
-    grad_clip: float = 1.0  # math.inf for none
-    eval_every: int = 100
-    eval_batches: int = 8
-    seed: int = 1337
-
-    def __post_init__(self):
-        sizes = "steps batch_size block_size eval_every eval_batches".split()
-        at_least_one(**{name: getattr(self, name) for name in sizes})
-        warmup = 0 if self.warmup_steps is None else self.warmup_steps
-        rules = {  # written so that nan, which is in no range, breaks them all
-            "learning_rate": (0 < self.learning_rate < math.inf, "above 0 and finite"),
-            "warmup_steps": (0 <= warmup <= self.steps, f"in 0 to {self.steps} steps"),
-            "final_fraction": (0 <= self.final_fraction <= 1, "from 0 to 1"),
-            "weight_decay": (0 <= self.weight_decay < math.inf, "0 or more and finite"),
-            "beta2": (0 <= self.beta2 < 1, "at least 0 and below 1"),
-            "grad_clip": (self.grad_clip > 0, "above 0; math.inf clips nothing"),
-            "seed": (type(self.seed) is int, "a whole number"),
-        }
-        for name, (fine, need) in rules.items():
-            if not fine:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be {need}.")
-
-
-def preset(name, vocab_size):
-    """The two sizes of the course: (GPTConfig, TrainConfig) for "cpu" or "gpu".
-
-    Raises ValueError for any other name.
-    """
-    if name == "cpu":
-        model = GPTConfig(vocab_size, block_size=64, n_layer=2, n_head=4, n_embd=128)
-        plan = TrainConfig(steps=2400, batch_size=16, block_size=64, learning_rate=3e-3)
-        return model, plan
-    if name == "gpu":
-        model = GPTConfig(
-            vocab_size, block_size=256, n_layer=6, n_head=6, n_embd=384, dropout=0.2
-        )
-        plan = TrainConfig(
-            steps=5000,
-            batch_size=64,
-            block_size=256,
-            learning_rate=1e-3,
-            eval_every=250,
-        )
-        return model, plan
-    raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
+from minigpt.recipe import TrainConfig as TrainConfig
+from minigpt.recipe import preset as preset
 
 
 class Progress(NamedTuple):
@@ -107,12 +46,14 @@ def train(
     save=None,
     on_eval=None,
     on_step=None,
+    draw=None,
 ):
     """Train `model` where it is, in place; return its history, a list of Progress.
 
     resume: the TrainState at which this model stopped, to go on from there.
     save(state), on_eval(history): called after each evaluation; on_step(step):
-    after each step. An interrupt (Ctrl+C, or the ■ of a notebook) ends the run
+    after each step. draw(generator) -> x, y: takes the place of get_batch from
+    train_data. An interrupt (Ctrl+C, or the ■ of a notebook) ends the run
     after the step that it falls into: judged, saved, usable and resumable; one
     that falls into the last step changes nothing.
     Raises ValueError, before the first step, if a split is too short for one
@@ -140,21 +81,24 @@ def train(
     splits = train_data, val_data = train_data.to(device), val_data.to(device)
     for data in splits:  # too short? Say so now, not later
         get_batch(data, 1, config.block_size, generator=torch.Generator())
+    if draw is None:
+        draw = partial(
+            get_batch, train_data, config.batch_size, config.block_size, device
+        )
     model.train()
     with Interrupts() as interrupts:
         stop = False
         while step < config.steps and not stop:
             start = time.perf_counter()
             for group in optimizer.param_groups:
-                group["lr"] = learning_rate_at(step, config)
-            x, y = get_batch(
-                train_data, config.batch_size, config.block_size, device, batches
-            )
+                group["lr"] = learning_rate_at(step, config) * group.get("rate", 1.0)
+            x, y = draw(batches)
             with autocast(device):
                 loss = model(x, y)[1]
             optimizer.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
+            if config.grad_clip < math.inf:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
             optimizer.step()
             step += 1
             seconds += time.perf_counter() - start

@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "minigpt"
 # What a lesson may lean on stands before it; files and interrupts teach nothing.
 ORDER = (
     "files interrupts data device evaluation bigram averaging attention "
-    "language_model multi_head block gpt optimizer training checkpoint generation"
+    "language_model multi_head block gpt recipe optimizer training checkpoint "
+    "generation modern_parts modern counting"
 ).split()
 
 

@@ -1,0 +1,185 @@
+"""Lesson 08: counting contexts, and a GPT that only adds what counting cannot know."""
+
+import math
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.data import get_batch
+from minigpt.language_model import check_length, next_token_loss
+from minigpt.modern import ModernGPT
+
+
+class ContextCounts:
+    """How often each character followed each context of 0 to `order` characters.
+
+    ids: (N,) training text. It is cut into `folds` pieces of equal length; the
+    counts can be asked for without those of one piece. One sorted list holds all
+    (context, next character) pairs as numbers in base vocab_size.
+    """
+
+    def __init__(self, ids, vocab_size, order, folds=10):
+        if vocab_size ** (order + 1) * (order + 1) >= 2**63:
+            raise ValueError(
+                f"Contexts of {order} characters out of {vocab_size} do not fit into "
+                "64-bit numbers: choose a smaller order."
+            )
+        self.vocab_size, self.order, self.folds = vocab_size, order, folds
+        contexts = self._contexts(ids[None, :-1])[0]  # (N - 1, order + 1)
+        fold = torch.arange(len(ids) - 1) * folds // (len(ids) - 1)  # (N - 1,)
+        pairs, counts = [], []
+        for n in range(order + 1):
+            pair = contexts[:, n] * vocab_size + ids[1:]
+            there = contexts[:, n] >= 0
+            distinct, place = torch.unique(pair[there], return_inverse=True)
+            each = place * folds + fold[there]
+            each = torch.bincount(each, minlength=len(distinct) * folds)
+            pairs.append(distinct)
+            counts.append(each.view(-1, folds).float())
+        self.pairs = torch.cat(pairs)  # (M,), sorted
+        self.by_fold = torch.cat(counts).T.contiguous()  # (folds, M)
+        self.counts = self.by_fold.sum(dim=0)  # (M,)
+
+    def _contexts(self, idx):
+        """The last n characters at each position as one number, n = 0 ... order; -1
+        where the text does not reach back so far: (B, T) -> (B, T, order + 1)."""
+        B, T = idx.shape
+        V, order = self.vocab_size, self.order
+        codes = torch.zeros(B, T, order + 1, dtype=torch.long, device=idx.device)
+        for n in range(1, order + 1):  # one character further back
+            codes[:, n - 1 :, n] = codes[:, n - 1 :, n - 1] + idx[
+                :, : T - n + 1
+            ] * V ** (n - 1)
+        longest = V**order * torch.arange(order + 1)  # so that no two orders collide
+        codes += longest
+        for n in range(2, order + 1):
+            codes[:, : n - 1, n] = -1
+        return codes
+
+    def __call__(self, idx, without=None):
+        """Counts of what followed each position's contexts, (B, T, order + 1, V).
+
+        without: number of the fold whose counts are left out.
+        """
+        V = self.vocab_size
+        first = self._contexts(idx).flatten() * V  # (R,): the pairs of a context lie
+        start = torch.searchsorted(self.pairs, first)  # side by side
+        end = torch.searchsorted(self.pairs, first + V)
+        length = end - start
+        row = torch.repeat_interleave(length)  # which question an answer belongs to
+        begin = length.cumsum(0) - length
+        entry = torch.arange(len(row)) + (start - begin)[row]
+        values = self.counts[entry]
+        if without is not None:
+            values = values - self.by_fold[without][entry]
+        out = torch.zeros(len(first) * V)
+        out[row * V + self.pairs[entry] % V] = values
+        return out.view(*idx.shape, self.order + 1, V)
+
+
+class Smoothing(nn.Module):
+    """Counts -> log-probabilities of every order, each resting on the one below.
+
+    counts: (B, T, order + 1, V) -> (B, T, order + 1, V). Each count that was seen
+    once, twice, or more often gives up a learned discount; the mass goes to the
+    next shorter context, at the bottom to the uniform guess. Source: Chen and
+    Goodman, An Empirical Study of Smoothing Techniques (1999), section 3.
+    """
+
+    def __init__(self, order):
+        super().__init__()
+        self.discount = nn.Parameter(torch.full((order + 1, 3), 1.0))
+
+    def forward(self, counts):
+        kind = counts.clamp(max=3).long()  # 0, 1, 2, 3 or more
+        most = torch.tensor([1.0, 2.0, 3.0], device=counts.device)
+        table = F.pad(torch.sigmoid(self.discount) * most, (1, 0))  # (order + 1, 4)
+        level = torch.arange(counts.shape[-2], device=counts.device)[:, None]
+        taken = table[level, kind]  # (B, T, order + 1, V)
+        total = counts.sum(dim=-1, keepdim=True)  # (B, T, order + 1, 1)
+        unseen = total == 0
+        total = total.masked_fill(unseen, 1.0)
+        kept = (counts - taken) / total
+        free = taken.sum(dim=-1, keepdim=True) / total + unseen.float()
+        p = torch.full_like(counts[..., 0, :], 1 / counts.shape[-1])
+        levels = []
+        for n in range(counts.shape[-2]):
+            p = kept[..., n, :] + free[..., n, :] * p
+            levels.append(p)
+        return torch.stack(levels, dim=-2).log()
+
+
+class CountingGPT(ModernGPT):
+    """A ModernGPT beside counts: it reads them, and adds to what they say.
+
+    logits = ModernGPT's + a mixture of the log-probabilities of all orders, whose
+    weights the model chooses at each position; at first, the longest order's alone.
+    Before each training batch, set `without` to the fold that the batch comes from
+    (see `draw`): a model that sees its own counts learns to trust them too far.
+    """
+
+    def __init__(self, config, counts, smoothing):
+        super().__init__(config)
+        self.counts, self.without = counts, None
+        self.smoothing = smoothing.requires_grad_(False)
+        self.read = nn.Linear(config.vocab_size, config.n_embd, bias=False)
+        nn.init.normal_(self.read.weight, std=0.02)
+        self.gate = nn.Linear(config.n_embd, counts.order + 1)
+        nn.init.zeros_(self.gate.weight)
+        with torch.no_grad():
+            self.gate.bias.zero_()[-1] = 1.0
+
+    def forward(self, idx, targets=None):
+        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
+        check_length(idx.shape[1], self.block_size)
+        with torch.no_grad():
+            counts = self.counts(idx, self.without if self.training else None)
+            logp = self.smoothing(counts)  # (B, T, order + 1, V)
+        uniform = -math.log(logp.shape[-1])
+        x = self.token_embedding(idx) + self.read(logp[..., -1, :] - uniform)
+        hidden = self.body(x)  # (B, T, C)
+        gate = self.gate(hidden)[..., None, :]  # (B, T, 1, order + 1)
+        logits = self.logits(hidden) + (gate @ logp)[..., 0, :]
+        return logits, next_token_loss(logits, targets)
+
+    def draw(self, ids, config):
+        """The draw(generator) for `train`: a batch (B, T) from one fold of ids (N,),
+        whose counts are left out while the model learns from it."""
+
+        def draw(generator):
+            self.without, windows = one_fold(ids, self.counts.folds, generator)
+            return get_batch(
+                windows, config.batch_size, config.block_size, generator=generator
+            )
+
+        return draw
+
+
+def one_fold(ids, folds, generator):
+    """Draw one of `folds` equal pieces of ids (N,): its number and its tokens."""
+    fold = torch.randint(folds, (), generator=generator).item()
+    n = len(ids) - 1  # as ContextCounts cuts: a pair belongs where its target lies
+    start, end = -(-fold * n // folds), -(-(fold + 1) * n // folds)
+    return fold, ids[start : end + 1]
+
+
+def fit_smoothing(counts, ids, config, steps=100):
+    """A Smoothing whose discounts predict each fold of ids (N,) best from the others.
+
+    Draws steps batches as `config` says; the loss is that of the longest order.
+    """
+    smoothing = Smoothing(counts.order)
+    optimizer = torch.optim.Adam(smoothing.parameters(), 0.05)
+    generator = torch.Generator().manual_seed(config.seed)
+    for _ in range(steps):
+        fold, windows = one_fold(ids, counts.folds, generator)
+        x, y = get_batch(
+            windows, config.batch_size, config.block_size, generator=generator
+        )
+        longest = smoothing(counts(x, without=fold))[..., -1, :]  # (B, T, V)
+        loss = next_token_loss(longest, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return smoothing

@@ -1,0 +1,199 @@
+"""Lesson 08: today's decoder, in the shell of lesson 03: what came after GPT-2.
+
+Each change is one field of ModernConfig. All switched off, they leave the GPT of
+lesson 06: same weights, same logits. The notebook measures what each is worth.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.gpt import GPTConfig, init_weights
+from minigpt.language_model import LanguageModel
+from minigpt.modern_parts import RMSNorm, relu2, rms_norm, rotary_turns, rotate
+from minigpt.multi_head import head_width
+
+ACTIVATIONS = ["relu", "relu2", "swiglu"]
+
+
+@dataclass
+class ModernConfig(GPTConfig):
+    """The shape of a ModernGPT; dropout has no place here and must be 0.
+
+    Raises ValueError as GPTConfig, and for an odd head_size under rotary
+    positions, an n_kv_head that does not divide n_head, an unknown activation, or
+    a softcap of 0 or less.
+    """
+
+    n_kv_head: int | None = None  # None: as many as n_head
+    rms_norm: bool = True
+    rotary: bool = True
+    qk_norm: bool = True
+    activation: str = "relu2"
+    bias: bool = False
+    zero_init: bool = True
+    value_residual: bool = True
+    embedding_mix: bool = True
+    softcap: float | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.n_kv_head is None:
+            self.n_kv_head = self.n_head
+        heads = 1 <= self.n_kv_head and self.n_head % self.n_kv_head == 0
+        even = not self.rotary or self.n_embd // self.n_head % 2 == 0
+        rules = {  # name: what must hold, and how to say it
+            "dropout": (self.dropout == 0, "0: a ModernGPT has none"),
+            "n_kv_head": (heads, f"a divisor of n_head = {self.n_head}"),
+            "n_head": (even, "such that n_embd / n_head is even: rotary turns pairs"),
+            "activation": (self.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
+            "softcap": (self.softcap is None or self.softcap > 0, "above 0, or None"),
+        }
+        for name, (holds, need) in rules.items():
+            if not holds:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be {need}.")
+
+    def build(self):
+        """A model of this shape, with new weights."""
+        return ModernGPT(self)
+
+
+class ModernAttention(nn.Module):
+    """CausalSelfAttention of lesson 04 with what came later.
+
+    x: (B, T, C), first_values: those of block 0, or None in block 0
+    -> (B, T, C), values (B, T, n_kv_head, head_size).
+
+    n_kv_head key/value heads, each shared by a group of query heads: Ainslie et
+    al., GQA (2023), section 2.2. Queries and keys normalised per head: Henry et
+    al., Query-Key Normalization (2020), section 3. Values mixed with those of
+    block 0: Zhou et al., Value Residual Learning (2024), section 3.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        c = self.config = config
+        self.head_size = head_width(c.n_embd, c.n_head)
+        out = (c.n_head + 2 * c.n_kv_head) * self.head_size
+        self.qkv = nn.Linear(c.n_embd, out, bias=False)
+        self.proj = nn.Linear(c.n_embd, c.n_embd, bias=c.bias)
+        if c.value_residual:
+            self.value_mix = nn.Parameter(torch.tensor([0.5, 0.5]))
+
+    def forward(self, x, first_values, turns):
+        c, (B, T, C) = self.config, x.shape
+        heads = self.qkv(x).view(B, T, -1, self.head_size)
+        qk = heads[:, :, : c.n_head + c.n_kv_head]  # norm and rotate both at once
+        v = heads[:, :, c.n_head + c.n_kv_head :]  # (B, T, n_kv_head, head_size)
+        if c.qk_norm:
+            qk = rms_norm(qk)
+        if c.rotary:
+            qk = rotate(qk, turns)
+        values = v
+        if c.value_residual and first_values is not None:
+            v = self.value_mix[0] * v + self.value_mix[1] * first_values
+        q, k = qk[:, :, : c.n_head], qk[:, :, c.n_head :]
+        group = c.n_head // c.n_kv_head
+        if group > 1:
+            k, v = (t.repeat_interleave(group, dim=2) for t in (k, v))
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))  # (B, n_head, T, head_size)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.proj(out.transpose(1, 2).reshape(B, T, C)), values
+
+
+class ModernFeedForward(nn.Module):
+    """FeedForward of lesson 05 with another bend: (..., n_embd) -> (..., n_embd).
+
+    "swiglu" multiplies two projections, one behind a SiLU, and is a third narrower
+    inside for the same number of weights: Shazeer, GLU Variants (2020), eq. 6.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        C, self.activation = config.n_embd, config.activation
+        gated = self.activation == "swiglu"
+        inner = 8 * C // 3 if gated else 4 * C
+        self.expand = nn.Linear(C, 2 * inner if gated else inner, bias=config.bias)
+        self.proj = nn.Linear(inner, C, bias=config.bias)
+
+    def forward(self, x):
+        hidden = self.expand(x)
+        if self.activation == "swiglu":
+            gate, hidden = hidden.chunk(2, dim=-1)
+            return self.proj(F.silu(gate) * hidden)
+        bend = relu2 if self.activation == "relu2" else F.relu
+        return self.proj(bend(hidden))
+
+
+class ModernBlock(nn.Module):
+    """Block of lesson 05, of these parts; it also hands on the first values.
+
+    With embedding_mix it reads a learned mixture of the stream and of the token's
+    embedding: Jordan et al., modded-nanogpt (2024), record 9.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        norm = RMSNorm if config.rms_norm else nn.LayerNorm
+        self.norm1, self.norm2 = norm(config.n_embd), norm(config.n_embd)
+        self.attention = ModernAttention(config)
+        self.feed_forward = ModernFeedForward(config)
+        start = torch.tensor([1.0, 0.0])
+        self.mix = nn.Parameter(start) if config.embedding_mix else None
+
+    def forward(self, x, embedding, first_values, turns):
+        if self.mix is not None:
+            x = self.mix[0] * x + self.mix[1] * embedding
+        out, values = self.attention(self.norm1(x), first_values, turns)
+        x = x + out
+        return x + self.feed_forward(self.norm2(x)), values
+
+
+class ModernBody(nn.Sequential):
+    """The stack: (B, T, C) -> (B, T, C). Its last part is the final norm."""
+
+    def __init__(self, config):
+        norm = RMSNorm if config.rms_norm else nn.LayerNorm
+        blocks = [ModernBlock(config) for _ in range(config.n_layer)]
+        super().__init__(*blocks, norm(config.n_embd))
+        self.head_size = config.n_embd // config.n_head
+
+    def forward(self, x):
+        *blocks, norm = self
+        positions = torch.arange(x.shape[1], device=x.device)
+        turns = rotary_turns(positions, self.head_size)
+        embedding, first_values = x, None
+        for block in blocks:
+            x, values = block(x, embedding, first_values, turns)
+            first_values = values if first_values is None else first_values
+        return norm(x)
+
+
+class ModernGPT(LanguageModel):
+    """model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
+
+    Raises ValueError if T > block_size.
+    """
+
+    def __init__(self, config):
+        c = config
+        super().__init__(c.vocab_size, c.block_size, c.n_embd, ModernBody(c))
+        self.config = config
+        if c.rotary:
+            self.position_embedding = None
+        if not c.bias:
+            self.lm_head.bias = None
+        init_weights(self)
+        if c.zero_init:  # each block starts as the identity, the logits as zeros
+            for block in list(self.body)[:-1]:
+                nn.init.zeros_(block.attention.proj.weight)
+                nn.init.zeros_(block.feed_forward.proj.weight)
+            nn.init.zeros_(self.lm_head.weight)
+
+    def logits(self, hidden):
+        """Logits held within ±softcap: Gemma 2 (2024), section 2."""
+        logits = super().logits(hidden)
+        cap = self.config.softcap
+        return logits if cap is None else cap * torch.tanh(logits / cap)
