@@ -96,12 +96,12 @@ def test_the_limits_themselves_are_fine():
 
 
 def test_presets_fit_their_models_and_unknown_ones_are_refused():
-    for name in ("cpu", "gpu"):
+    for name in ("cpu", "modern", "gpu"):
         model, recipe = preset(name, 65)
         assert model.vocab_size == 65 and model.block_size == recipe.block_size
     gpu = preset("gpu", 65)[0]
     assert (gpu.n_layer, gpu.n_head, gpu.n_embd, gpu.block_size) == (6, 6, 384, 256)
-    with pytest.raises(ValueError, match="'cpu' or 'gpu'"):
+    with pytest.raises(ValueError, match="'cpu', 'modern' or 'gpu'"):
         preset("tpu", 65)
 
 
