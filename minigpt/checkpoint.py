@@ -77,7 +77,7 @@ def load_checkpoint(path, device="cpu"):
             raise ValueError("damaged")
         content = torch.load(data, map_location="cpu", weights_only=True)
         with torch.device("meta"):  # a model without memory: its weights come now
-            kind = content.get("config", "GPTConfig")
+            kind = content["config"]
             model = _config(kind, content["model_config"]).build()
         model.load_state_dict(content["model"], assign=True)
         state = {name: content[name] for name in TrainState._fields}

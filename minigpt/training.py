@@ -1,7 +1,6 @@
 """Lesson 06: the training loop, for any model here."""
 
 import copy
-import math
 import time
 from functools import partial
 from typing import NamedTuple
@@ -97,8 +96,7 @@ def train(
                 loss = model(x, y)[1]
             optimizer.zero_grad()
             loss.backward()
-            if config.grad_clip < math.inf:
-                torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
             optimizer.step()
             step += 1
             seconds += time.perf_counter() - start
