@@ -12,7 +12,13 @@ import torch.nn.functional as F
 
 from minigpt.gpt import GPTConfig, init_weights
 from minigpt.language_model import LanguageModel
-from minigpt.modern_parts import RMSNorm, relu2, rms_norm, rotary_turns, rotate
+from minigpt.modern_parts import (
+    ModernFeedForward,
+    RMSNorm,
+    rms_norm,
+    rotary_turns,
+    rotate,
+)
 from minigpt.multi_head import head_width
 
 ACTIVATIONS = ["relu", "relu2", "swiglu"]
@@ -40,9 +46,7 @@ class ModernConfig(GPTConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.n_kv_head is None:
-            self.n_kv_head = self.n_head
-        heads = 1 <= self.n_kv_head and self.n_head % self.n_kv_head == 0
+        heads = self.kv_heads >= 1 and self.n_head % self.kv_heads == 0
         even = not self.rotary or self.n_embd // self.n_head % 2 == 0
         rules = {  # name: what must hold, and how to say it
             "dropout": (self.dropout == 0, "0: a ModernGPT has none"),
@@ -55,6 +59,11 @@ class ModernConfig(GPTConfig):
             if not holds:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be {need}.")
 
+    @property
+    def kv_heads(self):
+        """How many heads of keys and values there are."""
+        return self.n_head if self.n_kv_head is None else self.n_kv_head
+
     def build(self):
         """A model of this shape, with new weights."""
         return ModernGPT(self)
@@ -64,9 +73,9 @@ class ModernAttention(nn.Module):
     """CausalSelfAttention of lesson 04 with what came later.
 
     x: (B, T, C), first_values: those of block 0, or None in block 0
-    -> (B, T, C), values (B, T, n_kv_head, head_size).
+    -> (B, T, C), values (B, T, kv_heads, head_size).
 
-    n_kv_head key/value heads, each shared by a group of query heads: Ainslie et
+    kv_heads key/value heads, each shared by a group of query heads: Ainslie et
     al., GQA (2023), section 2.2. Queries and keys normalised per head: Henry et
     al., Query-Key Normalization (2020), section 3. Values mixed with those of
     block 0: Zhou et al., Value Residual Learning (2024), section 3.
@@ -76,7 +85,7 @@ class ModernAttention(nn.Module):
         super().__init__()
         c = self.config = config
         self.head_size = head_width(c.n_embd, c.n_head)
-        out = (c.n_head + 2 * c.n_kv_head) * self.head_size
+        out = (c.n_head + 2 * c.kv_heads) * self.head_size
         self.qkv = nn.Linear(c.n_embd, out, bias=False)
         self.proj = nn.Linear(c.n_embd, c.n_embd, bias=c.bias)
         if c.value_residual:
@@ -85,8 +94,8 @@ class ModernAttention(nn.Module):
     def forward(self, x, first_values, turns):
         c, (B, T, C) = self.config, x.shape
         heads = self.qkv(x).view(B, T, -1, self.head_size)
-        qk = heads[:, :, : c.n_head + c.n_kv_head]  # norm and rotate both at once
-        v = heads[:, :, c.n_head + c.n_kv_head :]  # (B, T, n_kv_head, head_size)
+        qk = heads[:, :, : c.n_head + c.kv_heads]  # norm and rotate both at once
+        v = heads[:, :, c.n_head + c.kv_heads :]  # (B, T, kv_heads, head_size)
         if c.qk_norm:
             qk = rms_norm(qk)
         if c.rotary:
@@ -95,36 +104,12 @@ class ModernAttention(nn.Module):
         if c.value_residual and first_values is not None:
             v = self.value_mix[0] * v + self.value_mix[1] * first_values
         q, k = qk[:, :, : c.n_head], qk[:, :, c.n_head :]
-        group = c.n_head // c.n_kv_head
+        group = c.n_head // c.kv_heads
         if group > 1:
             k, v = (t.repeat_interleave(group, dim=2) for t in (k, v))
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))  # (B, n_head, T, head_size)
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.proj(out.transpose(1, 2).reshape(B, T, C)), values
-
-
-class ModernFeedForward(nn.Module):
-    """FeedForward of lesson 05 with another bend: (..., n_embd) -> (..., n_embd).
-
-    "swiglu" multiplies two projections, one behind a SiLU, and is a third narrower
-    inside for the same number of weights: Shazeer, GLU Variants (2020), eq. 6.
-    """
-
-    def __init__(self, config):
-        super().__init__()
-        C, self.activation = config.n_embd, config.activation
-        gated = self.activation == "swiglu"
-        inner = 8 * C // 3 if gated else 4 * C
-        self.expand = nn.Linear(C, 2 * inner if gated else inner, bias=config.bias)
-        self.proj = nn.Linear(inner, C, bias=config.bias)
-
-    def forward(self, x):
-        hidden = self.expand(x)
-        if self.activation == "swiglu":
-            gate, hidden = hidden.chunk(2, dim=-1)
-            return self.proj(F.silu(gate) * hidden)
-        bend = relu2 if self.activation == "relu2" else F.relu
-        return self.proj(bend(hidden))
 
 
 class ModernBlock(nn.Module):
@@ -139,7 +124,9 @@ class ModernBlock(nn.Module):
         norm = RMSNorm if config.rms_norm else nn.LayerNorm
         self.norm1, self.norm2 = norm(config.n_embd), norm(config.n_embd)
         self.attention = ModernAttention(config)
-        self.feed_forward = ModernFeedForward(config)
+        self.feed_forward = ModernFeedForward(
+            config.n_embd, config.activation, config.bias
+        )
         start = torch.tensor([1.0, 0.0])
         self.mix = nn.Parameter(start) if config.embedding_mix else None
 

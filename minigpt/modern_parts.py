@@ -63,6 +63,30 @@ def relu2(x):
     return _ReLU2.apply(x)
 
 
+class ModernFeedForward(nn.Module):
+    """FeedForward of lesson 05 with another bend: (..., n_embd) -> (..., n_embd).
+
+    "swiglu" multiplies two projections, one behind a SiLU, and is a third narrower
+    inside for the same number of weights: Shazeer, GLU Variants (2020), eq. 6.
+    """
+
+    def __init__(self, n_embd, activation="relu2", bias=False):
+        super().__init__()
+        C, self.activation = n_embd, activation
+        gated = self.activation == "swiglu"
+        inner = 8 * C // 3 if gated else 4 * C
+        self.expand = nn.Linear(C, 2 * inner if gated else inner, bias=bias)
+        self.proj = nn.Linear(inner, C, bias=bias)
+
+    def forward(self, x):
+        hidden = self.expand(x)
+        if self.activation == "swiglu":
+            gate, hidden = hidden.chunk(2, dim=-1)
+            return self.proj(F.silu(gate) * hidden)
+        bend = relu2 if self.activation == "relu2" else F.relu
+        return self.proj(bend(hidden))
+
+
 def rotary_turns(positions, head_size, base=10_000.0):
     """e^(i·t·base^(-2j / head_size)): how position t turns pair j.
 

@@ -20,7 +20,7 @@ def make_optimizer(model, config):
         inner = [p for p in model.body.parameters() if p.dim() == 2]
         ids = {id(p) for p in inner}
         outer = [p for p in model.parameters() if id(p) not in ids]
-        muon = Muon(inner, config.muon_rate, config.weight_decay)
+        muon = Muon(inner, config.muon_rate, config.weight_decay, ns_steps=3)
         adamw = torch.optim.AdamW(
             outer, config.learning_rate, betas, weight_decay=0.0, fused=True
         )
@@ -59,7 +59,7 @@ def learning_rate_at(step, config):
 
 
 def orthogonalize(matrices, steps=5):
-    """The nearest matrices whose singular values are all about 1: (..., m, n).
+    """The nearest matrices whose singular values are all about 1: (batch, m, n).
 
     Newton and Schulz's iteration: an odd polynomial of a matrix acts on its
     singular values alone. This one pulls those in (0, 1] into about 0.7 to 1.2 in
@@ -71,7 +71,8 @@ def orthogonalize(matrices, steps=5):
     x = x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)  # no value above 1
     for _ in range(steps):
         xxt = x @ x.mT
-        x = a * x + (b * xxt + c * xxt @ xxt) @ x
+        polynomial = torch.baddbmm(xxt, xxt, xxt, beta=b, alpha=c)  # b·xxᵀ + c·(xxᵀ)²
+        x = torch.baddbmm(x, polynomial, x, beta=a)
     return x.mT if tall else x
 
 

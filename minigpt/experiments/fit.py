@@ -32,6 +32,11 @@ def corpus():
     return Corpus(*train_val_split(ids), tokenizer.vocab_size)
 
 
+def development():
+    """The training text cut again: nine tenths to learn from, one to choose by."""
+    return train_val_split(corpus().train)
+
+
 def fit(model, recipe, seed, threads=1):
     """Train `model`, and judge it: {"loss", "parameters", "seconds"}.
 

@@ -15,6 +15,7 @@ MODULES = [
     "residual_blocks",
     "full_training",
     "how_low",
+    "modern",
 ]
 
 
