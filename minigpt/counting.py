@@ -110,6 +110,19 @@ class Smoothing(nn.Module):
         return torch.stack(levels, dim=-2).log()
 
 
+class CountsAlone(nn.Module):
+    """What the longest order says, as a model: model(idx, targets=None)."""
+
+    def __init__(self, counts, smoothing, block_size):
+        super().__init__()
+        self.counts, self.smoothing, self.block_size = counts, smoothing, block_size
+
+    def forward(self, idx, targets=None):
+        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
+        logits = self.smoothing(self.counts(idx))[..., -1, :]
+        return logits, next_token_loss(logits, targets)
+
+
 class CountingGPT(ModernGPT):
     """A ModernGPT beside counts: it reads them, and adds to what they say.
 

@@ -40,8 +40,8 @@ class ModernConfig(GPTConfig):
     activation: str = "relu2"
     bias: bool = False
     zero_init: bool = True
-    value_residual: bool = True
-    embedding_mix: bool = True
+    value_residual: bool = False
+    embedding_mix: bool = False
     softcap: float | None = None
 
     def __post_init__(self):

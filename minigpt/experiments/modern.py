@@ -10,8 +10,11 @@ from dataclasses import asdict, replace
 from functools import partial
 
 import torch
+import torch.nn as nn
+import torch.nn.functional as F
 
 from minigpt import record
+from minigpt.counting import ContextCounts, CountingGPT, CountsAlone, fit_smoothing
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.experiments.fit import corpus, development
@@ -29,8 +32,6 @@ OFF = {  # what makes a ModernConfig the GPT of lesson 06
     "activation": "relu",
     "bias": True,
     "zero_init": False,
-    "value_residual": False,
-    "embedding_mix": False,
 }
 ADDED = {  # name: fields of ModernConfig, then of TrainConfig
     "06's GPT": ({}, {}),
@@ -59,8 +60,8 @@ REMOVED = {
     "- no biases": ({"bias": True}, {}),
     "- zero start": ({"zero_init": False}, {}),
     "+ grouped queries": ({"n_kv_head": 2}, {}),
-    "- value residual": ({"value_residual": False}, {}),
-    "- embedding mix": ({"embedding_mix": False}, {}),
+    "+ value residual": ({"value_residual": True}, {}),
+    "+ embedding mix": ({"embedding_mix": True}, {}),
     "+ soft cap": ({"softcap": 15.0}, {}),
     "- trapezoid": ({}, {"schedule": "cosine"}),
     "- Muon": ({}, ADAMW),
@@ -161,7 +162,96 @@ def timed_step(model, optimizer, recipe):
     return time.perf_counter() - start
 
 
+class LeaveOneOut:
+    """ContextCounts less the one occurrence that is to be predicted.
+
+    `targets` (B, T) must be set before each training batch; with None all counts
+    are there.
+    """
+
+    def __init__(self, counts):
+        self.counts, self.order, self.folds = counts, counts.order, counts.folds
+        self.targets = None
+
+    def __call__(self, idx, without=None):
+        counts = self.counts(idx)  # (B, T, order + 1, V)
+        if self.targets is None:
+            return counts
+        own = F.one_hot(self.targets, counts.shape[-1])[:, :, None]  # (B, T, 1, V)
+        return (counts - own).clamp(min=0)
+
+
+COUNTED = {"n_layer": 2, "n_head": 3, "n_embd": 96, "block_size": 128}
+
+
+def counting(variant, seed):
+    """A CountingGPT with less, or that learns beside its own counts."""
+    torch.set_num_threads(1)
+    learn, judge = development()
+    config, recipe = preset("modern", corpus().vocab_size)
+    config = replace(config, **COUNTED)
+    sizes = {"batch_size": 8, "block_size": config.block_size}
+    recipe = replace(recipe, **sizes, steps=STEPS, eval_every=STEPS, seed=seed)
+    if variant == "GPT alone":
+        torch.manual_seed(seed)
+        model, draw = ModernGPT(config), None
+    else:
+        order = 5 if variant == "counts alone, 5 characters" else 8
+        counts = ContextCounts(learn, config.vocab_size, order)
+        smoothing = fit_smoothing(counts, learn, recipe)
+        if variant.startswith("counts alone"):
+            alone = CountsAlone(counts, smoothing, config.block_size)
+            return {"loss": evaluate(alone, judge, config.block_size)}
+        torch.manual_seed(seed)
+        model = CountingGPT(config, counts, smoothing)
+        draw = model.draw(learn, recipe)
+        if variant in ("counts added", "counts added, weighed"):
+            nn.init.zeros_(model.read.weight).requires_grad_(False)
+        if variant in ("counts added", "counts added and read"):
+            model.gate.requires_grad_(False)  # it stays: all for the longest order
+        if variant == "own counts seen":
+            draw = None
+        if variant == "own place left out":
+            model.counts = LeaveOneOut(counts)
+            draw = partial(leave_one_out, model.counts, learn, recipe)
+    if draw is None:
+        sizes = {"batch_size": recipe.batch_size, "block_size": recipe.block_size}
+        draw = partial(get_batch, learn, **sizes, device="cpu")
+    history = train(model, learn, judge, recipe, draw=lambda g: draw(generator=g))
+    if history[-1].step < recipe.steps:
+        raise KeyboardInterrupt  # half a training is no measurement
+    model.train()
+    fresh = torch.Generator().manual_seed(seed + 1000)
+    with torch.no_grad():
+        seen = [model(*draw(generator=fresh))[1].item() for _ in range(50)]
+    if variant == "own place left out":
+        model.counts.targets = None  # nothing is left out where nothing was counted
+    return {
+        "loss": evaluate(model, judge, config.block_size),
+        "in training": statistics.mean(seen),
+    }
+
+
+def leave_one_out(counts, ids, recipe, generator):
+    """A batch, of which `counts` know what must not be counted."""
+    x, y = get_batch(ids, recipe.batch_size, recipe.block_size, generator=generator)
+    counts.targets = y
+    return x, y
+
+
+COUNTING = [
+    "all of it",
+    "GPT alone",
+    "counts alone, 5 characters",
+    "counts alone, 8 characters",
+    "counts added",
+    "counts added and read",
+    "counts added, weighed",
+    "own counts seen",
+    "own place left out",
+]
 EXPERIMENTS = {
+    "08-counts": {name: partial(counting, name) for name in COUNTING},
     "08-added-cost": {name: partial(cost, ADDED, name) for name in ADDED},
     "08-removed-cost": {name: partial(cost, REMOVED, name) for name in REMOVED},
     "08-added": {
