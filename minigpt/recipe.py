@@ -86,13 +86,13 @@ def preset(name, vocab_size):
         from minigpt.modern import ModernConfig  # lesson 08: only if it is asked for
 
         model = ModernConfig(
-            vocab_size, block_size=128, n_layer=2, n_head=4, n_embd=128
+            vocab_size, block_size=128, n_layer=3, n_head=4, n_embd=128
         )
         plan = TrainConfig(
-            steps=1600,
+            steps=1500,
             batch_size=8,
             block_size=128,
-            learning_rate=4e-3,
+            learning_rate=8e-3,
             weight_decay=0.0,
             grad_clip=math.inf,
             optimizer="muon",
