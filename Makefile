@@ -5,7 +5,7 @@ ifdef MINIGPT_DATA
 export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test notebooks experiments train sample slides book worksheets colab lint clean
+.PHONY: help lab test notebooks experiments train sample bench slides book worksheets colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ train: .venv/ready  ## train a GPT and write model.pt; again: go on; ARGS="--ove
 
 sample: .venv/ready  ## let model.pt write; ARGS="--prompt JULIET: --temperature 0.7"
 	$(BIN)/python -m minigpt sample $(or $(ARGS),--prompt "ROMEO:")
+
+bench: .venv/ready  ## time all presets beside nanoGPT's demo (six minutes); ARGS="--quick"
+	$(BIN)/python -m minigpt bench $(ARGS)
 
 slides: .venv/publish  ## each notebook as slides, one offline file: build/slides
 	$(BIN)/python -m minigpt.publish.slides

@@ -1,4 +1,5 @@
-"""The command line: python -m minigpt train | sample. See --help of each."""
+"""The command line: python -m minigpt train | sample | speedrun | bench. See --help of
+each."""
 
 import argparse
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+from minigpt import benchmark, speedrun
 from minigpt.checkpoint import load_checkpoint, saver
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
@@ -20,7 +22,7 @@ TRAIN_OPTIONS = ["steps", "batch_size", "learning_rate", "seed"]
 
 
 def parser():
-    """The options of both commands."""
+    """The options of all commands."""
     top = argparse.ArgumentParser(
         prog="python -m minigpt", description="Train a small GPT, and let it write."
     )
@@ -83,14 +85,28 @@ def parser():
     s.add_argument("--top-p", type=float, help="among the likeliest that sum to p")
     s.add_argument("--seed", type=int, help="for the same text every time")
     s.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
+
+    speedrun.add_options(
+        commands.add_parser("speedrun", help="one minute of training: your recipe")
+    )
+    benchmark.add_options(
+        commands.add_parser("bench", help="seconds, steps, memory of all presets")
+    )
     return top
 
 
 def main(argv=None):
-    """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted."""
+    """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted
+    (of a speed run, 1 for too long)."""
     options = parser().parse_args(argv)
+    run = {
+        "train": run_train,
+        "sample": run_sample,
+        "speedrun": speedrun.main,
+        "bench": benchmark.main,
+    }
     try:
-        return run_train(options) if options.command == "train" else run_sample(options)
+        return run[options.command](options)
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130

@@ -47,10 +47,9 @@ class ContextCounts:
         B, T = idx.shape
         V, order = self.vocab_size, self.order
         codes = torch.zeros(B, T, order + 1, dtype=torch.long, device=idx.device)
-        for n in range(1, order + 1):  # one character further back
-            codes[:, n - 1 :, n] = codes[:, n - 1 :, n - 1] + idx[
-                :, : T - n + 1
-            ] * V ** (n - 1)
+        for n in range(1, min(order, T) + 1):  # one character further back
+            further = idx[:, : T - n + 1] * V ** (n - 1)
+            codes[:, n - 1 :, n] = codes[:, n - 1 :, n - 1] + further
         longest = V**order * torch.arange(order + 1)  # so that no two orders collide
         codes += longest
         for n in range(2, order + 1):

@@ -16,6 +16,7 @@ MODULES = [
     "full_training",
     "how_low",
     "modern",
+    "speedrun",
 ]
 
 
