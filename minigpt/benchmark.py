@@ -379,7 +379,8 @@ def table(result):
     ]
     for name, curve in curves.items():
         to, after = seconds_to(curve, result["goal"]), loss_after(curve, end)
-        share = "" if name not in ms else f"{after:13.3f}"
+        known = "-" if after is None else f"{after:.3f}"
+        share = f"{known:>13}" if name in ms else ""  # a short one ends before
         lines.append(
             f"{name:{width}}{result['steps'][name]:7,}{curve[-1][0]:9.1f}"
             f"{curve[-1][1]:8.3f}{'never' if to is None else f'{to:.1f}':>12}{share}"
