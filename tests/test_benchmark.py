@@ -32,12 +32,22 @@ KNOWN = {
 }
 
 
+def quiet(line):
+    pass
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Tensors so small only wait for a second one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(benchmark, "THREADS", 1)
+        yield
+
+
 @pytest.fixture(scope="module")
-def result():
+def result(one_thread):
     """A whole benchmark of small contenders."""
-    return benchmark.bench(
-        TEXT, KNOWN, demo_steps=24, rounds=2, tokens=3, say=lambda line: None
-    )
+    return benchmark.bench(TEXT, KNOWN, 24, rounds=2, tokens=3, say=quiet)
 
 
 # --- Who trains as what. ---
@@ -177,7 +187,7 @@ def test_the_others_get_the_time_of_the_demo_or_their_share_of_it(monkeypatch):
 
     monkeypatch.setattr(benchmark, "step_times", times)
     monkeypatch.setattr(benchmark, "count_tables", tables)
-    found = benchmark.bench(TEXT, KNOWN, 20, 1, tokens=1, say=lambda line: None)
+    found = benchmark.bench(TEXT, KNOWN, 20, 1, tokens=1, say=quiet)
     assert found["steps"] == {
         benchmark.DEMO: 20,
         "modern": 60,  # 20 steps of 3 ms

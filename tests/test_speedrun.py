@@ -39,6 +39,7 @@ def at_home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(record, "FOLDER", tmp_path / "records")
     monkeypatch.setattr(speedrun, "demo_speed", lambda seconds=3: 20.0)
+    monkeypatch.setattr(speedrun, "THREADS", 1)  # for tensors so small
     monkeypatch.setattr(sys, "path", list(sys.path))
     corpus = "the quick brown fox jumps over the lazy dog; " * 40
     (tmp_path / "corpus.txt").write_text(corpus, encoding="utf-8")
@@ -91,7 +92,8 @@ def test_the_seconds_are_those_of_the_call(monkeypatch):
     assert speedrun.run(slow, TEXT, seed=1)["seconds"] == 61.0
 
 
-def test_a_seed_makes_the_same_model_and_two_threads_are_given_for_a_while():
+def test_a_seed_makes_the_same_model_on_the_threads_of_the_rules(monkeypatch):
+    monkeypatch.setattr(speedrun, "THREADS", 2)
     found = []
 
     def note(*arguments):
@@ -208,11 +210,12 @@ def test_what_cannot_be_judged_is_refused_with_the_remedy(make, message):
     assert message in refused(make())
 
 
-def test_more_threads_than_two_are_refused():
+def test_more_threads_than_two_are_refused(monkeypatch):
     def greedy(*arguments):
         torch.set_num_threads(3)
         return bigram(*arguments)
 
+    monkeypatch.setattr(speedrun, "THREADS", 2)
     before = torch.get_num_threads()
     with pytest.raises(BrokenRule, match="3 threads; the rules allow 2"):
         speedrun.run(greedy, TEXT, seed=1)
@@ -428,6 +431,7 @@ def test_a_result_is_put_beside_the_records_and_their_machine(monkeypatch, capsy
 
 def test_the_speed_of_the_machine_leaves_the_random_numbers_alone(monkeypatch):
     monkeypatch.undo()
+    monkeypatch.setattr(speedrun, "THREADS", 1)
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
