@@ -147,10 +147,11 @@ def test_trainings_take_turns():
 
         def advance(self, steps):
             order.append(self.name)
-            self.parts += [[0.001, 0.002, 0.003, 0.004]] * steps
+            slow = 1 if self.parts else 100  # the first turn warms up
+            self.parts += [[slow * ms / 1000 for ms in (1, 2, 3, 4)]] * steps
 
-    found = benchmark.step_times({"a": Turn("a"), "b": Turn("b")}, rounds=2)
-    assert order == ["a", "b"] * 3
+    found = benchmark.step_times({"a": Turn("a"), "b": Turn("b")}, rounds=1)
+    assert order == ["a", "b"] * 2
     assert found["a"] == {
         "drawing": 1,
         "forward": 2,
@@ -263,6 +264,11 @@ def test_a_curve_that_begins_after_the_demo_has_no_loss_in_its_time(result):
     assert line.endswith(" -")
 
 
+def test_who_got_less_time_has_no_loss_after_all_of_it(result):
+    (line,) = [x for x in benchmark.table(result).splitlines() if x[:6] == "short "]
+    assert line.endswith(" -")
+
+
 def test_the_record_and_the_figure_are_written_whole(result, tmp_path):
     path, image = tmp_path / "bench.json", tmp_path / "bench.png"
     benchmark.publish(result, path, image)
@@ -294,10 +300,6 @@ def test_a_quick_look_writes_nothing(result, tmp_path, monkeypatch, capsys, quic
 def test_the_presets_of_the_course_are_what_is_measured():
     known = benchmark.contenders(65)
     assert next(iter(known)) == benchmark.DEMO
-    for name, c in known.items():
-        if c.share not in (0, 1):  # its step must be timed under another name
-            twins = [
-                o for o in known.values() if (o.shape, o.order) == (c.shape, c.order)
-            ]
-            assert {1} & {o.share for o in twins}, name
+    assert known[benchmark.DEMO].share == 1
+    assert sum(c.share for c in known.values()) < 4  # six minutes are soon over
     assert Path(benchmark.FIGURE).name == "bench.png"
