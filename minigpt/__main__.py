@@ -1,5 +1,4 @@
-"""The command line: python -m minigpt train | sample | speedrun | bench. See --help of
-each."""
+"""The command line: python -m minigpt train | sample | speedrun | bench (--help)."""
 
 import argparse
 import sys
@@ -24,7 +23,8 @@ TRAIN_OPTIONS = ["steps", "batch_size", "learning_rate", "seed"]
 def parser():
     """The options of all commands."""
     top = argparse.ArgumentParser(
-        prog="python -m minigpt", description="Train a small GPT, and let it write."
+        prog="python -m minigpt",
+        description="Train a small GPT, let it write, race it against the clock.",
     )
     commands = top.add_subparsers(dest="command", required=True)
 
