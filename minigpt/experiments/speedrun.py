@@ -7,12 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 import torch
-import torch.nn as nn
 
 from minigpt import speedrun
-from minigpt.counting import ContextCounts, CountingGPT, fit_smoothing
+from minigpt.counting import ContextCounts, CountingGPT, CountsAlone, fit_smoothing
 from minigpt.evaluation import evaluate
-from minigpt.language_model import check_length, next_token_loss
 from minigpt.modern import ModernConfig
 from minigpt.training import preset, train
 
@@ -25,6 +23,7 @@ STEPS = {
     "+ Muon, trapezoid": 1000,
     "+ today's block": 1000,
     "+ context 128": 1000,
+    "+ a third block": 700,
     "counts alone": FIT_STEPS,
     "+ counts": 750,
     "+ counts, 10 seconds": 120,
@@ -42,7 +41,8 @@ def shapes_and_plans(vocab_size):
         "GPT of 06": (gpt, adamw),
         "+ Muon, trapezoid": (gpt, short),
         "+ today's block": (block, short),
-        "+ context 128": (shape, plan),
+        "+ context 128": (replace(shape, n_layer=gpt.n_layer), plan),
+        "+ a third block": (shape, plan),
         "+ counts": (shape, plan),
         "+ counts, 10 seconds": (shape, plan),
     }
@@ -52,20 +52,6 @@ def shapes_and_plans(vocab_size):
 def until(plan, steps):
     """The plan for so many steps; what `train` would report is not needed."""
     return replace(plan, steps=steps, eval_every=steps, eval_batches=1)
-
-
-class CountsAlone(nn.Module):
-    """The smoothed counts of the longest context as a model; nothing is trained."""
-
-    def __init__(self, counts, smoothing, block_size):
-        super().__init__()
-        self.counts, self.smoothing, self.block_size = counts, smoothing, block_size
-
-    def forward(self, idx, targets=None):
-        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
-        check_length(idx.shape[1], self.block_size)
-        logits = self.smoothing(self.counts(idx))[..., -1, :]
-        return logits, next_token_loss(logits, targets)
 
 
 def neural(name, train_ids, vocab_size, seed):
@@ -109,6 +95,7 @@ RECIPES = {
     "+ Muon, trapezoid": partial(neural, "+ Muon, trapezoid"),
     "+ today's block": partial(neural, "+ today's block"),
     "+ context 128": partial(neural, "+ context 128"),
+    "+ a third block": partial(neural, "+ a third block"),
     "counts alone": counted,
     "+ counts": partial(both, "+ counts"),
     "+ counts, 10 seconds": partial(both, "+ counts, 10 seconds"),
@@ -141,7 +128,7 @@ def entries(source, names=None):
     return {name: partial(entry, name, source) for name in names or RECIPES}
 
 
-KNOWN_FLOOR = ["nanoGPT's CPU demo", "+ context 128", "counts alone", "+ counts"]
+KNOWN_FLOOR = ["nanoGPT's CPU demo", "+ a third block", "counts alone", "+ counts"]
 EXPERIMENTS = {
     "speedrun": entries("tinyshakespeare"),
     "speedrun-playwright": entries("playwright", KNOWN_FLOOR),
