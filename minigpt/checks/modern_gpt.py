@@ -48,7 +48,7 @@ NORM_MISTAKES = {
     "You divide by the standard deviation: it does not know where zero is.": (
         Sign(
             lambda got, expected, x, gain: any(
-                same(got, x / (x.std(-1, unbiased=u, keepdim=True) + e) * gain, 1e-3)
+                same(got, x / (x.var(-1, unbiased=u, keepdim=True) + e).sqrt() * gain)
                 for u in (True, False)
                 for e in (0.0, EPS)
             )
@@ -173,10 +173,6 @@ TURN_MISTAKES = {
     "Only the first half is new; the second is x as it was.": _only_first,
     "All pairs turn by the first pair's angle: each has its own.": (
         lambda x, angles: _turn_halves(x, angles[:, :1].expand_as(angles))
-    ),
-    "Your angles belong to the heads; they belong to the positions.": (
-        lambda x, angles: _turn_halves(x.transpose(1, 2), angles).transpose(1, 2),
-        "angles[:, None] is (T, 1, head_size / 2): one row for all heads.",
     ),
     "Nothing turns: you return x.": lambda x, angles: x,
 }
@@ -660,7 +656,7 @@ MUON_MISTAKES = {
     "The token embedding is out, but positions have a table as well.": (
         _chosen(
             lambda name, p: (
-                _inside(name) or p.dim() == 2 and name == "position_embedding.weight"
+                p.dim() == 2 and (_inside(name) or name == "position_embedding.weight")
             )
         )
     ),

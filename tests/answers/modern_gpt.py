@@ -263,7 +263,7 @@ return out
             "return (total - 1).clamp(min=0).expand(folds, -1, -1)"
         ),
         "the next piece": left_out(("!= f", "!= (f + 1) % folds")),
-        "shape": left_out((", minlength=vocab_size**2", "")),
+        "The shapes [2, 2] and 3": left_out((", minlength=vocab_size**2", "")),
     },
     "08.6": {
         "the same distance, and yet another score": turn(
@@ -281,7 +281,7 @@ return out
         "more than the distance": turn(
             ("return x * cos + partner * sin", "return (x * cos + partner * sin).abs()")
         ),
-        "shape": turn(("return x * cos", "return (x * cos")).replace(
+        "The shape is (2, 2)": turn(("return x * cos", "return (x * cos")).replace(
             "partner * sin", "partner * sin)[:, :2]"
         ),
     },
