@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from minigpt.counting import (
     ContextCounts,
     CountingGPT,
+    CountsAlone,
     Smoothing,
     fit_smoothing,
     one_fold,
@@ -195,6 +196,12 @@ def test_random_letters_show_whether_counts_were_left_out():
 
 
 # --- The GPT beside the counts. ---
+
+
+def test_counts_alone_say_what_the_longest_order_says(counts, smoothing):
+    logits, loss = CountsAlone(counts, smoothing, 9)(ASKED, ASKED)
+    assert torch.equal(logits, smoothing(counts(ASKED))[..., -1, :])
+    assert_close(loss, F.cross_entropy(logits.flatten(0, 1), ASKED.flatten()))
 
 
 def counting_gpt(counts, **changes):

@@ -12,8 +12,15 @@ from torch.testing import assert_close
 from minigpt.checkpoint import load_checkpoint, saver
 from minigpt.generation import generate
 from minigpt.gpt import GPT, GPTConfig
-from minigpt.modern import ModernBlock, ModernConfig, ModernFeedForward, ModernGPT
-from minigpt.modern_parts import RMSNorm, relu2, rms_norm, rotary_turns, rotate
+from minigpt.modern import ModernBlock, ModernConfig, ModernGPT
+from minigpt.modern_parts import (
+    ModernFeedForward,
+    RMSNorm,
+    relu2,
+    rms_norm,
+    rotary_turns,
+    rotate,
+)
 
 T, C = 12, 24
 OFF = dict(
@@ -27,6 +34,7 @@ OFF = dict(
     embedding_mix=False,
 )
 SIZES = dict(vocab_size=11, block_size=T, n_layer=3, n_head=4, n_embd=C)
+ON = dict(value_residual=True, embedding_mix=True)  # what the default leaves off
 SWITCHES = {  # name: what is changed in a model with everything off
     "nothing": {},
     "RMSNorm": {"rms_norm": True},
@@ -47,7 +55,8 @@ MODELS["all on, rotary off"] = {**MODELS["all on"], "rotary": False}
 
 
 def config(**changes):
-    return ModernConfig(**{**SIZES, **changes})
+    """A config with everything on, but for the changes."""
+    return ModernConfig(**{**SIZES, **ON, **changes})
 
 
 def awake(model):
@@ -339,10 +348,10 @@ def test_grouped_queries_equal_full_attention_with_repeated_weights(n_kv_head):
 
 
 def test_swiglu_by_hand_with_about_as_many_weights():
-    layer, x = ModernFeedForward(config(activation="swiglu")), torch.randn(2, 5, C)
+    layer, x = ModernFeedForward(C, "swiglu"), torch.randn(2, 5, C)
     gate, hidden = layer.expand(x).chunk(2, -1)
     assert_close(layer(x), layer.proj(gate * gate.sigmoid() * hidden))
-    usual = ModernFeedForward(config())
+    usual = ModernFeedForward(C)
     count = [sum(p.numel() for p in m.parameters()) for m in (layer, usual)]
     assert count[0] == pytest.approx(count[1], rel=0.05)
     assert_close(usual(x), usual.proj(usual.expand(x).clamp(min=0) ** 2))
@@ -391,8 +400,8 @@ def test_rotary_positions_need_heads_of_an_even_width():
 
 
 def test_as_many_key_value_heads_as_heads_unless_told_otherwise():
-    assert config().n_kv_head == 4
-    assert config(n_kv_head=2).n_kv_head == 2
+    assert config().kv_heads == 4
+    assert config(n_kv_head=2).kv_heads == 2
 
 
 # --- What the rest of the course does with it. ---
@@ -407,7 +416,7 @@ def test_text_is_generated_by_every_model(model, idx):
 
 @pytest.mark.parametrize("switch", ["all on", "all on, rotary off", "SwiGLU"])
 def test_a_run_goes_on_from_its_file_with_the_same_weights(switch, tmp_path):
-    shape = {**SIZES, **MODELS[switch], "vocab_size": V, "block_size": 8}
+    shape = {**SIZES, **ON, **MODELS[switch], "vocab_size": V, "block_size": 8}
     run = plan(optimizer="muon", schedule="trapezoid", steps=10, eval_every=5)
     torch.manual_seed(0)
     model = ModernGPT(ModernConfig(**shape))

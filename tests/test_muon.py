@@ -25,7 +25,7 @@ RUN = dict(optimizer="muon", schedule="trapezoid", weight_decay=0.1)
 
 def modern():
     torch.manual_seed(0)
-    return ModernConfig(V, 8, n_layer=2, n_head=2, n_embd=16).build()
+    return ModernConfig(V, 8, 2, 2, 16, embedding_mix=True).build()
 
 
 # --- Orthogonal steps. ---
