@@ -150,6 +150,8 @@ class CountingGPT(ModernGPT):
             logp = self.smoothing(counts)  # (B, T, order + 1, V)
         uniform = -math.log(logp.shape[-1])
         x = self.token_embedding(idx) + self.read(logp[..., -1, :] - uniform)
+        if self.position_embedding is not None:  # a config without rotary positions
+            x = x + self.position_embedding.weight[: idx.shape[1]]
         hidden = self.body(x)  # (B, T, C)
         gate = self.gate(hidden)[..., None, :]  # (B, T, 1, order + 1)
         logits = self.logits(hidden) + (gate @ logp)[..., 0, :]

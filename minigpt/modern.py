@@ -30,7 +30,7 @@ class ModernConfig(GPTConfig):
 
     Raises ValueError as GPTConfig, and for an odd head_size under rotary
     positions, an n_kv_head that does not divide n_head, an unknown activation, or
-    a softcap of 0 or less.
+    a softcap that is not above 0 and finite.
     """
 
     n_kv_head: int | None = None  # None: as many as n_head
@@ -48,12 +48,13 @@ class ModernConfig(GPTConfig):
         super().__post_init__()
         heads = self.kv_heads >= 1 and self.n_head % self.kv_heads == 0
         even = not self.rotary or self.n_embd // self.n_head % 2 == 0
+        capped = self.softcap is None or 0 < self.softcap < torch.inf
         rules = {  # name: what must hold, and how to say it
             "dropout": (self.dropout == 0, "0: a ModernGPT has none"),
             "n_kv_head": (heads, f"a divisor of n_head = {self.n_head}"),
             "n_head": (even, "such that n_embd / n_head is even: rotary turns pairs"),
             "activation": (self.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
-            "softcap": (self.softcap is None or self.softcap > 0, "above 0, or None"),
+            "softcap": (capped, "above 0 and finite, or None"),
         }
         for name, (holds, need) in rules.items():
             if not holds:

@@ -59,7 +59,7 @@ def learning_rate_at(step, config):
 
 
 def orthogonalize(matrices, steps=5):
-    """The nearest matrices whose singular values are all about 1: (batch, m, n).
+    """The nearest matrices whose singular values are all about 1: (..., m, n).
 
     Newton and Schulz's iteration: an odd polynomial of a matrix acts on its
     singular values alone. This one pulls those in (0, 1] into about 0.7 to 1.2 in
@@ -68,11 +68,14 @@ def orthogonalize(matrices, steps=5):
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.mT if tall else matrices  # the smaller product, x xᵀ
+    shape = x.shape
+    x = x.reshape(-1, *shape[-2:])  # baddbmm wants one dimension for the batch
     x = x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)  # no value above 1
     for _ in range(steps):
         xxt = x @ x.mT
         polynomial = torch.baddbmm(xxt, xxt, xxt, beta=b, alpha=c)  # b·xxᵀ + c·(xxᵀ)²
         x = torch.baddbmm(x, polynomial, x, beta=a)
+    x = x.view(shape)
     return x.mT if tall else x
 
 

@@ -27,6 +27,7 @@ NOTEBOOKS = {
     "05": "residual_blocks",
     "06": "full_training",
     "07": "how_low",
+    "08": "modern_gpt",
 }
 ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
 EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
@@ -95,7 +96,7 @@ def solved(number):
 def test_the_notebooks_have_the_exercises_that_are_answered_here():
     assert list(EXERCISES) == list(WRONG) == list(RIGHT)
     kinds = [exercise.kind for exercise in EXERCISES.values()]
-    assert (kinds.count("Exercise"), kinds.count("Bug hunt")) == (39, 14)
+    assert (kinds.count("Exercise"), kinds.count("Bug hunt")) == (44, 18)
 
 
 @pytest.mark.parametrize("number", EXERCISES)

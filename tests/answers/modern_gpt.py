@@ -1,0 +1,480 @@
+"""Answers to notebook 08's exercises."""
+
+from exercises import edited, exercises_of
+
+from minigpt.attention import attention
+from minigpt.counting import ContextCounts, Smoothing
+from minigpt.modern import ModernConfig
+from minigpt.modern_parts import rms_norm, rotary_turns, rotate
+from minigpt.optimizer import orthogonalize
+
+EXERCISES = exercises_of("08")
+
+
+def names():
+    return {
+        "attention": attention,
+        "ContextCounts": ContextCounts,
+        "Smoothing": Smoothing,
+        "ModernConfig": ModernConfig,
+        "rms_norm": rms_norm,
+        "rotary_turns": rotary_turns,
+        "rotate": rotate,
+        "orthogonalize": orthogonalize,
+    }
+
+
+def defined(head, *lines):
+    return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def norm(expression, eps=1e-6):
+    return defined(
+        "rms_norm_with_gain(x, gain)",
+        f"scale = 1 / (x.square().mean(-1, keepdim=True) + {eps}).sqrt()",
+        f"return {expression}",
+    )
+
+
+def halves(
+    new="torch.cat([a * cos - b * sin, b * cos + a * sin], -1)",
+    pairs="x.chunk(2, dim=-1)",
+    at="[:, None]",
+    before="",
+):
+    return defined(
+        "rotate_halves(x, angles)",
+        before or "pass",
+        f"cos, sin = angles.cos(){at}, angles.sin(){at}",
+        f"a, b = {pairs}",
+        f"return {new}",
+    )
+
+
+NEIGHBOURS = "x[..., ::2], x[..., 1::2]"
+WOVEN = "torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)"
+
+
+def grouped(
+    k="k.repeat_interleave(g, 1)",
+    v="v.repeat_interleave(g, 1)",
+    out="attention(q, k, v)[0]",
+):
+    return defined(
+        "grouped_attention(q, k, v)",
+        "n, m = q.shape[1], k.shape[1]",
+        "g = n // m",
+        f"k, v = {k}, {v}",
+        f"return {out}",
+    )
+
+
+def schulz(*edits):
+    return edited(EXERCISES["08.4"].solution, *edits)
+
+
+def left_out(*edits):
+    return edited(EXERCISES["08.5"].solution, *edits)
+
+
+def left_out_by(end):
+    return defined(
+        "counts_without(ids, V, folds)",
+        "n = len(ids) - 1",
+        "fold = torch.arange(n) * folds // n",
+        "a, b = ids[:-1], ids[1:]",
+        "total = torch.bincount(a * V + b, minlength=V * V).view(V, V)",
+        *end.strip().splitlines(),
+    )
+
+
+def turn(*edits):
+    return edited(EXERCISES["08.6"].solution, *edits)
+
+
+COS = "torch.cat([angles, angles], dim=-1).cos()"
+SIN = "torch.cat([angles, angles], dim=-1).sin()"
+PARTNER = "torch.cat([-second, first], dim=-1)"
+NEXT_DOOR = "torch.stack([-x[:, 1::2], x[:, ::2]], -1).flatten(1)"
+
+
+def head_norm(dim):
+    return edited(EXERCISES["08.7"].solution, ("dim=-1", f"dim={dim}"))
+
+
+def muon(rule):
+    return defined(
+        "for_muon(model)",
+        "named = model.named_parameters()",
+        f"return [name for name, p in named if {rule}]",
+    )
+
+
+def counted(*edits):
+    return edited(EXERCISES["08.9"].solution, *edits)
+
+
+ASK = "counts(x[fold][None], without=fold)"
+MEAN = "torch.stack(losses).mean()"
+
+# exercise -> mistake -> (program, a distinctive part of what the check must say)
+WRONG = {
+    "08.1": {
+        "A row of zeros gives nan": norm("x * scale * gain", eps=0.0),
+        "This is LayerNorm": norm("F.layer_norm(x, x.shape[-1:], gain, eps=1e-6)"),
+        "by the standard deviation": [
+            norm("x / x.std(-1, keepdim=True) * gain"),
+            norm("x / (x.var(-1, keepdim=True, unbiased=False) + 1e-6).sqrt() * gain"),
+        ],
+        "The root is missing": norm("x * scale.square() * gain"),
+        "You sum the squares": norm("x / (x.norm(dim=-1, keepdim=True) + 1e-6) * gain"),
+        "The gain is missing": norm("x * scale"),
+        "The gain comes before": norm("rms_norm(x * gain)"),
+        "You divide by the gain": norm("x * scale / gain"),
+        "large rows grow larger": norm("x / scale * gain"),
+        "One scale for the whole tensor": norm(
+            "x / (x.square().mean() + 1e-6).sqrt() * gain"
+        ),
+        "a channel's scale knows the future": norm(
+            "x / (x.square().mean(-2, keepdim=True) + 1e-6).sqrt() * gain"
+        ),
+        "the mean of |x|": norm("x / (x.abs().mean(-1, True) + 1e-6) * gain"),
+        "do not fit together": norm("x * scale[..., 0] * gain"),
+    },
+    "08.2": {
+        "These are neighbours again": halves(WOVEN, NEIGHBOURS),
+        "put back as neighbours: q·k": halves(WOVEN),
+        "You read neighbours": halves(pairs=NEIGHBOURS),
+        "the other way round": halves(
+            "torch.cat([a * cos + b * sin, b * cos - a * sin], -1)"
+        ),
+        "A minus is missing": halves(
+            "torch.cat([a * cos + b * sin, b * cos + a * sin], -1)"
+        ),
+        "Sine and cosine have changed places": halves(
+            "torch.cat([a * sin - b * cos, b * sin + a * cos], -1)"
+        ),
+        "The two halves have changed places": halves(
+            "torch.cat([b * cos + a * sin, a * cos - b * sin], -1)"
+        ),
+        "close in from both ends": halves(
+            "torch.cat([a * cos - b * sin, (b * cos + a * sin).flip(-1)], -1)",
+            "x.chunk(2, -1)[0], x.chunk(2, -1)[1].flip(-1)",
+        ),
+        "Only the first half is new": halves("torch.cat([a * cos - b * sin, b], -1)"),
+        "by the first pair's angle": halves(before="angles = angles[:, :1]"),
+        "do not fit together": halves(at=""),
+        "Nothing turns": halves("x"),
+    },
+    "08.3": {
+        "Your query heads take turns": grouped(
+            "k.repeat(1, g, 1, 1)", "v.repeat(1, g, 1, 1)"
+        ),
+        "your values take turns": grouped(v="v.repeat(1, g, 1, 1)"),
+        "your keys take turns": grouped(k="k.repeat(1, g, 1, 1)"),
+        "read the first key/value head": grouped("k[:, :1]", "v[:, :1]"),
+        "You average the key/value heads": grouped(
+            "k.mean(1, keepdim=True)", "v.mean(1, keepdim=True)"
+        ),
+        "in reverse order": grouped(
+            "k.flip(1).repeat_interleave(g, 1)", "v.flip(1).repeat_interleave(g, 1)"
+        ),
+        "The mask is missing": grouped(out="attention(q, k, v, False)[0]"),
+        "not divided by √head_size": grouped(
+            out="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)"
+        ),
+        "the groups inside out": grouped(
+            out="torch.cat([attention(q, k, v)[0][:, i::g] for i in range(g)], 1)"
+        ),
+        "Only n_kv_head heads come out": grouped(
+            "k", "v", "attention(q[:, ::g], k, v)[0]"
+        ),
+        "do not fit together": grouped("k", "v"),
+    },
+    "08.4": {
+        "The length is not divided out": schulz(("G / G.norm()", "G")),
+        "in each step: once": schulz(("    X = 1.5", "    X = X / X.norm(); X = 1.5")),
+        "by the largest number": schulz(("G.norm()", "G.abs().max()")),
+        "Each row gets length 1 on its own": schulz(
+            ("G.norm()", "G.norm(dim=1, keepdim=True)")
+        ),
+        "but they are not orthogonal": schulz(
+            ("G.norm()", "G.norm(dim=1, keepdim=True)"), ("range(steps)", "range(0)")
+        ),
+        "No step was taken: this is": schulz(("range(steps)", "range(0)")),
+        "The sign is wrong": schulz(("X - 0.5", "X + 0.5")),
+        "have changed places": schulz(("1.5 * X - 0.5", "0.5 * X - 1.5")),
+        "cubes each number": schulz(("X @ X.mT @ X", "X ** 3")),
+        "one step, however many": schulz(("range(steps)", "range(1)")),
+        "one step too few": schulz(("range(steps)", "range(1, steps)")),
+        "one step too many": schulz(("range(steps)", "range(steps + 1)")),
+        "made once, before the loop": schulz(
+            ("/ G.norm()", "/ G.norm(); A = X @ X.mT"), ("X @ X.mT @ X", "A @ X")
+        ),
+        "multiply by the length again": schulz(("return X", "return X * G.norm()")),
+        "This is Muon's polynomial": [
+            schulz(
+                (
+                    "1.5 * X - 0.5 * X @ X.mT @ X",
+                    "3.4445 * X + (-4.775 * X @ X.mT + 2.0315 * (X @ X.mT) @ X @ X.mT)"
+                    " @ X",
+                )
+            ),
+            "newton_schulz = orthogonalize",
+        ],
+        "The result is transposed": schulz(("return X", "return X.mT")),
+        "do not fit together": schulz(("X @ X.mT @ X", "X @ X @ X.mT")),
+    },
+    "08.5": {
+        "Nothing is left out": left_out_by("return total.expand(folds, -1, -1)"),
+        "The other way round": left_out(("!=", "==")),
+        "what came before the piece only": left_out(("!=", "<")),
+        "occurs often counts once": left_out_by(
+            """
+tables = torch.zeros(folds, V, V)
+for f in range(folds):
+    tables[f, a[fold != f], b[fold != f]] += 1
+return tables
+"""
+        ),
+        "Rows and columns": left_out(
+            ("ids[:-1] * vocab_size + ids[1:]", "ids[1:] * vocab_size + ids[:-1]")
+        ),
+        "These are shares": left_out(
+            (
+                "count.view(vocab_size, vocab_size))",
+                "(c := count.view(vocab_size, -1)) / c.sum(1, True).clamp(min=1))",
+            )
+        ),
+        "like cards": left_out(("* folds // n", "% folds")),
+        "across the borders": left_out_by(
+            """
+out = torch.zeros(folds, V, V)
+for i in range(1, n):
+    if fold[i] == fold[i - 1]:
+        out[:, a[i], b[i]] += 1
+        out[fold[i], a[i], b[i]] -= 1
+others = torch.arange(folds) != 0
+out[others, a[0], b[0]] += 1
+return out
+"""
+        ),
+        "One is taken from every count": left_out_by(
+            "return (total - 1).clamp(min=0).expand(folds, -1, -1)"
+        ),
+        "the next piece": left_out(("!= f", "!= (f + 1) % folds")),
+        "The shapes [2, 2] and 3": left_out((", minlength=vocab_size**2", "")),
+    },
+    "08.6": {
+        "the same distance, and yet another score": turn(
+            (COS, "angles.cos().repeat_interleave(2, 1)"),
+            (SIN, "angles.sin().repeat_interleave(2, 1)"),
+        ),
+        "Now it is the other way round": turn((PARTNER, NEXT_DOOR)),
+        "The minus is lost": turn(("-second", "second")),
+        "Nothing turns any more": turn(("return x * cos + partner * sin", "return x")),
+        "by the same angle": turn(
+            (COS, "angles[:, :1].cos()"), (SIN, "angles[:, :1].sin()")
+        ),
+        "position 0 must not turn": turn((COS, "COS"), (SIN, COS), ("COS", SIN)),
+        "Lengths change": turn((SIN, "angles.sin().repeat_interleave(2, 1)")),
+        "more than the distance": turn(
+            ("return x * cos + partner * sin", "return (x * cos + partner * sin).abs()")
+        ),
+        "The shape is (2, 2)": turn(("return x * cos", "return (x * cos")).replace(
+            "partner * sin", "partner * sin)[:, :2]"
+        ),
+    },
+    "08.7": {
+        "position 0 changes when the last": head_norm("-2"),
+        "over T and head_size": head_norm("(2, 3)"),
+        "One scale for each text": head_norm("(1, 2, 3)"),
+        "runs over the heads": head_norm("1"),
+        "all heads share a scale": head_norm("(1, 3)"),
+        "runs over the batch": head_norm("0"),
+        "One scale for everything": head_norm("(0, 1, 2, 3)"),
+        "a mean over time, up to now": defined(
+            "head_norm(q)",
+            "n = torch.arange(1, q.shape[2] + 1)[:, None]",
+            "return q / (q.square().cumsum(2) / n + 1e-6).sqrt()",
+        ),
+        "The root has gone": head_norm("-1").replace(".sqrt()", ""),
+        "You sum the squares": head_norm("-1").replace(".mean(", ".sum("),
+        "Nothing is normalised": "def head_norm(q):\n    return q",
+        "This is LayerNorm": defined(
+            "head_norm(q)", "return F.layer_norm(q, q.shape[-1:], eps=1e-6)"
+        ),
+    },
+    "08.8": {
+        "a list of rows by its meaning": muon("p.dim() > 1"),
+        "the head is still in": muon("p.dim() == 2 and 'embedding' not in name"),
+        "the embeddings are still in": muon("p.dim() == 2 and 'head' not in name"),
+        "positions have a table": muon(
+            "p.dim() == 2 and name not in ('token_embedding.weight', 'lm_head.weight')"
+        ),
+        "Nothing is left for Muon": muon("p.dim() == 3"),
+        "Vectors are in": muon("name.startswith('body.')"),
+        "and the blocks left out": muon(
+            "p.dim() == 2 and not name.startswith('body.')"
+        ),
+        "Only the attention": muon("p.dim() == 2 and 'attention' in name"),
+        "Only the feed-forward": muon("p.dim() == 2 and 'feed_forward' in name"),
+        "names of the parameters, not": defined(
+            "for_muon(model)",
+            "return [p for p in model.body.parameters() if p.dim() == 2]",
+        ),
+        "a list of names; this is": defined(
+            "for_muon(model)", "return 'body.0.attention.qkv.weight'"
+        ),
+    },
+    "08.9": {
+        "below the entropy of the letters": counted((ASK, "counts(x[fold][None])")),
+        "Another piece is left out": counted(
+            ("without=fold", "without=(fold + 1) % counts.folds")
+        ),
+        "Always the same piece": counted(("without=fold", "without=0")),
+        "Only the piece's own counts": counted(
+            (ASK, "counts(x[fold][None]) - counts(x[fold][None], without=fold)")
+        ),
+        "One is taken from every count": counted(
+            (ASK, "(counts(x[fold][None]) - 1).clamp(min=0)")
+        ),
+        "no context either": counted(("[0, :, -1]", "[0, :, 0]")),
+        "next shorter context": counted(("[0, :, -1]", "[0, :, -2]")),
+        "a sum over the pieces": counted((MEAN, "sum(losses)")),
+        "Only the first piece": counted((MEAN, "losses[0]")),
+        "Only the last piece": counted((MEAN, "losses[-1]")),
+    },
+}
+
+RIGHT = {
+    "08.1": {
+        "rms_norm": norm("rms_norm(x) * gain"),
+        "torch's": norm("F.rms_norm(x, x.shape[-1:], gain, eps=1e-6)"),
+        "another tiny number": norm("x * scale * gain", eps=1e-8),
+    },
+    "08.2": {
+        "complex numbers": halves(
+            "torch.cat([z.real, z.imag], -1)",
+            "x.chunk(2, dim=-1)",
+            before="turns = torch.polar(torch.ones_like(angles), angles)[:, None]\n"
+            "    z = torch.complex(*x.chunk(2, -1)) * turns",
+        ),
+        "partner": halves(
+            "x * torch.cat([cos, cos], -1)"
+            " + torch.cat([-b, a], -1) * torch.cat([sin, sin], -1)"
+        ),
+        "rotate, with the channels exchanged": halves(
+            "torch.cat([y[..., ::2], y[..., 1::2]], -1)",
+            before="y = torch.stack(x.chunk(2, -1), -1).flatten(-2)\n"
+            "    y = rotate(y, torch.polar(torch.ones_like(angles), angles))",
+        ),
+    },
+    "08.3": {
+        "enable_gqa": grouped(
+            "k",
+            "v",
+            "F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)",
+        ),
+        "a dimension for the group": grouped(
+            "k[:, :, None]",
+            "v[:, :, None]",
+            "attention(q.unflatten(1, (m, g)), k, v)[0].flatten(1, 2)",
+        ),
+        "a loop": grouped(
+            "k",
+            "v",
+            "torch.stack([attention(q[:, h], k[:, h // g], v[:, h // g])[0]"
+            " for h in range(n)], 1)",
+        ),
+    },
+    "08.4": {
+        "the smaller product": schulz(("X @ X.mT @ X", "X @ (X.mT @ X)")),
+        "the eye": schulz(
+            (
+                "1.5 * X - 0.5 * X @ X.mT @ X",
+                "(3 * torch.eye(len(X)) - X @ X.mT) @ X / 2",
+            )
+        ),
+        "singular values": defined(
+            "newton_schulz(G, steps)",
+            "U, S, V = torch.linalg.svd(G / G.norm(), full_matrices=False)",
+            "for _ in range(steps): S = 1.5 * S - 0.5 * S**3",
+            "return (U * S) @ V",
+        ),
+    },
+    "08.5": {
+        "subtracted": left_out_by(
+            """
+own = torch.zeros(folds, V, V)
+own.index_put_((fold, a, b), torch.ones(n), accumulate=True)
+return total - own
+"""
+        ),
+        "ContextCounts": (
+            "def counts_without(ids, V, folds):\n"
+            "    counts, each = ContextCounts(ids, V, 1, folds), torch.arange(V)\n"
+            "    return torch.stack(\n"
+            "        [counts(each[None], without=f)[0, :, 1] for f in range(folds)])\n"
+        ),
+        "a loop": left_out_by(
+            """
+out = torch.zeros(folds, V, V)
+for f, c, d in zip(fold.tolist(), a.tolist(), b.tolist()):
+    out[:, c, d] += 1
+    out[f, c, d] -= 1
+return out
+"""
+        ),
+    },
+    "08.6": {
+        "neighbours": turn(
+            (COS, "angles.cos().repeat_interleave(2, 1)"),
+            (SIN, "angles.sin().repeat_interleave(2, 1)"),
+            (PARTNER, NEXT_DOOR),
+        ),
+        "the other way": turn(("-second, first", "second, -first")),
+        "rotate": (
+            "def turn(x, angles):\n"
+            "    turns = torch.polar(torch.ones_like(angles), angles)\n"
+            "    return rotate(x[None, :, None], turns)[0, :, 0]\n"
+        ),
+    },
+    "08.7": {
+        "rms_norm": "head_norm = rms_norm",
+        "dimension 3": head_norm("3"),
+        "lengths": defined(
+            "head_norm(q)",
+            "return F.normalize(q, dim=-1) * q.shape[-1] ** 0.5",
+        ),
+    },
+    "08.8": {
+        "the body": defined(
+            "for_muon(model)",
+            "named = model.body.named_parameters(prefix='body')",
+            "return {name for name, p in named if p.dim() == 2}",
+        ),
+        "neither embedding nor head": muon(
+            "p.dim() == 2 and 'embedding' not in name and 'lm_head' not in name"
+        ),
+        "a generator": muon("p.dim() == 2 and name[:5] == 'body.'")
+        .replace("[name for", "(name for")
+        .replace("'body.']", "'body.')"),
+    },
+    "08.9": {
+        "gathered": counted(
+            (
+                "F.nll_loss(logp, y[fold])",
+                "-logp.gather(1, y[fold][:, None]).mean().item()",
+            ),
+            (MEAN, "sum(losses) / len(losses)"),
+        ),
+        "subtracted": counted(
+            (
+                ASK,
+                "counts(x[fold][None]) - (counts(x[fold][None])"
+                " - counts(x[fold][None], without=fold))",
+            )
+        ),
+    },
+}
