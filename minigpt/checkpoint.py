@@ -29,9 +29,16 @@ class Checkpoint:
 def saver(path, model, tokenizer, config):
     """A function for train(..., save=...) that writes each state to `path`.
 
-    Raises OSError, before any training, if nothing can be written there.
+    Raises OSError, before any training, if nothing can be written there, and
+    ValueError for a model that its config does not build.
     """
     check_writable(path)
+    with torch.device("meta"):
+        if type(model.config.build()) is not type(model):
+            raise ValueError(
+                f"A {type(model).__name__} cannot be kept in a checkpoint, which holds "
+                "weights and config only: train it without save=, or save a GPT."
+            )
 
     def save(state):
         save_checkpoint(path, Checkpoint(model, tokenizer, config, state))

@@ -7,6 +7,7 @@ Two of them bring their own derivative: torch would keep and read more numbers.
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.autograd.function import once_differentiable
 
 
 class _RMSNorm(torch.autograd.Function):
@@ -20,6 +21,7 @@ class _RMSNorm(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         y, scale = ctx.saved_tensors
         along = (grad * y).mean(dim=-1, keepdim=True)  # what would change the length
@@ -53,6 +55,7 @@ class _ReLU2(torch.autograd.Function):
         return r * r
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         (r,) = ctx.saved_tensors
         return (grad * r).mul_(2)

@@ -73,6 +73,11 @@ def train(
         step, history = resume.step, list(resume.history)
         seconds = history[-1].seconds if history else 0.0
         averages = copy.deepcopy(resume.optimizer["state"])  # copied: not shared
+        if isinstance(averages, list) != (config.optimizer == "muon"):
+            raise ValueError(
+                f"This run has another optimizer than {config.optimizer!r}, whose "
+                "averages it lacks: leave the optimizer as it was."
+            )
         settings = optimizer.state_dict()["param_groups"]  # the config's, maybe new
         optimizer.load_state_dict({"state": averages, "param_groups": settings})
         set_random_state(resume.random_state, device, batches)

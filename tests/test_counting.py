@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from small import plan
 from torch.testing import assert_close
 
+from minigpt.checkpoint import saver
 from minigpt.counting import (
     ContextCounts,
     CountingGPT,
@@ -303,3 +304,12 @@ def test_text_is_generated_from_a_single_character_on(model):
 def test_a_text_longer_than_block_size_is_refused(model):
     with pytest.raises(ValueError, match="T = 10 .* block_size is 9"):
         model(torch.zeros(1, 10, dtype=torch.long))
+
+
+def test_a_counting_gpt_is_refused_by_a_checkpoint_before_it_is_trained(
+    tmp_path, counts
+):
+    shape = ModernConfig(V, 8, n_layer=1, n_head=1, n_embd=4)
+    model = CountingGPT(shape, counts, Smoothing(ORDER))
+    with pytest.raises(ValueError, match="CountingGPT cannot be kept"):
+        saver(tmp_path / "model.pt", model, None, None)

@@ -433,6 +433,11 @@ def test_a_run_cannot_go_on_with_another_seed(half):
         fit(model, plan(seed=7), resume=state)
 
 
+def test_a_run_cannot_go_on_with_another_optimizer(half):
+    with pytest.raises(ValueError, match="another optimizer than 'muon'"):
+        train(half.model, DATA, DATA, plan(optimizer="muon"), resume=half.state)
+
+
 # --- Interrupts. ---
 
 
