@@ -434,8 +434,9 @@ def test_a_run_cannot_go_on_with_another_seed(half):
 
 
 def test_a_run_cannot_go_on_with_another_optimizer(half):
+    model, state = half
     with pytest.raises(ValueError, match="another optimizer than 'muon'"):
-        train(half.model, DATA, DATA, plan(optimizer="muon"), resume=half.state)
+        fit(model, plan(optimizer="muon"), resume=state)
 
 
 # --- Interrupts. ---
