@@ -87,7 +87,9 @@ class KVCache:
 
     def keep(self, length):
         """Forget what was read after the first `length` characters."""
-        if not 0 <= length <= self.length or self.length > self.size:
+        if length == self.length:
+            return
+        if not 0 <= length < self.length or self.length > self.size:
             raise ValueError(
                 f"Of {self.length} characters read {length} cannot be kept: pass 0 to "
                 f"{self.length}, before a rolling cache has dropped any."

@@ -51,7 +51,7 @@ def tokens(
     reader=None,
 ):
     """Yield what `generate` appends, one (B, 1) after the other, as they are drawn."""
-    _check(idx, max_new_tokens, temperature, top_k, top_p)
+    check_request(idx, max_new_tokens, temperature, top_k, top_p)
     reader = reader or Reader(model)
     for _ in range(max_new_tokens):
         with judging(model) if model.training else torch.inference_mode():
@@ -93,7 +93,8 @@ def keep_likeliest(logits, top_k=None, top_p=None):
     return logits
 
 
-def _check(idx, max_new_tokens, temperature, top_k, top_p):
+def check_request(idx, max_new_tokens, temperature, top_k, top_p):
+    """Raise ValueError, naming the remedy, for what `generate` cannot do."""
     if idx.dim() != 2 or idx.shape[1] == 0:
         raise ValueError(
             f"idx has shape {tuple(idx.shape)}; generation starts from (B, T) with "
