@@ -17,7 +17,7 @@ ORDER = (
     "files interrupts data device evaluation bigram averaging attention "
     "language_model multi_head block gpt recipe optimizer training checkpoint "
     "cache reading generation modern_parts modern counting writing "
-    "speculative"
+    "speculative quantization"
 ).split()
 
 
