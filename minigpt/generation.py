@@ -31,13 +31,13 @@ def generate(
     cache, window, lengths: see `Reader` of lesson 09; the text is the same with a
     cache or without. Raises ValueError for values out of range.
     """
+    if max_new_tokens == 1 and window != "roll":
+        cache = False  # there will be no second pass
+    reader = Reader(model, cache, window, lengths)
     knobs = temperature, top_k, top_p, generator
     with judging(model):
-        for next_idx in tokens(
-            model, idx, max_new_tokens, *knobs, Reader(model, cache, window, lengths)
-        ):
-            idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
-    return idx.clone()  # made in inference mode, but now fit for training, too
+        new = list(tokens(model, idx, max_new_tokens, *knobs, reader))
+    return torch.cat([idx, *new], dim=1)  # outside inference mode: fit for training
 
 
 def tokens(
