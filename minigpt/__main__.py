@@ -97,10 +97,9 @@ def parser():
     s.add_argument(
         "--window",
         choices=WINDOWS,
-        default="half",
         help="what is read once the text is longer than the context: half of it "
         "again each half context, all of it again for each character, or rolling, "
-        "with rotary positions only (default: %(default)s)",
+        "with rotary positions only (default: half)",
     )
     s.add_argument(
         "--temperature",

@@ -19,7 +19,7 @@ def generate(
     generator=None,
     *,
     cache=True,
-    window="half",
+    window=None,
     lengths=None,
 ):
     """Append max_new_tokens sampled tokens: idx (B, T) -> (B, T + new).

@@ -20,19 +20,23 @@ class Reader:
     """reader(idx) -> logits (B, vocab_size) of what follows a text that grows.
 
     cache: whether a model that can (see `can_cache`) reads each character once.
-    window: what is read of a text longer than block_size. "half": it grows to a
-    whole block, then its older half is dropped and the rest read again. "slide":
-    always the last block, read again for each character. "roll": the cache drops
+    window: what is read of a text longer than block_size. "half" (None chooses it
+    for a model that can, whether cache says so or not): it grows to a
+    whole block, then its older half is dropped and the rest read again. "slide"
+    (for all others): the last block, read again for each character. "roll": drops
     the oldest key for each new one, and nothing is read again (rotary only).
     lengths: (B,), for prompts padded on the left: the real tokens in each row of
     the first idx; each row is then read as if it were alone.
     Raises ValueError for a window that the model cannot have.
     """
 
-    def __init__(self, model, cache=True, window="half", lengths=None):
+    def __init__(self, model, cache=True, window=None, lengths=None):
+        cached = can_cache(model)
+        if window is None:
+            window = "half" if cached else "slide"
         if window not in WINDOWS:
             raise ValueError(f"window is {window!r}; it must be one of {WINDOWS}.")
-        cached = cache and can_cache(model)
+        cached = cached and cache
         if window == "roll" and not cached:
             raise ValueError(
                 "window='roll' lives in the cache, and there is none: pass "

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import torch
 import torch.nn as nn
 
-from minigpt.cache import can_cache
 from minigpt.evaluation import judging
 from minigpt.generation import check_request, probabilities
 from minigpt.reading import Reader
@@ -41,7 +40,7 @@ def speculate(
     top_p=None,
     generator=None,
     *,
-    window="half",
+    window=None,
 ):
     """Write as `generate` does, from the same distribution: idx (1, T) -> Speculation.
 
@@ -60,8 +59,7 @@ def speculate(
     knobs = temperature, top_k, top_p
     end, drafted, accepted, passes = idx.shape[1] + max_new_tokens, 0, 0, 0
     with judging(model), judging(draft):
-        reader = Reader(model, window=window)
-        drafter = Reader(draft, window="half" if can_cache(draft) else "slide")
+        reader, drafter = Reader(model, window=window), Reader(draft)
         while idx.shape[1] < end:
             T = idx.shape[1]
             n = max(min(k, reader.room(idx), end - T - 1), 0)  # and the check writes 1

@@ -14,7 +14,7 @@ def stream(
     stop=(),
     *,
     cache=True,
-    window="half",
+    window=None,
     **knobs,
 ):
     """Yield what a model writes after `prompt`, piece by piece as it is drawn.
@@ -51,7 +51,7 @@ def write(
     stop=(),
     *,
     cache=True,
-    window="half",
+    window=None,
     **knobs,
 ):
     """What a model writes after each of several prompts, in one batch: list of str.

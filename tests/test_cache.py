@@ -248,6 +248,26 @@ def test_rolling_reads_nothing_twice(rotary):
     assert passes(rotary, "roll", 3 * T) == [1] * (3 * T)
 
 
+def test_without_being_told_a_model_that_can_reads_halves_and_others_slide(model):
+    for cache in (True, False):
+        how = dict(temperature=0, cache=cache)
+        text = generate(model, some_text(2, 5), 3 * T, **how)
+        half = generate(model, some_text(2, 5), 3 * T, **how, window="half")
+        assert torch.equal(text, half)
+    one_head = LanguageModel(V, T, C, Head(C, C))
+    text = generate(one_head, some_text(2, 5), 3 * T, generator=seeded())
+    for t in range(3 * T):
+        context = text[:, : 5 + t][:, -T:]
+        expected = one_head(context)[0][:, -1]
+        reader = Reader(one_head)
+        with torch.no_grad():
+            assert_close(reader(text[:, : 5 + t]), expected)
+    slide = generate(
+        one_head, some_text(2, 5), 3 * T, generator=seeded(), window="slide"
+    )
+    assert torch.equal(text, slide)
+
+
 def banded(model, idx):
     """Logits of one pass in which each position sees the last T of its keys only."""
 
