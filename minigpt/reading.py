@@ -20,11 +20,11 @@ class Reader:
     """reader(idx) -> logits (B, vocab_size) of what follows a text that grows.
 
     cache: whether a model that can (see `can_cache`) reads each character once.
-    window: what is read of a text longer than block_size. "half" (None chooses it
-    for a model that can, whether cache says so or not): it grows to a
-    whole block, then its older half is dropped and the rest read again. "slide"
-    (for all others): the last block, read again for each character. "roll": drops
-    the oldest key for each new one, and nothing is read again (rotary only).
+    window: what is read of a text longer than block_size. "half": it grows to a
+    whole block, then its older half is dropped and the rest read again. "slide":
+    the last block, read again for each character. "roll" (rotary only): the cache
+    drops the oldest key for each new one, and nothing is read again. None: "half"
+    for a model that can have a cache, with it or without, "slide" for others.
     lengths: (B,), for prompts padded on the left: the real tokens in each row of
     the first idx; each row is then read as if it were alone.
     Raises ValueError for a window that the model cannot have.
