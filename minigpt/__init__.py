@@ -8,6 +8,7 @@ lesson 05   block                        feed-forward, residuals, LayerNorm
 lesson 06   gpt, recipe, optimizer, training, checkpoint, generation, interrupts, files
 lesson 07   playwright, playwright_lexicon     a text whose every choice is known
 lesson 08   modern_parts, modern, counting     what came after GPT-2
+lesson 09   cache, reading, writing, speculative, quantization     to write quickly
 
 `whole` is all of it on one page. Beside the lessons: `plots` and `drawings` draw,
 `measure` takes time and memory, `experiments` measure what takes long and `record`

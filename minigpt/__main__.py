@@ -1,6 +1,7 @@
 """The command line: python -m minigpt train | sample | speedrun | bench (--help)."""
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from minigpt.checkpoint import load_checkpoint, saver
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
 from minigpt.evaluation import evaluate
-from minigpt.generation import generate
+from minigpt.reading import WINDOWS
 from minigpt.training import preset, train
+from minigpt.writing import stream, write
 
 MODEL_OPTIONS = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
 TRAIN_OPTIONS = ["steps", "batch_size", "learning_rate", "seed"]
@@ -68,12 +70,36 @@ def parser():
         default="model.pt",
         help="what `train` wrote (default: %(default)s)",
     )
-    s.add_argument("--prompt", help="text to go on from (default: a line break)")
+    s.add_argument(
+        "--prompt",
+        help="text to go on from; - reads it from standard input "
+        "(default: a line break)",
+    )
     s.add_argument(
         "--tokens",
         type=int,
         default=500,
         help="characters to write (default: %(default)s)",
+    )
+    s.add_argument(
+        "--n",
+        type=int,
+        default=1,
+        help="texts to write, all at once, printed in the end (default: %(default)s)",
+    )
+    s.add_argument(
+        "--stop",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help=r"end before this text; \n is a line break; may be given several times",
+    )
+    s.add_argument(
+        "--window",
+        choices=WINDOWS,
+        help="what is read once the text is longer than the context: half of it "
+        "again each half context, all of it again for each character, or rolling, "
+        "with rotary positions only (default: half)",
     )
     s.add_argument(
         "--temperature",
@@ -110,6 +136,9 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # nobody reads on, as behind `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (OSError, ValueError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -190,23 +219,36 @@ def run_train(options):
 
 
 def run_sample(options):
-    """Load a checkpoint and print the prompt with what the model makes of it."""
+    """Load a checkpoint and print the prompt with what the model makes of it: one
+    text as it is written, several in the end with a line of dashes between them."""
     checkpoint = load_checkpoint(options.checkpoint, pick_device(options.device))
-    device = next(checkpoint.model.parameters()).device
+    model, tokenizer = checkpoint.model, checkpoint.tokenizer
     if options.seed is not None:
         torch.manual_seed(options.seed)
-    tokenizer = checkpoint.tokenizer
+    if options.n < 1:
+        raise ValueError(f"n is {options.n}; it must be 1 or more.")
     # The first character of a vocabulary is the line break, if the text has one.
-    prompt = tokenizer.encode(options.prompt or tokenizer.chars[0])
-    idx = generate(
-        checkpoint.model,
-        torch.tensor([prompt], device=device),
-        options.tokens,
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-    )
-    print(tokenizer.decode(idx[0]))
+    prompt = options.prompt or tokenizer.chars[0]
+    if prompt == "-":
+        prompt = sys.stdin.read()
+    settings = {
+        "stop": [text.replace(r"\n", "\n") for text in options.stop],
+        "window": options.window,
+        **{name: getattr(options, name) for name in ("temperature", "top_k", "top_p")},
+    }
+    if options.n > 1:
+        prompts = [prompt] * options.n
+        texts = write(model, tokenizer, prompts, options.tokens, **settings)
+        print(f"\n{'-' * 20}\n".join(prompt + text for text in texts))
+        return 0
+    pieces = stream(model, tokenizer, prompt, options.tokens, **settings)
+    piece = next(pieces, "")  # what is wrong shows before anything is printed
+    try:
+        print(prompt + piece, end="", flush=True)
+        for piece in pieces:
+            print(piece, end="", flush=True)
+    finally:  # an interrupted text ends its line, too
+        print(flush=True)
     return 0
 
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.evaluation import judging
-from minigpt.language_model import LanguageModel
+from minigpt.reading import Reader
 
 
 def generate(
@@ -17,6 +17,10 @@ def generate(
     top_k=None,
     top_p=None,
     generator=None,
+    *,
+    cache=True,
+    window=None,
+    lengths=None,
 ):
     """Append max_new_tokens sampled tokens: idx (B, T) -> (B, T + new).
 
@@ -24,31 +28,54 @@ def generate(
     top_k keeps the k likeliest; top_p keeps the likeliest whose probabilities
     sum to at least top_p (Holtzman et al., The Curious Case of Neural Text
     Degeneration, 2020, section 3.1). generator: on the model's device.
-    A LanguageModel computes the logits of the last position only.
-    Raises ValueError for values out of range.
+    cache, window, lengths: see `Reader` of lesson 09; the text is the same with a
+    cache or without. Raises ValueError for values out of range.
     """
-    _check(idx, max_new_tokens, temperature, top_k, top_p)
-    block_size = getattr(model, "block_size", None)
+    if max_new_tokens == 1 and window != "roll":
+        cache = False  # there will be no second pass
+    reader = Reader(model, cache, window, lengths)
+    knobs = temperature, top_k, top_p, generator
     with judging(model):
-        for _ in range(max_new_tokens):
-            context = idx if block_size is None else idx[:, -block_size:]
-            logits = _last_logits(model, context)  # (B, vocab_size)
+        new = list(tokens(model, idx, max_new_tokens, *knobs, reader))
+    return torch.cat([idx, *new], dim=1)  # outside inference mode: fit for training
+
+
+def tokens(
+    model,
+    idx,
+    max_new_tokens,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    generator=None,
+    reader=None,
+):
+    """Yield what `generate` appends, one (B, 1) after the other, as they are drawn."""
+    check_request(idx, max_new_tokens, temperature, top_k, top_p)
+    reader = reader or Reader(model)
+    for _ in range(max_new_tokens):
+        with judging(model) if model.training else torch.inference_mode():
+            logits = reader(idx)  # (B, vocab_size)
             if temperature == 0:
                 next_idx = logits.argmax(dim=-1, keepdim=True)  # (B, 1)
             else:
-                # Minus the largest: no inf - inf. Below 1e-30, 1/temperature is inf.
-                logits = logits - logits.amax(dim=-1, keepdim=True)
-                logits = logits / max(temperature, 1e-30)
-                probs = F.softmax(keep_likeliest(logits, top_k, top_p), dim=-1)
+                probs = probabilities(logits, temperature, top_k, top_p)
                 next_idx = torch.multinomial(probs, 1, generator=generator)
-            idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
-    return idx.clone()  # made in inference mode, but now fit for training, too
+            idx = torch.cat([idx, next_idx], dim=1)
+        yield next_idx
 
 
-def _last_logits(model, context):
-    if type(model).forward is LanguageModel.forward:  # not where a reader changed it
-        return model.logits(model.hidden(context)[:, -1])
-    return model(context)[0][:, -1]
+def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
+    """Of each token, as the knobs of `generate` have it: (B, V) -> (B, V).
+
+    temperature 0 gives all to the likeliest.
+    """
+    if temperature == 0:
+        return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
+    # Minus the largest: no inf - inf. Below 1e-30, 1/temperature is inf.
+    logits = logits - logits.amax(dim=-1, keepdim=True)
+    logits = logits / max(temperature, 1e-30)
+    return F.softmax(keep_likeliest(logits, top_k, top_p), dim=-1)
 
 
 def keep_likeliest(logits, top_k=None, top_p=None):
@@ -66,7 +93,8 @@ def keep_likeliest(logits, top_k=None, top_p=None):
     return logits
 
 
-def _check(idx, max_new_tokens, temperature, top_k, top_p):
+def check_request(idx, max_new_tokens, temperature, top_k, top_p):
+    """Raise ValueError, naming the remedy, for what `generate` cannot do."""
     if idx.dim() != 2 or idx.shape[1] == 0:
         raise ValueError(
             f"idx has shape {tuple(idx.shape)}; generation starts from (B, T) with "

@@ -36,6 +36,8 @@ class LanguageModel(nn.Module):
     body: any module (B, T, n_embd) -> (B, T, n_embd).
     """
 
+    cache = None  # lesson 09 lends it one while it writes
+
     def __init__(self, vocab_size, block_size, n_embd, body):
         super().__init__()
         self.block_size = block_size
@@ -50,8 +52,11 @@ class LanguageModel(nn.Module):
         Raises ValueError if T > block_size.
         """
         T = idx.shape[1]
-        check_length(T, self.block_size)
-        positions = torch.arange(T, device=idx.device)  # (T,)
+        if self.cache is None:
+            check_length(T, self.block_size)
+            positions = torch.arange(T, device=idx.device)  # (T,)
+        else:  # these T come after what has been read before
+            positions = self.cache.extend(T)
         x = self.token_embedding(idx)  # (B, T, n_embd)
         if self.position_embedding is not None:  # lesson 08 has models without
             x = x + self.position_embedding(positions)

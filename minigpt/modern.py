@@ -82,6 +82,8 @@ class ModernAttention(nn.Module):
     block 0: Zhou et al., Value Residual Learning (2024), section 3.
     """
 
+    cache = None  # as in CausalSelfAttention
+
     def __init__(self, config):
         super().__init__()
         c = self.config = config
@@ -106,10 +108,13 @@ class ModernAttention(nn.Module):
             v = self.value_mix[0] * v + self.value_mix[1] * first_values
         q, k = qk[:, :, : c.n_head], qk[:, :, c.n_head :]
         group = c.n_head // c.kv_heads
-        if group > 1:
+        if group > 1 and self.cache is None:
             k, v = (t.repeat_interleave(group, dim=2) for t in (k, v))
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))  # (B, n_head, T, head_size)
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if self.cache is None:
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            out = self.cache.attend(q, k, v)
         return self.proj(out.transpose(1, 2).reshape(B, T, C)), values
 
 
@@ -142,6 +147,8 @@ class ModernBlock(nn.Module):
 class ModernBody(nn.Sequential):
     """The stack: (B, T, C) -> (B, T, C). Its last part is the final norm."""
 
+    cache = None  # as in LanguageModel
+
     def __init__(self, config):
         norm = RMSNorm if config.rms_norm else nn.LayerNorm
         blocks = [ModernBlock(config) for _ in range(config.n_layer)]
@@ -151,6 +158,8 @@ class ModernBody(nn.Sequential):
     def forward(self, x):
         *blocks, norm = self
         positions = torch.arange(x.shape[1], device=x.device)
+        if self.cache is not None:
+            positions = self.cache.positions
         turns = rotary_turns(positions, self.head_size)
         embedding, first_values = x, None
         for block in blocks:

@@ -49,6 +49,8 @@ class CausalSelfAttention(nn.Module):
     FlashAttention (2022), section 3.1. Raises ValueError as MultiHeadAttention.
     """
 
+    cache = None  # lesson 09 lends it one while a model writes
+
     def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
         self.head_size = head_width(n_embd, n_head)
@@ -61,8 +63,11 @@ class CausalSelfAttention(nn.Module):
         B, T, C = x.shape
         qkv = self.qkv(x).view(B, T, 3, self.n_head, self.head_size)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)
-        p = self.dropout.p if self.training else 0.0
-        out = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+        if self.cache is None:
+            p = self.dropout.p if self.training else 0.0
+            out = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+        else:
+            out = self.cache.attend(q, k, v)
         out = out.transpose(1, 2).reshape(B, T, C)  # heads side by side again
         return self.dropout(self.proj(out))
 

@@ -1,5 +1,6 @@
 """python -m minigpt train | sample: exit codes, files, and what is said."""
 
+import io
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from minigpt import data
 from minigpt.__main__ import main
 from minigpt.checkpoint import load_checkpoint
 from minigpt.evaluation import evaluate
+from minigpt.generation import generate
 
 SMALL = (
     "--steps 12 --batch-size 4 --block-size 8 --n-layer 1 --n-head 2 --n-embd 16 "
@@ -171,7 +173,7 @@ def test_an_interrupt_at_any_other_time_exits_with_130(
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    for name in ("train", "generate"):
+    for name in ("train", "stream"):
         monkeypatch.setattr(cli, name, interrupted)
     assert main(command.split()) == 130
     assert capsys.readouterr().err.strip().splitlines()[-1] == "Interrupted."
@@ -240,6 +242,88 @@ def test_each_knob_can_make_sampling_greedy(folder, capsys, knob):
     assert len(texts) == 1
 
 
+def test_a_text_is_what_generate_would_have_written(folder, capsys):
+    run = load_checkpoint("model.pt")
+    assert main("sample --prompt to --tokens 40 --seed 5 --window slide".split()) == 0
+    torch.manual_seed(5)
+    start = torch.tensor([run.tokenizer.encode("to")])
+    idx = generate(run.model, start, 40, temperature=0.8, window="slide")
+    assert capsys.readouterr().out == run.tokenizer.decode(idx[0]) + "\n"
+
+
+def test_the_text_is_printed_as_it_is_written(folder, monkeypatch, capsys):
+    seen = []
+
+    def slow(*args, **kwargs):
+        for char in "abc":
+            yield char
+            seen.append(capsys.readouterr().out)
+
+    monkeypatch.setattr(cli, "stream", slow)
+    assert main(["sample", "--prompt", "to "]) == 0
+    assert seen == ["to a", "b", "c"] and capsys.readouterr().out == "\n"
+
+
+def test_an_interrupted_text_ends_its_line(folder, monkeypatch, capsys):
+    def interrupted(*args, **kwargs):
+        yield "be "
+        yield "or"
+        os.kill(os.getpid(), signal.SIGINT)
+        yield "not"
+
+    monkeypatch.setattr(cli, "stream", interrupted)
+    assert main(["sample", "--prompt", "to "]) == 130
+    said = capsys.readouterr()
+    assert said.out == "to be or\n" and said.err == "Interrupted.\n"
+
+
+def test_several_texts_stand_apart_and_differ(folder, capsys):
+    assert main("sample --prompt to --n 3 --tokens 30 --temperature 3".split()) == 0
+    texts = capsys.readouterr().out.removesuffix("\n").split("\n" + "-" * 20 + "\n")
+    assert len(set(texts)) == 3
+    assert {len(text) for text in texts} == {32}
+    assert all(text.startswith("to") for text in texts)
+
+
+def test_the_prompt_can_come_from_standard_input(folder, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("to be or not"))
+    assert main("sample --prompt - --tokens 5".split()) == 0
+    assert capsys.readouterr().out.startswith("to be or not")
+    assert main("sample --prompt - --tokens 5".split()) == 2  # nothing is left
+    assert "A prompt is empty" in refused(capsys)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_text_ends_before_the_first_stop(folder, monkeypatch, capsys, n):
+    for name in ("stream", "write"):
+        real = getattr(cli, name)
+
+        def noting(*args, real=real, **kwargs):
+            given.append(kwargs["stop"])
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(cli, name, noting)
+    given = []
+    command = (
+        f"sample --prompt to --tokens 400 --seed 1 --n {n} --stop e --stop".split()
+    )
+    assert main([*command, r";\n"]) == 0
+    assert given == [["e", ";\n"]]
+    out = capsys.readouterr().out
+    assert "e" not in out and out.count("to") >= n and len(out) < 800
+
+
+def test_a_reader_that_leaves_is_no_error(folder):
+    command = [sys.executable, "-m", "minigpt", "sample", "--tokens", "3000"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    sample = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+    )
+    sample.stdout.read(5)
+    sample.stdout.close()
+    assert sample.stderr.read() == b"" and sample.wait(60) == 0
+
+
 def damaged(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -276,6 +360,10 @@ def test_a_damaged_model_gets_one_line_and_exit_code_2(folder, capsys, command):
         ("sample --prompt to --temperature -1", "temperature is -1"),
         ("sample --prompt to --temperature inf", "temperature is inf"),
         ("sample --prompt to --top-p 7", "top_p is 7"),
+        ("sample --n 0", "n is 0"),
+        ("sample --stop=", "A stop string is empty"),
+        ("sample --n 2 --stop=", "A stop string is empty"),
+        ("sample --window roll", "rotary"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(folder, capsys, command, message):

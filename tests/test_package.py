@@ -16,7 +16,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "minigpt"
 ORDER = (
     "files interrupts data device evaluation bigram averaging attention "
     "language_model multi_head block gpt recipe optimizer training checkpoint "
-    "generation modern_parts modern counting"
+    "cache reading generation modern_parts modern counting writing "
+    "speculative quantization"
 ).split()
 
 

@@ -80,7 +80,8 @@ def test_it_writes_what_the_package_would_write(models):
     torch.manual_seed(1)
     text = whole.generate(mine, DATA[None, :1], 80)
     torch.manual_seed(1)
-    assert torch.equal(text, generate(package, DATA[None, :1], 80, temperature=0.8))
+    start, knobs = DATA[None, :1], {"temperature": 0.8, "window": "slide"}
+    assert torch.equal(text, generate(package, start, 80, **knobs))
     assert whole.decode(text[0, :1], CHARS) == TEXT[0]
 
 
