@@ -23,9 +23,11 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt import measure, record
+from minigpt.cache import can_cache
 from minigpt.counting import ContextCounts, CountingGPT, fit_smoothing
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
+from minigpt.experiments.speedrun import shapes_and_plans
 from minigpt.files import replacing
 from minigpt.generation import generate
 from minigpt.optimizer import learning_rate_at, make_optimizer
@@ -36,8 +38,10 @@ GOAL = 1.898  # what nanoGPT's CPU demo reaches, exact, in windows of its contex
 DEMO, RECONSTRUCTED = "demo, our GPT", "demo, nanoGPT's way"
 PARTS = ["drawing", "forward", "backward", "optimizer"]
 FIGURE = Path(__file__).resolve().parents[1] / ".github" / "bench.png"
-# How a model writes. Lesson 09 puts its cached way beside this one.
-WAYS = {"uncached": generate}
+WAYS = {  # of writing: lesson 09's, and lesson 06's
+    "cached": generate,
+    "uncached": partial(generate, cache=False, window="slide"),
+}
 
 
 class Contender(NamedTuple):
@@ -58,15 +62,16 @@ def contenders(vocab_size):
     name of its own, its schedule is as short as itself.
     """
     cpu, modern = preset("cpu", vocab_size), preset("modern", vocab_size)
+    counted = shapes_and_plans(vocab_size)["+ counts"]
     shape, plan = demo(vocab_size)
     return {
         DEMO: Contender(shape, plan),
         RECONSTRUCTED: Contender(Reconstructed(shape), plan, share=0),
         "preset cpu": Contender(*cpu, share=1 / 2),
         "preset modern": Contender(*modern),
-        "counts + modern": Contender(*modern, order=8),
+        "with counts": Contender(*counted, order=8),
         "modern, 1/6 of the time": Contender(*modern, share=1 / 6),
-        "counts + modern, 1/6": Contender(*modern, order=8, share=1 / 6),
+        "with counts, 1/6 of the time": Contender(*counted, order=8, share=1 / 6),
     }
 
 
@@ -264,9 +269,9 @@ def writing_speed(models, text, tokens, rounds, batches=(1, 16)):
     """{way: {name: {batch: tokens per second}}} at a full context, medians of turns."""
     times = {}
     for turn in range(rounds):
-        for way, write in WAYS.items():
-            for name, model in models.items():
-                for batch in batches:
+        for name, model in models.items():
+            for batch in batches if model.block_size < 256 else (1,):  # or it lasts
+                for way, write in WAYS.items():
                     idx = text.val[: model.block_size].repeat(batch, 1)
                     drawn = torch.Generator().manual_seed(turn)
                     start = time.perf_counter()
@@ -299,7 +304,7 @@ def loss_after(curve, seconds):
     return curve[-1][1]
 
 
-def bench(text, known, demo_steps=2000, rounds=20, tokens=64, say=print):
+def bench(text, known, demo_steps=2000, rounds=20, tokens=128, large=True, say=print):
     """Measure the contenders `known` on a Text; returns what the record holds.
 
     The first of them makes demo_steps steps; the others as many as fit into the same
@@ -347,7 +352,11 @@ def bench(text, known, demo_steps=2000, rounds=20, tokens=64, say=print):
         result["shares"] = {n: round(known[n].share, 3) for n in running}
 
         say("Writing ...")
-        models = {n: t.model for n, t in running.items() if n in timed}
+        kept = [n for n, t in running.items() if n in timed and can_cache(t.model)]
+        models = {n: running[n].model for n in kept}
+        if large:
+            shape = preset("gpu", text.vocab_size)[0]
+            models["preset gpu, untrained"] = shape.build()
         result["tokens per second"] = writing_speed(models, text, tokens, rounds=3)
     return result
 
@@ -395,8 +404,10 @@ def table(result):
     lines += ["", f"{'tokens per second':{width}}{'one text':>12}{'16 texts':>12}"]
     for way, speeds in result["tokens per second"].items():
         for name, by in speeds.items():
-            cells = "".join(f"{by[batch]:12.0f}" for batch in by)
-            lines.append(f"{name:{width}}{cells}  {way}")
+            cells = "".join(
+                f"{by[b]:12.0f}" if b in by else 12 * " " for b in ("1", "16")
+            )
+            lines.append(f"{name:{width}}{cells:24}  {way}")
     return "\n".join(lines)
 
 
@@ -471,7 +482,9 @@ def main(options):
     say = partial(print, flush=True)
     if options.quick:
         text = text._replace(val=text.val[:10_000])
-        result = bench(text, known, demo_steps=100, rounds=3, tokens=16, say=say)
+        result = bench(
+            text, known, demo_steps=100, rounds=3, tokens=16, large=False, say=say
+        )
         print(f"\n{table(result)}\n\nA quick look: nothing was written.")
         return 0
     result = bench(text, known, say=say)
