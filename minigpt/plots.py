@@ -130,9 +130,10 @@ def ladder(rungs, lines=None):
     ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
     ax.grid(axis="y", visible=False)
     for (name, loss), style in zip((lines or {}).items(), ["--", ":"]):
-        ax.axvline(loss, color="black", linestyle=style, label=f"{name}, {loss:.2f}")
+        label = f"{name}, {loss:.2f}"
+        ax.axvline(loss, color="black", linestyle=style, linewidth=2, label=label)
     if lines:
-        ax.legend(loc="lower right")
+        ax.legend(loc="lower right", fontsize=12, handlelength=1.6)
     return fig
 
 
