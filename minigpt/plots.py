@@ -111,8 +111,11 @@ def curves(ax, history):
     ax.set(xlabel="step", ylabel="loss (nats per character)")
 
 
-def ladder(rungs):
-    """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung."""
+def ladder(rungs, lines=None):
+    """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung.
+
+    lines: {name: loss} of what is no rung, drawn as dashed lines.
+    """
     fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
     ax = fig.subplots()
     losses = [rung.loss for rung in rungs]
@@ -126,6 +129,11 @@ def ladder(rungs):
     ax.invert_yaxis()
     ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
     ax.grid(axis="y", visible=False)
+    for (name, loss), style in zip((lines or {}).items(), ["--", ":"]):
+        label = f"{name}, {loss:.2f}"
+        ax.axvline(loss, color="black", linestyle=style, linewidth=2, label=label)
+    if lines:
+        ax.legend(loc="lower right", fontsize=12, handlelength=1.6)
     return fig
 
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from small import DATA, PLAN, V
 
-from minigpt import ladder, record
+from minigpt import ladder, plots, record
 from minigpt.experiments import __main__ as command
 from minigpt.experiments import fit as fitting
+from minigpt.experiments import how_low, measure
 from minigpt.experiments import ladder as rungs
-from minigpt.experiments import measure
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.record import Variant, difference
 
@@ -311,3 +311,40 @@ def test_every_experiment_is_recorded_over_three_seeds():
         assert list(known) == list(variants), name
         for variant in known.values():
             assert len(variant.runs) >= 3, f"{name}: {variant.name}"
+
+
+def test_counting_by_text_search_gives_the_recorded_kind_of_loss(monkeypatch):
+    train, val = DATA[:400], DATA[400:700]
+    monkeypatch.setattr(how_low, "corpus", lambda: fitting.Corpus(train, val, V))
+    text, n, strength = DATA[:700].tolist(), 400, 20
+    total = 0.0
+    for i in range(n + 1, 700):
+        p = 1 / V
+        for length in range(3):
+            context = text[i - length : i]
+            followers = [
+                text[j] for j in range(length, n) if text[j - length : j] == context
+            ]
+            p = (followers.count(text[i]) + strength * p) / (len(followers) + strength)
+        total -= math.log(p)
+    measured = how_low.counted(seed=1, longest=2)
+    assert measured["loss"] == pytest.approx(total / 299, rel=1e-2)
+    assert measured == how_low.counted(seed=2, longest=2)
+
+
+def test_counts_in_windows_know_no_more_than_the_window_shows(monkeypatch):
+    text = fitting.Corpus(DATA[:1500], DATA[1500:], V)
+    monkeypatch.setattr(how_low, "corpus", lambda: text)
+    one, six = (how_low.counted(seed=1, longest=k) for k in (1, 6))
+    assert one["windows of 64"] == pytest.approx(one["loss"])  # one is always there
+    assert six["windows of 64"] > six["loss"]
+
+
+def test_what_is_no_rung_is_a_line_across_the_ladder():
+    rungs = [ladder.Rung("a", 4.0, 0.0, 1, 0.0), ladder.Rung("b", 2.0, 0.1, 2, 1.0)]
+    plain, lined = plots.ladder(rungs), plots.ladder(rungs, {"counting": 1.5})
+    assert plain.axes[0].get_legend() is None
+    (label,) = lined.axes[0].get_legend().get_texts()
+    assert label.get_text() == "counting, 1.50"
+    (line,) = (x for x in lined.axes[0].lines if list(x.get_xdata()) == [1.5, 1.5])
+    assert line.get_linestyle() == "--"

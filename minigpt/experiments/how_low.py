@@ -1,4 +1,5 @@
-"""Experiments of notebook 07: who learns what of the pocket play, and when."""
+"""Experiments of notebook 07: who learns what of the pocket play, and when; and how
+far counting gets on Tiny Shakespeare."""
 
 import functools
 from bisect import bisect_left
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from minigpt.attention import Head, attention_weights
 from minigpt.data import CharTokenizer, train_val_split
 from minigpt.evaluation import evaluate, judging
+from minigpt.experiments.fit import corpus
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
 from minigpt.playwright import POCKET, write_play
@@ -219,7 +221,41 @@ def by_step(model, step, found):
             found[f"{kind}, head {head} at {step}"] = score
 
 
+def times_seen(table, keys):
+    """How often each of keys (N,) occurs in table (M,)."""
+    values, counts = table.unique(return_counts=True)  # sorted
+    place = torch.searchsorted(values, keys).clamp(max=len(values) - 1)
+    return torch.where(values[place] == keys, counts[place], 0)
+
+
+def counted(seed, longest, strength=20):
+    """Counting up to `longest` characters of Tiny Shakespeare, as the notebook does.
+
+    The same for every seed: nothing is drawn. "loss" has all the past it wants,
+    "windows of 64" only what a window shows.
+    """
+    text = corpus()
+    ids, n = torch.cat([text.train, text.val]), len(text.train)
+    p = torch.full((len(text.val),), 1 / text.vocab_size, dtype=torch.float64)
+    context, rows = torch.zeros_like(ids), []
+    for _ in range(longest + 1):
+        longer = context * text.vocab_size + ids  # with the character itself
+        seen = times_seen(context[:n], context[n:])
+        both = times_seen(longer[:n], longer[n:])
+        p = (both + strength * p) / (seen + strength)
+        rows.append(-p.log())
+        context = F.pad(longer[:-1], (1, 0))  # one place further on
+    rows = torch.stack(rows)[:, 1:]  # (longest + 1, M): the first has no past
+    past = torch.arange(rows.shape[1]) % 64 + 1  # characters in sight
+    shown = rows.gather(0, past.clamp(max=longest)[None])
+    return {"loss": rows[-1].mean().item(), "windows of 64": shown.mean().item()}
+
+
 EXPERIMENTS = {
+    "07-counts": {
+        "two characters": partial(counted, longest=2),
+        "six characters": partial(counted, longest=6),
+    },
     "07-readers": {
         "one head": one_head,
         "one block": partial(gpt, n_layer=1),
