@@ -28,6 +28,7 @@ NOTEBOOKS = {
     "06": "full_training",
     "07": "how_low",
     "08": "modern_gpt",
+    "09": "fast_generation",
 }
 ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
 EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
