@@ -136,23 +136,29 @@ WRONG = {
             ),
         ),
         "three things": step(out="F.softmax(scores, dim=-1) @ values"),
-        "returned alone": step(out="F.softmax(scores, dim=-1) @ values, k, v"),
-        "Sizes of tensors must match": step(
-            ("torch.cat([keys, k], dim=2)", "torch.cat([keys, k], dim=1)")
-        ),
-        "do not fit together": step(("keys.mT", "keys")),
+        "key and value alone": step(out="F.softmax(scores, dim=-1) @ values, k, v"),
+        "do not fit together": [
+            step(("keys.mT", "keys")),
+            step(("torch.cat([keys, k], dim=2)", "torch.cat([keys, k], dim=1)")),
+        ],
     },
     "09.3": {
-        "on the right": padded(
+        "would follow the padding": padded(
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
+        ),
+        "and so does your mask": padded(
+            ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))"),
+            (">= pads[:, None]", "< T - pads[:, None]"),
         ),
         "the mask belongs to padding on the right": padded(
             (">= pads[:, None]", "< T - pads[:, None]")
         ),
         "may look at the future": padded((MASK, "real[:, None] | own")),
-        "may look at padding": padded((MASK, "past.expand(len(prompts), T, T)")),
+        "may look at padding": [
+            padded((MASK, "past.expand(len(prompts), T, T)")),
+            padded(("real[:, None]", "real[:, :, None]")),
+        ],
         "A padded column sees nothing": padded((OWN, "")),
-        "who looks and who is looked at": padded(("real[:, None]", "real[:, :, None]")),
         "True where nobody may look": padded((MASK, "~(past & real[:, None] | own)")),
         "may be a character, too": padded(
             (
@@ -186,7 +192,7 @@ WRONG = {
         "drawn from p": draft(refused="(1 - kept.sum()) * p"),
         "drawn from q again": draft(refused="(1 - kept.sum()) * q"),
         "both ways": draft(refused="(p - q).abs()"),
-        "too often": draft(refused="(q - p).clamp(min=0)"),
+        "wanted is what it lacks": draft(refused="(q - p).clamp(min=0)"),
         "below zero": draft(refused="p - q"),
         "0 / 0": [
             draft(refused=f"(1 - kept.sum()) * ({LACKING})"),
@@ -517,7 +523,8 @@ RIGHT = {
             (
                 " / len(q) ** 0.5, dim=0)",
                 " / len(q) ** 0.5"
-                " + torch.where(torch.arange(len(self.keys)) < n, 0.0, -torch.inf), dim=0)",
+                " + torch.where(torch.arange(len(self.keys)) < n, 0.0, -torch.inf)"
+                ", dim=0)",
             ),
         ),
     },
