@@ -39,7 +39,7 @@ def parser():
     t.add_argument(
         "--preset",
         choices=["cpu", "modern", "gpu"],
-        help="size and schedule (default: cpu)",
+        help="size and schedule: modern (the default), the cpu preset of 06, or gpu",
     )
     t.add_argument(
         "--out", default="model.pt", help="checkpoint to write (default: %(default)s)"
@@ -172,7 +172,7 @@ def run_train(options):
         config = replace(config, **_given(options, TRAIN_OPTIONS))
     else:
         tokenizer, resume = CharTokenizer(text), None
-        model_config, config = preset(options.preset or "cpu", tokenizer.vocab_size)
+        model_config, config = preset(options.preset or "modern", tokenizer.vocab_size)
         model_config = replace(model_config, **_given(options, MODEL_OPTIONS))
         config = replace(
             config,

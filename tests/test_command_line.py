@@ -18,8 +18,8 @@ from minigpt.evaluation import evaluate
 from minigpt.generation import generate
 
 SMALL = (
-    "--steps 12 --batch-size 4 --block-size 8 --n-layer 1 --n-head 2 --n-embd 16 "
-    "--learning-rate 0.01 --dropout 0.1"
+    "--preset cpu --steps 12 --batch-size 4 --block-size 8 --n-layer 1 --n-head 2 "
+    "--n-embd 16 --learning-rate 0.01 --dropout 0.1"
 ).split()
 
 
