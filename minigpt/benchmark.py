@@ -66,7 +66,7 @@ def contenders(vocab_size):
     shape, plan = demo(vocab_size)
     return {
         DEMO: Contender(shape, plan),
-        RECONSTRUCTED: Contender(Reconstructed(shape), plan, share=0),
+        RECONSTRUCTED: Contender(Reconstructed(shape), plan),
         "preset cpu": Contender(*cpu, share=1 / 2),
         "preset modern": Contender(*modern),
         "with counts": Contender(*counted, order=8),
