@@ -425,13 +425,13 @@ def figure(result):
             seconds,
             losses,
             label=name,
-            marker="os^DvP"[i % 6],
-            color=COLORS[i % 6],
-            linestyle=["-", "--", "-.", ":", "-", "--"][i % 6],
+            marker="os^DvPX"[i % 7],
+            color=[*COLORS[:6], "0.5"][i % 7],
+            linestyle=["-", "--", "-.", ":", "-", "--", ":"][i % 7],
         )
     left.axhline(result["goal"], color="0.4", linestyle=":")
     left.text(
-        0, result["goal"] + 0.01, f"nanoGPT's demo, {result['goal']}", color="0.3"
+        0, result["goal"] - 0.06, f"nanoGPT's demo, {result['goal']}", color="0.3"
     )
     lowest = min(curve[-1][1] for curve in result["curves"].values())
     left.set(ylim=(lowest - 0.1, 2.6), xlabel="seconds of training (two cores)")
