@@ -1,6 +1,6 @@
 """The benchmark: nanoGPT's CPU demo beside the presets, taking turns in one run.
 
-    python -m minigpt bench            about six minutes; writes the record, the figure
+    python -m minigpt bench            about seven minutes; writes the record, the figure
     python -m minigpt bench --quick    a short look, which writes nothing
 
 Whoever shares the machine slows all of them alike, because they take turns every few
@@ -58,7 +58,7 @@ class Contender(NamedTuple):
 def contenders(vocab_size):
     """{name: Contender}; the demo stands first, the others get its time or a share.
 
-    Shares below 1 keep the whole run near six minutes; where a shorter run has a
+    Shares below 1 keep the whole run near seven minutes; where a shorter run has a
     name of its own, its schedule is as short as itself.
     """
     cpu, modern = preset("cpu", vocab_size), preset("modern", vocab_size)

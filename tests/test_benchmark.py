@@ -298,5 +298,5 @@ def test_the_presets_of_the_course_are_what_is_measured():
     known = benchmark.contenders(65)
     assert next(iter(known)) == benchmark.DEMO
     assert known[benchmark.DEMO].share == 1
-    assert sum(c.share for c in known.values()) < 4  # six minutes are soon over
+    assert sum(c.share for c in known.values()) < 5  # minutes are soon over
     assert Path(benchmark.FIGURE).name == "bench.png"
