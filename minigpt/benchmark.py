@@ -1,6 +1,6 @@
 """The benchmark: nanoGPT's CPU demo beside the presets, taking turns in one run.
 
-    python -m minigpt bench            about seven minutes; writes the record, the figure
+    python -m minigpt bench            seven minutes; writes the record, the figure
     python -m minigpt bench --quick    a short look, which writes nothing
 
 Whoever shares the machine slows all of them alike, because they take turns every few
