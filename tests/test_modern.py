@@ -408,7 +408,7 @@ def test_as_many_key_value_heads_as_heads_unless_told_otherwise():
 
 
 def test_text_is_generated_by_every_model(model, idx):
-    out = generate(model, idx[:, :3], 2 * T, temperature=0)
+    out = generate(model, idx[:, :3], 2 * T, temperature=0, window="slide")
     assert out.shape == (2, 3 + 2 * T)
     last = model(out[:, -T - 1 : -1])[0][:, -1].argmax(-1)
     assert torch.equal(out[:, -1], last)
