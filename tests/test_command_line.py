@@ -152,7 +152,7 @@ def test_an_interrupted_training_exits_with_130_keeps_its_model_and_goes_on(
         def stop(step):
             on_step(step)
             if step == 5:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
 
         return real(*args, on_step=stop, **kwargs)
 
@@ -268,7 +268,7 @@ def test_an_interrupted_text_ends_its_line(folder, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         yield "be "
         yield "or"
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         yield "not"
 
     monkeypatch.setattr(cli, "stream", interrupted)

@@ -41,7 +41,8 @@ def elsewhere():
     """
     places = [p for p in [*site.getsitepackages(), *sys.path] if "-packages" in p]
     environment = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places))}
-    for name in ("MINIGPT_DATA", "XDG_CACHE_HOME", "HOME", "PATH"):
+    names = "MINIGPT_DATA XDG_CACHE_HOME HOME PATH"
+    for name in f"{names} USERPROFILE SYSTEMROOT TEMP".split():  # the last: Windows'
         if name in os.environ:
             environment[name] = os.environ[name]
     return [sys.executable, "-S"], environment
