@@ -35,23 +35,34 @@ CONTENTS = {
 def write(folder, content, workers):
     """Write a checkpoint's content, the tensors of model and optimizer apart.
 
-    All workers call this, each with its shares.
+    All workers call this, each with its shares. Raises OSError on all of them if
+    one could not write; the checkpoint before is then still there.
     """
     tensors = {}
     small = dict(content, tensors=f"step-{content['step']}")
     for part in ("model", "optimizer"):
         small[part] = _take_out(content[part], tensors, part)
     place = folder / small["tensors"]
-    dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place, sync_files=True))
-    if workers.rank == 0:
+
+    def finish():
         write_sealed(folder / FOLDER_FILE, small)
         for old in folder.glob("step-*"):
             if old != place:
                 shutil.rmtree(old)
 
+    try:
+        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place, sync_files=True))
+    except dcp.CheckpointException as error:  # of all workers: not an Exception
+        reason = next(iter(error.failures.values()))[0]
+        raise OSError(f"Nothing could be written to {place}: {reason}") from None
+    workers.first(finish)
+
 
 def read(folder, small):
-    """The content that `write` was given, each tensor whole and on the CPU."""
+    """The content that `write` was given, each tensor whole and on the CPU.
+
+    Raises ValueError if a file is damaged.
+    """
     reader = _Reader(folder / small["tensors"])
     tensors = {
         name: torch.empty(entry.size, dtype=entry.properties.dtype)
@@ -59,7 +70,10 @@ def read(folder, small):
     }
     with warnings.catch_warnings():  # one process reads all: that is meant
         warnings.filterwarnings("ignore", "torch.distributed is disabled")
-        dcp.load(tensors, storage_reader=reader, no_dist=True)
+        try:
+            dcp.load(tensors, storage_reader=reader, no_dist=True)
+        except dcp.CheckpointException:  # it is no Exception
+            raise ValueError("damaged") from None
     parts = {part: _put_back(small[part], tensors) for part in ("model", "optimizer")}
     return {**small, **parts}
 
