@@ -14,6 +14,7 @@ from minigpt.checkpoint import load_checkpoint, saver
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
 from minigpt.evaluation import evaluate
+from minigpt.files import only_one
 from minigpt.reading import WINDOWS
 from minigpt.training import preset, train
 from minigpt.writing import stream, write
@@ -146,7 +147,11 @@ def main(argv=None):
 
 def run_train(options):
     """Train from scratch or resume, showing a progress bar; write --out."""
-    out = Path(options.out)
+    with only_one(options.out):  # from before it is read to the last write
+        return _train(options, Path(options.out))
+
+
+def _train(options, out):
     if options.resume and options.overwrite:
         raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
     if out.is_file() and not (options.resume or options.overwrite):
@@ -170,6 +175,13 @@ def run_train(options):
             run.state,
         )
         config = replace(config, **_given(options, TRAIN_OPTIONS))
+        unknown = sorted(set(text) - set(tokenizer.chars))
+        if unknown:
+            raise ValueError(
+                f"{options.data} has characters that the model in {out} does not know "
+                f"({unknown[:5]}): --resume takes the text of its run; for this one "
+                "give another --out."
+            )
     else:
         tokenizer, resume = CharTokenizer(text), None
         model_config, config = preset(options.preset or "modern", tokenizer.vocab_size)

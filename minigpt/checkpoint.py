@@ -1,19 +1,18 @@
 """Lesson 06: a training run in a file."""
 
-import io
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import torch
 
 from minigpt.data import CharTokenizer
-from minigpt.files import check_writable, replacing
+from minigpt.files import check_writable, only_one
 from minigpt.gpt import GPTConfig
 from minigpt.language_model import LanguageModel
+from minigpt.sealed import read_sealed, strange, write_sealed
 from minigpt.training import Progress, TrainConfig, TrainState
 
-SEAL = 32  # bytes of SHA-256 behind what torch wrote: a damaged file is noticed
+ASTRAY = 100.0  # nats per token; guessing costs the log of the vocabulary, 4 to 11
 
 
 @dataclass
@@ -29,10 +28,13 @@ class Checkpoint:
 def saver(path, model, tokenizer, config):
     """A function for train(..., save=...) that writes each state to `path`.
 
-    Raises OSError, before any training, if nothing can be written there, and
-    ValueError for a model that its config does not build.
+    Raises OSError, before any training, if nothing can be written there or another
+    process writes there, and ValueError for a model that its config does not build.
+    The function itself raises OSError, saying what `path` still holds, if a write
+    fails, and ValueError, with `path` as it was, if the run has diverged.
     """
-    check_writable(path)
+    with only_one(path):
+        check_writable(path)
     with torch.device("meta"):
         if type(model.config.build()) is not type(model):
             raise ValueError(
@@ -41,7 +43,23 @@ def saver(path, model, tokenizer, config):
             )
 
     def save(state):
-        save_checkpoint(path, Checkpoint(model, tokenizer, config, state))
+        losses = [loss for row in state.history[-1:] for loss in row[1:3]]
+        if not _finite(model) or not all(loss < ASTRAY for loss in losses):
+            said = " and ".join(f"{loss:.3g}" for loss in losses)
+            raise ValueError(
+                f"The run diverged (losses {said} at step {state.step}): use a smaller "
+                f"learning rate and {_remedy(path, state)}."
+            )
+        try:
+            save_checkpoint(path, Checkpoint(model, tokenizer, config, state))
+        except BlockingIOError:  # another process is at it, and is named
+            raise
+        except OSError as error:
+            raise OSError(
+                f"Step {state.step} could not be written to {path} "
+                f"({error.strerror or error}): make room there or move to another "
+                f"folder, then {_remedy(path, state)}."
+            ) from None
 
     return save
 
@@ -58,18 +76,14 @@ def save_checkpoint(path, checkpoint):
         **c.state._asdict(),
         "history": [tuple(row) for row in c.state.history],
     }
-    data = io.BytesIO()
-    torch.save(content, data)
-    data = data.getvalue()
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(data + sha256(data).digest())
+    write_sealed(path, content)
 
 
 def load_checkpoint(path, device="cpu"):
     """Read a Checkpoint and build its model on `device`. Nothing is unpickled,
     and no random number is drawn.
 
-    Raises FileNotFoundError, or ValueError if the file is not a checkpoint.
+    Raises FileNotFoundError, or ValueError that says what is wrong with the file.
     """
     path = Path(path)
     if not path.is_file():
@@ -77,31 +91,56 @@ def load_checkpoint(path, device="cpu"):
             f"There is no checkpoint {str(path)!r}. Train one first: "
             f"python -m minigpt train --out {path}"
         )
-    data = path.read_bytes()  # what fails below is the content's fault
+    checkpoint = _checkpoint(path, read_sealed(path))
+    checkpoint.model.to(device)
+    return checkpoint
+
+
+def _checkpoint(path, content):
+    """Put the parts together, or say which of them do not fit."""
     try:
-        data, seal = io.BytesIO(data[:-SEAL]), data[-SEAL:]
-        if sha256(data.getbuffer()).digest() != seal:  # torch would not notice
-            raise ValueError("damaged")
-        content = torch.load(data, map_location="cpu", weights_only=True)
         with torch.device("meta"):  # a model without memory: its weights come now
-            kind = content["config"]
-            model = _config(kind, content["model_config"]).build()
-        model.load_state_dict(content["model"], assign=True)
+            model = _config(content["config"], content["model_config"]).build()
+        tokenizer = CharTokenizer(content["chars"])
+        config = TrainConfig(**content["train_config"])
         state = {name: content[name] for name in TrainState._fields}
         state["history"] = [Progress(*row) for row in content["history"]]
-        checkpoint = Checkpoint(
-            model.eval(),
-            CharTokenizer(content["chars"]),
-            TrainConfig(**content["train_config"]),
-            TrainState(**state),
-        )
-    except Exception:  # damage shows in many ways, and all mean the same
+        weights = content["model"]
+    except Exception:  # parts that are missing, or of another kind
+        raise strange(path) from None
+    if tokenizer.vocab_size != model.config.vocab_size:
         raise ValueError(
-            f"{path} is not a checkpoint of this version of minigpt, or it is "
-            "damaged. Train again and write to a new file."
+            f"{path} has a vocabulary of {tokenizer.vocab_size} characters and a model "
+            f"of {model.config.vocab_size}: they belong to two runs. Train again."
+        )
+    try:
+        model.load_state_dict(weights, assign=True)
+    except Exception:
+        raise ValueError(
+            f"{path} holds the weights of another model than its configuration "
+            "describes. Train again, with the shape that you want."
         ) from None
-    model.to(device)  # outside the try: a device that fails is not a damaged file
-    return checkpoint
+    if not _finite(model):
+        raise ValueError(
+            f"{path} holds weights that are infinite or not a number: that run had "
+            "diverged. Train again with a smaller learning rate."
+        )
+    return Checkpoint(model.eval(), tokenizer, config, TrainState(**state))
+
+
+def _finite(model):
+    return all(p.isfinite().all() for p in model.parameters())
+
+
+def _remedy(path, state):
+    """How to go on after a state that was not written, by what `path` holds."""
+    try:
+        kept = load_checkpoint(path).state
+        if kept.history == state.history[: len(kept.history)]:  # the same run
+            return f"go on with --resume from step {kept.step}, which {path} keeps"
+    except (OSError, ValueError):
+        pass
+    return f"train again, for {path} is as it was before this run"
 
 
 def _config(kind, values):
