@@ -133,12 +133,15 @@ def main(folder, kind, kills, seed):
     report = {"code": end_of(training(whole)), "kills": [], "ended": []}
     seconds = time.perf_counter() - start
 
-    while len(report["kills"]) < kills and report["code"] == 0:
+    deck = [None] * (kills // 2) + STOPS * kills
+    deck = deck[:kills]  # a half at random times, a half where a write stands
+    draw.shuffle(deck)
+    while deck and report["code"] == 0:
         place = folder / f"run_{len(report['ended'])}"
         place.mkdir()
         in_peace = False
         while not in_peace:
-            stop = draw.choice([None, None, None, *STOPS])
+            stop = deck[-1]
             process = training(place, stop, after=draw.randint(1, 4))
             if stop:
                 state = os.waitpid(process, os.WUNTRACED)[1]
@@ -146,7 +149,8 @@ def main(folder, kind, kills, seed):
             else:
                 time.sleep(draw.uniform(0, seconds))
                 alive = os.waitpid(process, os.WNOHANG)[0] == 0
-            if alive:
+            if alive:  # else it was quicker: the card is drawn again
+                deck.pop()
                 os.kill(process, signal.SIGKILL)
                 end_of(process)
                 kept = folder / f"kept_{len(report['kills'])}.pt"
@@ -159,8 +163,7 @@ def main(folder, kind, kills, seed):
                         "stop": stop.__name__ if stop else None,
                     }
                 )
-            done = len(report["kills"]) >= kills
-            in_peace = not alive or done or draw.random() < 0.4
+            in_peace = not alive or not deck or draw.random() < 0.4
         code = end_of(training(place))
         left = sorted(path.name for path in place.iterdir())
         report["ended"].append({"run": place.name, "code": code, "left": left})

@@ -102,12 +102,12 @@ def test_killed_at_any_moment_a_run_keeps_a_checkpoint_and_ends_as_if_undisturbe
             steps.append(load_checkpoint(tmp_path / kill["kept"]).state.step)
         if kill["stop"] in ("stop_in_the_middle_of_a_write", "stop_before_the_move"):
             assert kill["writing"]
-    assert len(set(steps)) > 3 and set(steps) <= set(range(0, 37, 3))
+    assert len(set(steps)) > 2 and set(steps) <= set(range(0, 37, 3))
     for run in report["ended"]:
         assert run["code"] == 0 and run["left"] == ["model.pt"]
         assert_ends_alike(load_checkpoint(tmp_path / run["run"] / "model.pt"), whole)
     writing = sum(kill["writing"] for kill in report["kills"])
-    assert writing >= 3
+    assert writing >= 4
     at_random = sum(kill["stop"] is None for kill in report["kills"])
     record_property(
         f"{kind}: kills survived",
@@ -163,24 +163,21 @@ def test_what_killed_runs_left_is_removed_and_nothing_else(tmp_path):
 
 # --- No room. ---
 
-FULL = """
-import resource, signal, sys
-from minigpt.__main__ import main
-
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails, not the process
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
-sys.exit(main(sys.argv[2:]))
-"""
 RESUME = "train --data corpus.txt --device cpu --resume --steps 15".split()
 
 
 @POSIX
-def test_a_file_that_cannot_grow_leaves_the_previous_checkpoint(folder):
+def test_a_file_that_cannot_grow_leaves_the_previous_checkpoint(folder, capsys):
+    import resource  # there is none on Windows
+
     before = (folder / "model.pt").read_bytes()
-    run = python(FULL, len(before) // 2, *RESUME)
-    out, err = run.communicate(timeout=120)
-    assert run.returncode == 2
-    assert refused(err) == (
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+    try:
+        assert main(RESUME) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert refused(capsys.readouterr().err) == (
         "error: Step 15 could not be written to model.pt (File too large): make room "
         "there or move to another folder, then go on with --resume from step 12, which "
         "model.pt keeps."
@@ -226,24 +223,14 @@ def train(*args, on_step, **options):
             os.chmod(".", 0o555)
     return real(*args, on_step=locked, **options)
 
-real = cli.train
-if sys.argv[1] == "later":
-    cli.train = train
-else:
-    os.chmod(".", 0o555)
-sys.exit(cli.main(sys.argv[2:]))
+real, cli.train = cli.train, train
+print(cli.main(sys.argv[1:]))
+print(cli.main(sys.argv[1:]))  # now the folder is read-only from the beginning
 """
 
 
 @POSIX
-@pytest.mark.parametrize(
-    ("when", "said"),
-    [
-        ("at once", "Nothing can be written to model.pt (Permission denied): give"),
-        ("later", "Step 15 could not be written to model.pt (Permission denied): make"),
-    ],
-)
-def test_a_folder_that_is_read_only_leaves_the_previous_checkpoint(folder, when, said):
+def test_a_folder_that_turns_read_only_leaves_the_previous_checkpoint(folder):
     before = (folder / "model.pt").read_bytes()
     bound = []
     if os.getuid() == 0:  # who else could write anywhere
@@ -251,12 +238,20 @@ def test_a_folder_that_is_read_only_leaves_the_previous_checkpoint(folder, when,
             pytest.skip("needs a user whom permissions bind")
         bound = ["setpriv", "--bounding-set=-dac_override"]
     try:
-        run = python(LOCKED, when, *RESUME, first=bound)
-        err = run.communicate(timeout=120)[1]
+        out, err = python(LOCKED, *RESUME, first=bound).communicate(timeout=120)
     finally:
         folder.chmod(0o755)
-    assert run.returncode == 2
-    assert said in refused(err)
+    assert out == "2\n2\n", err
+    first, last = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert refused(first) == (
+        "error: Step 15 could not be written to model.pt (Permission denied): make "
+        "room there or move to another folder, then go on with --resume from step 12, "
+        "which model.pt keeps."
+    )
+    assert refused(last) == (
+        "error: Nothing can be written to model.pt (Permission denied): give another "
+        "place."
+    )
     assert (folder / "model.pt").read_bytes() == before
     assert train("--resume", "--steps", "15") == 0
     assert names(folder) == ["corpus.txt", "model.pt"]
