@@ -1,5 +1,6 @@
 """Lesson 06: a training run in a file."""
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from minigpt.gpt import GPTConfig
 from minigpt.language_model import LanguageModel
 from minigpt.sealed import read_sealed, strange, write_sealed
 from minigpt.training import Progress, TrainConfig, TrainState
+from minigpt.workers import ALONE
 
 ASTRAY = 100.0  # nats per token; guessing costs the log of the vocabulary, 4 to 11
+FOLDER_FILE = "run.pt"  # of a checkpoint that is a folder: lesson 10's shards
 
 
 @dataclass
@@ -25,16 +28,17 @@ class Checkpoint:
     state: TrainState
 
 
-def saver(path, model, tokenizer, config):
-    """A function for train(..., save=...) that writes each state to `path`.
+def saver(path, model, tokenizer, config, workers=ALONE):
+    """A function for train(..., save=...) that writes each state to `path`: a file,
+    or a folder if each of several workers holds only a share of the model.
 
     Raises OSError, before any training, if nothing can be written there or another
     process writes there, and ValueError for a model that its config does not build.
     The function itself raises OSError, saying what `path` still holds, if a write
     fails, and ValueError, with `path` as it was, if the run has diverged.
     """
-    with only_one(path):
-        check_writable(path)
+    with only_one(path) if workers.rank == 0 else nullcontext():
+        check_writable(Path(path) / FOLDER_FILE if workers.sharded else path)
     with torch.device("meta"):
         if type(model.config.build()) is not type(model):
             raise ValueError(
@@ -44,14 +48,14 @@ def saver(path, model, tokenizer, config):
 
     def save(state):
         losses = [loss for row in state.history[-1:] for loss in row[1:3]]
-        if not _finite(model) or not all(loss < ASTRAY for loss in losses):
+        if not _finite(model, workers) or not all(loss < ASTRAY for loss in losses):
             said = " and ".join(f"{loss:.3g}" for loss in losses)
             raise ValueError(
                 f"The run diverged (losses {said} at step {state.step}): use a smaller "
                 f"learning rate and {_remedy(path, state)}."
             )
         try:
-            save_checkpoint(path, Checkpoint(model, tokenizer, config, state))
+            save_checkpoint(path, Checkpoint(model, tokenizer, config, state), workers)
         except BlockingIOError:  # another process is at it, and is named
             raise
         except OSError as error:
@@ -64,8 +68,8 @@ def saver(path, model, tokenizer, config):
     return save
 
 
-def save_checkpoint(path, checkpoint):
-    """Write a Checkpoint; the file appears whole or not at all."""
+def save_checkpoint(path, checkpoint, workers=ALONE):
+    """Write a Checkpoint; the file (or folder) appears whole or not at all."""
     c = checkpoint
     content = {
         "model": c.model.state_dict(),
@@ -76,7 +80,12 @@ def save_checkpoint(path, checkpoint):
         **c.state._asdict(),
         "history": [tuple(row) for row in c.state.history],
     }
-    write_sealed(path, content)
+    if workers.sharded:
+        from minigpt import shards  # lesson 10: only if it is needed
+
+        shards.write(Path(path), content, workers)
+    else:
+        write_sealed(path, content)
 
 
 def load_checkpoint(path, device="cpu"):
@@ -86,12 +95,18 @@ def load_checkpoint(path, device="cpu"):
     Raises FileNotFoundError, or ValueError that says what is wrong with the file.
     """
     path = Path(path)
-    if not path.is_file():
+    file = checkpoint_file(path)
+    if not file.is_file():
         raise FileNotFoundError(
             f"There is no checkpoint {str(path)!r}. Train one first: "
             f"python -m minigpt train --out {path}"
         )
-    checkpoint = _checkpoint(path, read_sealed(path))
+    content = read_sealed(file)
+    if "tensors" in content:
+        from minigpt import shards  # lesson 10: only if it is needed
+
+        content = shards.read(path, content)
+    checkpoint = _checkpoint(path, content)
     checkpoint.model.to(device)
     return checkpoint
 
@@ -128,8 +143,11 @@ def _checkpoint(path, content):
     return Checkpoint(model.eval(), tokenizer, config, TrainState(**state))
 
 
-def _finite(model):
-    return all(p.isfinite().all() for p in model.parameters())
+def _finite(model, workers=ALONE):
+    """Are all weights numbers? Of shares, each worker looks at its own."""
+    mine = [p.to_local() if hasattr(p, "to_local") else p for p in model.parameters()]
+    lost = sum(not p.isfinite().all() for p in mine)
+    return (workers.sum(lost) if workers.sharded else lost) == 0
 
 
 def _remedy(path, state):
@@ -141,6 +159,12 @@ def _remedy(path, state):
     except (OSError, ValueError):
         pass
     return f"train again, for {path} is as it was before this run"
+
+
+def checkpoint_file(path):
+    """The file that is there if a checkpoint is: `path`, or a file in that folder."""
+    path = Path(path)
+    return path / FOLDER_FILE if path.is_dir() else path
 
 
 def _config(kind, values):
