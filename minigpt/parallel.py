@@ -10,7 +10,7 @@ al., PyTorch FSDP (2023), and Rajbhandari et al., ZeRO (2020), for shares of a m
 import os
 import signal
 import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 
 import torch
 import torch.distributed as dist
@@ -103,7 +103,7 @@ class Elsewhere(Exception):
 
 
 class Lost(RuntimeError):
-    """Another worker of this job has died, or torchrun was told to end them all."""
+    """A worker of this job has died, or torchrun was told to end them all."""
 
 
 @contextmanager
@@ -177,10 +177,8 @@ def _ended(number, frame):
 
 
 def _first_to_tell(store):
-    try:
+    with suppress(RuntimeError):  # the store's keeper was the first to fail, and told
         return store.add("told", 1) == 1
-    except RuntimeError:  # its keeper is gone: the first to fail, who has told
-        return False
 
 
 def _is_loss(error):

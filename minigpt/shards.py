@@ -14,7 +14,8 @@ import warnings
 import torch
 import torch.distributed.checkpoint as dcp
 
-from minigpt.checkpoint import FOLDER_FILE, write_sealed
+from minigpt.checkpoint import FOLDER_FILE
+from minigpt.sealed import write_sealed
 
 CONTENTS = {
     *(
@@ -52,17 +53,27 @@ def write(folder, content, workers):
 
     try:
         dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place, sync_files=True))
-    except dcp.CheckpointException as error:  # of all workers: not an Exception
-        reason = next(iter(error.failures.values()))[0]
-        raise OSError(f"Nothing could be written to {place}: {reason}") from None
+    except dcp.CheckpointException as error:  # of all workers, and no Exception
+        raise OSError(str(next(iter(error.failures.values()))[0])) from None
     workers.first(finish)
 
 
 def read(folder, small):
     """The content that `write` was given, each tensor whole and on the CPU.
 
-    Raises ValueError if a file is damaged.
+    Raises ValueError if the tensors are not those that were written.
     """
+    try:
+        return _read(folder, small)
+    except (Exception, dcp.CheckpointException):
+        raise ValueError(
+            f"{folder} is damaged or not whole, or another program's: its tensors are "
+            "not those that its run.pt names. Copy the whole folder again, or train "
+            "again."
+        ) from None
+
+
+def _read(folder, small):
     reader = _Reader(folder / small["tensors"])
     tensors = {
         name: torch.empty(entry.size, dtype=entry.properties.dtype)
@@ -70,10 +81,7 @@ def read(folder, small):
     }
     with warnings.catch_warnings():  # one process reads all: that is meant
         warnings.filterwarnings("ignore", "torch.distributed is disabled")
-        try:
-            dcp.load(tensors, storage_reader=reader, no_dist=True)
-        except dcp.CheckpointException:  # it is no Exception
-            raise ValueError("damaged") from None
+        dcp.load(tensors, storage_reader=reader, no_dist=True)
     parts = {part: _put_back(small[part], tensors) for part in ("model", "optimizer")}
     return {**small, **parts}
 
