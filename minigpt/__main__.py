@@ -10,16 +10,17 @@ import torch
 from tqdm import tqdm
 
 from minigpt import benchmark, doctor, speedrun
-from minigpt.checkpoint import load_checkpoint, saver
+from minigpt.checkpoint import checkpoint_file, load_checkpoint, saver
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
 from minigpt.evaluation import evaluate
+from minigpt.parallel import joined, place, restarts
 from minigpt.reading import WINDOWS
 from minigpt.training import preset, train
 from minigpt.writing import stream, write
 
 MODEL_OPTIONS = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
-TRAIN_OPTIONS = ["steps", "batch_size", "learning_rate", "seed"]
+TRAIN_OPTIONS = ["steps", "batch_size", "accumulate", "learning_rate", "seed"]
 
 
 def parser():
@@ -53,9 +54,18 @@ def parser():
         "--overwrite", action="store_true", help="replace --out if it exists"
     )
     t.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
+    t.add_argument(
+        "--fsdp",
+        action="store_true",
+        help="under torchrun: each process holds a share of the model; --out is then "
+        "a folder",
+    )
     own = t.add_argument_group("in place of the preset's values")
     own.add_argument("--steps", type=int, help="training steps")
     own.add_argument("--batch-size", type=int, help="windows per step")
+    own.add_argument(
+        "--accumulate", type=int, help="pieces of a batch, one after the other"
+    )
     own.add_argument("--learning-rate", type=float, help="at its peak")
     own.add_argument("--seed", type=int, help="of weights, batches and dropout")
     own.add_argument("--block-size", type=int, help="context length in characters")
@@ -150,30 +160,49 @@ def main(argv=None):
 
 def run_train(options):
     """Train from scratch or resume, showing a progress bar; write --out."""
-    out = Path(options.out)
+    with joined(options.fsdp) as workers:
+        return _train(options, workers)
+
+
+def _train(options, workers):
     if options.resume and options.overwrite:
         raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
-    if out.is_file() and not (options.resume or options.overwrite):
+    out = Path(options.out)
+    there = checkpoint_file(out).is_file()
+    restart, allowed = restarts()
+    if there and allowed and options.overwrite:
+        raise ValueError(
+            f"After a restart nobody could tell the old {out} from the new one: "
+            "delete it yourself, or leave --overwrite or --max-restarts out."
+        )
+    if there and not (options.resume or options.overwrite or restart):
         raise ValueError(
             f"{out} exists. Pass --resume to go on with it, --overwrite to replace "
             "it, or another --out."
         )
-    device = pick_device(options.device)
-    text = load_text(options.data, substitute=False)
-    if options.resume and out.is_file():
-        _refuse(
-            options,
-            ["preset", "seed", *MODEL_OPTIONS],
-            "--resume goes on with the run as it is",
+    if there and out.is_dir() != options.fsdp:
+        kind = (
+            "a folder, as --fsdp writes" if out.is_dir() else "a file, without --fsdp"
         )
+        raise ValueError(
+            f"{out} is {kind}: train it in that way, or give another --out."
+        )
+    device = place(pick_device(options.device))
+
+    def load():
+        return load_text(options.data, substitute=False)
+
+    text = workers.first(load) or load()  # at most one of them downloads
+    if there and not options.overwrite:
+        if options.resume:
+            _refuse(
+                options,
+                ["preset", "seed", *MODEL_OPTIONS],
+                "--resume goes on with the run as it is",
+            )
         run = load_checkpoint(out, device)
-        model, tokenizer, config, resume = (
-            run.model,
-            run.tokenizer,
-            run.config,
-            run.state,
-        )
-        config = replace(config, **_given(options, TRAIN_OPTIONS))
+        model, tokenizer, resume = run.model, run.tokenizer, run.state
+        config = replace(run.config, **_given(options, TRAIN_OPTIONS))
     else:
         tokenizer, resume = CharTokenizer(text), None
         model_config, config = preset(options.preset or "modern", tokenizer.vocab_size)
@@ -186,10 +215,12 @@ def run_train(options):
         torch.manual_seed(config.seed)
         model = model_config.build().to(device)
     train_data, val_data = train_val_split(torch.tensor(tokenizer.encode(text)))
-    save = saver(out, model, tokenizer, config)
+    save = saver(out, model, tokenizer, config, workers)
 
     start = resume.step if resume else 0
-    with tqdm(total=config.steps, initial=start, unit="step") as bar:
+    with tqdm(
+        total=config.steps, initial=start, unit="step", disable=workers.rank > 0
+    ) as bar:
 
         def on_step(step):
             bar.update(step - bar.n)
@@ -209,16 +240,22 @@ def run_train(options):
             save=save,
             on_step=on_step,
             on_eval=on_eval,
+            workers=workers,
         )
     if not history or history[-1].step < config.steps:
         return 130  # interrupted: train() has saved the model and said so
-    if start >= config.steps:
-        print(f"The run in {out} is complete; --steps beyond {start} goes on with it.")
-    loss = evaluate(model, val_data, config.block_size)
-    print(
-        f"Validation loss {loss:.4f} nats per character over the whole split; "
-        f"{history[-1].seconds:.0f} s of training on {device}; written to {out}."
-    )
+    loss = evaluate(model, val_data, config.block_size, workers=workers)
+    if workers.rank == 0:
+        if start >= config.steps:
+            print(
+                f"The run in {out} is complete; --steps beyond {start} goes on with it."
+            )
+        count = f"{workers.size} workers on " if workers.size > 1 else ""
+        print(
+            f"Validation loss {loss:.4f} nats per character over the whole split; "
+            f"{history[-1].seconds:.0f} s of training on {count}{device}; "
+            f"written to {out}."
+        )
     return 0
 
 

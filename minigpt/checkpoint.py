@@ -12,7 +12,9 @@ from minigpt.files import check_writable, replacing
 from minigpt.gpt import GPTConfig
 from minigpt.language_model import LanguageModel
 from minigpt.training import Progress, TrainConfig, TrainState
+from minigpt.workers import ALONE
 
+FOLDER_FILE = "run.pt"  # of a checkpoint that is a folder: lesson 10's shards
 SEAL = 32  # bytes of SHA-256 behind what torch wrote: a damaged file is noticed
 
 
@@ -26,13 +28,14 @@ class Checkpoint:
     state: TrainState
 
 
-def saver(path, model, tokenizer, config):
-    """A function for train(..., save=...) that writes each state to `path`.
+def saver(path, model, tokenizer, config, workers=ALONE):
+    """A function for train(..., save=...) that writes each state to `path`: a file,
+    or a folder if each of several workers holds only a share of the model.
 
     Raises OSError, before any training, if nothing can be written there, and
     ValueError for a model that its config does not build.
     """
-    check_writable(path)
+    check_writable(Path(path) / FOLDER_FILE if workers.sharded else path)
     with torch.device("meta"):
         if type(model.config.build()) is not type(model):
             raise ValueError(
@@ -41,13 +44,13 @@ def saver(path, model, tokenizer, config):
             )
 
     def save(state):
-        save_checkpoint(path, Checkpoint(model, tokenizer, config, state))
+        save_checkpoint(path, Checkpoint(model, tokenizer, config, state), workers)
 
     return save
 
 
-def save_checkpoint(path, checkpoint):
-    """Write a Checkpoint; the file appears whole or not at all."""
+def save_checkpoint(path, checkpoint, workers=ALONE):
+    """Write a Checkpoint; the file (or folder) appears whole or not at all."""
     c = checkpoint
     content = {
         "model": c.model.state_dict(),
@@ -58,6 +61,16 @@ def save_checkpoint(path, checkpoint):
         **c.state._asdict(),
         "history": [tuple(row) for row in c.state.history],
     }
+    if workers.sharded:
+        from minigpt import shards  # lesson 10: only if it is needed
+
+        shards.write(Path(path), content, workers)
+    else:
+        write_sealed(path, content)
+
+
+def write_sealed(path, content):
+    """torch.save(content, path), with a seal behind it, whole or not at all."""
     data = io.BytesIO()
     torch.save(content, data)
     data = data.getvalue()
@@ -72,17 +85,22 @@ def load_checkpoint(path, device="cpu"):
     Raises FileNotFoundError, or ValueError if the file is not a checkpoint.
     """
     path = Path(path)
-    if not path.is_file():
+    file = checkpoint_file(path)
+    if not file.is_file():
         raise FileNotFoundError(
             f"There is no checkpoint {str(path)!r}. Train one first: "
             f"python -m minigpt train --out {path}"
         )
-    data = path.read_bytes()  # what fails below is the content's fault
+    data = file.read_bytes()  # what fails below is the content's fault
     try:
         data, seal = io.BytesIO(data[:-SEAL]), data[-SEAL:]
         if sha256(data.getbuffer()).digest() != seal:  # torch would not notice
             raise ValueError("damaged")
         content = torch.load(data, map_location="cpu", weights_only=True)
+        if "tensors" in content:
+            from minigpt import shards  # lesson 10: only if it is needed
+
+            content = shards.read(path, content)
         with torch.device("meta"):  # a model without memory: its weights come now
             kind = content["config"]
             model = _config(kind, content["model_config"]).build()
@@ -102,6 +120,12 @@ def load_checkpoint(path, device="cpu"):
         ) from None
     model.to(device)  # outside the try: a device that fails is not a damaged file
     return checkpoint
+
+
+def checkpoint_file(path):
+    """The file that is there if a checkpoint is: `path`, or a file in that folder."""
+    path = Path(path)
+    return path / FOLDER_FILE if path.is_dir() else path
 
 
 def _config(kind, values):

@@ -158,14 +158,13 @@ class CountingGPT(ModernGPT):
         return logits, next_token_loss(logits, targets)
 
     def draw(self, ids, config):
-        """The draw(generator) for `train`: a batch (B, T) from one fold of ids (N,),
+        """The draw(generator, rows) for `train`: windows from one fold of ids (N,),
         whose counts are left out while the model learns from it."""
 
-        def draw(generator):
+        def draw(generator, rows=...):
             self.without, windows = one_fold(ids, self.counts.folds, generator)
-            return get_batch(
-                windows, config.batch_size, config.block_size, generator=generator
-            )
+            sizes = config.batch_size, config.block_size
+            return get_batch(windows, *sizes, generator=generator, rows=rows)
 
         return draw
 

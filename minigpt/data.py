@@ -180,11 +180,12 @@ def at_least_one(**sizes):
             raise ValueError(f"{name} is {size!r}; give a whole number, at least 1.")
 
 
-def get_batch(data, batch_size, block_size, device="cpu", generator=None):
+def get_batch(data, batch_size, block_size, device="cpu", generator=None, rows=...):
     """Draw random windows: x (B, T) and the same shifted by one, y (B, T).
 
     data: (N,) int64; B is batch_size, T is block_size. Draws exactly one
-    torch.randint, from `generator` (a CPU one) or from torch's global one.
+    torch.randint, from `generator` (a CPU one) or torch's global one, and gathers
+    `rows` of the windows: all, or a slice of them, one worker's share (lesson 10).
     Raises ValueError if the data is too short for one window, or a size below 1.
     """
     at_least_one(batch_size=batch_size, block_size=block_size)
@@ -195,6 +196,5 @@ def get_batch(data, batch_size, block_size, device="cpu", generator=None):
             "Use a longer text or a smaller block_size."
         )
     starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator)
-    positions = starts[:, None] + torch.arange(block_size)  # (B, T)
-    positions = positions.to(data.device)
+    positions = (starts[rows][:, None] + torch.arange(block_size)).to(data.device)
     return data[positions].to(device), data[positions + 1].to(device)

@@ -6,6 +6,7 @@ import torch
 
 from minigpt.data import at_least_one, get_batch
 from minigpt.device import autocast
+from minigpt.workers import ALONE
 
 
 @contextmanager
@@ -20,29 +21,32 @@ def judging(model):
         model.train(was_training)
 
 
-def estimate_loss(model, data, config):
+def estimate_loss(model, data, config, workers=ALONE):
     """Mean loss over eval_batches random batches, always the same ones: nats/token.
 
-    They are drawn from another seed than the training's batches.
+    They are drawn from another seed than the training's batches; several workers
+    (lesson 10) share them out, and each gets the mean over all.
     Raises ValueError if the data is too short for one window.
     """
     device = next(model.parameters()).device
     batches = torch.Generator().manual_seed(config.seed ^ 0x5EED)
+    drawn = (
+        get_batch(data, config.batch_size, config.block_size, device, batches)
+        for _ in range(config.eval_batches)
+    )
     total = 0.0
     with judging(model), autocast(device):
-        for _ in range(config.eval_batches):
-            x, y = get_batch(
-                data, config.batch_size, config.block_size, device, batches
-            )
-            total += model(x, y)[1].item()
-    return total / config.eval_batches
+        for (x, y), counts in workers.share(drawn):
+            total += counts * model(x, y)[1].item()
+    return workers.sum(total) / config.eval_batches
 
 
-def evaluate(model, data, block_size, batch_size=128):
+def evaluate(model, data, block_size, batch_size=128, workers=ALONE):
     """The exact mean loss over a whole split, in nats per token.
 
     data: (N,). It is cut into consecutive windows of block_size tokens, the
-    last one perhaps shorter; each of the N - 1 targets is predicted once.
+    last one perhaps shorter; each of the N - 1 targets is predicted once. Several
+    workers share the windows out.
     Raises ValueError if there is not one target, or if a size is below 1.
     """
     n = len(data) - 1
@@ -60,6 +64,7 @@ def evaluate(model, data, block_size, batch_size=128):
         pieces.append((data[whole:-1][None], data[whole + 1 :][None]))
     total = 0.0
     with judging(model):
-        for x, y in pieces:
-            total += model(x.to(device), y.to(device))[1].item() * y.numel()
-    return total / n
+        for (x, y), counts in workers.share(pieces):
+            loss = model(x.to(device), y.to(device))[1].item()
+            total += counts * loss * y.numel()
+    return workers.sum(total) / n

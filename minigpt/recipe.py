@@ -27,15 +27,20 @@ class TrainConfig:
     muon_rate: float = 0.02  # its own learning rate, at the peak
     schedule: str = "cosine"  # or "trapezoid"
     cooldown_fraction: float = 0.6  # of the steps, where the trapezoid falls
+    accumulate: int = 1  # pieces into which a batch is cut, one after the other
     eval_every: int = 100
     eval_batches: int = 8
     seed: int = 1337
 
     def __post_init__(self):
-        sizes = "steps batch_size block_size eval_every eval_batches".split()
-        at_least_one(**{name: getattr(self, name) for name in sizes})
+        sizes = "steps batch_size block_size accumulate eval_every eval_batches"
+        at_least_one(**{name: getattr(self, name) for name in sizes.split()})
         warmup = 0 if self.warmup_steps is None else self.warmup_steps
         rules = {  # written so that nan, which is in no range, breaks them all
+            "accumulate": (
+                self.accumulate <= self.batch_size,
+                f"at most the batch_size, {self.batch_size}",
+            ),
             "learning_rate": (0 < self.learning_rate < math.inf, "above 0 and finite"),
             "warmup_steps": (0 <= warmup <= self.steps, f"in 0 to {self.steps} steps"),
             "final_fraction": (0 <= self.final_fraction <= 1, "from 0 to 1"),

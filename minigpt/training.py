@@ -14,6 +14,7 @@ from minigpt.interrupts import Interrupts
 from minigpt.optimizer import learning_rate_at, make_optimizer
 from minigpt.recipe import TrainConfig as TrainConfig
 from minigpt.recipe import preset as preset
+from minigpt.workers import ALONE
 
 
 class Progress(NamedTuple):
@@ -46,19 +47,29 @@ def train(
     on_eval=None,
     on_step=None,
     draw=None,
+    workers=ALONE,
 ):
     """Train `model` where it is, in place; return its history, a list of Progress.
 
     resume: the TrainState at which this model stopped, to go on from there.
     save(state), on_eval(history): called after each evaluation; on_step(step):
-    after each step. draw(generator) -> x, y: takes the place of get_batch from
-    train_data. An interrupt (Ctrl+C, or the ■ of a notebook) ends the run
+    after each step. draw(generator, rows) -> x, y: takes the place of get_batch
+    from train_data. workers: who shares the work, as lesson 10 does; only worker 0
+    saves and reports. An interrupt (Ctrl+C, or the ■ of a notebook) ends the run
     after the step that it falls into: judged, saved, usable and resumable; one
     that falls into the last step changes nothing.
     Raises ValueError, before the first step, if a split is too short for one
-    window, or if the config has another seed than the run that it goes on with.
+    window, a batch too small for its pieces, or if the config has another seed
+    than the run that it goes on with.
     """
     device = next(model.parameters()).device
+    mine = workers.rows(config.batch_size)
+    if config.accumulate > config.batch_size // workers.size:
+        raise ValueError(
+            f"accumulate is {config.accumulate}, but of a batch a worker has only "
+            f"{config.batch_size // workers.size} windows: give at most that."
+        )
+    wrapped = workers.wrap(model)
     optimizer = make_optimizer(model, config)
     batches = torch.Generator().manual_seed(config.seed)
     step, history, seconds = 0, [], 0.0
@@ -80,7 +91,9 @@ def train(
             )
         settings = optimizer.state_dict()["param_groups"]  # the config's, maybe new
         optimizer.load_state_dict({"state": averages, "param_groups": settings})
+        workers.spread(optimizer)
         set_random_state(resume.random_state, device, batches)
+    workers.part_ways(config.seed, step)
 
     splits = train_data, val_data = train_data.to(device), val_data.to(device)
     for data in splits:  # too short? Say so now, not later
@@ -96,31 +109,51 @@ def train(
             start = time.perf_counter()
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate_at(step, config) * group.get("rate", 1.0)
-            x, y = draw(batches)
-            with autocast(device):
-                loss = model(x, y)[1]
+            x, y = draw(generator=batches, rows=mine)
             optimizer.zero_grad()
-            loss.backward()
+            backward(wrapped, x, y, config, workers)
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
             optimizer.step()
             step += 1
             seconds += time.perf_counter() - start
-            if on_step is not None:
+            if on_step is not None and workers.rank == 0:
                 on_step(step)
-            stop = interrupts.asked
+            stop = workers.sum(interrupts.asked) > 0
             if step % config.eval_every == 0 or step == config.steps or stop:
-                losses = [estimate_loss(model, data, config) for data in splits]
+                losses = [estimate_loss(model, d, config, workers) for d in splits]
                 history.append(Progress(step, *losses, seconds))
                 if save is not None:
                     now = copy.deepcopy(optimizer.state_dict())  # it will change
                     numbers = random_state(device, batches)
-                    save(TrainState(step, list(history), now, numbers, config.seed))
-                if on_eval is not None:
+                    state = TrainState(step, list(history), now, numbers, config.seed)
+                    if workers.sharded:  # all write, each its share
+                        save(state)
+                    else:
+                        workers.first(partial(save, state))
+                    workers.part_ways(config.seed, step)
+                if on_eval is not None and workers.rank == 0:
                     on_eval(history)
-    if step < config.steps:
+    if step < config.steps and workers.rank == 0:
         print(
             f"Interrupted after step {step} of {config.steps}: the model keeps what "
             "it has learned and can be used as it is."
         )
     model.eval()
     return history
+
+
+def backward(model, x, y, config, workers=ALONE):
+    """Add the gradients of a batch's mean loss to those of the parameters.
+
+    x, y: this worker's windows of the batch, (B, T). They are read in
+    config.accumulate pieces, so that the activations of one piece at a time take
+    memory. Pieces and workers may differ in their number of windows: each counts
+    as much as it has.
+    """
+    pieces = zip(x.tensor_split(config.accumulate), y.tensor_split(config.accumulate))
+    for i, (x, y) in enumerate(pieces):
+        share = len(x) * workers.size / config.batch_size  # workers take their mean
+        with workers.averaging(model, last=i + 1 == config.accumulate):
+            with autocast(x.device):
+                loss = model(x, y)[1]
+            (loss * share).backward()

@@ -268,8 +268,8 @@ def test_training_leaves_out_the_fold_of_each_batch(counts):
     model, config, seen = counting_gpt(counts), plan(block_size=8), []
     draw = model.draw(IDS, config)
 
-    def watched(generator):
-        x, y = draw(generator)
+    def watched(generator, rows):
+        x, y = draw(generator, rows)
         seen.append((model.without, x, y))
         return x, y
 

@@ -218,7 +218,13 @@ def counting(variant, seed):
     if draw is None:
         sizes = {"batch_size": recipe.batch_size, "block_size": recipe.block_size}
         draw = partial(get_batch, learn, **sizes, device="cpu")
-    history = train(model, learn, judge, recipe, draw=lambda g: draw(generator=g))
+    history = train(
+        model,
+        learn,
+        judge,
+        recipe,
+        draw=lambda generator, rows: draw(generator=generator),  # one worker: all
+    )
     if history[-1].step < recipe.steps:
         raise KeyboardInterrupt  # half a training is no measurement
     model.train()

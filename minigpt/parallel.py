@@ -1,0 +1,201 @@
+"""Lesson 10: several processes that train as one, with torch's own engine.
+
+    torchrun --nproc_per_node=2 -m minigpt train …
+
+starts two of them. Each is told its rank and how many there are by the environment.
+Sources: Li et al., PyTorch Distributed (2020), for DistributedDataParallel; Zhao et
+al., PyTorch FSDP (2023), and Rajbhandari et al., ZeRO (2020), for shares of a model.
+"""
+
+import os
+import warnings
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
+
+from minigpt.workers import ALONE, Alone
+
+
+class Workers(Alone):
+    """One of several processes, each with the whole model (DistributedDataParallel).
+
+    Alone says what each method is for.
+    """
+
+    def __init__(self):
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+
+    def wrap(self, model):
+        return DistributedDataParallel(model, gradient_as_bucket_view=True)
+
+    @contextmanager
+    def averaging(self, model, last):
+        if last:
+            yield
+        else:
+            with model.no_sync():
+                yield
+
+    def share(self, items):
+        return ((item, 1) for i, item in enumerate(items) if i % self.size == self.rank)
+
+    def sum(self, value):
+        total = torch.tensor(value, dtype=torch.float64)
+        dist.all_reduce(total)  # on the CPU, so that no GPU has to be waited for
+        return total.item()
+
+    def first(self, do):
+        done = failed = None
+        if self.rank == 0:
+            try:
+                done = do()
+            except Exception as error:
+                failed = error
+        if self.sum(failed is not None):
+            raise failed or Elsewhere
+        return done
+
+    def part_ways(self, seed, step):
+        if self.rank > 0:  # from here on, so that a resumed run draws the same
+            torch.manual_seed(seed + 1_000_003 * self.rank + step)
+
+
+class Shards(Workers):
+    """One of several processes, each with a share of weights, gradients, averages.
+
+    Before a block computes, its weights are gathered; after it, they are let go.
+    Every forward pass needs all workers: they must do equally many.
+    """
+
+    sharded = True
+
+    def wrap(self, model):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard  # takes a second to import
+
+        # Of what is passed on from block to block, nothing is changed in place.
+        warnings.filterwarnings("ignore", "FSDP2-wrapped module")
+        mesh = init_device_mesh(next(model.parameters()).device.type, (self.size,))
+        for block in list(model.body)[:-1]:
+            fully_shard(block, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+
+    @contextmanager
+    def averaging(self, model, last):
+        model.set_requires_gradient_sync(last)
+        yield
+
+    def share(self, items):
+        items = list(items)
+        for start in range(0, len(items), self.size):
+            i = start + self.rank
+            yield items[min(i, len(items) - 1)], int(i < len(items))
+
+    def spread(self, optimizer):
+        from torch.distributed.tensor import DTensor, distribute_tensor
+
+        for p, averages in optimizer.state.items():
+            for name, whole in averages.items():
+                if whole.shape == p.shape and not isinstance(whole, DTensor):
+                    averages[name] = distribute_tensor(
+                        whole, p.device_mesh, p.placements
+                    )
+
+
+class Elsewhere(Exception):
+    """Another worker failed, and says why."""
+
+
+class Lost(RuntimeError):
+    """A worker of this job has died, so that the others cannot go on."""
+
+
+@contextmanager
+def joined(fsdp=False):
+    """The Workers of this job, if torchrun started this process; else ALONE.
+
+    fsdp: each holds only a share of the model. The first one that fails says why,
+    the others leave in silence, by SystemExit. Raises ValueError for fsdp where
+    there is nothing to join, and Lost if another worker died.
+    """
+    if not several():
+        if fsdp:
+            raise ValueError(
+                "--fsdp shares a model out over processes, and this is only one: "
+                "torchrun --nproc_per_node=2 -m minigpt train --fsdp …"
+            )
+        yield ALONE
+        return
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    store, rank, size = next(rendezvous("env://"))
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    try:
+        yield Shards() if fsdp else Workers()
+    except Exception as error:
+        if _is_loss(error):
+            error = Lost(_remedy())
+        if isinstance(error, Elsewhere) or not _first_to_tell(store):
+            raise SystemExit(2) from None
+        raise error from None
+    finally:
+        dist.destroy_process_group()
+
+
+def several():
+    """Was this process started as one of several, as torchrun does?"""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
+def place(device):
+    """The device of this worker: with GPUs, each process has its own.
+
+    Raises ValueError if there is none left, or for Apple's, which cannot share.
+    """
+    if not several() or device.type == "cpu":
+        return device
+    if device.type != "cuda":
+        raise ValueError(
+            f"Several processes cannot share work on {device.type}: add --device cpu."
+        )
+    local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if local >= there:
+        raise ValueError(
+            f"Worker {local} finds no GPU of its own, there are {there}: start "
+            f"--nproc_per_node={there}, or add --device cpu."
+        )
+    torch.cuda.set_device(local)
+    return torch.device("cuda", local)
+
+
+def restarts():
+    """(starts of this job before this one, restarts that torchrun may make)."""
+    names = "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"
+    return tuple(int(os.environ.get(name, 0)) for name in names)
+
+
+def _first_to_tell(store):
+    try:
+        return store.add("told", 1) == 1
+    except RuntimeError:  # its keeper is gone: the first to fail, who has told
+        return False
+
+
+def _is_loss(error):
+    """Does an error say that another worker cannot be reached any more?"""
+    broken = isinstance(error, RuntimeError) and "gloo" in str(error)
+    return broken or isinstance(error, (dist.DistNetworkError, dist.DistBackendError))
+
+
+def _remedy():
+    done, allowed = restarts()
+    if done < allowed:
+        then = f"torchrun starts all again (restart {done + 1} of {allowed})."
+    else:
+        then = "start it again with --resume; --max-restarts=3 does so by itself."
+    return (
+        "A worker of this job died, so it ends. What was saved last is whole; to go "
+        f"on from there, {then}"
+    )

@@ -1,0 +1,102 @@
+"""Lesson 10: the checkpoint of a model that no worker holds as a whole: a folder.
+
+    run.pt          what is small, as in any checkpoint, and the name of
+    step-1200/      the tensors, in torch.distributed.checkpoint's format
+
+Each worker writes its share. run.pt is replaced last, so that the folder is a whole
+checkpoint at every moment.
+"""
+
+import pickle
+import shutil
+import warnings
+
+import torch
+import torch.distributed.checkpoint as dcp
+
+from minigpt.checkpoint import FOLDER_FILE, write_sealed
+
+CONTENTS = {
+    *(
+        f"torch.distributed.checkpoint.metadata.{name}"
+        for name in "Metadata MetadataIndex StorageMeta TensorStorageMetadata "
+        "ChunkStorageMetadata TensorProperties _MEM_FORMAT_ENCODING".split()
+    ),
+    "torch.distributed.checkpoint.filesystem._StorageInfo",
+    "torch.Size",
+    "torch.serialization._get_layout",
+    "pathlib.PosixPath",
+    "pathlib.WindowsPath",
+    "pathlib._local.PosixPath",
+    "pathlib._local.WindowsPath",
+}
+
+
+def write(folder, content, workers):
+    """Write a checkpoint's content, the tensors of model and optimizer apart.
+
+    All workers call this, each with its shares.
+    """
+    tensors = {}
+    small = dict(content, tensors=f"step-{content['step']}")
+    for part in ("model", "optimizer"):
+        small[part] = _take_out(content[part], tensors, part)
+    place = folder / small["tensors"]
+    dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place, sync_files=True))
+    if workers.rank == 0:
+        write_sealed(folder / FOLDER_FILE, small)
+        for old in folder.glob("step-*"):
+            if old != place:
+                shutil.rmtree(old)
+
+
+def read(folder, small):
+    """The content that `write` was given, each tensor whole and on the CPU."""
+    reader = _Reader(folder / small["tensors"])
+    tensors = {
+        name: torch.empty(entry.size, dtype=entry.properties.dtype)
+        for name, entry in reader.read_metadata().state_dict_metadata.items()
+    }
+    with warnings.catch_warnings():  # one process reads all: that is meant
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")
+        dcp.load(tensors, storage_reader=reader, no_dist=True)
+    parts = {part: _put_back(small[part], tensors) for part in ("model", "optimizer")}
+    return {**small, **parts}
+
+
+def _take_out(value, tensors, name):
+    """`value` with a name in the place of each tensor, which goes into `tensors`."""
+    if isinstance(value, torch.Tensor):
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, dict):
+        return {k: _take_out(v, tensors, f"{name}.{k}") for k, v in value.items()}
+    if isinstance(value, list):
+        return [_take_out(v, tensors, f"{name}.{i}") for i, v in enumerate(value)]
+    return value
+
+
+def _put_back(value, tensors):
+    if isinstance(value, dict):
+        if set(value) == {"tensor"}:
+            return tensors[value["tensor"]]
+        return {k: _put_back(v, tensors) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_put_back(v, tensors) for v in value]
+    return value
+
+
+class _Reader(dcp.FileSystemReader):
+    """torch's, but its table of contents, a pickle, may build nothing but that."""
+
+    def read_metadata(self, *args, **kwargs):
+        with open(self.path / ".metadata", "rb") as file:
+            return _Metadata(file).load()
+
+
+class _Metadata(pickle.Unpickler):
+    def find_class(self, module, name):
+        dtype = module == "torch" and isinstance(getattr(torch, name), torch.dtype)
+        if dtype or f"{module}.{name}" in CONTENTS:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} belongs in no checkpoint")
