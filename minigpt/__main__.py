@@ -59,6 +59,11 @@ def parser():
     )
     t.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
     t.add_argument(
+        "--compile",
+        action="store_true",
+        help="through torch.compile, if it works here (it takes up to a minute)",
+    )
+    t.add_argument(
         "--fsdp",
         action="store_true",
         help="under torchrun: each process holds a share of the model; --out is then "
@@ -260,6 +265,7 @@ def _train(options, workers):
             on_step=on_step,
             on_eval=on_eval,
             workers=workers,
+            compile=options.compile,
         )
     if not history or history[-1].step < config.steps:
         return 130  # interrupted: train() has saved the model and said so

@@ -153,6 +153,8 @@ class ModernBody(nn.Sequential):
     def __init__(self, config):
         norm = RMSNorm if config.rms_norm else nn.LayerNorm
         blocks = [ModernBlock(config) for _ in range(config.n_layer)]
+        if config.value_residual:
+            blocks[0].attention.value_mix = None  # there is nothing to mix yet
         super().__init__(*blocks, norm(config.n_embd))
         self.head_size = config.n_embd // config.n_head
 
