@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
 PATHS = page.notebook_paths(NOTEBOOKS)
 PACKAGE = ROOT / "minigpt"
-ON_COLAB = {"torch", "numpy", "matplotlib", "cycler", "IPython", "tqdm"}
+ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())
 
 
 @pytest.fixture(scope="module")
