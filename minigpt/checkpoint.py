@@ -1,21 +1,24 @@
 """Lesson 06: a training run in a file."""
 
 import io
+import os
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
 import torch
 
+from minigpt.arguments import check_device, check_kind
 from minigpt.data import CharTokenizer
 from minigpt.files import check_writable, replacing
-from minigpt.gpt import GPTConfig
+from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
 from minigpt.training import Progress, TrainConfig, TrainState
 from minigpt.workers import ALONE
 
 FOLDER_FILE = "run.pt"  # of a checkpoint that is a folder: lesson 10's shards
 SEAL = 32  # bytes of SHA-256 behind what torch wrote: a damaged file is noticed
+PATH = "the path of a file, such as model.pt"
 
 
 @dataclass
@@ -35,6 +38,9 @@ def saver(path, model, tokenizer, config, workers=ALONE):
     Raises OSError, before any training, if nothing can be written there, and
     ValueError for a model that its config does not build.
     """
+    check_kind("path", path, (str, os.PathLike), PATH)
+    if not hasattr(model, "config"):
+        check_kind("model", model, GPT, "a GPT, which a checkpoint can hold")
     check_writable(Path(path) / FOLDER_FILE if workers.sharded else path)
     with torch.device("meta"):
         if type(model.config.build()) is not type(model):
@@ -51,6 +57,11 @@ def saver(path, model, tokenizer, config, workers=ALONE):
 
 def save_checkpoint(path, checkpoint, workers=ALONE):
     """Write a Checkpoint; the file (or folder) appears whole or not at all."""
+    check_kind("path", path, (str, os.PathLike), PATH)
+    example = "Checkpoint(model, tokenizer, config, state)"
+    check_kind("checkpoint", checkpoint, Checkpoint, example)
+    if not workers.sharded:
+        check_writable(path)
     c = checkpoint
     content = {
         "model": c.model.state_dict(),
@@ -84,14 +95,26 @@ def load_checkpoint(path, device="cpu"):
 
     Raises FileNotFoundError, or ValueError if the file is not a checkpoint.
     """
+    check_kind("path", path, (str, os.PathLike), PATH)
+    check_device(device)
     path = Path(path)
     file = checkpoint_file(path)
+    if path.is_dir() and not file.is_file():
+        raise IsADirectoryError(
+            f"{path} is a folder without a checkpoint: give the name of a file in it."
+        )
     if not file.is_file():
         raise FileNotFoundError(
             f"There is no checkpoint {str(path)!r}. Train one first: "
             f"python -m minigpt train --out {path}"
         )
-    data = file.read_bytes()  # what fails below is the content's fault
+    try:
+        data = file.read_bytes()  # what fails below is the content's fault
+    except OSError as error:
+        raise OSError(
+            f"{file} cannot be read ({error.strerror}): check your permission to read "
+            "it, or give another file."
+        ) from None
     try:
         data, seal = io.BytesIO(data[:-SEAL]), data[-SEAL:]
         if sha256(data.getbuffer()).digest() != seal:  # torch would not notice

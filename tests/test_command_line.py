@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import minigpt.__main__ as cli
-from minigpt import data
+from minigpt import texts
 from minigpt.__main__ import main
 from minigpt.checkpoint import load_checkpoint
 from minigpt.evaluation import evaluate
@@ -189,7 +189,7 @@ def test_the_command_line_never_trains_on_a_substitute(folder, monkeypatch, caps
     for options in ([], ["--resume"]):
         assert main(["train", "--out", "new.pt", *options, *SMALL]) == 2
         said = refused(capsys)
-        assert "connect to the network" in said and data.URL in said
+        assert "connect to the network" in said and texts.URL in said
     assert not (folder / "new.pt").exists()
 
 
