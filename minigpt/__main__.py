@@ -26,6 +26,7 @@ from minigpt.writing import stream, write
 
 MODEL_OPTIONS = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
 TRAIN_OPTIONS = ["steps", "batch_size", "accumulate", "learning_rate", "seed"]
+JUDGED = 2_000_000  # characters of the validation split at most: minutes, not hours
 
 
 def parser():
@@ -270,15 +271,19 @@ def _train(options, workers):
         )
     if not history or history[-1].step < config.steps:
         return 130  # interrupted: train() has saved the model and said so
-    loss = evaluate(model, val_data, config.block_size, workers=workers)
+    judged = val_data[:JUDGED]
+    loss = evaluate(model, judged, config.block_size, workers=workers)
     if workers.rank == 0:
         if start >= config.steps:
             print(
                 f"The run in {out} is complete; --steps beyond {start} goes on with it."
             )
+        part = "the whole split"
+        if len(judged) < len(val_data):
+            part = f"the first {len(judged):,} of {len(val_data):,} characters"
         count = f"{workers.size} workers on " if workers.size > 1 else ""
         print(
-            f"Validation loss {loss:.4f} nats per character over the whole split; "
+            f"Validation loss {loss:.4f} nats per character over {part}; "
             f"{history[-1].seconds:.0f} s of training on {count}{device}; "
             f"written to {out}."
         )

@@ -13,7 +13,7 @@ from minigpt.arguments import check_kind
 from minigpt.data import CharTokenizer, built_in
 from minigpt.texts import find, pieces
 
-PIECE = 2**20  # characters read at a time
+PIECE = 2**18  # characters read at a time
 
 
 def read_ids(source="tinyshakespeare", tokenizer=None, substitute=False):
