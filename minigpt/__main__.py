@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from errno import EINVAL
 from functools import partial
 from pathlib import Path
 
@@ -170,12 +171,18 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # nobody reads on, as behind `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except (OSError, ValueError, RuntimeError) as error:
+        if nobody_reads_on(error):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def nobody_reads_on(error):
+    """Was a pipe closed at its other end, as by `| head`? Windows says EINVAL then."""
+    nameless = getattr(error, "errno", None) == EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and nameless)
 
 
 def run_train(options):
@@ -336,4 +343,7 @@ def _refuse(options, names, why):
 
 
 if __name__ == "__main__":
+    for end in (sys.stdin, sys.stdout, sys.stderr):
+        if not end.isatty():  # a file or a pipe is UTF-8, as every corpus
+            end.reconfigure(encoding="utf-8")
     sys.exit(main())

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.error
+from errno import EINVAL
 
 import pytest
 import torch
@@ -170,7 +171,7 @@ def test_an_interrupted_training_exits_with_130_keeps_its_model_and_goes_on(
         def stop(step):
             on_step(step)
             if step == 5:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
 
         return real(*args, on_step=stop, **kwargs)
 
@@ -286,7 +287,7 @@ def test_an_interrupted_text_ends_its_line(folder, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         yield "be "
         yield "or"
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         yield "not"
 
     monkeypatch.setattr(cli, "stream", interrupted)
@@ -340,6 +341,29 @@ def test_a_reader_that_leaves_is_no_error(folder):
     sample.stdout.read(5)
     sample.stdout.close()
     assert sample.stderr.read() == b"" and sample.wait(60) == 0
+
+
+def test_windows_has_another_word_for_a_reader_that_leaves(monkeypatch):
+    closed, misnamed = OSError(EINVAL, "Invalid"), OSError(EINVAL, "Invalid", "a?.pt")
+    assert cli.nobody_reads_on(BrokenPipeError()) and not cli.nobody_reads_on(closed)
+    monkeypatch.setattr(cli.sys, "platform", "win32")
+    assert cli.nobody_reads_on(closed) and not cli.nobody_reads_on(misnamed)
+    assert not cli.nobody_reads_on(ValueError("Give another."))
+
+
+def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
+    text = "к одной и той же цели ведёт много дорог " * 20
+    (folder / "russian.txt").write_text(text, encoding="utf-8")
+    assert train("--data", "russian.txt", "--out", "russian.pt", *SMALL) == 0
+    command = "-m minigpt sample --checkpoint russian.pt --tokens 9 --prompt -"
+    sample = subprocess.run(
+        [sys.executable, *command.split()],
+        input="дорог".encode(),
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252"},  # as on Windows
+    )
+    assert sample.returncode == 0, sample.stderr
+    assert sample.stdout.decode("utf-8").startswith("дорог")
 
 
 def damaged(path):
