@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import minigpt.__main__ as cli
-from minigpt import data
+from minigpt import texts
 from minigpt.__main__ import main
 from minigpt.checkpoint import load_checkpoint
 from minigpt.evaluation import evaluate
@@ -208,7 +208,7 @@ def test_the_command_line_never_trains_on_a_substitute(folder, monkeypatch, caps
     for options in ([], ["--resume"]):
         assert main(["train", "--out", "new.pt", *options, *SMALL]) == 2
         said = refused(capsys)
-        assert "connect to the network" in said and data.URL in said
+        assert "connect to the network" in said and texts.URL in said
     assert not (folder / "new.pt").exists()
 
 
@@ -393,7 +393,7 @@ def test_a_damaged_model_gets_one_line_and_exit_code_2(folder, capsys, command):
         ("train --data corpus.txt --out new.pt --block-size 0", "block_size is 0"),
         ("train --data corpus.txt --out new.pt --dropout nan", "dropout is nan"),
         ("train --data corpus.txt --out new.pt --learning-rate 0", "rate is 0.0"),
-        ("train --data strange.txt --resume", "does not know (['X']): --resume"),
+        ("train --data strange.txt --resume", "--resume takes the text of the run"),
         ("sample --tokens -1", "max_new_tokens is -1"),
         ("sample --checkpoint none.pt", "python -m minigpt train"),
         ("sample --checkpoint corpus.txt", "not a checkpoint"),
