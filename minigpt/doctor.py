@@ -506,8 +506,8 @@ def examine(here, compile=False, small=False, seconds=None, beside=None):
             if check.narrow is not None:
                 yield compare(check, place, beside=beside, seconds=seconds)
     steps = [check for check in found if check.name.endswith(": gradients")]
-    threads = torch.get_num_threads()
-    if here.device.type == "cpu" and threads > 1:
+    if beside == ONE_THREAD:
+        threads = torch.get_num_threads()
         for check in steps:
             check = check._replace(name=f"{check.name}, {threads} threads and 1")
             yield compare(check, here, truth=ONE_THREAD)
@@ -606,8 +606,8 @@ def memory():
 
 def head(here, beside):
     """The first line of the table."""
-    text = f"{'':46}{'differs':>8}{'at most':>9}{'':10}{here:>11}"
-    return text + (f"{beside:>11}" if beside else "")
+    text = f"{'':46}{'differs':>8}{'at most':>9}{'':10}{here:>14}"
+    return text + (f"{beside:>14}" if beside else "")
 
 
 def line(row):
@@ -617,16 +617,29 @@ def line(row):
     text = f"{row.name:46}{row.differs:8.0e}{row.most:9.0e}  "
     text += f"{'agrees' if row.agrees else 'DIFFERS':8}"
     for seconds in (row.seconds, row.beside):
-        text += "" if math.isnan(seconds) else f"{1000 * seconds:11.1f}"
+        text += "" if math.isnan(seconds) else f"{1000 * seconds:14.1f}"
     return text
 
 
+PARTS = {  # of the table in brief: what stands in the names of its checks
+    "copies": ["copied"],
+    "writing in place": ["in place"],
+    "attention": ["attention"],
+    "forward pass": ["logits", "probabilities"],
+    "loss and gradients": ["gradient"],
+    "training steps": ["updates", "losses"],
+    "text": ["text of"],
+}
+
+
 def brief(rows):
-    """Names, what may differ, and the verdicts: what does not vary from run to run."""
+    """The table in a few lines without numbers: each part agrees, or what does not."""
     lines = []
-    for row in rows:
-        verdict = "agrees" if row.agrees else f"NO: {row.reason}"
-        lines.append(f"{row.name:44}{row.most:6.0e}  {verdict}")
+    for part, words in PARTS.items():
+        own = [row for row in rows if any(word in row.name for word in words)]
+        bad = [f"{row.name}: {row.reason}" for row in own if row.fails]
+        verdict = "NO, " + "; ".join(bad) if bad else "agrees"
+        lines.append(f"{part:20}{verdict if own else 'not checked'}")
     return "\n".join(lines)
 
 
@@ -665,7 +678,10 @@ def main(options):
     threads, beside, names = torch.get_num_threads(), CPU, (f"ms {device}", "ms cpu")
     if device.type == "cpu":
         beside = ONE_THREAD if threads > 1 else None
-        names = (f"{threads} threads", "ms 1 thread" if beside else "")
+        names = (
+            f"ms {threads} thread{'s' * (threads > 1)}",
+            "ms 1 thread" * (threads > 1),
+        )
     compile = options.compile or (None if device.type != "cpu" else False)
     print("\n".join(about(device)) + "\n\n" + head(*names), flush=True)
     rows = []

@@ -190,7 +190,7 @@ def test_one_thread_and_several_are_compared(monkeypatch):
     known = [Check("GPT: gradients", step, 1e-4), Check("copies", doctor.copies, 0)]
     monkeypatch.setattr(doctor, "checks", lambda small: known)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    row = list(examine(CPU))[-1]
+    row = list(examine(CPU, beside=doctor.ONE_THREAD))[-1]
     assert row.name == "GPT: gradients, 3 threads and 1" and row.agrees
 
 
@@ -275,15 +275,22 @@ def test_the_help_names_the_commands_options():
     assert parser.parse_args(["--device", "mps", "--compile"]).compile is True
 
 
-def test_what_is_told_in_brief_holds_no_number_that_varies():
-    rows = [compare(check, CPU) for check in doctor.checks(small=True)[:2]]
-    text = doctor.brief(rows)
-    assert text.splitlines()[1].split() == (
-        "in place, transposed and sliced 1e-05 agrees".split()
-    )
-    assert "NO: differs by 5e-01 at b" in doctor.brief(
-        [rows[1]._replace(differs=0.5, where="b")]
-    )
+def test_every_check_stands_in_one_line_of_the_brief_table():
+    for check in doctor.checks():
+        words = sum(doctor.PARTS.values(), [])
+        assert sum(word in check.name for word in words) == 1, check.name
+    names = {check.name for check in doctor.checks(small=True)}
+    assert set(doctor.QUICK) <= names
+
+
+def test_the_brief_table_says_what_does_not_agree():
+    fine = doctor.Row("attention", 1e-7, 1e-5)
+    bad = doctor.Row("attention, transposed", 0.5, 1e-5, "one query")
+    lines = doctor.brief([fine]).splitlines()
+    assert lines[2].split() == ["attention", "agrees"]
+    assert "text                not checked" in lines
+    said = "NO, attention, transposed: differs by 5e-01 at one query"
+    assert said in doctor.brief([fine, bad])
 
 
 # --- pick_device passes over what fails. ---
