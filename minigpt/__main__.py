@@ -3,7 +3,9 @@
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,6 +16,7 @@ from minigpt.checkpoint import checkpoint_file, load_checkpoint, saver
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
 from minigpt.evaluation import evaluate
+from minigpt.files import only_one
 from minigpt.parallel import joined, place, restarts
 from minigpt.reading import WINDOWS
 from minigpt.training import preset, train
@@ -160,7 +163,9 @@ def main(argv=None):
 
 def run_train(options):
     """Train from scratch or resume, showing a progress bar; write --out."""
-    with joined(options.fsdp) as workers:
+    with joined(options.fsdp) as workers, ExitStack() as held:
+        alone = partial(held.enter_context, only_one(options.out))
+        workers.first(alone)  # from before --out is read to the last write
         return _train(options, workers)
 
 
@@ -203,6 +208,13 @@ def _train(options, workers):
         run = load_checkpoint(out, device)
         model, tokenizer, resume = run.model, run.tokenizer, run.state
         config = replace(run.config, **_given(options, TRAIN_OPTIONS))
+        unknown = sorted(set(text) - set(tokenizer.chars))
+        if unknown:
+            raise ValueError(
+                f"{options.data} has characters that the model in {out} does not know "
+                f"({unknown[:5]}): --resume takes the text of its run; for this one "
+                "give another --out."
+            )
     else:
         tokenizer, resume = CharTokenizer(text), None
         model_config, config = preset(options.preset or "modern", tokenizer.vocab_size)

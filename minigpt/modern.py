@@ -78,8 +78,9 @@ class ModernAttention(nn.Module):
 
     kv_heads key/value heads, each shared by a group of query heads: Ainslie et
     al., GQA (2023), section 2.2. Queries and keys normalised per head: Henry et
-    al., Query-Key Normalization (2020), section 3. Values mixed with those of
-    block 0: Zhou et al., Value Residual Learning (2024), section 3.
+    al., Query-Key Normalization (2020), but with the scale sqrt(head_size) where
+    theirs is learned. Values mixed with those of block 0: Zhou et al., Value
+    Residual Learning (2024).
     """
 
     cache = None  # as in CausalSelfAttention

@@ -103,7 +103,7 @@ def train(
             get_batch, train_data, config.batch_size, config.block_size, device
         )
     model.train()
-    with Interrupts() as interrupts:
+    with Interrupts(terminate=workers.size == 1) as interrupts:
         stop = False
         while step < config.steps and not stop:
             start = time.perf_counter()

@@ -14,7 +14,7 @@ from minigpt import measure
 PACKAGE = Path(__file__).resolve().parent.parent / "minigpt"
 # What a lesson may lean on stands before it; files and interrupts teach nothing.
 ORDER = (
-    "files interrupts workers data device evaluation bigram averaging attention "
+    "files sealed interrupts workers data device evaluation bigram averaging attention "
     "language_model multi_head block gpt recipe optimizer training checkpoint "
     "cache reading generation modern_parts modern counting writing "
     "speculative quantization parallel shards"
