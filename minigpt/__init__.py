@@ -6,9 +6,11 @@ lesson 03   attention, language_model    one head, and the shell of every model
 lesson 04   multi_head                   many heads, one batched operation
 lesson 05   block                        feed-forward, residuals, LayerNorm
 lesson 06   gpt, recipe, optimizer, training, checkpoint, generation, interrupts, files,
+            sealed, workers              a GPT, trained, kept and writing
 lesson 07   playwright, playwright_lexicon     a text whose every choice is known
 lesson 08   modern_parts, modern, counting     what came after GPT-2
 lesson 09   cache, reading, writing, speculative, quantization     to write quickly
+lesson 10   parallel, shards             many machines as one
 
 `whole` is all of it on one page. Beside the lessons: `plots` and `drawings` draw,
 `measure` takes time and memory, `experiments` measure what takes long and `record`

@@ -1,4 +1,4 @@
-"""The command line: python -m minigpt train | sample | speedrun | bench (--help)."""
+"""The command line: python -m minigpt train | sample | speedrun | bench | doctor."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from minigpt import benchmark, speedrun
+from minigpt import benchmark, doctor, speedrun
 from minigpt.checkpoint import checkpoint_file, load_checkpoint, saver
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
@@ -57,6 +57,11 @@ def parser():
         "--overwrite", action="store_true", help="replace --out if it exists"
     )
     t.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
+    t.add_argument(
+        "--compile",
+        action="store_true",
+        help="through torch.compile, if it works here (it takes up to a minute)",
+    )
     t.add_argument(
         "--fsdp",
         action="store_true",
@@ -131,18 +136,22 @@ def parser():
     benchmark.add_options(
         commands.add_parser("bench", help="seconds, steps, memory of all presets")
     )
+    doctor.add_options(
+        commands.add_parser("doctor", help="does this device compute what it should?")
+    )
     return top
 
 
 def main(argv=None):
     """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted
-    (of a speed run, 1 for too long)."""
+    (1: a speed run was too long, or the doctor found a fault)."""
     options = parser().parse_args(argv)
     run = {
         "train": run_train,
         "sample": run_sample,
         "speedrun": speedrun.main,
         "bench": benchmark.main,
+        "doctor": doctor.main,
     }
     try:
         return run[options.command](options)
@@ -249,6 +258,7 @@ def _train(options, workers):
             on_step=on_step,
             on_eval=on_eval,
             workers=workers,
+            compile=options.compile,
         )
     if not history or history[-1].step < config.steps:
         return 130  # interrupted: train() has saved the model and said so

@@ -78,8 +78,9 @@ class ModernAttention(nn.Module):
 
     kv_heads key/value heads, each shared by a group of query heads: Ainslie et
     al., GQA (2023), section 2.2. Queries and keys normalised per head: Henry et
-    al., Query-Key Normalization (2020), section 3. Values mixed with those of
-    block 0: Zhou et al., Value Residual Learning (2024), section 3.
+    al., Query-Key Normalization (2020), but with the scale sqrt(head_size) where
+    theirs is learned. Values mixed with those of block 0: Zhou et al., Value
+    Residual Learning (2024).
     """
 
     cache = None  # as in CausalSelfAttention
@@ -152,6 +153,8 @@ class ModernBody(nn.Sequential):
     def __init__(self, config):
         norm = RMSNorm if config.rms_norm else nn.LayerNorm
         blocks = [ModernBlock(config) for _ in range(config.n_layer)]
+        if config.value_residual:
+            blocks[0].attention.value_mix = None  # there is nothing to mix yet
         super().__init__(*blocks, norm(config.n_embd))
         self.head_size = config.n_embd // config.n_head
 

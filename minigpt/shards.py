@@ -36,22 +36,26 @@ CONTENTS = {
 def write(folder, content, workers):
     """Write a checkpoint's content, the tensors of model and optimizer apart.
 
-    All workers call this, each with its shares. Raises OSError if a write fails.
+    All workers call this, each with its shares. Raises OSError on all of them if
+    one could not write; the checkpoint before is then still there.
     """
     tensors = {}
     small = dict(content, tensors=f"step-{content['step']}")
     for part in ("model", "optimizer"):
         small[part] = _take_out(content[part], tensors, part)
     place = folder / small["tensors"]
-    try:
-        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place, sync_files=True))
-    except dcp.CheckpointException as error:  # of all workers, and no Exception
-        raise OSError(str(next(iter(error.failures.values()))[0])) from None
-    if workers.rank == 0:
+
+    def finish():
         write_sealed(folder / FOLDER_FILE, small)
         for old in folder.glob("step-*"):
             if old != place:
                 shutil.rmtree(old)
+
+    try:
+        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place, sync_files=True))
+    except dcp.CheckpointException as error:  # of all workers, and no Exception
+        raise OSError(str(next(iter(error.failures.values()))[0])) from None
+    workers.first(finish)
 
 
 def read(folder, small):

@@ -99,6 +99,24 @@ def test_the_loss_that_is_told_is_the_exact_one_of_the_written_model(folder, cap
     assert f"Validation loss {loss:.4f} nats" in capsys.readouterr().out
 
 
+def test_training_compiles_what_it_can(folder, monkeypatch, capsys):
+    asked = []
+
+    def compile(model):
+        asked.append(model)
+        if len(asked) > 1:
+            raise RuntimeError("no compiler\nand more")
+        return torch.nn.Sequential(model)[0]
+
+    monkeypatch.setattr(torch, "compile", compile)
+    for name in ("one.pt", "two.pt"):
+        assert train("--out", name, *SMALL, "--compile") == 0
+        assert torch.equal(weights(name), weights("model.pt"))
+    assert len(asked) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "compile" in line]
+    assert len(said) == 1 and "RuntimeError, no compiler" in said[0]
+
+
 def test_training_resumes_to_more_steps(folder):
     assert train("--resume", "--steps", "15") == 0
     run = load_checkpoint("model.pt")
