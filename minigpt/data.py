@@ -14,6 +14,7 @@ from minigpt.arguments import (
     shown,
 )
 from minigpt.tensors import INTEGERS, check_ids
+from minigpt.texts import cache_folder as cache_folder
 from minigpt.texts import find, pieces
 
 
