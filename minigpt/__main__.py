@@ -1,20 +1,23 @@
-"""The command line: python -m minigpt train | sample | speedrun | bench (--help)."""
+"""The command line: python -m minigpt train | sample | speedrun | bench | doctor."""
 
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
+from errno import EINVAL
 from functools import partial
 from pathlib import Path
 
 import torch
 from tqdm import tqdm
 
-from minigpt import benchmark, speedrun
+from minigpt import benchmark, doctor, speedrun
 from minigpt.checkpoint import checkpoint_file, load_checkpoint, saver
 from minigpt.corpus import read_ids
 from minigpt.data import check_window, train_val_split
 from minigpt.device import pick_device
 from minigpt.evaluation import evaluate
+from minigpt.files import only_one
 from minigpt.options import Parser, file_name, real_number, seed_number, whole_number
 from minigpt.parallel import joined, place, restarts
 from minigpt.reading import WINDOWS
@@ -61,6 +64,11 @@ def parser():
         "--overwrite", action="store_true", help="replace --out if it exists"
     )
     t.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
+    t.add_argument(
+        "--compile",
+        action="store_true",
+        help="through torch.compile, if it works here (it takes up to a minute)",
+    )
     t.add_argument(
         "--fsdp",
         action="store_true",
@@ -141,35 +149,47 @@ def parser():
     benchmark.add_options(
         commands.add_parser("bench", help="seconds, steps, memory of all presets")
     )
+    doctor.add_options(
+        commands.add_parser("doctor", help="does this device compute what it should?")
+    )
     return top
 
 
 def main(argv=None):
     """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted
-    (of a speed run, 1 for too long)."""
+    (1: a speed run was too long, or the doctor found a fault)."""
     options = parser().parse_args(argv)
     run = {
         "train": run_train,
         "sample": run_sample,
         "speedrun": speedrun.main,
         "bench": benchmark.main,
+        "doctor": doctor.main,
     }
     try:
         return run[options.command](options)
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # nobody reads on, as behind `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except (OSError, ValueError, RuntimeError) as error:
+        if nobody_reads_on(error):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
+def nobody_reads_on(error):
+    """Was a pipe closed at its other end, as by `| head`? Windows says EINVAL then."""
+    nameless = getattr(error, "errno", None) == EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and nameless)
+
+
 def run_train(options):
     """Train from scratch or resume, showing a progress bar; write --out."""
-    with joined(options.fsdp) as workers:
+    with joined(options.fsdp) as workers, ExitStack() as held:
+        alone = partial(held.enter_context, only_one(options.out))
+        workers.first(alone)  # from before --out is read to the last write
         return _train(options, workers)
 
 
@@ -179,7 +199,11 @@ def _train(options, workers):
     out = Path(options.out)
     there = checkpoint_file(out).is_file()
     restart, allowed = restarts()
-    if there and allowed and options.overwrite:
+    if workers.sum(there) not in (0, workers.size):
+        raise ValueError(
+            f"Only some of the workers find {out}: put it where all machines see it."
+        )
+    if there and allowed and options.overwrite and not restart:
         raise ValueError(
             f"After a restart nobody could tell the old {out} from the new one: "
             "delete it yourself, or leave --overwrite or --max-restarts out."
@@ -198,15 +222,21 @@ def _train(options, workers):
         )
     device = place(pick_device(options.device))
     workers.first(partial(find, options.data, substitute=False))  # one may download
-    if there and not options.overwrite:
-        if options.resume:
+    if there and (restart or not options.overwrite):
+        if options.resume and not restart:
             _refuse(
                 options,
                 ["preset", "seed", *MODEL_OPTIONS],
                 "--resume goes on with the run as it is",
             )
         run = load_checkpoint(out, device)
-        tokenizer, ids = read_ids(options.data, run.tokenizer)
+        try:
+            tokenizer, ids = read_ids(options.data, run.tokenizer)
+        except ValueError as error:  # characters, most likely, that it does not know
+            raise ValueError(
+                f"{error} --resume takes the text of the run in {out}; for another "
+                "text give another --out."
+            ) from None
         model, resume = run.model, run.state
         config = replace(run.config, **_given(options, TRAIN_OPTIONS))
     else:
@@ -248,6 +278,7 @@ def _train(options, workers):
             on_step=on_step,
             on_eval=on_eval,
             workers=workers,
+            compile=options.compile,
         )
     if not history or history[-1].step < config.steps:
         return 130  # interrupted: train() has saved the model and said so
@@ -316,4 +347,7 @@ def _refuse(options, names, why):
 
 
 if __name__ == "__main__":
+    for end in (sys.stdin, sys.stdout, sys.stderr):
+        if not end.isatty():  # a file or a pipe is UTF-8, as every corpus
+            end.reconfigure(encoding="utf-8")
     sys.exit(main())

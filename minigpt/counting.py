@@ -20,7 +20,8 @@ class Smoothing(nn.Module):
     counts: (B, T, order + 1, V) -> (B, T, order + 1, V). Each count that was seen
     once, twice, or more often gives up a learned discount; the mass goes to the
     next shorter context, at the bottom to the uniform guess. Source: Chen and
-    Goodman, An Empirical Study of Smoothing Techniques (1999), section 3.
+    Goodman, An Empirical Study of Smoothing Techniques (1999), section 3, without
+    Kneser and Ney's other counts for the shorter contexts.
     """
 
     def __init__(self, order):

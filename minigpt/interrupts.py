@@ -3,25 +3,34 @@
 import signal
 import threading
 
+LEFT = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
 
 class Interrupts:
-    """Notes the first Ctrl+C in `asked`, so that no step is cut in two; a second
-    one stops at once. Outside the main thread Python gives no such say, and a
-    process that was told to ignore Ctrl+C goes on ignoring it."""
+    """Notes the first Ctrl+C in `asked`, so that no step is cut in two, and so the
+    first SIGTERM, with which clusters and `kill` end a program; a second one of its
+    kind stops at once. Outside the main thread Python gives no such say, and a
+    process that was told to ignore one of them goes on ignoring it.
+
+    terminate=False leaves SIGTERM as it was: for a worker that others wait for.
+    """
+
+    def __init__(self, terminate=True):
+        self.numbers = [signal.SIGINT, signal.SIGTERM] if terminate else [signal.SIGINT]
 
     def __enter__(self):
-        self.asked = False
-        main = threading.current_thread() is threading.main_thread()
-        self.mine = main and signal.getsignal(signal.SIGINT) != signal.SIG_IGN
-        if self.mine:
-            before = signal.signal(signal.SIGINT, self._note)  # None: not Python's
-            self.before = signal.default_int_handler if before is None else before
+        self.asked, self.before = False, {}
+        if threading.current_thread() is threading.main_thread():
+            for number in self.numbers:
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    before = signal.signal(number, self._note)  # None: not Python's
+                    self.before[number] = LEFT[number] if before is None else before
         return self
 
     def _note(self, number, frame):
         self.asked = True
-        signal.signal(signal.SIGINT, self.before)
+        signal.signal(number, self.before[number])
 
     def __exit__(self, *error):
-        if self.mine:
-            signal.signal(signal.SIGINT, self.before)
+        for number, before in self.before.items():
+            signal.signal(number, before)

@@ -57,8 +57,9 @@ class ModernConfig(GPTConfig):
             "activation": (self.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
             "softcap": (capped, "above 0 and finite, or None"),
         }
-        for n in SWITCHES:
-            rules[n] = type(getattr(self, n)) is bool, "True or False"
+        rules |= {
+            n: (type(getattr(self, n)) is bool, "True or False") for n in SWITCHES
+        }
         for name, (holds, need) in rules.items():
             must(name, getattr(self, name), holds, need)
 
@@ -80,8 +81,9 @@ class ModernAttention(nn.Module):
 
     kv_heads key/value heads, each shared by a group of query heads: Ainslie et
     al., GQA (2023), section 2.2. Queries and keys normalised per head: Henry et
-    al., Query-Key Normalization (2020), section 3. Values mixed with those of
-    block 0: Zhou et al., Value Residual Learning (2024), section 3.
+    al., Query-Key Normalization (2020), but with the scale sqrt(head_size) where
+    theirs is learned. Values mixed with those of block 0: Zhou et al., Value
+    Residual Learning (2024).
     """
 
     cache = None  # as in CausalSelfAttention
@@ -154,6 +156,7 @@ class ModernBody(nn.Sequential):
     def __init__(self, config):
         norm = RMSNorm if config.rms_norm else nn.LayerNorm
         blocks = [ModernBlock(config) for _ in range(config.n_layer)]
+        blocks[0].attention.value_mix = None  # here there is nothing yet to mix
         super().__init__(*blocks, norm(config.n_embd))
         self.head_size = config.n_embd // config.n_head
 
@@ -171,10 +174,7 @@ class ModernBody(nn.Sequential):
 
 
 class ModernGPT(LanguageModel):
-    """model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
-
-    Raises ValueError if T > block_size.
-    """
+    """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None."""
 
     def __init__(self, config):
         c = config

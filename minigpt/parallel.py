@@ -8,8 +8,9 @@ al., PyTorch FSDP (2023), and Rajbhandari et al., ZeRO (2020), for shares of a m
 """
 
 import os
+import signal
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 
 import torch
 import torch.distributed as dist
@@ -31,13 +32,8 @@ class Workers(Alone):
     def wrap(self, model):
         return DistributedDataParallel(model, gradient_as_bucket_view=True)
 
-    @contextmanager
     def averaging(self, model, last):
-        if last:
-            yield
-        else:
-            with model.no_sync():
-                yield
+        return nullcontext() if last else model.no_sync()
 
     def share(self, items):
         return ((item, 1) for i, item in enumerate(items) if i % self.size == self.rank)
@@ -73,20 +69,18 @@ class Shards(Workers):
     sharded = True
 
     def wrap(self, model):
-        from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard  # takes a second to import
 
         # Of what is passed on from block to block, nothing is changed in place.
         warnings.filterwarnings("ignore", "FSDP2-wrapped module")
-        mesh = init_device_mesh(next(model.parameters()).device.type, (self.size,))
+        mesh = dist.init_device_mesh(next(model.parameters()).device.type, (self.size,))
         for block in list(model.body)[:-1]:
             fully_shard(block, mesh=mesh)
         return fully_shard(model, mesh=mesh)
 
-    @contextmanager
     def averaging(self, model, last):
         model.set_requires_gradient_sync(last)
-        yield
+        return nullcontext()
 
     def share(self, items):
         items = list(items)
@@ -100,9 +94,8 @@ class Shards(Workers):
         for p, averages in optimizer.state.items():
             for name, whole in averages.items():
                 if whole.shape == p.shape and not isinstance(whole, DTensor):
-                    averages[name] = distribute_tensor(
-                        whole, p.device_mesh, p.placements
-                    )
+                    place = p.device_mesh, p.placements
+                    averages[name] = distribute_tensor(whole, *place)
 
 
 class Elsewhere(Exception):
@@ -110,7 +103,7 @@ class Elsewhere(Exception):
 
 
 class Lost(RuntimeError):
-    """A worker of this job has died, so that the others cannot go on."""
+    """A worker of this job has died, or torchrun was told to end them all."""
 
 
 @contextmanager
@@ -131,22 +124,26 @@ def joined(fsdp=False):
         return
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     store, rank, size = next(rendezvous("env://"))
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    store = dist.PrefixStore(f"start {restarts()[0]}", store)  # torchrun keeps the old
+    before = signal.signal(signal.SIGTERM, _ended)  # torchrun sends it to who is left
     try:
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size)
         yield Shards() if fsdp else Workers()
     except Exception as error:
-        if _is_loss(error):
-            error = Lost(_remedy())
-        if isinstance(error, Elsewhere) or not _first_to_tell(store):
-            raise SystemExit(2) from None
-        raise error from None
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends, and is to say why
+        error = Lost(_remedy()) if _is_loss(error) else error
+        first = not isinstance(error, Elsewhere) and _first_to_tell(store)
+        raise error if first else SystemExit(2) from None
+    else:
+        signal.signal(signal.SIGTERM, before)
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def several():
     """Was this process started as one of several, as torchrun does?"""
-    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+    return {"RANK", "WORLD_SIZE"} <= set(os.environ)
 
 
 def place(device):
@@ -173,14 +170,16 @@ def place(device):
 def restarts():
     """(starts of this job before this one, restarts that torchrun may make)."""
     names = "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"
-    return tuple(int(os.environ.get(name, 0)) for name in names)
+    return [int(os.environ.get(name, 0)) for name in names]
+
+
+def _ended(number, frame):
+    raise Lost(_remedy())
 
 
 def _first_to_tell(store):
-    try:
+    with suppress(RuntimeError):  # the store's keeper was the first to fail, and told
         return store.add("told", 1) == 1
-    except RuntimeError:  # its keeper is gone: the first to fail, who has told
-        return False
 
 
 def _is_loss(error):
@@ -196,6 +195,6 @@ def _remedy():
     else:
         then = "start it again with --resume; --max-restarts=3 does so by itself."
     return (
-        "A worker of this job died, so it ends. What was saved last is whole; to go "
-        f"on from there, {then}"
+        "This job ends: a worker died, or torchrun was told to stop. What was saved "
+        f"last is whole; to go on from there, {then}"
     )

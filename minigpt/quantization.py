@@ -2,7 +2,8 @@
 
 A row of a weight matrix w becomes whole numbers from -127 to 127 and one scale:
 w ≈ scale * q with scale = max |w| / 127, so no weight moves by more than scale / 2.
-Source: Dettmers et al., LLM.int8() (2022), section 2.1 (absmax, vector-wise).
+Source: Dettmers et al., LLM.int8() (2022), sections 2.1 (absmax) and 3.1 (a scale
+for each row).
 """
 
 import copy

@@ -14,7 +14,8 @@ import warnings
 import torch
 import torch.distributed.checkpoint as dcp
 
-from minigpt.checkpoint import FOLDER_FILE, write_sealed
+from minigpt.checkpoint import FOLDER_FILE
+from minigpt.sealed import write_sealed
 
 CONTENTS = {
     *(
@@ -35,23 +36,44 @@ CONTENTS = {
 def write(folder, content, workers):
     """Write a checkpoint's content, the tensors of model and optimizer apart.
 
-    All workers call this, each with its shares.
+    All workers call this, each with its shares. Raises OSError on all of them if
+    one could not write; the checkpoint before is then still there.
     """
     tensors = {}
     small = dict(content, tensors=f"step-{content['step']}")
     for part in ("model", "optimizer"):
         small[part] = _take_out(content[part], tensors, part)
     place = folder / small["tensors"]
-    dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place, sync_files=True))
-    if workers.rank == 0:
+
+    def finish():
         write_sealed(folder / FOLDER_FILE, small)
         for old in folder.glob("step-*"):
             if old != place:
                 shutil.rmtree(old)
 
+    try:
+        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place, sync_files=True))
+    except dcp.CheckpointException as error:  # of all workers, and no Exception
+        raise OSError(str(next(iter(error.failures.values()))[0])) from None
+    workers.first(finish)
+
 
 def read(folder, small):
-    """The content that `write` was given, each tensor whole and on the CPU."""
+    """The content that `write` was given, each tensor whole and on the CPU.
+
+    Raises ValueError if the tensors are not those that were written.
+    """
+    try:
+        return _read(folder, small)
+    except (Exception, dcp.CheckpointException):
+        raise ValueError(
+            f"{folder} is damaged or not whole, or another program's: its tensors are "
+            "not those that its run.pt names. Copy the whole folder again, or train "
+            "again."
+        ) from None
+
+
+def _read(folder, small):
     reader = _Reader(folder / small["tensors"])
     tensors = {
         name: torch.empty(entry.size, dtype=entry.properties.dtype)

@@ -10,7 +10,7 @@ import torch
 
 from minigpt.arguments import check_kind, device_of
 from minigpt.data import check_window, get_batch
-from minigpt.device import autocast, random_state, set_random_state
+from minigpt.device import autocast, compiled, random_state, set_random_state
 from minigpt.evaluation import estimate_loss
 from minigpt.interrupts import Interrupts
 from minigpt.optimizer import learning_rate_at, make_optimizer
@@ -51,6 +51,7 @@ def train(
     on_step=None,
     draw=None,
     workers=ALONE,
+    compile=False,
 ):
     """Train `model` where it is, in place; return its history, a list of Progress.
 
@@ -58,9 +59,9 @@ def train(
     save(state), on_eval(history): called after each evaluation; on_step(step):
     after each step. draw(generator, rows) -> x, y: takes the place of get_batch
     from train_data. workers: who shares the work, as lesson 10 does; only worker 0
-    saves and reports. An interrupt (Ctrl+C, or the ■ of a notebook) ends the run
-    after the step that it falls into: judged, saved, usable and resumable; one
-    that falls into the last step changes nothing.
+    saves and reports. compile: through torch.compile, if that works. An interrupt
+    (Ctrl+C, the ■ of a notebook, SIGTERM) ends the run after the step that it falls
+    into: judged, saved, usable and resumable; in the last step it changes nothing.
     Raises ValueError, before the first step, if a split is too short for one
     window, a batch too small for its pieces, or if the config has another seed
     than the run that it goes on with.
@@ -116,7 +117,9 @@ def train(
             get_batch, train_data, config.batch_size, config.block_size, device
         )
     model.train()
-    with Interrupts() as interrupts:
+    if compile:
+        wrapped = compiled(wrapped, *draw(generator=torch.Generator(), rows=mine))
+    with Interrupts(terminate=workers.size == 1) as interrupts:
         stop = False
         while step < config.steps and not stop:
             start = time.perf_counter()

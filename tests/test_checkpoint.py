@@ -124,7 +124,7 @@ def test_a_model_is_built_on_the_device_that_is_named(finished):
 
 
 def test_a_device_that_fails_is_not_a_damaged_file(finished):
-    with pytest.raises(RuntimeError, match="nowhere"):
+    with pytest.raises(ValueError, match="nowhere.* does not find"):
         load_checkpoint(finished, "nowhere")
 
 
@@ -134,25 +134,33 @@ def test_a_device_that_fails_is_not_a_damaged_file(finished):
 def test_a_missing_checkpoint_says_how_to_get_one(tmp_path):
     with pytest.raises(FileNotFoundError, match="minigpt train --out .*none.pt"):
         load_checkpoint(tmp_path / "none.pt")
-    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+    with pytest.raises(IsADirectoryError, match="folder without a checkpoint"):
         load_checkpoint(tmp_path)
 
 
 def refused(path):
-    """True if load_checkpoint refuses the file in one sentence; else it is loaded."""
-    with pytest.raises(ValueError, match="is not a checkpoint of this version") as e:
+    """What load_checkpoint says of a file that it refuses, and where it is."""
+    with pytest.raises(ValueError) as e:
         load_checkpoint(path)
-    assert e.value.__suppress_context__ and "\n" not in str(e.value)
-    return True
+    said = str(e.value)
+    assert e.value.__suppress_context__ or e.value.__context__ is None
+    assert said.startswith(f"{path} ") and "\n" not in said and said.endswith(".")
+    return said
+
+
+DAMAGED = "is damaged or cut short, or another program's. Copy it again"
+ANOTHER_KIND = "is not a checkpoint but a file of another kind: name one"
+MIGHT_RUN = "might run as a program, and none of it was read. Use only files"
+STRANGE = "is not a checkpoint of this version of minigpt: its parts are not"
 
 
 def test_a_checkpoint_cut_off_anywhere_is_refused(finished, tmp_path):
     whole, path = finished.read_bytes(), tmp_path / "cut.pt"
     for i in range(60):
         path.write_bytes(whole[: len(whole) * i // 60])
-        assert refused(path)
+        assert (DAMAGED if i else ANOTHER_KIND) in refused(path)
     path.write_bytes(whole[:-1])
-    assert refused(path)
+    assert DAMAGED in refused(path)
 
 
 def test_a_flipped_bit_is_refused_wherever_it_is(finished, tmp_path):
@@ -161,11 +169,11 @@ def test_a_flipped_bit_is_refused_wherever_it_is(finished, tmp_path):
         damaged = bytearray(whole)
         damaged[len(whole) * i // 60] ^= 1 << i % 8
         path.write_bytes(damaged)
-        assert refused(path)
+        assert (DAMAGED if i else ANOTHER_KIND) in refused(path)
     damaged = bytearray(whole)
     damaged[-1] ^= 1
     path.write_bytes(damaged)
-    assert refused(path)
+    assert DAMAGED in refused(path)
 
 
 def test_the_same_run_writes_the_same_file(tmp_path):
@@ -214,19 +222,29 @@ def pickled_zip(path):
         archive.writestr("run/version", "3")
 
 
-STRANGERS = {
-    "nothing": lambda path: path.write_bytes(b""),
-    "a text": lambda path: path.write_text("O Romeo, Romeo!", encoding="utf-8"),
-    "noise": lambda path: path.write_bytes(bytes(range(256)) * 9),
-    "a zip of something else": zip_of_something_else,
-    "a pickle": lambda p: p.write_bytes(pickle.dumps(Intruder(p.parent / "in"))),
-    "a pickle in a zip": pickled_zip,
-    "a pickle of torch's": lambda p: torch.save(Intruder(p.parent / "in"), p),
-    "something else of torch's": lambda p: torch.save({"something": "else"}, p),
-    "a tensor": lambda p: torch.save(torch.zeros(3), p),
-    "the old format": lambda p: torch.save(
-        {"model": {}}, p, _use_new_zipfile_serialization=False
-    ),
+def intruder(path):
+    return Intruder(path.parent / "in")
+
+
+def pickle_of_torchs(path):
+    torch.save({"format": 1, "model": intruder(path)}, path)
+
+
+def old_format(path):
+    torch.save({"model": {}}, path, _use_new_zipfile_serialization=False)
+
+
+STRANGERS = {  # how each is written, and what is said of it when it has a seal
+    "nothing": (lambda p: p.write_bytes(b""), ANOTHER_KIND),
+    "a text": (lambda p: p.write_text("O Romeo!", encoding="utf-8"), ANOTHER_KIND),
+    "noise": (lambda p: p.write_bytes(bytes(range(256)) * 9), ANOTHER_KIND),
+    "a pickle": (lambda p: p.write_bytes(pickle.dumps(intruder(p))), ANOTHER_KIND),
+    "torch's old format": (old_format, ANOTHER_KIND),
+    "a zip of something else": (zip_of_something_else, STRANGE),
+    "a pickle in a zip": (pickled_zip, MIGHT_RUN),
+    "a pickle of torch's": (pickle_of_torchs, MIGHT_RUN),
+    "something else of torch's": (lambda p: torch.save({"a": "b"}, p), STRANGE),
+    "a tensor": (lambda p: torch.save(torch.zeros(3), p), STRANGE),
 }
 
 
@@ -236,10 +254,11 @@ def test_a_file_of_another_kind_is_refused_and_nothing_in_it_is_executed(
     tmp_path, stranger
 ):
     path = tmp_path / "stranger.pt"
-    STRANGERS[stranger](path)
-    assert refused(path)
+    write_it, said = STRANGERS[stranger]
+    write_it(path)
+    assert (ANOTHER_KIND if said == ANOTHER_KIND else DAMAGED) in refused(path)
     seal(path)
-    assert refused(path)
+    assert said in refused(path)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -248,24 +267,65 @@ def test_the_intruder_would_have_come_in(tmp_path):
     assert (tmp_path / "in").is_dir()
 
 
+SHAPE = asdict(small_gpt().config)
+ANOTHER_MODEL = "holds the weights of another model than its configuration describes"
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("change", "said"),
     [
-        {"model_config": None},
-        {"model_config": asdict(small_gpt().config) | {"n_embd": 32}},
-        {"model_config": asdict(small_gpt().config) | {"bias": True}},
-        {"train_config": asdict(PLAN) | {"steps": 0}},
-        {"chars": ""},
-        {"history": [(1, 2)]},
-        {"model": {}},
+        ({"model_config": None}, STRANGE),
+        ({"model_config": SHAPE | {"n_embd": 32}}, ANOTHER_MODEL),
+        ({"model_config": SHAPE | {"n_layer": 1}}, ANOTHER_MODEL),
+        ({"model_config": SHAPE | {"bias": True}}, STRANGE),
+        ({"model_config": SHAPE | {"n_embd": 15}}, STRANGE),
+        ({"train_config": asdict(PLAN) | {"steps": 0}}, STRANGE),
+        ({"chars": ""}, STRANGE),
+        ({"chars": "abc"}, f"has a vocabulary of 3 characters and a model of {V}"),
+        ({"history": [(1, 2)]}, STRANGE),
+        ({"model": {}}, ANOTHER_MODEL),
+        ({"model": None}, ANOTHER_MODEL),
+        ({"format": 2}, "was written by a newer minigpt (format 2; this one reads up"),
+        ({"format": "new"}, STRANGE),
     ],
-    ids=lambda change: next(iter(change)),
+    ids=str,
 )
-def test_a_checkpoint_whose_parts_do_not_fit_is_refused(finished, tmp_path, change):
+def test_a_checkpoint_whose_parts_do_not_fit_is_refused(
+    finished, tmp_path, change, said
+):
     content = torch.load(finished, weights_only=True)
     path = tmp_path / "odd.pt"
     write(path, content | change)
-    assert refused(path)
+    assert said in refused(path)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_a_checkpoint_of_a_model_that_has_diverged_is_refused(
+    finished, tmp_path, value
+):
+    content = torch.load(finished, weights_only=True)
+    path = tmp_path / "odd.pt"
+    next(reversed(content["model"].values())).view(-1)[-1] = value
+    write(path, content)
+    assert "infinite or not a number: that run had diverged. Train again with a" in (
+        refused(path)
+    )
+
+
+def test_a_checkpoint_from_before_formats_had_numbers_is_read(finished, tmp_path):
+    content = torch.load(finished, weights_only=True)
+    assert content.pop("format") == 1
+    path = tmp_path / "old.pt"
+    write(path, content)
+    assert equal(load_checkpoint(path), load_checkpoint(finished))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there, what is empty takes room, too")
+def test_a_large_file_of_another_kind_is_refused_unread(tmp_path):
+    path = tmp_path / "large.txt"
+    with open(path, "wb") as file:
+        file.truncate(2**40)  # a terabyte of nothing, which takes no room
+    assert ANOTHER_KIND in refused(path)
 
 
 def test_a_checkpoint_without_one_of_its_parts_is_refused(finished, tmp_path):
@@ -273,9 +333,9 @@ def test_a_checkpoint_without_one_of_its_parts_is_refused(finished, tmp_path):
     path = tmp_path / "odd.pt"
     write(path, content)
     assert equal(load_checkpoint(path), load_checkpoint(finished))
-    for name in content:
+    for name in set(content) - {"format"}:
         write(path, {n: part for n, part in content.items() if n != name})
-        assert refused(path)
+        assert STRANGE in refused(path)
 
 
 # --- Files. ---

@@ -140,7 +140,9 @@ def test_counted_bigrams_are_the_floor_that_training_approaches(splits):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """machine(cuda=..., mps=..., bf16=...) pretends that they are there, or not."""
+    """machine(cuda=..., mps=..., bf16=...) pretends that they are there, or not;
+    and that what is there computes rightly."""
+    monkeypatch.setattr("minigpt.device._fault", lambda device: "")
 
     def pretend(cuda=False, mps=False, bf16=False):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)

@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "minigpt"
 # What a lesson may lean on stands before it; files, interrupts, arguments,
 # tensors and texts teach nothing.
 ORDER = (
-    "files interrupts arguments tensors texts workers data device evaluation bigram "
-    "averaging attention language_model multi_head block gpt recipe optimizer "
+    "files sealed interrupts arguments tensors texts workers data device evaluation "
+    "bigram averaging attention language_model multi_head block gpt recipe optimizer "
     "training checkpoint cache reading generation modern_parts modern counts "
     "counting writing speculative quantization parallel shards corpus"
 ).split()
