@@ -2,7 +2,7 @@
 
     python -m minigpt doctor                 the best device there is
     python -m minigpt doctor --device mps    this one
-    python -m minigpt doctor --compile       torch.compile too (a minute on a CPU)
+    python -m minigpt doctor --compile       torch.compile too (minutes on a CPU)
 
 Each check computes the same twice: on the device, in the numbers it trains in, and on
 the CPU in float64, whose own rounding is too small to matter. A GPU is timed beside
@@ -19,6 +19,7 @@ import os
 import platform
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -341,18 +342,19 @@ def text(place, shape, cache):
 # --- How far two results are apart. ---
 
 
-def apart(found, truth):
+def apart(found, truth, whole=False):
     """The largest difference, as a share of the largest number of its tensor in the
-    truth, and that tensor's name. What is no number is infinitely far away."""
+    truth, and that tensor's name; with whole=True, of all differences and all numbers
+    the root of the sum of squares. What is no number is infinitely far away."""
     worst, where = 0.0, ""
+    measure = torch.linalg.vector_norm if whole else torch.amax
     for name, right in truth.items():
         x, right = found[name].detach().cpu().double(), right.detach().cpu().double()
         if x.shape != right.shape or not x.isfinite().all():
             return math.inf, name
-        scale = right.abs().max().item() or 1.0
-        share = (x - right).abs().max().item() / scale
+        share = measure((x - right).abs()) / (measure(right.abs()) or 1.0)
         if share > worst:
-            worst, where = share, name
+            worst, where = share.item(), name
     return worst, where
 
 
@@ -390,40 +392,42 @@ def checks(small=False):
     """All Checks: of the presets' sizes, or of small ones.
 
     What may differ is ten times or more what float32 on a CPU lost over 30 seeds, and
-    three times or more what bf16 lost there. A wrong operation is off by 0.1 to 1. The
-    GPT's gradients may differ more: where rounding moves the input of a ReLU across 0,
-    a gradient passes or does not (0.01 of the largest in one of the 30 seeds, and
-    0.2 in bf16); today's decoder squares its ReLU, and stands beside it.
+    four times or more what bf16 lost there; a wrong operation is off by 0.1 to 1.
+    Gradients are compared as a whole: where rounding moves the input of a ReLU across
+    0, single ones pass or do not (in float32 once in the 30 seeds, by 0.01 of the
+    largest; in bf16 always, by up to 0.3). So the GPT's may differ more than those of
+    today's decoder, which squares its ReLU.
     """
     gpt, modern = GPTConfig(**SMALL), ModernConfig(**SMALL)
-    sizes = [("GPT", gpt, 4, 0.05, 0.7), ("today's decoder", modern, 4, 1e-4, 0.2)]
+    sizes = [("GPT", gpt, 4, 0.02, 0.4), ("ModernGPT", modern, 4, 1e-4, 0.1)]
     if not small:
         sizes = [
-            ("preset cpu", preset("cpu", V)[0], 16, 0.05, 0.7),
-            ("preset modern", preset("modern", V)[0], 8, 1e-4, 0.2),
+            ("preset cpu", preset("cpu", V)[0], 16, 0.02, 0.4),
+            ("preset modern", preset("modern", V)[0], 8, 1e-4, 0.1),
         ]
     strided = partial(attention, transposed=True)
     found = [
         Check("copied there and back", copies, 0.0),
-        Check("in place, transposed and sliced", in_place, 1e-5),
+        Check("in place, transposed", in_place, 1e-5),
         Check("attention", attention, 2e-5, 0.05),
-        Check("attention, transposed and sliced", strided, 2e-5, 0.05),
+        Check("attention, transposed", strided, 2e-5, 0.05),
         Check("50,257 tokens: loss, gradient", large_vocabulary, 2e-5),
     ]
     for name, shape, rows, most, narrow in sizes:
-        size = {"shape": shape, "rows": rows}
+        size, whole = {"shape": shape, "rows": rows}, partial(apart, whole=True)
+        step = partial(gradients, **size)
         found += [
             Check(f"{name}: logits", partial(logits, **size), 1e-4, 0.1),
-            Check(f"{name}: gradients", partial(gradients, **size), most, narrow),
+            Check(f"{name}: gradients", step, most, narrow, whole),
         ]
     for name, kind, shape in [("AdamW", "adamw", gpt), ("Muon", "muon", modern)]:
         losses = partial(training, kind=kind, shape=shape)
         found += [
             Check(f"{name}: five updates", partial(updates, kind=kind), 5e-4),
-            Check(f"{name}: ten losses", losses, 2e-3, 0.05),
+            Check(f"{name}: ten losses", losses, 2e-3, 0.02),
         ]
     found.append(Check("probabilities, draws", knobs, 1e-5))
-    for name, shape in [("GPT", gpt), ("today's decoder", modern)]:
+    for name, shape in [("GPT", gpt), ("ModernGPT", modern)]:
         judge = partial(given_away, shape)
         for way, cache in [("cached", True), ("uncached", False)]:
             write = partial(text, shape=shape, cache=cache)
@@ -506,16 +510,18 @@ def examine(here, compile=False, small=False, seconds=None, beside=None):
             if check.narrow is not None:
                 yield compare(check, place, beside=beside, seconds=seconds)
     steps = [check for check in found if check.name.endswith(": gradients")]
-    threads = torch.get_num_threads()
-    if here.device.type == "cpu" and threads > 1:
+    if beside == ONE_THREAD:
+        threads = torch.get_num_threads()
         for check in steps:
-            check = check._replace(name=f"{check.name}, {threads} threads and 1")
+            check = check._replace(name=f"{check.name}, {threads} threads")
             yield compare(check, here, truth=ONE_THREAD)
     if compile or compile is None:
         for check in steps:
             check = check._replace(name=f"{check.name}, compiled")
             place = here._replace(change=torch.compile)
-            row = compare(check, place, beside=beside, seconds=seconds)
+            with warnings.catch_warnings():  # rotary positions stay as they are
+                warnings.filterwarnings("ignore", "Torchinductor .* complex operators")
+                row = compare(check, place, beside=beside, seconds=seconds)
             yield row._replace(asked=bool(compile))
 
 
@@ -528,11 +534,11 @@ def numbers_of_training(device):
 
 QUICK = [  # what has gone wrong before, and what a training and a text rest on
     "copied there and back",
-    "in place, transposed and sliced",
-    "attention, transposed and sliced",
+    "in place, transposed",
+    "attention, transposed",
     "GPT: gradients",
     "AdamW: five updates",
-    "text of today's decoder, cached",
+    "text of ModernGPT, cached",
 ]
 
 
@@ -604,29 +610,43 @@ def memory():
         return None
 
 
-def head(here, beside):
-    """The first line of the table."""
-    text = f"{'':46}{'differs':>8}{'at most':>9}{'':10}{here:>11}"
-    return text + (f"{beside:>11}" if beside else "")
+def head(here, beside=""):
+    """The first lines of the table: what was timed here, and beside it."""
+    said = "Differences as a share of the largest number; times in milliseconds."
+    text = f"{said}\n\n{'':36}{'differs':>7}{'at most':>8}{'':10}{here:>10}"
+    return text + (f"{beside:>10}" if beside else "")
 
 
 def line(row):
     """A Row as a line of the table; times in milliseconds."""
     if row.error:
-        return f"{row.name:46}{'':19}{'FAILS' if row.fails else 'does not run'}"
-    text = f"{row.name:46}{row.differs:8.0e}{row.most:9.0e}  "
+        return f"{row.name:36}{'':17}{'FAILS' if row.fails else 'does not run'}"
+    text = f"{row.name:36}{row.differs:7.0e}{row.most:8.0e}  "
     text += f"{'agrees' if row.agrees else 'DIFFERS':8}"
     for seconds in (row.seconds, row.beside):
-        text += "" if math.isnan(seconds) else f"{1000 * seconds:11.1f}"
+        text += "" if math.isnan(seconds) else f"{1000 * seconds:10.1f}"
     return text
 
 
+PARTS = {  # of the table in brief: what stands in the names of its checks
+    "copies": ["copied"],
+    "writing in place": ["in place"],
+    "attention": ["attention"],
+    "forward pass": ["logits", "probabilities"],
+    "loss and gradients": ["gradient"],
+    "training steps": ["updates", "losses"],
+    "text": ["text of"],
+}
+
+
 def brief(rows):
-    """Names, what may differ, and the verdicts: what does not vary from run to run."""
+    """The table in a few lines without numbers: each part agrees, or what does not."""
     lines = []
-    for row in rows:
-        verdict = "agrees" if row.agrees else f"NO: {row.reason}"
-        lines.append(f"{row.name:44}{row.most:6.0e}  {verdict}")
+    for part, words in PARTS.items():
+        own = [row for row in rows if any(word in row.name for word in words)]
+        bad = [f"{row.name}: {row.reason}" for row in own if row.fails]
+        verdict = "NO, " + "; ".join(bad) if bad else "agrees"
+        lines.append(f"{part:20}{verdict if own else 'not checked'}")
     return "\n".join(lines)
 
 
@@ -654,7 +674,7 @@ def add_options(parser):
     parser.add_argument(
         "--compile",
         action="store_true",
-        help="torch.compile too, as always on a GPU (on a CPU it takes a minute)",
+        help="torch.compile too, as always on a GPU (on a CPU it takes minutes)",
     )
 
 
@@ -662,10 +682,10 @@ def main(options):
     """The command: print the table; 0 if all agree, else 1. Raises ValueError if the
     device is not there."""
     device = named(options.device) if options.device else devices()[0]
-    threads, beside, names = torch.get_num_threads(), CPU, (f"ms {device}", "ms cpu")
+    threads, beside, names = torch.get_num_threads(), CPU, (str(device), "cpu")
     if device.type == "cpu":
         beside = ONE_THREAD if threads > 1 else None
-        names = (f"{threads} threads", "ms 1 thread" if beside else "")
+        names = (f"{threads} threads", "1 thread") if beside else ("1 thread",)
     compile = options.compile or (None if device.type != "cpu" else False)
     print("\n".join(about(device)) + "\n\n" + head(*names), flush=True)
     rows = []

@@ -2,18 +2,21 @@
 
 import copy
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import torch
 
-from minigpt.data import get_batch
+from minigpt.arguments import check_kind, device_of
+from minigpt.data import check_window, get_batch
 from minigpt.device import autocast, compiled, random_state, set_random_state
 from minigpt.evaluation import estimate_loss
 from minigpt.interrupts import Interrupts
 from minigpt.optimizer import learning_rate_at, make_optimizer
 from minigpt.recipe import TrainConfig as TrainConfig
 from minigpt.recipe import preset as preset
+from minigpt.tensors import check_ids, vocabulary_of
 from minigpt.workers import ALONE
 
 
@@ -63,7 +66,19 @@ def train(
     window, a batch too small for its pieces, or if the config has another seed
     than the run that it goes on with.
     """
-    device = next(model.parameters()).device
+    device = device_of(model)
+    example = "a TrainConfig, for example preset('cpu', vocab_size)[1]"
+    check_kind("config", config, TrainConfig, example)
+    for name, data in (("train_data", train_data), ("val_data", val_data)):
+        check_ids(name, data, 1, vocabulary_of(model))
+        check_window(data, config.block_size)
+    if resume is not None:
+        check_kind("resume", resume, TrainState, "the TrainState of a checkpoint")
+    functions = {"save": save, "on_eval": on_eval, "on_step": on_step, "draw": draw}
+    for name, function in functions.items():
+        if function is not None:
+            example = "saver(path, ...)" if name == "save" else f"{name}=print"
+            check_kind(name, function, Callable, f"a function, for example {example}")
     mine = workers.rows(config.batch_size)
     if config.accumulate > config.batch_size // workers.size:
         raise ValueError(
@@ -97,8 +112,6 @@ def train(
     workers.part_ways(config.seed, step)
 
     splits = train_data, val_data = train_data.to(device), val_data.to(device)
-    for data in splits:  # too short? Say so now, not later
-        get_batch(data, 1, config.block_size, generator=torch.Generator())
     if draw is None:
         draw = partial(
             get_batch, train_data, config.batch_size, config.block_size, device

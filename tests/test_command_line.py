@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import urllib.error
+from errno import EINVAL
 
 import pytest
 import torch
 
 import minigpt.__main__ as cli
-from minigpt import data
+from minigpt import texts
 from minigpt.__main__ import main
 from minigpt.checkpoint import load_checkpoint
 from minigpt.evaluation import evaluate
@@ -170,7 +171,7 @@ def test_an_interrupted_training_exits_with_130_keeps_its_model_and_goes_on(
         def stop(step):
             on_step(step)
             if step == 5:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
 
         return real(*args, on_step=stop, **kwargs)
 
@@ -207,7 +208,7 @@ def test_the_command_line_never_trains_on_a_substitute(folder, monkeypatch, caps
     for options in ([], ["--resume"]):
         assert main(["train", "--out", "new.pt", *options, *SMALL]) == 2
         said = refused(capsys)
-        assert "connect to the network" in said and data.URL in said
+        assert "connect to the network" in said and texts.URL in said
     assert not (folder / "new.pt").exists()
 
 
@@ -286,7 +287,7 @@ def test_an_interrupted_text_ends_its_line(folder, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         yield "be "
         yield "or"
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         yield "not"
 
     monkeypatch.setattr(cli, "stream", interrupted)
@@ -342,6 +343,29 @@ def test_a_reader_that_leaves_is_no_error(folder):
     assert sample.stderr.read() == b"" and sample.wait(60) == 0
 
 
+def test_windows_has_another_word_for_a_reader_that_leaves(monkeypatch):
+    closed, misnamed = OSError(EINVAL, "Invalid"), OSError(EINVAL, "Invalid", "a?.pt")
+    assert cli.nobody_reads_on(BrokenPipeError()) and not cli.nobody_reads_on(closed)
+    monkeypatch.setattr(cli.sys, "platform", "win32")
+    assert cli.nobody_reads_on(closed) and not cli.nobody_reads_on(misnamed)
+    assert not cli.nobody_reads_on(ValueError("Give another."))
+
+
+def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
+    text = "к одной и той же цели ведёт много дорог " * 20
+    (folder / "russian.txt").write_text(text, encoding="utf-8")
+    assert train("--data", "russian.txt", "--out", "russian.pt", *SMALL) == 0
+    command = "-m minigpt sample --checkpoint russian.pt --tokens 9 --prompt -"
+    sample = subprocess.run(
+        [sys.executable, *command.split()],
+        input="дорог".encode(),
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252"},  # as on Windows
+    )
+    assert sample.returncode == 0, sample.stderr
+    assert sample.stdout.decode("utf-8").startswith("дорог")
+
+
 def damaged(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -369,7 +393,7 @@ def test_a_damaged_model_gets_one_line_and_exit_code_2(folder, capsys, command):
         ("train --data corpus.txt --out new.pt --block-size 0", "block_size is 0"),
         ("train --data corpus.txt --out new.pt --dropout nan", "dropout is nan"),
         ("train --data corpus.txt --out new.pt --learning-rate 0", "rate is 0.0"),
-        ("train --data strange.txt --resume", "does not know (['X']): --resume"),
+        ("train --data strange.txt --resume", "--resume takes the text of the run"),
         ("sample --tokens -1", "max_new_tokens is -1"),
         ("sample --checkpoint none.pt", "python -m minigpt train"),
         ("sample --checkpoint corpus.txt", "not a checkpoint"),
