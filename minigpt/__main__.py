@@ -199,7 +199,11 @@ def _train(options, workers):
     out = Path(options.out)
     there = checkpoint_file(out).is_file()
     restart, allowed = restarts()
-    if there and allowed and options.overwrite:
+    if workers.sum(there) not in (0, workers.size):
+        raise ValueError(
+            f"Only some of the workers find {out}: put it where all machines see it."
+        )
+    if there and allowed and options.overwrite and not restart:
         raise ValueError(
             f"After a restart nobody could tell the old {out} from the new one: "
             "delete it yourself, or leave --overwrite or --max-restarts out."
@@ -218,7 +222,7 @@ def _train(options, workers):
         )
     device = place(pick_device(options.device))
     workers.first(partial(find, options.data, substitute=False))  # one may download
-    if there and not options.overwrite:
+    if there and (restart or not options.overwrite):
         if options.resume and not restart:
             _refuse(
                 options,

@@ -60,18 +60,17 @@ def reads_ids(forward):
     said in a sentence."""
 
     @functools.wraps(forward)
-    def explained(self, idx, *targets, **named):
-        if torch.compiler.is_compiling():
-            return forward(self, idx, *targets, **named)
+    def explained(self, idx, targets=None):
         try:
-            if idx.dim() != 2 or idx.is_meta or idx.numel() == 0:
+            if idx.dim() != 2 or idx.is_meta or not idx.numel():
                 _explain_ids(self, idx)
-            for t in (*targets, *named.values()):
-                if t is not None and t.shape != idx.shape:
-                    _explain_ids(self, idx, t)
-            return forward(self, idx, *targets, **named)
+            if targets is None:
+                return forward(self, idx)
+            if targets.shape != idx.shape:
+                _explain_ids(self, idx, targets)
+            return forward(self, idx, targets)
         except FAULTS:
-            _explain_ids(self, idx, *targets, *named.values())
+            _explain_ids(self, idx, targets)
             raise
 
     return explained
@@ -112,9 +111,7 @@ def takes(**shapes):
             try:
                 return function(*args, **kwargs)
             except FAULTS:
-                if not torch.compiler.is_compiling():
-                    given = dict(zip(names, args)) | kwargs
-                    _explain_shapes(shapes, given)
+                _explain_shapes(shapes, dict(zip(names, args)) | kwargs)
                 raise
 
         return explained

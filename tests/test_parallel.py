@@ -25,6 +25,10 @@ from minigpt.workers import ALONE, Alone
 TESTS = Path(__file__).parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 LONGEST = 240  # seconds; what takes longer hangs
+SMALL = (
+    "--data corpus.txt --device cpu --preset cpu --batch-size 5 --block-size 8 "
+    "--n-layer 1 --n-head 2 --n-embd 16 --learning-rate 0.01 --out"
+).split()
 
 
 def started(*command, cwd, **environment):
@@ -200,12 +204,38 @@ def test_each_process_takes_a_gpu_of_its_own(monkeypatch):
         parallel.place(cuda)
 
 
-# --- The command line under torchrun. ---
+def test_a_checkpoint_that_only_some_machines_see_is_refused(
+    tmp_path, monkeypatch, capsys
+):
+    class FirstOfTwo(Alone):
+        size = 2
 
-SMALL = (
-    "--data corpus.txt --device cpu --preset cpu --batch-size 5 --block-size 8 "
-    "--n-layer 1 --n-head 2 --n-embd 16 --learning-rate 0.01 --out"
-).split()
+        def sum(self, value):
+            return value + 1  # the other one sees a file
+
+    monkeypatch.setattr(
+        cli, "joined", lambda fsdp: contextlib.nullcontext(FirstOfTwo())
+    )
+    assert main(["train", "--resume", "--out", str(tmp_path / "one.pt")]) == 2
+    assert "Only some of the workers find" in capsys.readouterr().err
+
+
+def test_after_a_restart_the_run_goes_on_whatever_was_asked_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.txt").write_text("to be or not to be; " * 100, encoding="utf-8")
+    command = ["train", *SMALL, "cut.pt", "--steps", "12", "--overwrite"]
+    assert main(command) == 0
+    before = load_checkpoint("cut.pt").state.history
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
+    assert main([*command[:-1], "--steps", "15", "--overwrite"]) == 0
+    state = load_checkpoint("cut.pt").state
+    assert state.step == 15 and state.history[: len(before)] == before
+
+
+# --- The command line under torchrun. ---
 
 
 @pytest.fixture
