@@ -8,14 +8,16 @@ lesson 05   block                        feed-forward, residuals, LayerNorm
 lesson 06   gpt, recipe, optimizer, training, checkpoint, generation, interrupts, files,
             sealed, workers              a GPT, trained, kept and writing
 lesson 07   playwright, playwright_lexicon     a text whose every choice is known
-lesson 08   modern_parts, modern, counting     what came after GPT-2
+lesson 08   modern_parts, modern, counts, counting     what came after GPT-2
 lesson 09   cache, reading, writing, speculative, quantization     to write quickly
-lesson 10   parallel, shards             many machines as one
+lesson 10   parallel, shards, corpus     many machines as one, texts of any size
 
-`whole` is all of it on one page. Beside the lessons: `plots` and `drawings` draw,
-`measure` takes time and memory, `experiments` measure what takes long and `record`
-keeps it, `ladder` shows the losses on the way, `checks` holds the exercises'
-checkers, `publish` makes slides, book, work sheets and Colab notebooks.
+`whole` is all of it on one page. Beside the lessons: `arguments`, `tensors`, `texts`
+and `options` say what is wrong with an input; `plots` and `drawings` draw, `measure`
+takes time and memory, `experiments` measure what takes long and `record` keeps it,
+`ladder` shows the losses on the way, `doctor` looks whether a device computes what it
+should, `benchmark` and `speedrun` race, `checks` holds the exercises' checkers,
+`publish` makes slides, book, work sheets and Colab notebooks.
 `python -m minigpt --help` explains the command line.
 """
 

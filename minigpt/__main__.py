@@ -1,10 +1,10 @@
 """The command line: python -m minigpt train | sample | speedrun | bench | doctor."""
 
-import argparse
 import os
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from errno import EINVAL
 from functools import partial
 from pathlib import Path
 
@@ -13,26 +13,30 @@ from tqdm import tqdm
 
 from minigpt import benchmark, doctor, speedrun
 from minigpt.checkpoint import checkpoint_file, load_checkpoint, saver
-from minigpt.data import CharTokenizer, load_text, train_val_split
+from minigpt.corpus import read_ids
+from minigpt.data import check_window, train_val_split
 from minigpt.device import pick_device
 from minigpt.evaluation import evaluate
 from minigpt.files import only_one
+from minigpt.options import Parser, file_name, real_number, seed_number, whole_number
 from minigpt.parallel import joined, place, restarts
 from minigpt.reading import WINDOWS
+from minigpt.texts import find
 from minigpt.training import preset, train
 from minigpt.writing import stream, write
 
 MODEL_OPTIONS = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
 TRAIN_OPTIONS = ["steps", "batch_size", "accumulate", "learning_rate", "seed"]
+JUDGED = 2_000_000  # characters of the validation split at most: minutes, not hours
 
 
 def parser():
     """The options of all commands."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="python -m minigpt",
         description="Train a small GPT, let it write, race it against the clock.",
     )
-    commands = top.add_subparsers(dest="command", required=True)
+    commands = top.add_subparsers(dest="command", required=True, metavar="command")
 
     t = commands.add_parser("train", help="train a GPT")
     t.add_argument(
@@ -46,7 +50,10 @@ def parser():
         help="size and schedule: modern (the default), the cpu preset of 06, or gpu",
     )
     t.add_argument(
-        "--out", default="model.pt", help="checkpoint to write (default: %(default)s)"
+        "--out",
+        type=file_name,
+        default="model.pt",
+        help="checkpoint to write (default: %(default)s)",
     )
     t.add_argument(
         "--resume",
@@ -58,24 +65,33 @@ def parser():
     )
     t.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
     t.add_argument(
+        "--compile",
+        action="store_true",
+        help="through torch.compile, if it works here (it takes up to a minute)",
+    )
+    t.add_argument(
         "--fsdp",
         action="store_true",
         help="under torchrun: each process holds a share of the model; --out is then "
         "a folder",
     )
     own = t.add_argument_group("in place of the preset's values")
-    own.add_argument("--steps", type=int, help="training steps")
-    own.add_argument("--batch-size", type=int, help="windows per step")
+    own.add_argument("--steps", type=whole_number, help="training steps")
+    own.add_argument("--batch-size", type=whole_number, help="windows per step")
     own.add_argument(
-        "--accumulate", type=int, help="pieces of a batch, one after the other"
+        "--accumulate", type=whole_number, help="pieces of a batch, one after the other"
     )
-    own.add_argument("--learning-rate", type=float, help="at its peak")
-    own.add_argument("--seed", type=int, help="of weights, batches and dropout")
-    own.add_argument("--block-size", type=int, help="context length in characters")
-    own.add_argument("--n-layer", type=int, help="number of blocks")
-    own.add_argument("--n-head", type=int, help="heads in each block")
-    own.add_argument("--n-embd", type=int, help="width, a multiple of --n-head")
-    own.add_argument("--dropout", type=float, help="share of values dropped")
+    own.add_argument("--learning-rate", type=real_number, help="at its peak")
+    own.add_argument("--seed", type=seed_number, help="of weights, batches and dropout")
+    own.add_argument(
+        "--block-size", type=whole_number, help="context length in characters"
+    )
+    own.add_argument("--n-layer", type=whole_number, help="number of blocks")
+    own.add_argument("--n-head", type=whole_number, help="heads in each block")
+    own.add_argument(
+        "--n-embd", type=whole_number, help="width, a multiple of --n-head"
+    )
+    own.add_argument("--dropout", type=real_number, help="share of values dropped")
 
     s = commands.add_parser("sample", help="write text")
     s.add_argument(
@@ -90,13 +106,13 @@ def parser():
     )
     s.add_argument(
         "--tokens",
-        type=int,
+        type=whole_number,
         default=500,
         help="characters to write (default: %(default)s)",
     )
     s.add_argument(
         "--n",
-        type=int,
+        type=whole_number,
         default=1,
         help="texts to write, all at once, printed in the end (default: %(default)s)",
     )
@@ -116,13 +132,15 @@ def parser():
     )
     s.add_argument(
         "--temperature",
-        type=float,
+        type=real_number,
         default=0.8,
         help="0 always takes the likeliest (default: %(default)s)",
     )
-    s.add_argument("--top-k", type=int, help="draw among the k likeliest only")
-    s.add_argument("--top-p", type=float, help="among the likeliest that sum to p")
-    s.add_argument("--seed", type=int, help="for the same text every time")
+    s.add_argument("--top-k", type=whole_number, help="draw among the k likeliest only")
+    s.add_argument(
+        "--top-p", type=real_number, help="among the likeliest that sum to p"
+    )
+    s.add_argument("--seed", type=seed_number, help="for the same text every time")
     s.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
 
     speedrun.add_options(
@@ -153,12 +171,18 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # nobody reads on, as behind `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except (OSError, ValueError, RuntimeError) as error:
+        if nobody_reads_on(error):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def nobody_reads_on(error):
+    """Was a pipe closed at its other end, as by `| head`? Windows says EINVAL then."""
+    nameless = getattr(error, "errno", None) == EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and nameless)
 
 
 def run_train(options):
@@ -175,7 +199,11 @@ def _train(options, workers):
     out = Path(options.out)
     there = checkpoint_file(out).is_file()
     restart, allowed = restarts()
-    if there and allowed and options.overwrite:
+    if workers.sum(there) not in (0, workers.size):
+        raise ValueError(
+            f"Only some of the workers find {out}: put it where all machines see it."
+        )
+    if there and allowed and options.overwrite and not restart:
         raise ValueError(
             f"After a restart nobody could tell the old {out} from the new one: "
             "delete it yourself, or leave --overwrite or --max-restarts out."
@@ -193,30 +221,26 @@ def _train(options, workers):
             f"{out} is {kind}: train it in that way, or give another --out."
         )
     device = place(pick_device(options.device))
-
-    def load():
-        return load_text(options.data, substitute=False)
-
-    text = workers.first(load) or load()  # at most one of them downloads
-    if there and not options.overwrite:
-        if options.resume:
+    workers.first(partial(find, options.data, substitute=False))  # one may download
+    if there and (restart or not options.overwrite):
+        if options.resume and not restart:
             _refuse(
                 options,
                 ["preset", "seed", *MODEL_OPTIONS],
                 "--resume goes on with the run as it is",
             )
         run = load_checkpoint(out, device)
-        model, tokenizer, resume = run.model, run.tokenizer, run.state
-        config = replace(run.config, **_given(options, TRAIN_OPTIONS))
-        unknown = sorted(set(text) - set(tokenizer.chars))
-        if unknown:
+        try:
+            tokenizer, ids = read_ids(options.data, run.tokenizer)
+        except ValueError as error:  # characters, most likely, that it does not know
             raise ValueError(
-                f"{options.data} has characters that the model in {out} does not know "
-                f"({unknown[:5]}): --resume takes the text of its run; for this one "
-                "give another --out."
-            )
+                f"{error} --resume takes the text of the run in {out}; for another "
+                "text give another --out."
+            ) from None
+        model, resume = run.model, run.state
+        config = replace(run.config, **_given(options, TRAIN_OPTIONS))
     else:
-        tokenizer, resume = CharTokenizer(text), None
+        (tokenizer, ids), resume = read_ids(options.data), None
         model_config, config = preset(options.preset or "modern", tokenizer.vocab_size)
         model_config = replace(model_config, **_given(options, MODEL_OPTIONS))
         config = replace(
@@ -226,7 +250,8 @@ def _train(options, workers):
         )
         torch.manual_seed(config.seed)
         model = model_config.build().to(device)
-    train_data, val_data = train_val_split(torch.tensor(tokenizer.encode(text)))
+    train_data, val_data = train_val_split(ids)
+    check_window(val_data, config.block_size)
     save = saver(out, model, tokenizer, config, workers)
 
     start = resume.step if resume else 0
@@ -253,18 +278,23 @@ def _train(options, workers):
             on_step=on_step,
             on_eval=on_eval,
             workers=workers,
+            compile=options.compile,
         )
     if not history or history[-1].step < config.steps:
         return 130  # interrupted: train() has saved the model and said so
-    loss = evaluate(model, val_data, config.block_size, workers=workers)
+    judged = val_data[:JUDGED]
+    loss = evaluate(model, judged, config.block_size, workers=workers)
     if workers.rank == 0:
         if start >= config.steps:
             print(
                 f"The run in {out} is complete; --steps beyond {start} goes on with it."
             )
+        part = "the whole split"
+        if len(judged) < len(val_data):
+            part = f"the first {len(judged):,} of {len(val_data):,} characters"
         count = f"{workers.size} workers on " if workers.size > 1 else ""
         print(
-            f"Validation loss {loss:.4f} nats per character over the whole split; "
+            f"Validation loss {loss:.4f} nats per character over {part}; "
             f"{history[-1].seconds:.0f} s of training on {count}{device}; "
             f"written to {out}."
         )
@@ -281,7 +311,7 @@ def run_sample(options):
     if options.n < 1:
         raise ValueError(f"n is {options.n}; it must be 1 or more.")
     # The first character of a vocabulary is the line break, if the text has one.
-    prompt = options.prompt or tokenizer.chars[0]
+    prompt = tokenizer.chars[0] if options.prompt is None else options.prompt
     if prompt == "-":
         prompt = sys.stdin.read()
     settings = {
@@ -317,4 +347,7 @@ def _refuse(options, names, why):
 
 
 if __name__ == "__main__":
+    for end in (sys.stdin, sys.stdout, sys.stderr):
+        if not end.isatty():  # a file or a pipe is UTF-8, as every corpus
+            end.reconfigure(encoding="utf-8")
     sys.exit(main())

@@ -9,7 +9,11 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from minigpt.arguments import at_least_one, check_dropout
+from minigpt.tensors import takes
 
+
+@takes(q="(..., T, head_size)", k="(..., S, head_size)")
 def attention_weights(q, k, causal=True):
     """softmax(q kᵀ / √head_size): how much each query attends to each key.
 
@@ -30,6 +34,7 @@ def attention_weights(q, k, causal=True):
     return F.softmax(scores, dim=-1)
 
 
+@takes(q="(..., T, head_size)", k="(..., S, head_size)", v="(..., S, d)")
 def attention(q, k, v, causal=True):
     """Scaled dot-product attention for any leading dimensions.
 
@@ -49,10 +54,12 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d_in, d_out):
         super().__init__()
+        at_least_one(d_in=d_in, d_out=d_out)
         self.query = nn.Linear(d_in, d_out, bias=False)
         self.key = nn.Linear(d_in, d_out, bias=False)
         self.value = nn.Linear(d_in, d_out, bias=False)
 
+    @takes(x="(..., n_embd)")
     def forward(self, x):
         q, k, v = self.query(x), self.key(x), self.value(x)  # (..., T, d_out)
         return attention(q, k, v, causal=False)[0]
@@ -66,11 +73,14 @@ class Head(nn.Module):
 
     def __init__(self, n_embd, head_size, dropout=0.0):
         super().__init__()
+        at_least_one(n_embd=n_embd, head_size=head_size)
+        check_dropout(dropout)
         self.key = nn.Linear(n_embd, head_size, bias=False)
         self.query = nn.Linear(n_embd, head_size, bias=False)
         self.value = nn.Linear(n_embd, head_size, bias=False)
         self.dropout = nn.Dropout(dropout)
 
+    @takes(x="(..., n_embd)")
     def forward(self, x):
         k, q, v = self.key(x), self.query(x), self.value(x)  # (B, T, head_size)
         weights = attention_weights(q, k)  # (B, T, T)

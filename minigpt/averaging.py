@@ -8,7 +8,10 @@ Source of the last: Vaswani et al., Attention Is All You Need (2017), section
 import torch
 import torch.nn.functional as F
 
+from minigpt.tensors import takes
 
+
+@takes(x="(B, T, C)")
 def average_loop(x):
     """x: (B, T, C) -> (B, T, C), the plain mean, as one would say it."""
     B, T, C = x.shape
@@ -20,6 +23,7 @@ def average_loop(x):
     return out
 
 
+@takes(x="(B, T, C)")
 def average_matmul(x):
     """x: (B, T, C) -> (B, T, C), the plain mean, as one matrix product."""
     T = x.shape[1]
@@ -28,6 +32,7 @@ def average_matmul(x):
     return weights @ x  # (T, T) @ (B, T, C) -> (B, T, C)
 
 
+@takes(x="(B, T, C)")
 def average_softmax(x):
     """x: (B, T, C) -> (B, T, C), the plain mean, as softmax of equal scores."""
     T = x.shape[1]
@@ -35,6 +40,7 @@ def average_softmax(x):
     return F.softmax(_hide_future(scores), dim=-1) @ x  # (B, T, C)
 
 
+@takes(x="(B, T, C)", q="(B, T, head_size)", k="(B, T, head_size)")
 def average_attention(x, q, k):
     """The same with weights that depend on the data: unscaled self-attention.
 

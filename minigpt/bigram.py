@@ -3,6 +3,9 @@
 import torch.nn as nn
 import torch.nn.functional as F
 
+from minigpt.arguments import at_least_one
+from minigpt.tensors import reads_ids
+
 
 class BigramLanguageModel(nn.Module):
     """A table: row i holds the logits of the token that follows token i.
@@ -12,8 +15,10 @@ class BigramLanguageModel(nn.Module):
 
     def __init__(self, vocab_size):
         super().__init__()
+        at_least_one(vocab_size=vocab_size)
         self.token_embedding = nn.Embedding(vocab_size, vocab_size)
 
+    @reads_ids
     def forward(self, idx, targets=None):
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
         logits = self.token_embedding(idx)  # (B, T, vocab_size)

@@ -62,7 +62,7 @@ class KVCache:
     """
 
     def __init__(self, model, roll=False, lengths=None):
-        readers = _readers(model)
+        readers = _readers(model) if isinstance(model, torch.nn.Module) else []
         if not readers:
             raise ValueError(
                 f"A {type(model).__name__} cannot keep keys and values: a GPT or a "

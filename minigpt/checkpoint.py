@@ -1,14 +1,16 @@
 """Lesson 06: a training run in a file."""
 
+import os
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
+from minigpt.arguments import check_device, check_kind
 from minigpt.data import CharTokenizer
 from minigpt.files import check_writable, only_one
-from minigpt.gpt import GPTConfig
+from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
 from minigpt.sealed import read_sealed, strange, write_sealed
 from minigpt.training import Progress, TrainConfig, TrainState
@@ -16,6 +18,7 @@ from minigpt.workers import ALONE
 
 ASTRAY = 100.0  # nats per token; guessing costs the log of the vocabulary, 4 to 11
 FOLDER_FILE = "run.pt"  # of a checkpoint that is a folder: lesson 10's shards
+PATH = "the path of a file, such as model.pt"
 
 
 @dataclass
@@ -37,6 +40,9 @@ def saver(path, model, tokenizer, config, workers=ALONE):
     The function itself raises OSError, saying what `path` still holds, if a write
     fails, and ValueError, with `path` as it was, if the run has diverged.
     """
+    check_kind("path", path, (str, os.PathLike), PATH)
+    if not hasattr(model, "config"):
+        check_kind("model", model, GPT, "a GPT, which a checkpoint can hold")
     with only_one(path) if workers.rank == 0 else nullcontext():
         check_writable(Path(path) / FOLDER_FILE if workers.sharded else path)
     with torch.device("meta"):
@@ -70,6 +76,11 @@ def saver(path, model, tokenizer, config, workers=ALONE):
 
 def save_checkpoint(path, checkpoint, workers=ALONE):
     """Write a Checkpoint; the file (or folder) appears whole or not at all."""
+    check_kind("path", path, (str, os.PathLike), PATH)
+    example = "Checkpoint(model, tokenizer, config, state)"
+    check_kind("checkpoint", checkpoint, Checkpoint, example)
+    if Path(path).is_dir() and not workers.sharded:
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
     c = checkpoint
     content = {
         "model": c.model.state_dict(),
@@ -94,14 +105,26 @@ def load_checkpoint(path, device="cpu"):
 
     Raises FileNotFoundError, or ValueError that says what is wrong with the file.
     """
+    check_kind("path", path, (str, os.PathLike), PATH)
+    check_device(device)
     path = Path(path)
     file = checkpoint_file(path)
+    if path.is_dir() and not file.is_file():
+        raise IsADirectoryError(
+            f"{path} is a folder without a checkpoint: give the name of a file in it."
+        )
     if not file.is_file():
         raise FileNotFoundError(
             f"There is no checkpoint {str(path)!r}. Train one first: "
             f"python -m minigpt train --out {path}"
         )
-    content = read_sealed(file)
+    try:
+        content = read_sealed(file)
+    except OSError as error:
+        raise OSError(
+            f"{file} cannot be read ({error.strerror}): check your permission to read "
+            "it, or give another file."
+        ) from None
     if "tensors" in content:
         from minigpt import shards  # lesson 10: only if it is needed
 

@@ -1,21 +1,21 @@
 """Lesson 01: from a text file to batches of token ids."""
 
-import codecs
-import hashlib
-import os
-import socket
-import sys
-from http.client import HTTPException
-from pathlib import Path
+from collections.abc import Sized
 
 import torch
 
-URL = (
-    "https://raw.githubusercontent.com/karpathy/char-rnn/master/"
-    "data/tinyshakespeare/input.txt"
+from minigpt.arguments import (
+    at_least_one,
+    check_device,
+    check_generator,
+    check_kind,
+    must,
+    number,
+    shown,
 )
-SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-TIMEOUT_SECONDS = 5
+from minigpt.tensors import INTEGERS, check_ids
+from minigpt.texts import cache_folder as cache_folder
+from minigpt.texts import find, pieces
 
 
 def load_text(source="tinyshakespeare", substitute=True):
@@ -29,88 +29,14 @@ def load_text(source="tinyshakespeare", substitute=True):
     In files a byte order mark is dropped and every line ending becomes "\\n".
 
     Raises FileNotFoundError if there is no such file, ValueError if it is empty
-    or not UTF-8.
+    or not UTF-8, OSError if it cannot be read.
     """
-    if source == "tinyshakespeare":
-        return _tiny_shakespeare(substitute)
-    if source == "playwright":
-        return _playwright()
-    path = Path(source)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no file {str(path)!r} and no corpus of that name. Give the "
-            "path of a UTF-8 text file, or one of: 'tinyshakespeare', 'playwright'."
-        )
-    return _read(path)
+    path = find(source, substitute)
+    return built_in() if path is None else "".join(pieces(path))
 
 
-def cache_folder():
-    """Where downloads are kept: $XDG_CACHE_HOME/minigpt or ~/.cache/minigpt."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "minigpt"
-
-
-def _read(path):
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8 text (byte {error.start} cannot be read). "
-            "Save it as UTF-8 in a text editor and try again."
-        ) from None
-    if not text:
-        raise ValueError(f"{path} is empty. Give a file with some text in it.")
-    return text
-
-
-def _tiny_shakespeare(substitute):
-    folders = [cache_folder()]
-    if os.environ.get("MINIGPT_DATA"):
-        folders.insert(0, Path(os.environ["MINIGPT_DATA"]))
-    for folder in folders:
-        for path in sorted(folder.glob("*")) if folder.is_dir() else []:
-            if path.is_file() and _is_tiny_shakespeare(path):
-                return _read(path)
-
-    target = cache_folder() / "tinyshakespeare.txt"
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(TIMEOUT_SECONDS)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        torch.hub.download_url_to_file(URL, str(target), SHA256, progress=False)
-    except (OSError, RuntimeError, HTTPException) as error:
-        looked = " and ".join(str(folder) for folder in folders)
-        missing = (
-            f"Tiny Shakespeare is not in {looked} and could not be downloaded ({error})"
-        )
-        remedy = f"connect to the network, or put the file {URL} into {cache_folder()}"
-        if not substitute:
-            raise FileNotFoundError(
-                f"{missing}: {remedy}, or name another text; 'playwright' is built in."
-            ) from None
-        print(
-            f"{missing}, so you get the built-in play instead. For the real one, "
-            f"{remedy}.",
-            file=sys.stderr,
-        )
-        return _playwright()
-    finally:
-        socket.setdefaulttimeout(before)
-    print(f"Downloaded Tiny Shakespeare to {target}.", file=sys.stderr)
-    return _read(target)
-
-
-def _is_tiny_shakespeare(path):
-    # 1,115,394 bytes in 40,000 lines, whose ends may have become two bytes each,
-    # behind a byte order mark: looking at the size spares reading other files.
-    if not 1_115_394 <= path.stat().st_size <= 1_115_394 + 40_000 + 3:
-        return False
-    content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
-    content = content.replace(b"\r\n", b"\n")
-    return hashlib.sha256(content).hexdigest() == SHA256
-
-
-def _playwright():
+def built_in():
+    """The text of "playwright"."""
     from minigpt.playwright import write_play  # lesson 07: only if it is needed
 
     return write_play(1_100_000).text
@@ -123,6 +49,7 @@ class CharTokenizer:
     """
 
     def __init__(self, text):
+        check_kind("The text", text, str, "a string")
         if not text:
             raise ValueError("The text is empty: it has no characters to number.")
         self.chars = "".join(sorted(set(text)))
@@ -131,6 +58,7 @@ class CharTokenizer:
 
     def encode(self, text):
         """str -> list[int]. Raises ValueError that lists unknown characters."""
+        check_kind("The text", text, str, "a string")
         unknown = sorted(set(text) - set(self.chars))
         if unknown:
             raise ValueError(
@@ -142,12 +70,27 @@ class CharTokenizer:
     def decode(self, ids):
         """list[int] or 1-D tensor -> str. Raises ValueError for an unknown id."""
         if isinstance(ids, torch.Tensor):
+            if ids.is_meta:
+                raise ValueError("The ids are on meta, without numbers: use the cpu.")
+            if ids.dtype not in INTEGERS:
+                raise TypeError(
+                    f"The ids hold {ids.dtype}: ids are whole numbers, as encode gives "
+                    "them."
+                )
             if ids.dim() != 1:
                 raise ValueError(
                     f"The ids have shape {tuple(ids.shape)}: decode one row of them, "
                     "for example ids[0]."
                 )
             ids = ids.tolist()
+        kinds = list, tuple, range
+        check_kind("What to decode", ids, kinds, "a list of ids or a tensor of them")
+        wrong = [i for i in ids if type(i) is not int]
+        if wrong:
+            raise TypeError(
+                f"{shown(wrong[0])} is no id: ids are whole numbers, as encode gives "
+                "them."
+            )
         wrong = [i for i in ids if not 0 <= i < self.vocab_size]
         if wrong:
             raise ValueError(
@@ -165,36 +108,45 @@ def train_val_split(ids, train_fraction=0.9):
 
     Raises ValueError unless train_fraction lies between 0 and 1.
     """
-    if not 0 < train_fraction < 1:
-        raise ValueError(
-            f"train_fraction is {train_fraction}; it must lie between 0 and 1."
-        )
+    fine = 0 < number(train_fraction) < 1
+    must("train_fraction", train_fraction, fine, "a number between 0 and 1")
+    check_kind("ids", ids, Sized, "a tensor of ids (N,)")
     n = int(train_fraction * len(ids))
     return ids[:n], ids[n:]
-
-
-def at_least_one(**sizes):
-    """Raise ValueError unless each named size is a whole number, 1 or more."""
-    for name, size in sizes.items():
-        if type(size) is not int or size < 1:  # True is an int, but no size
-            raise ValueError(f"{name} is {size!r}; give a whole number, at least 1.")
 
 
 def get_batch(data, batch_size, block_size, device="cpu", generator=None, rows=...):
     """Draw random windows: x (B, T) and the same shifted by one, y (B, T).
 
-    data: (N,) int64; B is batch_size, T is block_size. Draws exactly one
+    data: (N,) of any integer type; B is batch_size, T is block_size. Draws exactly one
     torch.randint, from `generator` (a CPU one) or torch's global one, and gathers
     `rows` of the windows: all, or a slice of them, one worker's share (lesson 10).
     Raises ValueError if the data is too short for one window, or a size below 1.
     """
     at_least_one(batch_size=batch_size, block_size=block_size)
+    check_window(data, block_size)
+    try:
+        starts = torch.randint(
+            len(data) - block_size, (batch_size,), generator=generator
+        )
+        positions = (starts[rows][:, None] + torch.arange(block_size)).to(data.device)
+        x, y = data[positions], data[positions + 1]  # (B, T), perhaps of fewer bytes
+        return x.long().to(device), y.long().to(device)
+    except (AssertionError, RuntimeError, TypeError):
+        check_generator(generator)
+        check_device(device)
+        raise
+
+
+def check_window(data, block_size):
+    """Raise ValueError or TypeError unless data holds ids for one window, (N,)."""
+    if not isinstance(data, torch.Tensor) or data.dim() != 1 or data.is_meta:
+        check_ids("data", data, 1)
+    if data.dtype not in INTEGERS:
+        check_ids("data", data, 1)
     if len(data) <= block_size:
         raise ValueError(
             f"The data has {len(data)} tokens, but one window and its targets "
             f"take block_size + 1 = {block_size + 1}. "
             "Use a longer text or a smaller block_size."
         )
-    starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator)
-    positions = (starts[rows][:, None] + torch.arange(block_size)).to(data.device)
-    return data[positions].to(device), data[positions + 1].to(device)

@@ -21,7 +21,7 @@ def named(name):
     try:
         device = torch.device(name)
         there = device.type == "cpu" or torch.get_device_module(device).is_available()
-    except RuntimeError:  # torch knows no device of this name
+    except (RuntimeError, TypeError):  # torch knows no device of this name
         there = False
     if not there:
         raise ValueError(

@@ -4,8 +4,10 @@ from contextlib import contextmanager
 
 import torch
 
-from minigpt.data import at_least_one, get_batch
+from minigpt.arguments import at_least_one, device_of, must
+from minigpt.data import get_batch
 from minigpt.device import autocast
+from minigpt.tensors import check_ids, vocabulary_of
 from minigpt.workers import ALONE
 
 
@@ -28,7 +30,9 @@ def estimate_loss(model, data, config, workers=ALONE):
     (lesson 10) share them out, and each gets the mean over all.
     Raises ValueError if the data is too short for one window.
     """
-    device = next(model.parameters()).device
+    device = device_of(model)
+    fine = hasattr(config, "eval_batches")
+    must("config", config, fine, "a TrainConfig, which has eval_batches")
     batches = torch.Generator().manual_seed(config.seed ^ 0x5EED)
     drawn = (
         get_batch(data, config.batch_size, config.block_size, device, batches)
@@ -44,18 +48,19 @@ def estimate_loss(model, data, config, workers=ALONE):
 def evaluate(model, data, block_size, batch_size=128, workers=ALONE):
     """The exact mean loss over a whole split, in nats per token.
 
-    data: (N,). It is cut into consecutive windows of block_size tokens, the
-    last one perhaps shorter; each of the N - 1 targets is predicted once. Several
-    workers share the windows out.
+    data: (N,), of any integer type. It is cut into consecutive windows of block_size
+    tokens, the last one perhaps shorter; each of the N - 1 targets is predicted once.
+    Several workers share the windows out.
     Raises ValueError if there is not one target, or if a size is below 1.
     """
+    device = device_of(model)
+    check_ids("data", data, 1, vocabulary_of(model))
     n = len(data) - 1
     if n < 1:
         raise ValueError(
             f"The data has {len(data)} tokens; evaluating takes 2 or more."
         )
     at_least_one(block_size=block_size, batch_size=batch_size)
-    device = next(model.parameters()).device
     whole = n // block_size * block_size
     x = data[:whole].view(-1, block_size).split(batch_size)
     y = data[1 : whole + 1].view(-1, block_size).split(batch_size)
@@ -65,6 +70,6 @@ def evaluate(model, data, block_size, batch_size=128, workers=ALONE):
     total = 0.0
     with judging(model):
         for (x, y), counts in workers.share(pieces):
-            loss = model(x.to(device), y.to(device))[1].item()
+            loss = model(x.long().to(device), y.long().to(device))[1].item()
             total += counts * loss * y.numel()
     return workers.sum(total) / n

@@ -3,6 +3,7 @@
 import os
 import socket
 from contextlib import contextmanager, suppress
+from errno import EINVAL, ENOSYS, ENOTSUP
 from pathlib import Path
 
 from filelock import FileLock, SoftFileLock, Timeout
@@ -24,7 +25,7 @@ def replacing(path):
     try:
         yield unfinished
         with open(unfinished, "r+b") as file:
-            os.fsync(file.fileno())
+            _flush(file.fileno())
         os.replace(unfinished, path)
         _flush_folder(path.parent)
     finally:
@@ -92,6 +93,14 @@ def _sweep(path):
         if old.name == f"{path.name}.{number}.tmp" and number.isdecimal():
             with suppress(OSError):
                 old.unlink()
+
+
+def _flush(number):
+    try:
+        os.fsync(number)
+    except OSError as error:  # a full or broken disk is told, a drive without this not
+        if error.errno not in (EINVAL, ENOSYS, ENOTSUP):
+            raise
 
 
 def _flush_folder(folder):

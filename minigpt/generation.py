@@ -5,8 +5,10 @@ import math
 import torch
 import torch.nn.functional as F
 
+from minigpt.arguments import at_least_one, check_generator, must, number, whole
 from minigpt.evaluation import judging
 from minigpt.reading import Reader
+from minigpt.tensors import check_ids, vocabulary_of
 
 
 def generate(
@@ -51,7 +53,7 @@ def tokens(
     reader=None,
 ):
     """Yield what `generate` appends, one (B, 1) after the other, as they are drawn."""
-    check_request(idx, max_new_tokens, temperature, top_k, top_p)
+    check_request(model, idx, max_new_tokens, temperature, top_k, top_p, generator)
     reader = reader or Reader(model)
     for _ in range(max_new_tokens):
         with judging(model) if model.training else torch.inference_mode():
@@ -93,18 +95,14 @@ def keep_likeliest(logits, top_k=None, top_p=None):
     return logits
 
 
-def check_request(idx, max_new_tokens, temperature, top_k, top_p):
-    """Raise ValueError, naming the remedy, for what `generate` cannot do."""
-    if idx.dim() != 2 or idx.shape[1] == 0:
-        raise ValueError(
-            f"idx has shape {tuple(idx.shape)}; generation starts from (B, T) with "
-            "at least one token, for example torch.zeros(1, 1, dtype=torch.long)."
-        )
-    if max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens is {max_new_tokens}; it must be 0 or more.")
-    if not 0 <= temperature < math.inf:
-        raise ValueError(f"temperature is {temperature}; it must be finite, 0 or more.")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k is {top_k}; keep at least 1 token, or pass None.")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p is {top_p}; it must lie in (0, 1], or be None.")
+def check_request(model, idx, max_new_tokens, temperature, top_k, top_p, generator):
+    """Raise TypeError or ValueError for what `generate` cannot do."""
+    check_ids("idx", idx, 2, vocabulary_of(model))
+    whole("max_new_tokens", max_new_tokens)
+    fine = 0 <= number(temperature) < math.inf
+    must("temperature", temperature, fine, "finite, 0 or more")
+    if top_k is not None:
+        at_least_one(top_k=top_k)
+    fine = top_p is None or 0 < number(top_p) <= 1
+    must("top_p", top_p, fine, "in (0, 1], or None")
+    check_generator(generator)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import torch.nn as nn
 
+from minigpt.arguments import at_least_one, check_dropout, check_kind
 from minigpt.block import Block
-from minigpt.data import at_least_one
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import head_width
 
@@ -35,10 +35,7 @@ class GPTConfig:
         sizes = "vocab_size block_size n_layer n_head n_embd".split()
         at_least_one(**{name: getattr(self, name) for name in sizes})
         head_width(self.n_embd, self.n_head)
-        if not 0 <= self.dropout < 1:
-            raise ValueError(
-                f"dropout is {self.dropout}; it must be at least 0 and below 1."
-            )
+        check_dropout(self.dropout)
 
     def build(self):
         """A model of this shape, with new weights."""
@@ -53,6 +50,7 @@ class GPT(LanguageModel):
 
     def __init__(self, config):
         c = config
+        check_kind("config", c, GPTConfig, "a GPTConfig: preset('cpu', V)[0] is one")
         blocks = [Block(c.n_embd, c.n_head, c.dropout) for _ in range(c.n_layer)]
         body = nn.Sequential(*blocks, nn.LayerNorm(c.n_embd))
         super().__init__(c.vocab_size, c.block_size, c.n_embd, body)

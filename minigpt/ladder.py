@@ -66,6 +66,8 @@ def climb(name, losses, parameters, seconds, comparable=True, onto=None):
     """
     if name not in NAMES:
         raise ValueError(f"The ladder has no rung {name!r}; it has {NAMES}.")
+    if not losses:
+        raise ValueError(f"losses is {losses}: give the loss of at least one seed.")
     published = {rung.name: rung for rung in recorded()} if comparable else {}
     above = published.values() if onto is None else onto
     values = list(losses.values())

@@ -4,9 +4,14 @@ Source: Vaswani et al., Attention Is All You Need (2017), sections 3.4 and 3.5, 
 the embeddings of tokens and positions (theirs are sums of sines, ours are learned).
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+from minigpt.arguments import at_least_one, check_kind
+from minigpt.tensors import reads_ids, takes
 
 
 def next_token_loss(logits, targets):
@@ -40,12 +45,15 @@ class LanguageModel(nn.Module):
 
     def __init__(self, vocab_size, block_size, n_embd, body):
         super().__init__()
+        at_least_one(vocab_size=vocab_size, block_size=block_size, n_embd=n_embd)
+        check_kind("body", body, Callable, "a module, nn.Identity() for none")
         self.block_size = block_size
         self.token_embedding = nn.Embedding(vocab_size, n_embd)
         self.position_embedding = nn.Embedding(block_size, n_embd)
         self.body = body
         self.lm_head = nn.Linear(n_embd, vocab_size)
 
+    @reads_ids
     def hidden(self, idx):
         """What the head reads: idx (B, T) -> (B, T, n_embd).
 
@@ -62,10 +70,12 @@ class LanguageModel(nn.Module):
             x = x + self.position_embedding(positions)
         return self.body(x)
 
+    @takes(hidden="(..., n_embd)")
     def logits(self, hidden):
         """(..., n_embd) -> (..., vocab_size)."""
         return self.lm_head(hidden)
 
+    @reads_ids
     def forward(self, idx, targets=None):
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
 

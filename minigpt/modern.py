@@ -10,6 +10,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from minigpt.arguments import check_kind, must, number
 from minigpt.gpt import GPTConfig, init_weights
 from minigpt.language_model import LanguageModel
 from minigpt.modern_parts import (
@@ -22,15 +23,14 @@ from minigpt.modern_parts import (
 from minigpt.multi_head import head_width
 
 ACTIVATIONS = ["relu", "relu2", "swiglu"]
+SWITCHES = "rms_norm rotary qk_norm bias zero_init value_residual embedding_mix".split()
 
 
 @dataclass
 class ModernConfig(GPTConfig):
     """The shape of a ModernGPT; dropout has no place here and must be 0.
 
-    Raises ValueError as GPTConfig, and for an odd head_size under rotary
-    positions, an n_kv_head that does not divide n_head, an unknown activation, or
-    a softcap that is not above 0 and finite.
+    Raises ValueError as GPTConfig, also where heads, activation or softcap cannot be.
     """
 
     n_kv_head: int | None = None  # None: as many as n_head
@@ -46,9 +46,10 @@ class ModernConfig(GPTConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        heads = self.kv_heads >= 1 and self.n_head % self.kv_heads == 0
+        kv_heads = self.kv_heads if type(self.kv_heads) is int else 0
+        heads = kv_heads >= 1 and self.n_head % kv_heads == 0
         even = not self.rotary or self.n_embd // self.n_head % 2 == 0
-        capped = self.softcap is None or 0 < self.softcap < torch.inf
+        capped = self.softcap is None or 0 < number(self.softcap) < torch.inf
         rules = {  # name: what must hold, and how to say it
             "dropout": (self.dropout == 0, "0: a ModernGPT has none"),
             "n_kv_head": (heads, f"a divisor of n_head = {self.n_head}"),
@@ -56,9 +57,11 @@ class ModernConfig(GPTConfig):
             "activation": (self.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
             "softcap": (capped, "above 0 and finite, or None"),
         }
+        rules |= {
+            n: (type(getattr(self, n)) is bool, "True or False") for n in SWITCHES
+        }
         for name, (holds, need) in rules.items():
-            if not holds:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be {need}.")
+            must(name, getattr(self, name), holds, need)
 
     @property
     def kv_heads(self):
@@ -153,6 +156,7 @@ class ModernBody(nn.Sequential):
     def __init__(self, config):
         norm = RMSNorm if config.rms_norm else nn.LayerNorm
         blocks = [ModernBlock(config) for _ in range(config.n_layer)]
+        blocks[0].attention.value_mix = None  # here there is nothing yet to mix
         super().__init__(*blocks, norm(config.n_embd))
         self.head_size = config.n_embd // config.n_head
 
@@ -170,13 +174,11 @@ class ModernBody(nn.Sequential):
 
 
 class ModernGPT(LanguageModel):
-    """model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
-
-    Raises ValueError if T > block_size.
-    """
+    """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None."""
 
     def __init__(self, config):
         c = config
+        check_kind("config", c, ModernConfig, "a ModernConfig: preset('modern', V)[0]")
         super().__init__(c.vocab_size, c.block_size, c.n_embd, ModernBody(c))
         self.config = config
         if c.rotary:

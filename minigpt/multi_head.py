@@ -7,11 +7,15 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from minigpt.arguments import check_dropout, must
 from minigpt.attention import Head
+from minigpt.tensors import takes
 
 
 def head_width(n_embd, n_head):
     """head_size = n_embd / n_head. Raises ValueError unless it is 1, 2, 3, ..."""
+    for name, size in (("n_embd", n_embd), ("n_head", n_head)):
+        must(name, size, type(size) is int, "a whole number")
     if n_head < 1 or n_embd < 1 or n_embd % n_head:
         raise ValueError(
             f"n_embd = {n_embd} cannot be shared out among n_head = {n_head} heads: "
@@ -29,12 +33,14 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
         head_size = head_width(n_embd, n_head)
+        check_dropout(dropout)
         self.heads = nn.ModuleList(
             Head(n_embd, head_size, dropout) for _ in range(n_head)
         )
         self.proj = nn.Linear(n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
 
+    @takes(x="(B, T, n_embd)")
     def forward(self, x):
         side_by_side = [head(x) for head in self.heads]  # n_head of (B, T, head_size)
         return self.dropout(self.proj(torch.cat(side_by_side, dim=-1)))  # (B, T, C)
@@ -54,11 +60,13 @@ class CausalSelfAttention(nn.Module):
     def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
         self.head_size = head_width(n_embd, n_head)
+        check_dropout(dropout)
         self.n_head = n_head
         self.qkv = nn.Linear(n_embd, 3 * n_embd, bias=False)
         self.proj = nn.Linear(n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
 
+    @takes(x="(B, T, n_embd)")
     def forward(self, x):
         B, T, C = x.shape
         qkv = self.qkv(x).view(B, T, 3, self.n_head, self.head_size)

@@ -5,6 +5,9 @@ import math
 
 import torch
 
+from minigpt.arguments import at_least_one, must, number
+from minigpt.tensors import takes
+
 
 def make_optimizer(model, config):
     """AdamW with decay on matrices only, or Muon for the matrices of the blocks.
@@ -58,6 +61,7 @@ def learning_rate_at(step, config):
     return config.learning_rate * (low + (1 - low) * shape)
 
 
+@takes(matrices="(..., m, n)")
 def orthogonalize(matrices, steps=5):
     """Matrices with the same singular vectors and values of about 1: (..., m, n).
 
@@ -65,6 +69,7 @@ def orthogonalize(matrices, steps=5):
     singular values alone. Divided by the length of the matrix, those above 0.002
     come to about 0.7 to 1.2 in five steps: Jordan et al., Muon (2024).
     """
+    at_least_one(steps=steps)
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.mT if tall else matrices  # the smaller product, x xᵀ
@@ -87,6 +92,11 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, params, lr=0.02, weight_decay=0.0, momentum=0.95, ns_steps=5):
+        for name, value in (("lr", lr), ("weight_decay", weight_decay)):
+            fine = 0 <= number(value) < math.inf
+            must(name, value, fine, "0 or more and finite")
+        must("momentum", momentum, 0 <= number(momentum) < 1, "at least 0, below 1")
+        at_least_one(ns_steps=ns_steps)
         super().__init__(
             params,
             {

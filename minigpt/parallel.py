@@ -130,12 +130,13 @@ def joined(fsdp=False):
         dist.init_process_group(backend, store=store, rank=rank, world_size=size)
         yield Shards() if fsdp else Workers()
     except Exception as error:
-        if _is_loss(error):
-            error = Lost(_remedy())
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends, and is to say why
+        error = Lost(_remedy()) if _is_loss(error) else error
         first = not isinstance(error, Elsewhere) and _first_to_tell(store)
         raise error if first else SystemExit(2) from None
-    finally:
+    else:
         signal.signal(signal.SIGTERM, before)
+    finally:
         if dist.is_initialized():
             dist.destroy_process_group()
 

@@ -22,7 +22,8 @@ from operator import itemgetter
 from random import Random
 from typing import NamedTuple
 
-from minigpt.playwright_lexicon import LEXICON, commonness, parse
+from minigpt.arguments import check_kind, check_seed, must
+from minigpt.playwright_lexicon import LEXICON, Lexicon, commonness, parse
 
 
 def first(k, lists):
@@ -122,6 +123,8 @@ class Play:
 
     def nats(self, start=0, stop=None):
         """Exact nats per character of text[start:stop]; ValueError if it is empty."""
+        for name, end in (("start", start), ("stop", stop)):
+            must(name, end, end is None or type(end) is int, "a whole number, or None")
         surprise = self.surprise[start:stop]
         if not surprise:
             end = len(self.text)
@@ -130,6 +133,7 @@ class Play:
 
     def next_char_probs(self, position):
         """Each character that may follow text[:position] -> its probability."""
+        must("position", position, type(position) is int, "a whole number")
         if not 0 <= position < len(self.text):
             raise IndexError(f"position {position} is not in 0..{len(self.text) - 1}")
         at = bisect_right(self.choices, position, key=itemgetter(0)) - 1
@@ -267,8 +271,11 @@ def write_play(n_chars, seed=1337, lexicon=LEXICON):
 
     Raises ValueError if n_chars is below 1, or if entries of the lexicon clash.
     """
+    must("n_chars", n_chars, type(n_chars) is int, "a whole number, at least one")
     if n_chars < 1:
         raise ValueError(f"n_chars is {n_chars}: ask for at least one character")
+    check_seed(seed)
+    check_kind("lexicon", lexicon, Lexicon, "a Lexicon: replace(LEXICON, ...) is one")
     writer = Playwright(lexicon, Random(seed))
     while writer.position < n_chars:
         writer.scene(n_chars)

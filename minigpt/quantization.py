@@ -13,9 +13,15 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from minigpt.arguments import check_model
+from minigpt.tensors import takes
 
+
+@takes(w="(..., n)")
 def to_int8(w):
     """w (..., n) -> q (..., n) int8, scale (..., 1), such that w ≈ scale * q."""
+    if not w.is_floating_point():
+        raise TypeError(f"w holds {w.dtype}; give w.float().")
     scale = w.abs().amax(dim=-1, keepdim=True) / 127
     scale = scale.masked_fill(scale == 0, 1.0)  # a row of zeros stays one
     return (w / scale).round().to(torch.int8), scale
@@ -32,6 +38,10 @@ class Int8Linear(nn.Module):
 
     def __init__(self, linear, activations=False):
         super().__init__()
+        if not linear.weight.isfinite().all():
+            raise ValueError(
+                "A weight is nan or infinite: give a model of finite ones."
+            )
         weight, scale = to_int8(linear.weight.detach())
         self.activations = activations
         self.register_buffer("weight", weight)  # (out, in), int8
@@ -72,6 +82,7 @@ def quantize(model, activations=False):
 
     A file with its state_dict is read into quantize(config.build()).
     """
+    check_model(model)
     small = copy.deepcopy(model).eval().requires_grad_(False)
     for module in list(small.modules()):
         for name, part in list(module.named_children()):

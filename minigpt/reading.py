@@ -10,6 +10,7 @@ import math
 
 import torch
 
+from minigpt.arguments import check_model, shown
 from minigpt.cache import KVCache, can_cache
 from minigpt.language_model import LanguageModel
 
@@ -31,11 +32,12 @@ class Reader:
     """
 
     def __init__(self, model, cache=True, window=None, lengths=None):
+        check_model(model)
         cached = can_cache(model)
         if window is None:
             window = "half" if cached else "slide"
         if window not in WINDOWS:
-            raise ValueError(f"window is {window!r}; it must be one of {WINDOWS}.")
+            raise ValueError(f"window is {shown(window)}; it must be one of {WINDOWS}.")
         cached = cached and cache
         if window == "roll" and not cached:
             raise ValueError(
@@ -81,11 +83,13 @@ class Reader:
         B, T = idx.shape
         if self.lengths is None:
             return [0 if T <= self.block_size else T - self.block_size]
-        lengths = [int(n) for n in self.lengths]
-        if len(lengths) != B or not all(1 <= n <= T for n in lengths):
+        given = self.lengths
+        lengths = given.tolist() if isinstance(given, torch.Tensor) else given
+        fine = isinstance(lengths, (list, tuple)) and len(lengths) == B
+        if not fine or not all(type(n) is int and 1 <= n <= T for n in lengths):
             raise ValueError(
-                f"lengths is {lengths}; it must be a number from 1 to {T} for each of "
-                f"the {B} rows, padded on the left."
+                f"lengths is {shown(lengths)}; it must be a number from 1 to {T} for "
+                f"each of the {B} rows, padded on the left."
             )
         return [T - int(min(n, self.block_size)) for n in lengths]
 

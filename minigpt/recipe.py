@@ -3,8 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from minigpt.data import at_least_one
+from minigpt.arguments import at_least_one, check_seed, must, number, shown
 from minigpt.gpt import GPTConfig
+
+OPTIMIZERS, SCHEDULES = ["adamw", "muon"], ["cosine", "trapezoid"]
 
 
 @dataclass
@@ -35,33 +37,33 @@ class TrainConfig:
     def __post_init__(self):
         sizes = "steps batch_size block_size accumulate eval_every eval_batches"
         at_least_one(**{name: getattr(self, name) for name in sizes.split()})
-        warmup = 0 if self.warmup_steps is None else self.warmup_steps
+        check_seed(self.seed)
+        warmup = 0 if self.warmup_steps is None else number(self.warmup_steps)
+        rate, decay = number(self.learning_rate), number(self.weight_decay)
         rules = {  # written so that nan, which is in no range, breaks them all
             "accumulate": (
                 self.accumulate <= self.batch_size,
                 f"at most the batch_size, {self.batch_size}",
             ),
-            "learning_rate": (0 < self.learning_rate < math.inf, "above 0 and finite"),
+            "learning_rate": (0 < rate < math.inf, "above 0 and finite"),
             "warmup_steps": (0 <= warmup <= self.steps, f"in 0 to {self.steps} steps"),
-            "final_fraction": (0 <= self.final_fraction <= 1, "from 0 to 1"),
-            "weight_decay": (0 <= self.weight_decay < math.inf, "0 or more and finite"),
-            "beta2": (0 <= self.beta2 < 1, "at least 0 and below 1"),
-            "grad_clip": (self.grad_clip > 0, "above 0; math.inf clips nothing"),
-            "seed": (type(self.seed) is int, "a whole number"),
-            "optimizer": (self.optimizer in ("adamw", "muon"), "'adamw' or 'muon'"),
-            "muon_rate": (0 < self.muon_rate < math.inf, "above 0 and finite"),
-            "schedule": (
-                self.schedule in ("cosine", "trapezoid"),
-                "'cosine' or 'trapezoid'",
+            "final_fraction": (0 <= number(self.final_fraction) <= 1, "from 0 to 1"),
+            "weight_decay": (0 <= decay < math.inf, "0 or more and finite"),
+            "beta2": (0 <= number(self.beta2) < 1, "at least 0 and below 1"),
+            "grad_clip": (
+                number(self.grad_clip) > 0,
+                "above 0; math.inf clips nothing",
             ),
+            "optimizer": (self.optimizer in OPTIMIZERS, "'adamw' or 'muon'"),
+            "muon_rate": (0 < number(self.muon_rate) < math.inf, "above 0 and finite"),
+            "schedule": (self.schedule in SCHEDULES, "'cosine' or 'trapezoid'"),
             "cooldown_fraction": (
-                0 < self.cooldown_fraction <= 1,
+                0 < number(self.cooldown_fraction) <= 1,
                 "above 0, at most 1",
             ),
         }
         for name, (fine, need) in rules.items():
-            if not fine:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be {need}.")
+            must(name, getattr(self, name), fine, need)
 
 
 def preset(name, vocab_size):
@@ -104,4 +106,6 @@ def preset(name, vocab_size):
             schedule="trapezoid",
         )
         return model, plan
-    raise ValueError(f"There is no preset {name!r}; choose 'cpu', 'modern' or 'gpu'.")
+    raise ValueError(
+        f"There is no preset {shown(name)}; choose 'cpu', 'modern' or 'gpu'."
+    )

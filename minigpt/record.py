@@ -5,6 +5,7 @@ measured. `python -m minigpt.experiments NAME` measures it anew; notebooks read 
 """
 
 import json
+import math
 import platform
 from datetime import date
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 
+from minigpt.arguments import check_kind
 from minigpt.files import replacing
 
 FOLDER = Path(__file__).with_name("records")
@@ -85,6 +87,18 @@ def load(experiment):
 
 def save(experiment, variants):
     """Write a record: machine, torch and date beside {name: Variant}."""
+    if not isinstance(experiment, str) or Path(experiment).name != experiment:
+        raise ValueError(f"{experiment!r} names no record: give a name, no path.")
+    for name, variant in variants.items():
+        kind = "a Variant(name, {seed: {quantity: number}})"
+        check_kind(f"The variant {name!r}", variant, Variant, kind)
+        for seed, run in variant.runs.items():
+            bad = [of for of, value in run.items() if not math.isfinite(value)]
+            if bad:
+                raise ValueError(
+                    f"{name!r} has {bad[0]} {run[bad[0]]} for seed {seed}: measure "
+                    "that seed again."
+                )
     content = {
         "date": date.today().isoformat(),
         "machine": machine(),
@@ -112,6 +126,8 @@ def table(variants, against=None, of="loss"):
 
     against: the name of the one that the others are compared with, seed by seed.
     """
+    if not variants:
+        raise ValueError("The table is empty: give at least one Variant.")
     width = max(map(len, variants)) + 2
     head = f"{'':{width}}{of:>8}{'spread':>8}"
     lines = [head + (f"   against {against!r}" if against else "")]

@@ -10,9 +10,12 @@ from typing import NamedTuple
 import torch
 import torch.nn as nn
 
+from minigpt.arguments import at_least_one, check_kind, check_model
+from minigpt.counts import ContextCounts
 from minigpt.evaluation import judging
 from minigpt.generation import check_request, probabilities
 from minigpt.reading import Reader
+from minigpt.tensors import vocabulary_of
 
 
 class Speculation(NamedTuple):
@@ -50,12 +53,21 @@ def speculate(
     serves better than "slide". Raises ValueError for a batch of several rows, for k
     below 1, and as `generate`.
     """
-    check_request(idx, max_new_tokens, temperature, top_k, top_p)
-    if len(idx) != 1 or k < 1:
+    check_model(model)
+    check_kind("draft", draft, nn.Module, "a model that drafts")
+    sizes = [vocabulary_of(each) for each in (model, draft)]
+    if None not in sizes and sizes[0] != sizes[1]:
         raise ValueError(
-            f"idx has {len(idx)} rows and k is {k}; speculation writes one row, since "
-            "each accepts another number of tokens, and drafts at least 1."
+            f"The model knows {sizes[0]} ids and draft {sizes[1]}: give a draft that "
+            "has the same vocabulary."
         )
+    check_request(model, idx, max_new_tokens, temperature, top_k, top_p, generator)
+    if len(idx) != 1:
+        raise ValueError(
+            f"idx has {len(idx)} rows; speculation writes one row, since each accepts "
+            "another number of tokens: give idx[:1]."
+        )
+    at_least_one(k=k)
     knobs = temperature, top_k, top_p
     end, drafted, accepted, passes = idx.shape[1] + max_new_tokens, 0, 0, 0
     with judging(model), judging(draft):
@@ -111,6 +123,7 @@ class CountingDraft(nn.Module):
 
     def __init__(self, counts, smoothing):
         super().__init__()
+        check_kind("counts", counts, ContextCounts, "the ContextCounts of a text")
         V, self.order = counts.vocab_size, counts.order
         if self.order < 1 or V ** (self.order + 1) > 10_000_000:
             raise ValueError(

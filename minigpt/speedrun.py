@@ -29,6 +29,7 @@ from minigpt.evaluation import evaluate, judging
 from minigpt.gpt import GPTConfig
 from minigpt.language_model import next_token_loss
 from minigpt.optimizer import learning_rate_at, make_optimizer
+from minigpt.options import real_number, seed_number
 from minigpt.training import TrainConfig
 
 SECONDS, THREADS, SEEDS = 60, 2, [1337, 1338, 1339]
@@ -371,8 +372,15 @@ def load_recipe(path):
     sys.modules.setdefault(path.stem, module)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))  # it may import what lies beside it
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise OSError(
+            f"{path} cannot be read ({error.strerror}): check your permission to read "
+            "it, or give another file."
+        ) from None
     with in_readers_words(path):
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+        exec(compile(source, str(path), "exec"), module.__dict__)
     recipe = getattr(module, "recipe", None)
     if not callable(recipe):
         raise ValueError(
@@ -408,14 +416,14 @@ def add_options(parser):
     )
     parser.add_argument(
         "--seeds",
-        type=int,
+        type=seed_number,
         nargs="+",
         default=SEEDS,
         help="one training each (default: 1337 1338 1339)",
     )
     parser.add_argument(
         "--seconds",
-        type=float,
+        type=real_number,
         default=SECONDS,
         help="of training at most (default: %(default)s)",
     )

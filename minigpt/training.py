@@ -2,18 +2,21 @@
 
 import copy
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import torch
 
-from minigpt.data import get_batch
-from minigpt.device import autocast, random_state, set_random_state
+from minigpt.arguments import check_kind, device_of
+from minigpt.data import check_window, get_batch
+from minigpt.device import autocast, compiled, random_state, set_random_state
 from minigpt.evaluation import estimate_loss
 from minigpt.interrupts import Interrupts
 from minigpt.optimizer import learning_rate_at, make_optimizer
 from minigpt.recipe import TrainConfig as TrainConfig
 from minigpt.recipe import preset as preset
+from minigpt.tensors import check_ids, vocabulary_of
 from minigpt.workers import ALONE
 
 
@@ -48,6 +51,7 @@ def train(
     on_step=None,
     draw=None,
     workers=ALONE,
+    compile=False,
 ):
     """Train `model` where it is, in place; return its history, a list of Progress.
 
@@ -55,14 +59,26 @@ def train(
     save(state), on_eval(history): called after each evaluation; on_step(step):
     after each step. draw(generator, rows) -> x, y: takes the place of get_batch
     from train_data. workers: who shares the work, as lesson 10 does; only worker 0
-    saves and reports. An interrupt (Ctrl+C, or the ■ of a notebook) ends the run
-    after the step that it falls into: judged, saved, usable and resumable; one
-    that falls into the last step changes nothing.
+    saves and reports. compile: through torch.compile, if that works. An interrupt
+    (Ctrl+C, the ■ of a notebook, SIGTERM) ends the run after the step that it falls
+    into: judged, saved, usable and resumable; in the last step it changes nothing.
     Raises ValueError, before the first step, if a split is too short for one
     window, a batch too small for its pieces, or if the config has another seed
     than the run that it goes on with.
     """
-    device = next(model.parameters()).device
+    device = device_of(model)
+    example = "a TrainConfig, for example preset('cpu', vocab_size)[1]"
+    check_kind("config", config, TrainConfig, example)
+    for name, data in (("train_data", train_data), ("val_data", val_data)):
+        check_ids(name, data, 1, vocabulary_of(model))
+        check_window(data, config.block_size)
+    if resume is not None:
+        check_kind("resume", resume, TrainState, "the TrainState of a checkpoint")
+    functions = {"save": save, "on_eval": on_eval, "on_step": on_step, "draw": draw}
+    for name, function in functions.items():
+        if function is not None:
+            example = "saver(path, ...)" if name == "save" else f"{name}=print"
+            check_kind(name, function, Callable, f"a function, for example {example}")
     mine = workers.rows(config.batch_size)
     if config.accumulate > config.batch_size // workers.size:
         raise ValueError(
@@ -96,13 +112,13 @@ def train(
     workers.part_ways(config.seed, step)
 
     splits = train_data, val_data = train_data.to(device), val_data.to(device)
-    for data in splits:  # too short? Say so now, not later
-        get_batch(data, 1, config.block_size, generator=torch.Generator())
     if draw is None:
         draw = partial(
             get_batch, train_data, config.batch_size, config.block_size, device
         )
     model.train()
+    if compile:
+        wrapped = compiled(wrapped, *draw(generator=torch.Generator(), rows=mine))
     with Interrupts(terminate=workers.size == 1) as interrupts:
         stop = False
         while step < config.steps and not stop:

@@ -2,6 +2,8 @@
 
 import torch
 
+from minigpt.arguments import check_kind, check_model, device_of
+from minigpt.data import CharTokenizer
 from minigpt.generation import tokens
 from minigpt.reading import Reader
 
@@ -25,8 +27,8 @@ def stream(
     free for other use. Raises ValueError for an empty prompt or stop, for unknown
     characters, and as `generate`.
     """
-    stop = _checked(stop)
-    idx, _ = left_padded([tokenizer.encode(prompt)], _device(model))
+    stop = _checked(model, tokenizer, stop)
+    idx, _ = left_padded([tokenizer.encode(prompt)], device_of(model))
     reader = Reader(model, cache, window)
     waiting = ""
     for next_idx in tokens(model, idx, max_new_tokens, reader=reader, **knobs):
@@ -59,8 +61,9 @@ def write(
     The prompts may differ in length; each text ends before its own first stop.
     Arguments and errors as in `stream`.
     """
-    stop = _checked(stop)
-    idx, lengths = left_padded([tokenizer.encode(p) for p in prompts], _device(model))
+    stop = _checked(model, tokenizer, stop)
+    check_kind("prompts", prompts, (list, tuple), "a list of them: [prompt]")
+    idx, lengths = left_padded([tokenizer.encode(p) for p in prompts], device_of(model))
     reader = Reader(model, cache, window, lengths)
     texts = [""] * len(prompts)
     ended = [None] * len(prompts)
@@ -79,7 +82,14 @@ def left_padded(rows, device=None):
 
     What stands before a row is never read. Raises ValueError if one is empty.
     """
-    if not rows or not all(rows):
+    check_kind("rows", rows, (list, tuple), "lists of ids: [ids]")
+    for row in rows:
+        check_kind("A row", row, list, "lists of ids: [ids]")
+        for i in row:
+            check_kind("An id", i, int, "whole numbers, as encode gives them")
+    if not rows:
+        raise ValueError(f"There is no prompt in {rows}: give at least one.")
+    if not all(rows):
         raise ValueError(
             "A prompt is empty: give at least one character to go on from, for "
             "example a line break."
@@ -102,12 +112,15 @@ def _undecided(text, stop):
     return max(starts, default=0)
 
 
-def _checked(stop):
-    stop = [stop] if isinstance(stop, str) else list(stop)
-    if "" in stop:
-        raise ValueError("A stop string is empty: the text would end before it began.")
+def _checked(model, tokenizer, stop):
+    check_model(model)
+    check_kind("tokenizer", tokenizer, CharTokenizer, "the model's CharTokenizer")
+    stop = stop if isinstance(stop, (list, tuple)) else [stop]
+    for text in stop:
+        check_kind("stop", text, str, "a string, or a list of them")
+        if not text:
+            raise ValueError(
+                "A stop string is empty, so the text would end before it began: give "
+                "at least one character."
+            )
     return stop
-
-
-def _device(model):
-    return next(model.parameters()).device

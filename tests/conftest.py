@@ -1,9 +1,13 @@
+import signal
+
 import pytest
 import torch
 
 from minigpt.data import CharTokenizer, load_text, train_val_split
 
 torch.set_num_threads(1)  # the tests' tensors are tiny: threads would only wait
+# A run in the background is told to ignore Ctrl+C; the tests of interrupts are not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -29,6 +29,7 @@ NOTEBOOKS = {
     "07": "how_low",
     "08": "modern_gpt",
     "09": "fast_generation",
+    "10": "many_machines",
 }
 ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
 EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
@@ -97,7 +98,7 @@ def solved(number):
 def test_the_notebooks_have_the_exercises_that_are_answered_here():
     assert list(EXERCISES) == list(WRONG) == list(RIGHT)
     kinds = [exercise.kind for exercise in EXERCISES.values()]
-    assert (kinds.count("Exercise"), kinds.count("Bug hunt")) == (49, 22)
+    assert (kinds.count("Exercise"), kinds.count("Bug hunt")) == (54, 26)
 
 
 @pytest.mark.parametrize("number", EXERCISES)

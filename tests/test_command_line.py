@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import urllib.error
+from errno import EINVAL
 
 import pytest
 import torch
 
 import minigpt.__main__ as cli
-from minigpt import data
+from minigpt import texts
 from minigpt.__main__ import main
 from minigpt.checkpoint import load_checkpoint
 from minigpt.evaluation import evaluate
@@ -99,6 +100,24 @@ def test_the_loss_that_is_told_is_the_exact_one_of_the_written_model(folder, cap
     assert f"Validation loss {loss:.4f} nats" in capsys.readouterr().out
 
 
+def test_training_compiles_what_it_can(folder, monkeypatch, capsys):
+    asked = []
+
+    def compile(model):
+        asked.append(model)
+        if len(asked) > 1:
+            raise RuntimeError("no compiler\nand more")
+        return torch.nn.Sequential(model)[0]
+
+    monkeypatch.setattr(torch, "compile", compile)
+    for name in ("one.pt", "two.pt"):
+        assert train("--out", name, *SMALL, "--compile") == 0
+        assert torch.equal(weights(name), weights("model.pt"))
+    assert len(asked) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "compile" in line]
+    assert len(said) == 1 and "RuntimeError, no compiler" in said[0]
+
+
 def test_training_resumes_to_more_steps(folder):
     assert train("--resume", "--steps", "15") == 0
     run = load_checkpoint("model.pt")
@@ -152,7 +171,7 @@ def test_an_interrupted_training_exits_with_130_keeps_its_model_and_goes_on(
         def stop(step):
             on_step(step)
             if step == 5:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
 
         return real(*args, on_step=stop, **kwargs)
 
@@ -189,7 +208,7 @@ def test_the_command_line_never_trains_on_a_substitute(folder, monkeypatch, caps
     for options in ([], ["--resume"]):
         assert main(["train", "--out", "new.pt", *options, *SMALL]) == 2
         said = refused(capsys)
-        assert "connect to the network" in said and data.URL in said
+        assert "connect to the network" in said and texts.URL in said
     assert not (folder / "new.pt").exists()
 
 
@@ -268,7 +287,7 @@ def test_an_interrupted_text_ends_its_line(folder, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         yield "be "
         yield "or"
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         yield "not"
 
     monkeypatch.setattr(cli, "stream", interrupted)
@@ -324,6 +343,29 @@ def test_a_reader_that_leaves_is_no_error(folder):
     assert sample.stderr.read() == b"" and sample.wait(60) == 0
 
 
+def test_windows_has_another_word_for_a_reader_that_leaves(monkeypatch):
+    closed, misnamed = OSError(EINVAL, "Invalid"), OSError(EINVAL, "Invalid", "a?.pt")
+    assert cli.nobody_reads_on(BrokenPipeError()) and not cli.nobody_reads_on(closed)
+    monkeypatch.setattr(cli.sys, "platform", "win32")
+    assert cli.nobody_reads_on(closed) and not cli.nobody_reads_on(misnamed)
+    assert not cli.nobody_reads_on(ValueError("Give another."))
+
+
+def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
+    text = "к одной и той же цели ведёт много дорог " * 20
+    (folder / "russian.txt").write_text(text, encoding="utf-8")
+    assert train("--data", "russian.txt", "--out", "russian.pt", *SMALL) == 0
+    command = "-m minigpt sample --checkpoint russian.pt --tokens 9 --prompt -"
+    sample = subprocess.run(
+        [sys.executable, *command.split()],
+        input="дорог".encode(),
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252"},  # as on Windows
+    )
+    assert sample.returncode == 0, sample.stderr
+    assert sample.stdout.decode("utf-8").startswith("дорог")
+
+
 def damaged(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -351,7 +393,7 @@ def test_a_damaged_model_gets_one_line_and_exit_code_2(folder, capsys, command):
         ("train --data corpus.txt --out new.pt --block-size 0", "block_size is 0"),
         ("train --data corpus.txt --out new.pt --dropout nan", "dropout is nan"),
         ("train --data corpus.txt --out new.pt --learning-rate 0", "rate is 0.0"),
-        ("train --data strange.txt --resume", "does not know (['X']): --resume"),
+        ("train --data strange.txt --resume", "--resume takes the text of the run"),
         ("sample --tokens -1", "max_new_tokens is -1"),
         ("sample --checkpoint none.pt", "python -m minigpt train"),
         ("sample --checkpoint corpus.txt", "not a checkpoint"),

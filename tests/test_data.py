@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from minigpt import data, playwright
+from minigpt import playwright, texts
 from minigpt.data import CharTokenizer, get_batch, load_text, train_val_split
 from minigpt.playwright import Play
 
@@ -158,7 +158,7 @@ def stand_in(monkeypatch):
     """A text that passes for Tiny Shakespeare, which need not be on this machine."""
     text = ("To be, or not to be: that's the question.\n" * 30_000)[:1_115_394]
     digest = hashlib.sha256(text.encode()).hexdigest()
-    monkeypatch.setattr(data, "SHA256", digest)
+    monkeypatch.setattr(texts, "SHA256", digest)
     return text
 
 
@@ -211,11 +211,13 @@ def test_the_cache_is_searched_where_there_is_no_minigpt_data(
     folder, monkeypatch, stand_in
 ):
     monkeypatch.delenv("MINIGPT_DATA")
-    data.cache_folder().mkdir(parents=True)
-    (data.cache_folder() / "any.txt").write_text(stand_in, encoding="utf-8", newline="")
+    texts.cache_folder().mkdir(parents=True)
+    (texts.cache_folder() / "any.txt").write_text(
+        stand_in, encoding="utf-8", newline=""
+    )
     assert load_text(substitute=False) == stand_in
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert data.cache_folder() == Path.home() / ".cache" / "minigpt"
+    assert texts.cache_folder() == Path.home() / ".cache" / "minigpt"
 
 
 def test_a_download_goes_to_the_cache_and_is_found_there_next_time(
@@ -225,8 +227,8 @@ def test_a_download_goes_to_the_cache_and_is_found_there_next_time(
 
     def download(url, dst, hash_prefix, progress):
         calls.append(url)
-        assert socket.getdefaulttimeout() == data.TIMEOUT_SECONDS
-        assert hash_prefix == data.SHA256 and not progress
+        assert socket.getdefaulttimeout() == texts.TIMEOUT_SECONDS
+        assert hash_prefix == texts.SHA256 and not progress
         with open(dst, "w", encoding="utf-8", newline="") as file:
             file.write(stand_in)
 
@@ -240,7 +242,7 @@ def test_a_download_goes_to_the_cache_and_is_found_there_next_time(
     assert "Downloaded Tiny Shakespeare to" in capsys.readouterr().err
     assert load_text() == stand_in
     assert capsys.readouterr().err == ""
-    assert calls == [data.URL]
+    assert calls == [texts.URL]
 
 
 FAILURES = [
@@ -262,7 +264,7 @@ def test_without_network_the_built_in_play_stands_in_and_says_so(
     text = load_text()
     said = capsys.readouterr().err
     assert len(said.splitlines()) == 1
-    for part in ("anywhere and ", "cache", data.URL, str(failure)):
+    for part in ("anywhere and ", "cache", texts.URL, str(failure)):
         assert part in said
     assert text == built_in == load_text("playwright")
     assert capsys.readouterr().err == ""  # asked for by name: nothing to explain
@@ -271,6 +273,6 @@ def test_without_network_the_built_in_play_stands_in_and_says_so(
 def test_whoever_wants_no_substitute_gets_the_remedy_instead(folder, capsys):
     with pytest.raises(FileNotFoundError, match="no network") as error:
         load_text(substitute=False)
-    for part in ("connect to the network", data.URL, "'playwright' is built in"):
+    for part in ("connect to the network", texts.URL, "'playwright' is built in"):
         assert part in str(error.value)
     assert capsys.readouterr().err == ""

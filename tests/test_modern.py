@@ -387,7 +387,7 @@ def test_soft_capped_logits_stay_within_the_cap_and_keep_their_order(idx):
 )
 def test_a_shape_that_makes_no_sense_is_refused_with_value_and_remedy(wrong, need):
     ((name, value),) = wrong.items()
-    with pytest.raises(ValueError, match=f"^{name} is {value}; it must be .*{need}"):
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}; it must be .*{need}"):
         config(**wrong)
 
 

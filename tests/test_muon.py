@@ -275,5 +275,5 @@ def test_a_cool_down_of_the_whole_run_falls_from_the_start():
 )
 def test_a_recipe_that_makes_no_sense_is_refused_with_value_and_remedy(wrong, need):
     ((name, value),) = wrong.items()
-    with pytest.raises(ValueError, match=f"^{name} is {value}; it must be .*{need}"):
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}; it must be .*{need}"):
         plan(**wrong)

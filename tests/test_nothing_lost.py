@@ -152,6 +152,17 @@ def test_a_folder_that_cannot_be_flushed_is_no_obstacle(tmp_path, monkeypatch):
     assert (tmp_path / "run.pt").read_bytes() == b"all"
 
 
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOSYS, errno.ENOTSUP])
+def test_a_drive_that_knows_no_flushing_is_no_obstacle(tmp_path, monkeypatch, code):
+    def refuse(number):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with replacing(tmp_path / "run.pt") as unfinished:
+        unfinished.write_bytes(b"all")
+    assert (tmp_path / "run.pt").read_bytes() == b"all"
+
+
 def test_what_killed_runs_left_is_removed_and_nothing_else(tmp_path):
     path = tmp_path / "run.pt"
     others = ["run.pt.old.tmp", "run.pt.12", "other.pt.12.tmp", "xrun.pt.12.tmp"]

@@ -12,12 +12,13 @@ import torch
 from minigpt import measure
 
 PACKAGE = Path(__file__).resolve().parent.parent / "minigpt"
-# What a lesson may lean on stands before it; files and interrupts teach nothing.
+# What a lesson may lean on stands before it; files, interrupts, arguments,
+# tensors and texts teach nothing.
 ORDER = (
-    "files sealed interrupts workers data device evaluation bigram averaging attention "
-    "language_model multi_head block gpt recipe optimizer training checkpoint "
-    "cache reading generation modern_parts modern counting writing "
-    "speculative quantization parallel shards"
+    "files sealed interrupts arguments tensors texts workers data device evaluation "
+    "bigram averaging attention language_model multi_head block gpt recipe optimizer "
+    "training checkpoint cache reading generation modern_parts modern counts "
+    "counting writing speculative quantization parallel shards corpus"
 ).split()
 
 

@@ -1,5 +1,6 @@
 """Several processes that train as one: the same losses, one writer, no one hangs."""
 
+import contextlib
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import torch
 from small import DATA, PLAN, fit, plan, small_gpt, weights_of
 from torch.testing import assert_close
 
+import minigpt.__main__ as cli
 from minigpt import parallel, shards
 from minigpt.__main__ import main
 from minigpt.checkpoint import load_checkpoint
@@ -23,6 +25,10 @@ from minigpt.workers import ALONE, Alone
 TESTS = Path(__file__).parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 LONGEST = 240  # seconds; what takes longer hangs
+SMALL = (
+    "--data corpus.txt --device cpu --preset cpu --batch-size 5 --block-size 8 "
+    "--n-layer 1 --n-head 2 --n-embd 16 --learning-rate 0.01 --out"
+).split()
 
 
 def started(*command, cwd, **environment):
@@ -75,12 +81,13 @@ def numbers(rows):
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def same(found, expected):
+def same(found, expected, muon=False):
     """Assert that two runs had the same losses after each step, up to rounding."""
+    atol = 1e-8 if muon else 1e-13
     rows = expected["rows"][-len(found["rows"]) :]
-    assert len(rows) > 2
-    assert_close(numbers(found["rows"]), numbers(rows), atol=1e-10, rtol=0)
-    assert abs(found["exact"] - expected["exact"]) < 1e-10
+    assert len(rows) > 2  # Muon makes every direction as long, rounding's too
+    assert_close(numbers(found["rows"]), numbers(rows), atol=atol, rtol=0)
+    assert abs(found["exact"] - expected["exact"]) < atol
 
 
 RUNS = ["adamw", "muon", "accumulate", "more evaluations"]
@@ -90,21 +97,19 @@ RUNS = ["adamw", "muon", "accumulate", "more evaluations"]
 @pytest.mark.parametrize("run", RUNS)
 def test_workers_have_the_losses_of_one_process(seen, run, size):
     for found in seen[size]:
-        same(found[run], seen[1][0][run])
+        same(found[run], seen[1][0][run], muon=run == "muon")
 
 
-@pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "size"), [*((r, 2) for r in RUNS), ("accumulate", 3)])
 def test_workers_with_shares_have_the_losses_of_one_process(seen, run, size):
     for found in seen[size]:
-        same(found[f"sharded {run}"], seen[1][0][run])
+        same(found[f"sharded {run}"], seen[1][0][run], muon=run == "muon")
 
 
-@pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("run", ["accumulate", "muon"])
+@pytest.mark.parametrize(("run", "size"), [("accumulate", 2), ("muon", 2), ("muon", 3)])
 def test_a_sharded_run_goes_on_from_its_folder(seen, run, size):
     for found in seen[size]:
-        same(found[f"sharded and resumed {run}"], seen[1][0][run])
+        same(found[f"sharded and resumed {run}"], seen[1][0][run], muon=run == "muon")
 
 
 def test_accumulation_alone_equals_the_whole_batch(seen):
@@ -199,12 +204,38 @@ def test_each_process_takes_a_gpu_of_its_own(monkeypatch):
         parallel.place(cuda)
 
 
-# --- The command line under torchrun. ---
+def test_a_checkpoint_that_only_some_machines_see_is_refused(
+    tmp_path, monkeypatch, capsys
+):
+    class FirstOfTwo(Alone):
+        size = 2
 
-SMALL = (
-    "--data corpus.txt --device cpu --preset cpu --batch-size 5 --block-size 8 "
-    "--n-layer 1 --n-head 2 --n-embd 16 --learning-rate 0.01 --out"
-).split()
+        def sum(self, value):
+            return value + 1  # the other one sees a file
+
+    monkeypatch.setattr(
+        cli, "joined", lambda fsdp: contextlib.nullcontext(FirstOfTwo())
+    )
+    assert main(["train", "--resume", "--out", str(tmp_path / "one.pt")]) == 2
+    assert "Only some of the workers find" in capsys.readouterr().err
+
+
+def test_after_a_restart_the_run_goes_on_whatever_was_asked_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.txt").write_text("to be or not to be; " * 100, encoding="utf-8")
+    command = ["train", *SMALL, "cut.pt", "--steps", "12", "--overwrite"]
+    assert main(command) == 0
+    before = load_checkpoint("cut.pt").state.history
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
+    assert main([*command[:-1], "--steps", "15", "--overwrite"]) == 0
+    state = load_checkpoint("cut.pt").state
+    assert state.step == 15 and state.history[: len(before)] == before
+
+
+# --- The command line under torchrun. ---
 
 
 @pytest.fixture
@@ -255,15 +286,11 @@ def test_a_sharded_training_is_a_folder_that_sample_reads(folder, monkeypatch, c
     capsys.readouterr()
     assert main("sample --checkpoint shards --tokens 30 --seed 1".split()) == 0
     assert len(capsys.readouterr().out) == 1 + 30 + 1
-    for kind, options in (("a folder", ["shards", "--resume"]), ("a file", ["one.pt"])):
-        fsdp = ["--fsdp", "--overwrite"] if kind == "a file" else []
-        monkeypatch.setattr(parallel, "joined", ALONE)
-        if kind == "a folder":
-            assert main(["train", *SMALL[:4], "--out", *options]) == 2
-            assert f"is {kind}" in capsys.readouterr().err
-        else:
-            assert ended(train(folder, *options, *fsdp), folder) != 0
-            assert f"is {kind}" in told(folder)[1][0]
+    assert main([*"train --data corpus.txt --resume --out shards".split()]) == 2
+    assert "is a folder, as --fsdp writes" in capsys.readouterr().err
+    monkeypatch.setattr(cli, "joined", lambda fsdp: contextlib.nullcontext(ALONE))
+    assert main([*"train --data corpus.txt --resume --fsdp --out one.pt".split()]) == 2
+    assert "is a file, without --fsdp" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -353,7 +380,7 @@ def lost(then):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
-def test_an_interrupt_ends_all_workers_after_the_same_step(folder, undisturbed):
+def test_an_interrupt_ends_all_workers_after_the_same_step(folder):
     process = train(folder, "cut.pt", "--steps", "400", "--dropout", "0.1")
     while not (folder / "cut.pt").exists():
         assert process.poll() is None
@@ -364,11 +391,6 @@ def test_an_interrupt_ends_all_workers_after_the_same_step(folder, undisturbed):
     assert errors == [] and out.count("Interrupted after step") == 1
     step = int(re.search(r"Interrupted after step (\d+)", out)[1])
     assert load_checkpoint(folder / "cut.pt").state.step == step < 400
-    again = "--resume --data corpus.txt --device cpu --out cut.pt".split()
-    command = [*TORCHRUN, "--nproc_per_node=2", "-m", "minigpt", "train", *again]
-    assert ended(started(*command, cwd=folder), folder) == 0
-    left = load_checkpoint(folder / "cut.pt").state
-    assert left.step == 400 and step in [row.step for row in left.history]
 
 
 # --- A folder is a checkpoint, too: nothing in it is executed. ---

@@ -4,22 +4,25 @@ import ast
 import io
 import json
 import os
+import shutil
 import site
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from minigpt.data import cache_folder, load_text
 from minigpt.publish import colab, page
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
 PATHS = page.notebook_paths(NOTEBOOKS)
 PACKAGE = ROOT / "minigpt"
-ON_COLAB = {"torch", "numpy", "matplotlib", "cycler", "IPython", "tqdm"}
+ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,8 @@ def elsewhere():
     """
     places = [p for p in [*site.getsitepackages(), *sys.path] if "-packages" in p]
     environment = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places))}
-    for name in ("MINIGPT_DATA", "XDG_CACHE_HOME", "HOME", "PATH"):
+    names = "MINIGPT_DATA XDG_CACHE_HOME HOME PATH"
+    for name in f"{names} USERPROFILE SYSTEMROOT TEMP".split():  # the last: Windows'
         if name in os.environ:
             environment[name] = os.environ[name]
     return [sys.executable, "-S"], environment
@@ -94,11 +98,237 @@ def test_an_exported_notebook_runs_in_an_empty_folder(
 
 
 def test_an_exported_notebook_is_the_original_behind_one_cell(exported):
+    resumable = []
     for path in PATHS:
         original, copy = page.read(path), page.read(exported / path.name)
-        assert copy.cells[1:] == original.cells
+        cells = copy.cells[1:]
+        for i in [i for i, cell in enumerate(cells) if cell.id == "keep-on-drive"]:
+            resumable.append(path.name[:2])
+            assert cells.pop(i).source.startswith(
+                "# @title Keep the run on Google Drive"
+            )
+            wanted = next(cell for cell in original.cells if cell.id == cells[i].id)
+            for line in wanted.source.splitlines():
+                assert line.startswith("checkpoint_path") or line in cells[i].source
+            cells[i].source = wanted.source
+        assert cells == original.cells
         assert copy.metadata == original.metadata
         assert copy.cells[0].metadata.cellView == "form"
+    assert resumable == ["06"]
+
+
+FAKE_DRIVE = """
+import pathlib
+
+def mount(place):
+    print("mounted", place)
+    (pathlib.Path(place) / "MyDrive").mkdir(parents=True, exist_ok=True)
+"""
+TINY = """
+def preset(name, vocab_size):
+    from minigpt.gpt import GPTConfig
+    from minigpt.training import TrainConfig
+
+    size = GPTConfig(vocab_size, 16, n_layer=1, n_head=2, n_embd=16, dropout=0.1)
+    plan = TrainConfig(12, 4, 16, 1e-2, eval_every=4, eval_batches=1)
+    return size, plan
+"""
+AT_STEP_7 = """
+clip = torch.nn.utils.clip_grad_norm_
+steps = iter(range(1, 100))
+
+def clip_and_stop(*arguments):
+    if next(steps) == 7:
+        {stop}
+    return clip(*arguments)
+
+torch.nn.utils.clip_grad_norm_ = clip_and_stop
+"""
+WIDER = TINY.replace("n_embd=16", "n_embd=32")
+DISCONNECTED = "import os; os._exit(86)"
+INTERRUPTED = "import signal; signal.raise_signal(signal.SIGINT)"
+SAY = """
+import hashlib
+weights = torch.cat([p.detach().flatten() for p in model.parameters()])
+print("weights", hashlib.sha256(weights.numpy().tobytes()).hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def long_run(exported, without_project, tmp_path_factory):
+    """function(drive, code, ticks off) -> the exported 06 up to its loss, and its
+    section 9, on a new machine: a fresh process, an empty cache, but that Drive."""
+    load_text()  # into the cache, if it can be had: only once
+    (path,) = exported.glob("06_*.ipynb")
+    source = {cell.id: cell.source for cell in page.read(path).cells}
+    fake = tmp_path_factory.mktemp("fake")
+    page.write(fake / "google" / "colab" / "__init__.py", "")
+    page.write(fake / "google" / "colab" / "drive.py", FAKE_DRIVE)
+    arguments, environment = without_project
+    environment = {
+        **environment,
+        "MINIGPT_DATA": os.environ.get("MINIGPT_DATA") or str(cache_folder()),
+        "MPLBACKEND": "agg",
+    }
+
+    def run(drive, code="", going_on=True, on_drive=True):
+        machine = tmp_path_factory.mktemp("machine")
+        keep, train = source["keep-on-drive"], source["c06-025"]
+        keep = keep.replace("/content/drive", drive.as_posix())
+        keep = keep.replace("KEEP_ON_DRIVE = False", f"KEEP_ON_DRIVE = {on_drive}")
+        train = train.replace("GO_ON = True", f"GO_ON = {going_on}")
+        cells = [source["set-up-minigpt"]] * 2  # it may run twice
+        cells += [source["c06-001"], TINY, code, keep, train]
+        cells += [source["c06-027"], source["c06-031"], SAY]
+        page.write(machine / "cells.py", "\n".join(cells))
+        places = [str(fake), environment["PYTHONPATH"]]
+        here = {
+            "PYTHONPATH": os.pathsep.join(places),
+            "XDG_CACHE_HOME": str(machine / "cache"),
+        }
+        return subprocess.run(
+            [*arguments, "cells.py"],
+            cwd=machine,
+            env={**environment, **here},
+            capture_output=True,
+            encoding="utf-8",
+        )
+
+    return run
+
+
+def weights(done):
+    """The hash of all final weights that a long run printed."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("weights ")[1]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(long_run, tmp_path_factory):
+    """A run without a disconnect: its process, and its Drive."""
+    drive = tmp_path_factory.mktemp("undisturbed")
+    return long_run(drive), drive
+
+
+def test_a_disconnected_run_goes_on_from_drive_and_ends_bit_for_bit_the_same(
+    long_run, undisturbed, tmp_path
+):
+    assert "Going on" not in undisturbed[0].stdout
+    cut = long_run(tmp_path, AT_STEP_7.format(stop=DISCONNECTED))
+    assert cut.returncode == 86, cut.stderr
+    rest = long_run(tmp_path)
+    assert "Going on after step 4 of 12." in rest.stdout
+    assert weights(rest) == weights(undisturbed[0])
+    again = long_run(tmp_path)  # the whole notebook once more
+    assert "Going on after step 12 of 12." in again.stdout
+    assert weights(again) == weights(rest)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.name for path in files] == ["notebook_06.pt"]
+
+
+def test_an_interrupted_run_can_be_used_and_goes_on_from_there(
+    long_run, undisturbed, tmp_path
+):
+    cut = long_run(tmp_path, AT_STEP_7.format(stop=INTERRUPTED))
+    assert weights(cut) != weights(undisturbed[0])
+    rest = long_run(tmp_path)
+    assert "Going on after step 7 of 12." in rest.stdout
+    assert weights(rest) == weights(undisturbed[0])
+
+
+def test_without_drive_nothing_is_mounted_and_the_machine_keeps_the_run(
+    long_run, undisturbed, tmp_path
+):
+    done = long_run(tmp_path / "drive", on_drive=False)
+    assert "The run is kept in" in done.stdout and "mounted" not in done.stdout
+    assert not (tmp_path / "drive").exists()
+    assert weights(done) == weights(undisturbed[0])
+
+
+def test_a_run_of_another_size_is_not_gone_on_with_but_can_be_replaced(
+    long_run, undisturbed, tmp_path
+):
+    shutil.copytree(undisturbed[1], tmp_path, dirs_exist_ok=True)
+    refused = long_run(tmp_path, WIDER)
+    assert refused.returncode == 1
+    assert "holds a GPT of another size or text" in refused.stderr
+    anew = long_run(tmp_path, WIDER, going_on=False)
+    assert "Going on" not in anew.stdout
+    assert weights(anew) != weights(undisturbed[0])
+
+
+def test_a_cell_that_trains_in_another_way_is_not_made_to_go_on():
+    for source in (colab.HERE, f"{colab.HERE}\nhistory = train(\n    model,\n)"):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        with pytest.raises(ValueError, match="mend one of the two"):
+            colab.resumable(notebook)
+
+
+@pytest.fixture
+def set_up(exported, without_project, tmp_path):
+    """function(code) -> what a fresh Python prints that runs it; SET_UP is the cell."""
+    source = page.read(exported / PATHS[0].name).cells[0].source
+    page.write(tmp_path / "set_up.py", source)
+    arguments, environment = without_project
+
+    def run(code):
+        code = f"SET_UP = open('set_up.py', encoding='utf-8').read()\n{code}"
+        done = subprocess.run(
+            [*arguments, "-c", code],
+            cwd=tmp_path,
+            env={**environment, "TMPDIR": str(tmp_path), "TEMP": str(tmp_path)},
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_the_first_cell_may_run_again_and_keeps_what_is_loaded(set_up, tmp_path):
+    said = set_up(
+        "exec(SET_UP)\nimport sys, minigpt.gpt\nbefore = sys.path[:], minigpt.gpt.GPT\n"
+        "exec(SET_UP)\nimport minigpt.gpt\n"
+        "print((sys.path, minigpt.gpt.GPT) == before)"
+    )
+    assert said[0] == said[1] and "is ready." in said[0]
+    assert said[2] == "True"
+    assert len(list(tmp_path.glob("minigpt-*"))) == 1
+    assert set_up("exec(SET_UP)") == said[:1]  # after a restart of the runtime
+
+
+def test_a_first_cell_that_was_interrupted_runs_again(set_up):
+    said = set_up(
+        "import zipfile\nreal = zipfile.ZipFile.extractall\n"
+        "def cut(archive, folder):\n"
+        "    archive.extract('minigpt/__init__.py', folder)\n"
+        "    raise KeyboardInterrupt\n"
+        "zipfile.ZipFile.extractall = cut\n"
+        "try:\n    exec(SET_UP)\nexcept KeyboardInterrupt:\n    print('cut')\n"
+        "zipfile.ZipFile.extractall = real\n"
+        "exec(SET_UP)\nimport minigpt.gpt\nprint('whole')"
+    )
+    assert said[0] == "cut" and "is ready." in said[1] and said[2] == "whole"
+
+
+def test_the_first_cell_of_another_version_takes_the_place_of_the_first(set_up):
+    said = set_up(
+        "import re\nOTHER = re.sub('minigpt-[0-9a-f]{12}-', 'minigpt-0-', SET_UP)\n"
+        "for cell in (SET_UP, OTHER, SET_UP):\n"
+        "    exec(cell)\n    import minigpt.gpt\n"
+        "    print(minigpt.gpt.__file__.split('minigpt-')[1][:2] == '0-')"
+    )
+    assert said[1::2] == ["False", "True", "False"]
+
+
+def test_a_command_finds_the_package_that_the_first_cell_brought(set_up):
+    said = set_up(
+        "exec(SET_UP)\nexec(SET_UP)\nimport subprocess, sys\n"
+        "command = [sys.executable, '-S', '-m', 'minigpt', 'sample', '--help']\n"
+        "print(subprocess.run(command, capture_output=True, text=True).stdout)"
+    )
+    assert "usage: python -m minigpt sample" in said[2]
 
 
 def test_the_first_cell_leaves_no_names_behind(exported):
@@ -126,7 +356,8 @@ def test_package_and_notebooks_need_nothing_that_colab_lacks():
     sources = [path.read_text(encoding="utf-8") for path in files]
     for path in PATHS:
         cells = [cell for cell in page.read(path).cells if cell.cell_type == "code"]
-        sources += [cell.source for cell in cells]
+        # what is left of the magic's line, by_hand.py, is Python as well
+        sources += [cell.source.removeprefix("%%writefile ") for cell in cells]
     for source in sources:
         for node in ast.walk(ast.parse(source, feature_version=(3, 10))):
             names = []
@@ -157,9 +388,11 @@ def test_with_a_repository_there_is_a_badge_and_an_install(committed, tmp_path):
         wanted = f'"git+https://github.com/owner/name@{committed["rev-parse"]}"'
         assert f"%pip install --quiet --no-deps {wanted}" in first.source
         original = page.read(path)
-        assert len(rest) == len(original.cells)
-        for new, old in zip(rest, original.cells):
-            assert new.cell_type == "markdown" or new == old
+        kept = [cell for cell in rest if cell.id != "keep-on-drive"]
+        assert len(kept) == len(original.cells)
+        for new, old in zip(kept, original.cells):
+            trains = new.source.startswith("# @title Train, or go on")
+            assert new.cell_type == "markdown" or trains or new == old
         text = "\n".join(cell.source for cell in rest)
         assert "](0" not in text  # links between notebooks lead to Colab, too
 

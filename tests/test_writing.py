@@ -119,7 +119,7 @@ def test_the_first_stop_in_a_text_ends_it():
     ("prompts", "stop", "message"),
     [
         (["a", ""], (), "A prompt is empty"),
-        ([], (), "A prompt is empty"),
+        ([], (), "There is no prompt"),
         (["a"], "", "A stop string is empty"),
         (["a"], ["b", ""], "A stop string is empty"),
         (["x"], (), "no \\['x'\\]"),

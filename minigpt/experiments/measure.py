@@ -17,6 +17,7 @@ MODULES = [
     "how_low",
     "modern",
     "speedrun",
+    "many_machines",
 ]
 
 

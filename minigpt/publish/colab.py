@@ -8,10 +8,14 @@
 
 The badge leads to the exported file itself, so publish the folder at `--at`: the
 branch `colab` of the repository, unless told otherwise ("main/colab" is a folder).
+
+Colab takes its machines back. So the notebook with the long run gets a cell that can
+keep the checkpoint on Google Drive, and its training cell goes on from there.
 """
 
 import argparse
 import base64
+import hashlib
 import io
 import re
 import subprocess
@@ -26,6 +30,8 @@ from minigpt.publish import page
 PACKAGE = page.ROOT / "minigpt"
 LEFT_OUT = PACKAGE / "publish"  # readers publish nothing
 OLD = (2020, 1, 1, 0, 0, 0)  # one date for all files: equal input, equal output
+HERE = 'checkpoint_path = cache_folder() / "notebook_06.pt"'  # as 06 has it
+KEPT = 'checkpoint_path = kept / "notebook_06.pt"'
 BADGE = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
     "({address})"
@@ -44,6 +50,7 @@ def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="
         if repo is not None:
             first[0] = badge(repo, at, path.name)
             lead_to_colab(notebook, repo, at)
+        resumable(notebook)
         notebook.cells = first + notebook.cells
         nbformat.validate(notebook)
         target = folder / path.name
@@ -54,8 +61,10 @@ def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="
 
 def carried():
     """Source of a cell that holds the package and unpacks it."""
-    lines = base64.encodebytes(packed()).decode("ascii").strip()
-    return fill("colab.py.txt", package=lines, origin=origin())
+    data = packed()
+    lines = base64.encodebytes(data).decode("ascii").strip()
+    key = hashlib.sha256(data).hexdigest()[:12]
+    return fill("colab.py.txt", package=lines, key=key, origin=origin())
 
 
 def installed(repo):
@@ -82,6 +91,31 @@ def set_up_cell(source):
     cell.id = "set-up-minigpt"
     cell.metadata = {"cellView": "form", "jupyter": {"source_hidden": True}}
     return cell
+
+
+def resumable(notebook):
+    """Let the cell that trains and saves, if there is one, go on after a disconnect:
+    before it comes a cell that asks where to keep the run.
+
+    Raises ValueError if that cell is not of a form that can be made to go on.
+    """
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    cell = next((cell for cell in code if HERE in cell.source), None)
+    if cell is None:
+        return
+    before, train, rest = cell.source.partition("\nhistory = train(\n")
+    save = "    save=saver(checkpoint_path, "
+    if rest.count(save) != 1 or "resume=" in rest:
+        raise ValueError(
+            f"cell {cell.id} says {HERE!r}, but then does not train and save as "
+            "`resumable` in minigpt/publish/colab.py expects it: mend one of the two."
+        )
+    train = train.strip() + "\n" + rest.replace(save, f"    resume=state,\n{save}")
+    before = before.replace(HERE, KEPT).strip()
+    cell.source = fill("colab_go_on.py.txt", before=before, train=train)
+    ask = nbformat.v4.new_code_cell(fill("colab_keep.py.txt"))
+    ask.id = "keep-on-drive"
+    notebook.cells.insert(notebook.cells.index(cell), ask)
 
 
 def badge(repo, at, name):

@@ -13,7 +13,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from minigpt.data import cache_folder
+from minigpt.texts import cache_folder
 
 HERE = Path(__file__).resolve().parent
 

@@ -1,0 +1,396 @@
+"""Answers to notebook 10's exercises."""
+
+from exercises import edited, exercises_of
+
+from minigpt.checks.many_machines import Disk, as_workers
+
+EXERCISES = exercises_of("10")
+
+
+def names():
+    return {"Disk": Disk, "as_workers": as_workers}
+
+
+def defined(head, *lines):
+    return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def weighed(weights, *before):
+    return defined(
+        "whole_gradient(gradients, sizes)",
+        "sizes = torch.tensor(sizes).float()",
+        *before,
+        f"return {weights} @ gradients",
+    )
+
+
+def share(*lines):
+    return defined("share(batch_size, rank, workers)", *lines)
+
+
+ENDS = "return rank * batch_size // workers, (rank + 1) * batch_size // workers"
+
+
+def ring(body):
+    return defined("ring_bytes(workers, size)", f"return {body}")
+
+
+def time(body):
+    return defined("step_time(workers, compute, size, latency, bandwidth)", body)
+
+
+RING = "2 * (workers - 1) / workers * size / bandwidth"
+
+
+def fsdp(body):
+    return defined("fsdp_bytes(parameters, largest, workers)", f"return {body}")
+
+
+def step(*edits):
+    return edited(EXERCISES["10.6"].solution, *edits)
+
+
+WEIGHT = "len(error) / len(x) * 2"
+
+
+def windows(*lines):
+    return defined("windows(rank, seed, batch_size, length, workers)", *lines)
+
+
+SEEDED = "generator = torch.Generator().manual_seed(seed)"
+ALL = "drawn = torch.randint(length, (batch_size,), generator=generator)"
+MINE = "first, last = rank * batch_size // workers, (rank + 1) * batch_size // workers"
+
+
+def evaluate(*lines):
+    return defined("evaluate(rank, losses, group)", *lines)
+
+
+def save(*lines):
+    return defined("save_and_load(rank, text, disk, group)", *lines)
+
+
+FIRST = "if rank == 0: disk.write(text)"
+
+# exercise -> mistake -> (program, a distinctive part of what the check must say)
+WRONG = {
+    "10.1": {
+        "This is the sum": [
+            weighed("torch.ones_like(sizes)"),
+            defined("whole_gradient(gradients, sizes)", "return gradients.sum(0)"),
+        ],
+        "Each piece counts alike": [
+            defined("whole_gradient(gradients, sizes)", "return gradients.mean(0)"),
+            defined(
+                "whole_gradient(gradients, sizes)",
+                "return sum(gradients) / len(sizes)",
+            ),
+        ],
+        "do not divide by the number of windows": weighed("sizes"),
+        "the sizes of the pieces are not": weighed(
+            "(torch.ones_like(sizes) / sizes.sum())"
+        ),
+        "the wrong way up": weighed("w / w.sum()", "w = 1 / sizes"),
+        "as well: the weights already": weighed("sizes / sizes.sum() / len(sizes)"),
+        "where the number of windows belongs": weighed("sizes / len(sizes)"),
+        "Only the last piece is left": defined(
+            "whole_gradient(gradients, sizes)", "return gradients[-1]"
+        ),
+        "come from a softmax": weighed("sizes.softmax(0)"),
+        "The shape is": defined(
+            "whole_gradient(gradients, sizes)",
+            "sizes = torch.tensor(sizes)[:, None]",
+            "return gradients * sizes / sizes.sum()",
+        ),
+    },
+    "10.2": {
+        "Rows are left over": share(
+            "each = batch_size // workers", "return rank * each, (rank + 1) * each"
+        ),
+        "All the rest goes to the last": share(
+            "each = batch_size // workers",
+            "end = batch_size if rank == workers - 1 else (rank + 1) * each",
+            "return rank * each, end",
+        ),
+        "Everyone takes the whole batch": share("return 0, batch_size"),
+        "Everyone takes the same share": share("return 0, batch_size // workers"),
+        "begins or ends behind the batch": share(
+            "each = math.ceil(batch_size / workers)",
+            "return rank * each, (rank + 1) * each",
+        ),
+        "the first workers take all they can": share(
+            "each = math.ceil(batch_size / workers)",
+            "return (min(rank * each, batch_size),",
+            "        min((rank + 1) * each, batch_size))",
+        ),
+        "Ranks begin at 0": share("rank = rank + 1", ENDS),
+        "The last row of each share is missing": share(
+            "return (rank * batch_size // workers,",
+            "        (rank + 1) * batch_size // workers - 1)",
+        ),
+        "These are first and number": share(
+            "first = rank * batch_size // workers",
+            "return first, (rank + 1) * batch_size // workers - first",
+        ),
+        "The ends are no whole numbers": share(
+            "return rank * batch_size / workers, (rank + 1) * batch_size / workers"
+        ),
+        "Return two numbers": share(
+            "return slice(rank * batch_size // workers,",
+            "             (rank + 1) * batch_size // workers)",
+        ),
+    },
+    "10.3": {
+        "This is the first half": ring("(workers - 1) / workers * size"),
+        "This is what all workers send together": [
+            ring("workers * 2 * (workers - 1) / workers * size"),
+            ring("2 * (workers - 1) * size"),
+        ],
+        "Everyone sends everything to everyone": ring("(workers - 1) * size"),
+        "Nearly: 2 sizes": ring("2 * size"),
+        "This is one chunk": ring("size / workers"),
+        "This is two chunks": ring("2 * size / workers"),
+        "These are steps": ring("2 * (workers - 1)"),
+        "not right yet": ring("size"),
+    },
+    "10.4": {
+        "The computing is not shared": time(
+            f"return compute + 2 * (workers - 1) * latency + {RING}"
+        ),
+        "The latency comes once": time(f"return compute / workers + latency + {RING}"),
+        "The latency is missing": time(f"return compute / workers + {RING}"),
+        "This is half a ring": time(
+            "return compute / workers + (workers - 1) * latency"
+            " + (workers - 1) / workers * size / bandwidth"
+        ),
+        "You take the longer of the two": time(
+            f"return max(compute / workers, 2 * (workers - 1) * latency + {RING})"
+        ),
+        "You divide the talking": time(
+            f"return (compute + 2 * (workers - 1) * latency + {RING}) / workers"
+        ),
+        "Only the talking is there": time(
+            f"return 2 * (workers - 1) * latency + {RING}"
+        ),
+        "Only the computing is there": time("return compute / workers"),
+        "You multiply by the bandwidth": time(
+            "return compute / workers + 2 * (workers - 1) * latency"
+            " + 2 * (workers - 1) / workers * size * bandwidth"
+        ),
+        "You send the whole size in each step": time(
+            "return compute / workers"
+            " + 2 * (workers - 1) * (latency + size / bandwidth)"
+        ),
+        "even when there is nobody else": time(
+            "return compute / workers + 2 * (workers - 1) * latency"
+            " + 2 * size / bandwidth"
+        ),
+        "This is the speed-up": time(
+            "return compute / (compute / workers"
+            f" + 2 * (workers - 1) * latency + {RING})"
+        ),
+    },
+    "10.5": {
+        "without sharding": fsdp("16 * parameters"),
+        "The layer that is at work is missing": fsdp("16 * parameters / workers"),
+        "the gradients are not": fsdp("16 * parameters / workers + 4 * largest"),
+        "The optimizer never needs": fsdp("16 * parameters / workers + 16 * largest"),
+        "is whole on every worker": fsdp("(16 * parameters + 8 * largest) / workers"),
+        "AdamW keeps two numbers": fsdp("12 * parameters / workers + 8 * largest"),
+        "The gradients are missing": fsdp("12 * parameters / workers + 4 * largest"),
+        "not yet bytes": fsdp("4 * parameters / workers + 2 * largest"),
+        "first stage": fsdp("8 * parameters + 8 * parameters / workers"),
+        "second stage": fsdp("4 * parameters + 12 * parameters / workers"),
+        "half precision": fsdp("8 * parameters / workers + 4 * largest"),
+    },
+    "10.6": {
+        "The bug is still there": step((WEIGHT, "2")),
+        "The mean of means": step((WEIGHT, "2 / workers")),
+        "Now it is divided twice": step((WEIGHT, "2 / len(x)")),
+        "nothing divides by the number of rows": step((WEIGHT, "len(error) * 2")),
+        "by the workers, not by the rows": step((WEIGHT, "len(error) / workers * 2")),
+        "You divide by the workers twice": step((WEIGHT, "2 / workers**2")),
+        "Only the last worker's": step(
+            (WEIGHT, "2"), ("total = total + gradient", "total = gradient")
+        ),
+        "The step goes uphill": step(("w - rate", "w + rate")),
+    },
+    "10.7": {
+        "The bug is still there": [
+            windows(
+                SEEDED,
+                MINE,
+                "return torch.randint(length, (last - first,), generator=generator)",
+            ),
+        ],
+        "are not the batch of one process": [
+            windows(
+                SEEDED.replace("seed)", "seed + rank)"),
+                MINE,
+                "return torch.randint(length, (last - first,), generator=generator)",
+            ),
+            windows(
+                SEEDED.replace("seed)", "seed * (rank + 1))"),
+                MINE,
+                "return torch.randint(length, (last - first,), generator=generator)",
+            ),
+        ],
+        "Everyone takes the whole batch": windows(SEEDED, ALL, "return drawn"),
+        "Some windows are lost": [
+            windows(
+                SEEDED,
+                ALL,
+                "each = batch_size // workers",
+                "return drawn[rank * each : (rank + 1) * each]",
+            ),
+        ],
+        "It raised": windows(SEEDED, ALL, "return drawn[first:last]"),
+    },
+    "10.8": {
+        "The bug is still there": evaluate(
+            "if rank == 0:",
+            "    total = group.all_reduce(sum(losses))",
+            "    return total / group.all_reduce(len(losses))",
+        ),
+        "met by all, the next by worker 0 alone": evaluate(
+            "total = group.all_reduce(sum(losses))",
+            "if rank == 0:",
+            "    return total / group.all_reduce(len(losses))",
+        ),
+        "or that wait somewhere else": evaluate(
+            "total = group.all_reduce(sum(losses))",
+            "if rank == 0:",
+            "    group.barrier()",
+            "return total / group.all_reduce(len(losses))",
+        ),
+        "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
+        "Only worker 0 knows": evaluate(
+            "total = group.all_reduce(sum(losses))",
+            "count = group.all_reduce(len(losses))",
+            "if rank == 0:",
+            "    return total / count",
+        ),
+        "The mean of means": evaluate(
+            "return group.all_reduce(sum(losses) / len(losses)) / group.size"
+        ),
+        "the sum of all losses": evaluate("return group.all_reduce(sum(losses))"),
+        "this worker's number of windows": evaluate(
+            "return group.all_reduce(sum(losses)) / len(losses)"
+        ),
+        "by the number of workers": evaluate(
+            "return group.all_reduce(sum(losses)) / group.size"
+        ),
+        "still running": evaluate("while True: pass"),
+    },
+    "10.9": {
+        "The bug is still there": save("disk.write(text)", "return disk.read()"),
+        "what they wait for is torn": save(
+            "disk.write(text)", "group.barrier()", "return disk.read()"
+        ),
+        "read before it has done so": [
+            save(FIRST, "return disk.read()"),
+            save("group.barrier()", FIRST, "return disk.read()"),
+        ],
+        "all must come to a barrier": save(
+            "if rank == 0:",
+            "    disk.write(text)",
+            "    group.barrier()",
+            "return disk.read()",
+        ),
+        "Nobody reads the file": save("return text"),
+        "Some workers return nothing": save(
+            FIRST, "group.barrier()", "if rank == 0: return disk.read()"
+        ),
+    },
+}
+
+RIGHT = {
+    "10.1": {
+        "a loop": defined(
+            "whole_gradient(gradients, sizes)",
+            "total = 0",
+            "for gradient, size in zip(gradients, sizes):",
+            "    total += size * gradient",
+            "return total / sum(sizes)",
+        ),
+        "weights first": weighed("sizes / sizes.sum()"),
+        "einsum": weighed("torch.tensor(1.0)[None]").replace(
+            "return torch.tensor(1.0)[None] @ gradients",
+            "return torch.einsum('n,nd->d', sizes, gradients) / sizes.sum()",
+        ),
+    },
+    "10.2": {
+        "the rest to the first": share(
+            "each, rest = divmod(batch_size, workers)",
+            "first = rank * each + min(rank, rest)",
+            "return first, first + each + (rank < rest)",
+        ),
+        "torch's": share(
+            "rows = torch.arange(batch_size).tensor_split(workers)[rank]",
+            "return int(rows[0]), int(rows[-1]) + 1",
+        ),
+        "a list": share(ENDS.replace("return ", "return [") + "]"),
+    },
+    "10.3": {
+        "chunks": ring("2 * (workers - 1) * (size / workers)"),
+        "what stays": ring("2 * (size - size / workers)"),
+    },
+    "10.4": {
+        "by hand": time(
+            "return compute / workers + 2 * (workers - 1)"
+            " * (latency + size / workers / bandwidth)"
+        ),
+        "in steps": time(
+            "return compute / workers + sum(latency + size / workers / bandwidth"
+            " for _ in range(2 * (workers - 1)))"
+        ),
+    },
+    "10.5": {
+        "one by one": fsdp(
+            "sum(n * parameters / workers for n in (4, 4, 4, 4)) + 4 * 2 * largest"
+        ),
+        "in one": fsdp("8 * (2 * parameters / workers + largest)"),
+    },
+    "10.6": {
+        "sums, divided at the end": step(
+            (f"{WEIGHT} * x", "2 * x"), ("rate * total", "rate * total / len(x)")
+        ).replace("/ len(error)", ""),
+        "all at once": defined(
+            "step(w, x, y, workers, rate=0.1)",
+            "return w - rate * 2 * x.T @ (x @ w - y) / len(x)",
+        ),
+    },
+    "10.7": {
+        "every so-manieth": windows(SEEDED, ALL, "return drawn[rank::workers]"),
+        "a list": windows(SEEDED, ALL, MINE, "return drawn[first:last].tolist()"),
+        "torch's": windows(SEEDED, ALL, "return drawn.tensor_split(workers)[rank]"),
+    },
+    "10.8": {
+        "the other way round": evaluate(
+            "count = group.all_reduce(len(losses))",
+            "return group.all_reduce(sum(losses)) / count",
+        ),
+        "a tensor": evaluate(
+            "both = group.all_reduce(torch.tensor([sum(losses), len(losses)]))",
+            "return both[0] / both[1]",
+        ),
+        "weighed": evaluate(
+            "share = len(losses) / group.all_reduce(len(losses))",
+            "return group.all_reduce(share * sum(losses) / len(losses))",
+        ),
+    },
+    "10.9": {
+        "the last writes": save(
+            "if rank == group.size - 1:",
+            "    disk.write(text)",
+            "group.barrier()",
+            "return disk.read()",
+        ),
+        "an all_reduce waits, too": save(
+            FIRST, "group.all_reduce(1)", "return disk.read()"
+        ),
+        "waiting twice": save(
+            "group.barrier()", FIRST, "group.barrier()", "return disk.read()"
+        ),
+    },
+}

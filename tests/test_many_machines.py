@@ -1,0 +1,95 @@
+"""What notebook 10 leans on: workers in threads, its experiments, and its formulas."""
+
+import threading
+
+import pytest
+import torch
+
+from minigpt.checks.many_machines import Disk, Stuck, as_workers
+from minigpt.experiments import many_machines
+from minigpt.gpt import GPTConfig
+
+
+def test_workers_in_threads_add_up_what_they_bring():
+    def work(rank, own, group):
+        group.barrier()
+        return rank, group.all_reduce(own), group.size
+
+    assert as_workers(work, [(1,), (10,), (100,)]) == tuple(
+        (rank, 111, 3) for rank in range(3)
+    )
+
+
+def test_workers_that_would_wait_for_ever_are_named():
+    def work(rank, group):
+        if rank != 1:
+            group.all_reduce(rank)
+
+    with pytest.raises(Stuck, match=r"0 waits in all_reduce .*1 has gone; worker 2 w"):
+        as_workers(work, [(), (), ()])
+
+
+def test_workers_that_wait_in_different_places_are_stuck_too():
+    def work(rank, group):
+        group.all_reduce(1) if rank else group.barrier()
+
+    with pytest.raises(Stuck, match="barrier .*all_reduce"):
+        as_workers(work, [(), ()])
+
+
+def test_an_error_of_one_worker_ends_all_and_is_told():
+    def work(rank, group):
+        if rank == 1:
+            raise ZeroDivisionError("of worker 1")
+        group.barrier()
+
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError, match="of worker 1"):
+        as_workers(work, [(), ()])
+    assert threading.active_count() == before
+
+
+def test_two_writers_tear_a_file_and_one_does_not():
+    def both(rank, disk, group):
+        disk.write("abcd")
+
+    def first(rank, disk, group):
+        if rank == 0:
+            disk.write("abcd")
+        group.barrier()
+        return disk.read()
+
+    disk = Disk()
+    as_workers(both, [(disk,), (disk,)])
+    assert disk.text == "abcdcd"
+    assert as_workers(first, [(Disk(),)]) == ("abcd",)
+    disk = Disk()
+    assert as_workers(first, [(disk,), (disk,)]) == ("abcd", "abcd")
+
+
+def test_equal_windows_have_no_noise_and_unequal_ones_do():
+    torch.manual_seed(0)
+    model = GPTConfig(5, 4, n_layer=1, n_head=1, n_embd=8).build()
+    still, lively = torch.zeros(50).long(), torch.randint(5, (50,))
+    scale = many_machines.noise_scale
+    assert scale(model, still, 8, seed=1) == pytest.approx(0, abs=1e-4)
+    assert scale(model, lively, 64, seed=1) > 1
+
+
+def test_steps_to_a_loss_are_fewer_to_a_higher_one_and_end_at_most(monkeypatch):
+    data = torch.arange(200) % 5
+    monkeypatch.setattr(many_machines, "pocket", lambda: (data, data, 5))
+    high, low = (many_machines.steps_to(t, 8, 5e-3, 1, most=60) for t in (1.4, 0.3))
+    assert 0 < high < low < 60
+    assert many_machines.steps_to(0.0, 8, 5e-3, 1, most=20) == 20.0
+
+
+def test_the_rate_that_is_tried_grows_like_the_root_of_the_batch():
+    rates = [many_machines.rate_of(size) for size in (4, 16, 64)]
+    assert rates[1] / rates[0] == rates[2] / rates[1] == pytest.approx(2)
+
+
+def test_two_processes_tell_what_an_all_reduce_takes():
+    seconds = many_machines.together(many_machines.reductions, 1)
+    assert list(seconds) == many_machines.KILOBYTES
+    assert all(0 < each < 60 for each in seconds.values())
