@@ -129,7 +129,14 @@ def test_attention_that_ignores_strides_is_found_though_training_goes_well():
     bad = failing(partial(Attention, ignores_strides))
     assert "attention, transposed" in bad
     assert "head_size = 64" in bad["attention, transposed"]
+    assert "attention" not in bad  # the same numbers, contiguous
     assert not any("gradients" in name or "losses" in name for name in bad)
+
+
+def test_the_truth_of_attention_does_not_rest_on_the_kernel():
+    with Attention(pytest.fail):
+        truth = doctor.attention(TRUTH)()
+    assert doctor.apart(doctor.attention(CPU)(), truth)[0] < 2e-5
 
 
 def test_a_causal_mask_that_leaks_in_16_bits_is_found(bf16):
@@ -359,6 +366,7 @@ def test_a_gpu_computes_in_bf16_only_if_it_has_it(monkeypatch, major, narrow):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: known)
     monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.cuda, "_check_bf16_tensor_supported", lambda device: True)
     expected = torch.bfloat16 if narrow else None
     assert doctor.numbers_of_training(torch.device("cuda")) == expected
     assert doctor.numbers_of_training(torch.device("mps")) is None
@@ -417,6 +425,7 @@ def test_a_compiler_that_works_is_used_and_shares_the_weights(monkeypatch, capsy
     faster = compiled(model, x, y)
     assert faster is not model and capsys.readouterr().err == ""
     assert torch.equal(torch.get_rng_state(), state)
+    assert all(p.grad is None for p in model.parameters())
     torch.testing.assert_close(faster(x, y)[1], model(x, y)[1])
     faster(x, y)[1].backward()
     assert all(p.grad is not None for p in model.parameters())
