@@ -220,7 +220,7 @@ def _train(options, workers):
         raise ValueError(
             f"{out} is {kind}: train it in that way, or give another --out."
         )
-    device = place(pick_device(options.device))
+    device = place(options.device)
     workers.first(partial(find, options.data, substitute=False))  # one may download
     if there and (restart or not options.overwrite):
         if options.resume and not restart:

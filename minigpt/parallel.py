@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
+from minigpt.device import pick_device
 from minigpt.workers import ALONE, Alone
 
 
@@ -79,8 +80,7 @@ class Shards(Workers):
         return fully_shard(model, mesh=mesh)
 
     def averaging(self, model, last):
-        model.set_requires_gradient_sync(last)
-        return nullcontext()
+        return nullcontext(model.set_requires_gradient_sync(last))
 
     def share(self, items):
         items = list(items)
@@ -146,25 +146,25 @@ def several():
     return {"RANK", "WORLD_SIZE"} <= set(os.environ)
 
 
-def place(device):
-    """The device of this worker: with GPUs, each process has its own.
+def place(name=None):
+    """pick_device(name) for this worker: with GPUs, each process has its own.
 
     Raises ValueError if there is none left, or for Apple's, which cannot share.
     """
-    if not several() or device.type == "cpu":
-        return device
-    if device.type != "cuda":
-        raise ValueError(
-            f"Several processes cannot share work on {device.type}: add --device cpu."
-        )
+    if not several():
+        return pick_device(name)
     local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-    if local >= there:
+    if local < there:
+        torch.cuda.set_device(local)
+    device = pick_device(name)
+    if device.type == "mps":
+        raise ValueError("Several processes cannot share mps: add --device cpu.")
+    if device.type == "cuda" and local >= there:
         raise ValueError(
             f"Worker {local} finds no GPU of its own, there are {there}: start "
             f"--nproc_per_node={there}, or add --device cpu."
         )
-    torch.cuda.set_device(local)
-    return torch.device("cuda", local)
+    return torch.device("cuda", local) if device.type == "cuda" else device
 
 
 def restarts():

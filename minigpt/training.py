@@ -85,7 +85,18 @@ def train(
             f"accumulate is {config.accumulate}, but of a batch a worker has only "
             f"{config.batch_size // workers.size} windows: give at most that."
         )
-    wrapped = workers.wrap(model)
+    if compile and workers.sharded:
+        raise ValueError("compile and fsdp do not go together: leave one of them out.")
+    splits = train_data, val_data = train_data.to(device), val_data.to(device)
+    if draw is None:
+        draw = partial(
+            get_batch, train_data, config.batch_size, config.block_size, device
+        )
+    model.train()
+    wrapped = model
+    if compile:
+        wrapped = compiled(model, *draw(generator=torch.Generator(), rows=mine))
+    wrapped = workers.wrap(wrapped)
     optimizer = make_optimizer(model, config)
     batches = torch.Generator().manual_seed(config.seed)
     step, history, seconds = 0, [], 0.0
@@ -111,14 +122,6 @@ def train(
         set_random_state(resume.random_state, device, batches)
     workers.part_ways(config.seed, step)
 
-    splits = train_data, val_data = train_data.to(device), val_data.to(device)
-    if draw is None:
-        draw = partial(
-            get_batch, train_data, config.batch_size, config.block_size, device
-        )
-    model.train()
-    if compile:
-        wrapped = compiled(wrapped, *draw(generator=torch.Generator(), rows=mine))
     with Interrupts(terminate=workers.size == 1) as interrupts:
         stop = False
         while step < config.steps and not stop:

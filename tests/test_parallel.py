@@ -191,17 +191,17 @@ def test_each_process_takes_a_gpu_of_its_own(monkeypatch):
     taken = []
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", taken.append)
-    cuda, cpu = torch.device("cuda"), torch.device("cpu")
-    assert parallel.place(cuda) == cuda  # alone: as it was
+    monkeypatch.setattr(parallel, "pick_device", lambda name: torch.device(name))
+    assert parallel.place("cuda") == torch.device("cuda")  # alone: as it was
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.setenv(name, "1")
-    assert parallel.place(cuda) == torch.device("cuda", 1) and taken == [1]
-    assert parallel.place(cpu) == cpu
+    assert parallel.place("cuda") == torch.device("cuda", 1) and taken == [1]
+    assert parallel.place("cpu") == torch.device("cpu")
     with pytest.raises(ValueError, match="--device cpu"):
-        parallel.place(torch.device("mps"))
+        parallel.place("mps")
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(ValueError, match="there are 2: start --nproc_per_node=2"):
-        parallel.place(cuda)
+        parallel.place("cuda")
 
 
 def test_a_checkpoint_that_only_some_machines_see_is_refused(
