@@ -2,8 +2,8 @@
 
 A helper of test_nothing_lost.py, in a process of its own: it has torch imported and
 one thread, so that it can fork a training in no time. Each training is killed with
-SIGKILL, at a random time or in the middle of writing, and resumed, and so on, until
-one is left in peace to its end. Writes report.json into FOLDER.
+SIGKILL and resumed, and so on, until one is left in peace to its end: KILLS times at
+random moments, and nine times where a write stands. Writes report.json into FOLDER.
 """
 
 import json
@@ -133,8 +133,7 @@ def main(folder, kind, kills, seed):
     report = {"code": end_of(training(whole)), "kills": [], "ended": []}
     seconds = time.perf_counter() - start
 
-    deck = [None] * (kills // 2) + STOPS * kills
-    deck = deck[:kills]  # a half at random times, a half where a write stands
+    deck = [None] * kills + STOPS * 3  # at random times, and where a write stands
     draw.shuffle(deck)
     while deck and report["code"] == 0:
         place = folder / f"run_{len(report['ended'])}"

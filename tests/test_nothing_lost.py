@@ -94,7 +94,8 @@ def test_killed_at_any_moment_a_run_keeps_a_checkpoint_and_ends_as_if_undisturbe
     )
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert len(report["kills"]) == kills
+    at_random = sum(kill["stop"] is None for kill in report["kills"])
+    assert at_random == kills and len(report["kills"]) == kills + 9
     whole = load_checkpoint(tmp_path / "whole" / "model.pt")
     steps = [0]
     for kill in report["kills"]:
@@ -107,11 +108,10 @@ def test_killed_at_any_moment_a_run_keeps_a_checkpoint_and_ends_as_if_undisturbe
         assert run["code"] == 0 and run["left"] == ["model.pt"]
         assert_ends_alike(load_checkpoint(tmp_path / run["run"] / "model.pt"), whole)
     writing = sum(kill["writing"] for kill in report["kills"])
-    assert writing >= 4
-    at_random = sum(kill["stop"] is None for kill in report["kills"])
+    assert writing >= 6
     record_property(
         f"{kind}: kills survived",
-        f"{kills}, {at_random} of them at random times; {writing} fell into a write",
+        f"{kills} at random times, 9 at chosen ones; {writing} fell into a write",
     )
 
 
