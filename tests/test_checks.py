@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from exercises import answered, play
 from IPython.core.compilerop import CachingCompiler
 
-from minigpt.checks import core
+from minigpt.checks import core, running
 from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
 
 NOTEBOOKS = {
@@ -76,12 +76,12 @@ def heard(number, code):
     """What the check of an answer prints, and what it would say of known mistakes."""
     known, explain = set(), core.explain
 
-    def listen(differences, mistakes, atol=1e-5):
+    def listen(differences, mistakes=(), *more, **also):
         known.update(mistake.says for mistake in mistakes)
-        explain(differences, mistakes, atol)
+        explain(differences, mistakes, *more, **also)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "SECONDS", 0.5 if "while True" in code else core.SECONDS)
+        patch.setattr(running, "SECONDS", 0.5 if "while True" in code else 5)
         for module in core, checks_of(number):
             patch.setattr(module, "explain", listen, raising=False)
         return play(EXERCISES[number], names(number[:2]), code), known
@@ -161,7 +161,7 @@ def test_a_check_is_quick_and_leaves_randomness_and_threads_alone(number, capsys
 
 
 def test_an_answer_without_end_is_stopped_and_its_thread_ends(monkeypatch):
-    monkeypatch.setattr(core, "SECONDS", 0.2)
+    monkeypatch.setattr(running, "SECONDS", 0.2)
     before = threading.active_count()
     answer = play(EXERCISES["07.2"], names("07"), WRONG["07.2"]["still running"])
     assert "still running after 0.2 seconds" in answer

@@ -1,22 +1,50 @@
 """What all checkers share: run an answer safely, find the mistake, say it well.
 
-A checker names an exercise, its correct answer (`reference`), inputs from small
-to large (`cases`) and the mistakes that people make. A mistake is a program:
-if an answer gives what the mistaken program gives, that was the mistake.
+A checker names an exercise, its solution and inputs from small to large (`cases`).
+Where an answer differs, the solution is made wrong in one place after the other: a
+wrong program that gives what the answer gives shows what the mistake is (mutants.py).
+A mistake that needs a human sentence is listed by hand and comes first. Where nothing
+gives the same, what is measurably wrong is said (symptoms.py).
 """
 
+import contextlib
 import copy
-import ctypes
-import linecache
+import io
 import re
 import threading
-import traceback
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 
-SECONDS = 5  # an answer that takes longer than this hangs
+from minigpt.checks.running import (
+    Explained,
+    NotAttempted,
+    attempted,
+    borrowed,
+    call,
+    interrupt,
+    run,
+    source,
+)
+from minigpt.checks.symptoms import clear, symptom
+from minigpt.checks.values import as_tensor, describe, plain, same, show
+
+__all__ = [
+    "Explained",
+    "NotAttempted",
+    "as_tensor",
+    "attempted",
+    "call",
+    "compare",
+    "describe",
+    "exercise",
+    "explain",
+    "mistakes",
+    "same",
+]
+THINKING = 3.0  # seconds in which a mistake is looked for
 _exercises = {}  # title -> "open", "tried" or "solved", in order of definition
 
 
@@ -35,26 +63,41 @@ class Sign(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The first case on which an answer is wrong."""
+    """A case on which an answer is wrong."""
 
     inputs: tuple
     expected: Any
     got: Any
 
 
-class Explained(Exception):
-    """Raised inside a checker that knows what is wrong: message, then hint."""
+class Result(NamedTuple):
+    """What a check returns; true when the exercise is solved.
 
+    state: "open", "tried", "untouched" (a bug that is still there) or "solved".
+    share: of the cases, those that are right, 0.0 to 1.0; 1.0 only when solved.
+    """
 
-class NotAttempted(Exception):
-    """Raised inside a checker that finds what a skeleton leaves."""
+    title: str
+    state: str
+    message: str
+    share: float
+
+    def __bool__(self):
+        return self.state == "solved"
+
+    def points(self, most):
+        """The share of so many points, in hundredths; all of them only when solved."""
+        return most if self else min(round(self.share * most, 2), most - 0.01)
+
+    def _ipython_display_(self):
+        """Nothing: the check has printed its message already."""
 
 
 def mistakes(hint, programs):
     """A list of Mistake from {what to say: program}, with a hint in common.
 
-    A program is called like the reference, or is a Sign; (program, hint) has a
-    hint of its own.
+    A program is called like the solution, or is a Sign; (program, hint) has a hint
+    of its own.
     """
     found = []
     for says, program in programs.items():
@@ -66,19 +109,20 @@ def mistakes(hint, programs):
 def exercise(title):
     """Decorate a checker: `@exercise("02.1 The present included")`.
 
-    The checker returns what it verified, or raises Explained. The learner's
-    answer may be anything: no exception gets out of the check, and torch's
-    random state stays as it was.
+    The checker returns what it verified, or raises Explained. The check prints one
+    message and returns a Result. The learner's answer may be anything: no exception
+    gets out of the check, and torch's random state stays as it was.
     """
     _exercises[title] = "open"
 
     def decorate(checker):
         def check(*answers):
-            state, message = _verdict(checker, answers)
-            if _exercises[title] != "solved" and state in ("tried", "solved"):
-                _exercises[title] = state
-            mark = {"open": "○", "solved": "✓"}.get(state, "✗")
-            print(f"{mark} {title}: {message}")
+            result = Result(title, *_verdict(checker, answers))
+            if _exercises[title] != "solved" and result.state in ("tried", "solved"):
+                _exercises[title] = result.state
+            mark = {"open": "○", "solved": "✓"}.get(result.state, "✗")
+            print(f"{mark} {title}: {result.message}")
+            return result
 
         check.__name__, check.__doc__ = checker.__name__, checker.__doc__
         return check
@@ -87,17 +131,19 @@ def exercise(title):
 
 
 def _verdict(checker, answers):
-    """The state that an exercise is in after these answers, and what to say."""
+    """The state that an exercise is in after these answers, what to say, the share."""
+    share = 0.0
     try:
         if not all(map(attempted, answers)):
             raise NotAttempted
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
-            return "solved", f"right! Verified: {checker(*answers)}"
+            return "solved", f"right! Verified: {checker(*answers)}", 1.0
     except NotAttempted:
-        return "open", "not attempted yet: replace the `...`."
+        return "open", "not attempted yet: replace the `...`.", 0.0
     except Explained as problem:
-        what, hint = (*problem.args, "")[:2]
+        what, hint = problem.args
+        share = problem.share
     except Exception:  # the checker's own, from an answer that it was not made for
         what = (
             "This answer could not be compared: it, or what it returns or works on, "
@@ -110,7 +156,7 @@ def _verdict(checker, answers):
         )
     untouched = what.startswith("The bug is still there")
     hint = f"\n  Hint: {hint}" if hint else ""
-    return "untouched" if untouched else "tried", f"not yet. {what}{hint}"
+    return "untouched" if untouched else "tried", f"not yet. {what}{hint}", share
 
 
 def progress():
@@ -124,216 +170,140 @@ def progress():
     print(f"Next: {still_open[0]}" if still_open else "All done!")
 
 
-def attempted(answer):
-    """False for what a skeleton leaves: `...` or None."""
-    return answer is not ... and answer is not None
+def compare(
+    answer,
+    solution,
+    cases,
+    known=(),
+    atol=1e-5,
+    *,
+    work=None,
+    parts=(),
+    changes=False,
+    hint="",
+):
+    """Raise Explained unless the answer gives what the solution gives on all cases.
 
-
-def compare(answer, reference, cases, known=(), atol=1e-5):
-    """Raise Explained unless answer(*inputs) equals reference(*inputs) on all cases.
-
-    cases: list of tuples of inputs, the smallest first. The answer gets copies and
-    may change them; the reference and the programs in known, a list of Mistake, must
-    not. Raises NotAttempted if the answer returns what a skeleton does.
+    answer: the learner's function or class. solution: a Solution, whose slips of the
+    pen are then tried, or any right program, without slips. cases: list of tuples of
+    inputs, the smallest first; each program gets copies. work(program, *inputs): what
+    to compare, in place of program(*inputs). parts: names of the values of a tuple;
+    only the first wrong one is spoken of. changes: whether the answer may change its
+    inputs in place. known: a list of Mistake, called with a case's inputs. hint: the
+    exercise's own, where the mistake brings none.
     """
-    differences = []
+
+    def of(program):
+        inner = work or (lambda program, *inputs: program(*inputs))
+        return lambda *inputs: inner(program, *copy.deepcopy(inputs))
+
+    right_program = of(getattr(solution, "program", solution))
+    differences, right, changed = [], [], []
     for inputs in cases:
-        expected = reference(*inputs)
-        got = call(answer, *inputs)
-        if not same(got, expected, atol):
+        expected = right_program(*inputs)
+        try:
+            got, touched = run(answer, inputs, work)
+        except Explained as problem:
+            if not differences:
+                problem.share = len(right) / len(cases)
+                raise
+            break  # the difference on a smaller case comes first
+        if same(got, expected, atol):
+            right.append(inputs)
+        else:
             differences.append(Difference(inputs, expected, got))
-    if differences:
-        explain(differences, known, atol)
+        changed += touched
+    names = getattr(solution, "arguments", ())
+    try:
+        if differences:
+            explain(differences, known, atol, solution, of, parts, answer, right, hint)
+    except Explained as problem:
+        problem.share = len(right) / len(cases)
+        raise
+    if changed and not changes:
+        which = f"`{names[changed[0]]}`" if changed[0] < len(names) else "its input"
+        raise Explained(
+            f"The result is right, but your function changes {which} in place: whoever "
+            "called it finds other numbers in what is theirs.",
+            "Make something new: `x = x * 2` does, `x *= 2` and `x[0] = …` do not; "
+            ".clone() gives a copy to work on.",
+            share=0.9,
+        )
 
 
-def explain(differences, known, atol=1e-5):
-    """Raise Explained with the mistake that accounts for all differences."""
+def explain(
+    differences,
+    known=(),
+    atol=1e-5,
+    solution=None,
+    of=lambda program: program,
+    parts=(),
+    answer=None,
+    right=(),
+    hint="",
+):
+    """Raise Explained with what accounts for all differences; see compare.
+
+    of(program): the function of a case's inputs that was compared.
+    """
     first = differences[0]
+    names = getattr(solution, "arguments", ())
     for mistake in known:
         if all(_accounts(mistake, d, atol) for d in differences):
-            raise Explained(mistake.says + show(first), mistake.hint)
-    what, hint = _at_first_sight(first)
-    raise Explained(what + show(first), hint)
+            raise Explained(mistake.says + show(first, names), mistake.hint)
+    part, lead = _first_wrong_part(differences, atol), ""
+    if part is not None:
+        name = parts[part] if part < len(parts) else f"value {part}"
+        lead = f"{name}: "
+        differences = [_of_part(d, part) for d in differences]
+        differences = [d for d in differences if not same(d.got, d.expected, atol)]
+        first = differences[0]
+        if not attempted(first.got):
+            raise Explained(f"Still missing: {name}.")
+    shown = show(first, names)
 
+    def single():
+        return _slip(solution, of, differences, part, atol, answer, pairs=False)
 
-def call(answer, *inputs):
-    """answer(*inputs), on copies; errors and endless loops become Explained."""
-    if not callable(answer):
-        raise _no_function(describe(answer))
-    inputs, outcome = copy.deepcopy(inputs), {}
+    def double():
+        return _slip(solution, of, differences, part, atol, answer, pairs=True)
 
-    def work():
-        try:
-            outcome["value"] = answer(*inputs)
-        except BaseException as error:  # the learner's code may raise anything
-            outcome["error"] = error
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(SECONDS)
-    if thread.is_alive():
-        stop = ctypes.py_object(TimeoutError)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), stop)
-        raise Explained(
-            f"It was still running after {SECONDS} seconds and was stopped.",
-            "Look for a loop that never ends, or whose end moves away.",
+    makes = hasattr(solution, "wrong")
+    if makes and (mutant := single()):
+        raise Explained(_said_of(mutant, answer, solution, lead) + shown, hint)
+    if said := clear(differences, atol):
+        raise Explained(f"{lead}{said[0]}{shown}", said[1] or hint)
+    telling = sum(_telling(d.got) for d in differences) >= 4  # fewer: by chance
+    if makes and telling and (mutant := double()):
+        raise Explained(_said_of(mutant, answer, solution, lead) + shown, hint)
+    inner = None if part is not None or answer is None else of(answer)
+    reference = of(getattr(solution, "program", solution)) if solution else None
+    what, own_hint = symptom(differences, right, inner, reference, atol)
+    unused, outside = borrowed(answer) if callable(answer) else ([], [])
+    if unused and outside:
+        what += (
+            f" Your function never uses its argument `{unused[0]}`; it uses the "
+            f"notebook's `{outside[0]}`, which is always the same."
         )
-    if "error" in outcome:
-        raise _blamed(outcome["error"], inputs)
-    if not attempted(outcome["value"]):
-        raise NotAttempted
-    return outcome["value"]
+    raise Explained(f"{lead}{what}{shown}", own_hint or hint)
 
 
-def _no_function(what):
-    return Explained(
-        f"This should be a function (or a module), but it is {what}.",
-        "Give the function itself to the check, without calling it.",
-    )
+def _first_wrong_part(differences, atol):
+    """Where answer and solution are tuples of several values: the first wrong one."""
+    for d in differences:
+        if not isinstance(d.expected, tuple) or not isinstance(d.got, (tuple, list)):
+            return None
+        if len(d.got) != len(d.expected):
+            return None
+    for i in range(len(differences[0].expected)):
+        if not all(same(d.got[i], d.expected[i], atol) for d in differences):
+            return i
+    return None
 
 
-def _blamed(error, inputs):
-    """What to raise for an error: the learner's is explained, the check's own is not.
-
-    A check wraps some answers in a function of its own. An error under such a
-    wrapper is the learner's if a line of the learner's is on the way to it.
-    """
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    modules = [frame.f_globals.get("__name__", "__main__") for frame in frames]
-    wrapped = any(name.startswith("minigpt.checks.") for name in modules[1:])
-    if isinstance(error, (Explained, NotAttempted)):
-        return error
-    if wrapped and "__main__" not in modules:
-        if no_function := re.match(r"'(\w+)' object is not callable", str(error)):
-            return _no_function(f"of type {no_function[1]}")
-        if not re.search(r"\(\) (takes|missing|got)", str(error)):  # its arguments
-            return error
-    # A skeleton may raise it; so does torch: softmax "not implemented for 'Long'".
-    if isinstance(error, NotImplementedError) and modules[-1] == "__main__":
-        if not re.search("not implemented for|Could not run|meta", str(error)):
-            return NotAttempted()
-    return explain_error(error, inputs)
-
-
-def _where(error):
-    """The learner's last line on the way to an error, or nothing."""
-    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        if frame.f_globals.get("__name__", "__main__") == "__main__":  # the notebook
-            text = linecache.getline(frame.f_code.co_filename, line).strip()
-            place = f"\n    in {frame.f_code.co_name}, line {line}"
-            return f"{place}: {text}" if text else place
-    return ""
-
-
-def explain_error(error, inputs=()):
-    """Explained for what an answer raised; shape mismatches in particular."""
-    text = (str(error).splitlines() or [""])[0]
-    name, line = type(error).__name__, _where(error)
-    shapes = _two_shapes(text)
-    given = f" (inputs: {', '.join(map(describe, inputs))})" if inputs else ""
-    if shapes:
-        said = (
-            f"The shapes {shapes[0]} and {shapes[1]} do not fit together{given}. "
-            f"It raised {name}: {text}{line}"
-        )
-        if "must match" in text:
-            hint = (
-                "Entry by entry, sizes are compared from the last dimension on and "
-                "must be equal or 1. Is a keepdim=True missing, or a transpose?"
-            )
-        else:
-            hint = (
-                "In a product (…, a, b) @ (…, b, c) the inner sizes must agree. If "
-                "they would after exchanging the last two dimensions of the second "
-                "one, a .transpose(-2, -1) belongs there."
-            )
-        return Explained(said, hint)
-    if isinstance(error, NameError):
-        hint = "Use the function's own arguments, and import what you need."
-    elif isinstance(error, IndexError):
-        hint = "An index runs past the end: is the last one size - 1?"
-    elif isinstance(error, TypeError):
-        hint = "Check the number of arguments and what each of them is."
-    elif any(word in text for word in ("dtype", "scalar type", "'Long'")):
-        hint = "Integers and floats do not mix here: .float() makes floats of integers."
-    elif isinstance(error, ValueError):
-        hint = "The message names the value that is not accepted: change that one."
-    else:
-        hint = "Try your code on one small input in a cell of its own."
-    return Explained(f"It raised {name}: {text}{given}{line}", hint)
-
-
-def same(got, expected, atol=1e-5):
-    """Equal up to rounding: tensors, numbers, strings, lists and tuples of them.
-
-    Other dtypes, lists in place of tensors and 0-dim tensors are accepted.
-    """
-    if isinstance(expected, str) or isinstance(got, str):
-        return isinstance(got, str) and got == expected
-    if isinstance(expected, tuple):
-        return (
-            isinstance(got, (tuple, list))
-            and len(got) == len(expected)
-            and all(same(g, e, atol) for g, e in zip(got, expected))
-        )
-    got, expected = as_tensor(got), as_tensor(expected)
-    if got is None or expected is None or got.shape != expected.shape:
-        return False
-    return torch.allclose(got, expected, atol=atol, rtol=1e-4, equal_nan=True)
-
-
-def as_tensor(value):
-    """A float64 tensor on the CPU of a tensor, number or nested list; else None.
-
-    Complex numbers are not taken for real ones: they give None, too.
-    """
-    numbers = _plain(value)
-    return None if numbers is None or numbers.is_complex() else numbers.double()
-
-
-def _plain(value):
-    """Detached, dense and on the CPU: an Apple GPU, for one, has no float64."""
-    try:
-        return torch.as_tensor(value).detach().cpu().to_dense()
-    except Exception:  # no numbers, or none that can be read
-        return None
-
-
-def describe(value):
-    """A few words for a value: its shape if it is a tensor, else type and value."""
-    if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    try:
-        if callable(value):
-            name = getattr(value, "__name__", "")
-            return f"the {type(value).__name__} {name}".strip()
-        text = repr(value)
-    except Exception:
-        return f"an object of type {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def show(difference):
-    """Input, expected and received values, shortened to what can be read."""
-    lines = [f"input    {_values(x)}" for x in difference.inputs if not callable(x)]
-    lines.append(f"expected {_values(difference.expected)}")
-    lines.append(f"received {_values(difference.got)}")
-    return "".join("\n    " + line for line in lines)
-
-
-def _values(value):
-    if isinstance(value, torch.Tensor) and value.numel() <= 16:
-        numbers = _plain(value)
-        if numbers is None:
-            return describe(value)
-        if numbers.is_floating_point():  # float32 would print 0.6930999755859375
-            numbers = (numbers.double() * 1e4).round() / 1e4
-        return str(numbers.tolist())
-    if isinstance(value, float):
-        return str(round(value, 4))
-    if isinstance(value, tuple) and any(isinstance(v, torch.Tensor) for v in value):
-        return f"({', '.join(map(_values, value))})"
-    return describe(value)
+def _of_part(difference, part):
+    d = difference
+    return Difference(d.inputs, d.expected[part], d.got[part])
 
 
 def _accounts(mistake, difference, atol):
@@ -341,36 +311,95 @@ def _accounts(mistake, difference, atol):
     try:
         if isinstance(mistake.program, Sign):
             return bool(mistake.program.holds(d.got, d.expected, *d.inputs))
-        return same(d.got, mistake.program(*d.inputs), atol)
+        return same(d.got, mistake.program(*copy.deepcopy(d.inputs)), atol)
     except Exception:  # a mistake that does not even run here is not the one
         return False
 
 
-def _at_first_sight(difference):
-    """What to say and a hint where no known mistake accounts for a difference."""
-    got, expected = _plain(difference.got), as_tensor(difference.expected)
-    if got is None and isinstance(difference.got, torch.Tensor):
-        what = "This answer could not be compared: its numbers cannot be read."
-        return what, "Return an ordinary tensor, one that can be printed."
-    if got is not None and got.is_complex():
-        what = "This answer could not be compared: its numbers are complex."
-        return what, "Return real numbers; .real drops the imaginary parts."
-    if got is not None and expected is not None and got.shape != expected.shape:
-        shapes = tuple(got.shape), tuple(expected.shape)
-        return f"The shape is {shapes[0]}, but should be {shapes[1]}.", ""
-    return "The result is not right yet.", ""
+def _said_of(mutant, answer, solution, lead):
+    """What to say of a mutant that gives what the answer gives."""
+    line = f"\n    {mutant.line}" if mutant.line else ""
+    if own := _line_of(mutant, answer, solution):
+        line = f"\n    your line {own[0]}: {own[1]}"
+    return f"{lead}Your result is what you get with {mutant.says}.{line}"
 
 
-def _two_shapes(text):
-    """The two shapes or sizes named in an error of torch, or None."""
-    patterns = [
-        r"\((\d+x\d+) and (\d+x\d+)\)",
-        r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
-        r"to be: (\[[\d, ]+\]) but got: (\[[\d, ]+\])",
-        r"shape '(\[[-\d, ]+\])' is invalid for input of size (\d+)",
-    ]
-    for pattern in patterns:
-        found = re.search(pattern, text)
-        if found:
-            return found.groups()
-    return None
+def _slip(solution, of, differences, part, atol, answer, pairs):
+    """The likeliest Mutant of a Solution that gives all that the answer gave."""
+
+    def gives_the_same(candidate):
+        for d in differences:
+            torch.default_generator.manual_seed(0)
+            got = of(candidate[1])(*d.inputs)
+            if not same(got if part is None else got[part], d.got, atol):
+                return False
+        return True
+
+    most = 1 if pairs else 20
+    found = matches(solution.wrong(pairs), gives_the_same, THINKING, most)
+    written = [m for m, _ in found if _line_of(m, answer, solution)]
+    return next(iter(written or [mutant for mutant, _ in found]), None)
+
+
+def _line_of(mutant, answer, solution):
+    """(number, text) of the learner's line that has a mutant's slip, or None."""
+    wrong = re.sub(r"\s", "", mutant.wrong)
+    pattern = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
+
+    def lines_with(code):
+        lines = enumerate(code.splitlines(), 1)
+        bare = ((n, re.sub(r"\s|#.*", "", text), text.strip()) for n, text in lines)
+        return [(n, text) for n, line, text in bare if re.search(pattern, line)]
+
+    if len(wrong) > 1 and not lines_with(solution.text):
+        return next(iter(lines_with(source(answer))), None)
+
+
+def _telling(value):
+    """How many different numbers are in a value that are not small and whole."""
+    if isinstance(value, (tuple, list)):
+        numbers = plain(value)
+        if numbers is None:
+            return sum(map(_telling, value))
+    numbers = as_tensor(value)
+    if numbers is None:
+        return 0
+    some = numbers[(numbers != numbers.round()) | (numbers.abs() > 9)]
+    return some.unique().numel()
+
+
+def matches(candidates, holds, seconds, most=1):
+    """The first candidates for which holds(candidate), found in so many seconds.
+
+    Each is tried in a thread, so that one that hangs is stopped, and prints nothing.
+    """
+    found, busy_since, done = [], [time.monotonic()], threading.Event()
+    end = time.monotonic() + seconds
+
+    def look():
+        remaining = iter(candidates)
+        while time.monotonic() < end:
+            busy_since[0] = time.monotonic()
+            try:
+                candidate = next(remaining, None)
+                if candidate is None:
+                    break
+                if holds(candidate):
+                    found.append(candidate)
+                    if len(found) == most:
+                        break
+            except BaseException:  # a wrong program may raise anything, or be stopped
+                continue
+        done.set()
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        thread = threading.Thread(target=look, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # a browser's Python has no threads
+            look()
+        while not done.wait(0.02) and time.monotonic() < end + 1:
+            if time.monotonic() - busy_since[0] > 0.5:
+                interrupt(thread)
+                busy_since[0] = time.monotonic()
+    return found

@@ -3,10 +3,12 @@
     python -m minigpt.publish.execute            all of them
     python -m minigpt.publish.execute 03 05      those that begin so
 
-Before that, the experiments which the record does not have are measured, and the
-README's figure of the ladder is drawn from the record.
+The exercises' folded solutions are written anew from minigpt/checks/solutions. Before
+that, the experiments which the record does not have are measured, and the README's
+figure of the ladder is drawn from the record.
 """
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -15,18 +17,22 @@ import nbformat
 from nbclient import NotebookClient
 
 from minigpt import ladder
+from minigpt.checks.solutions import texts
 from minigpt.experiments.__main__ import main as measure_missing
 from minigpt.files import replacing
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 FIGURE = NOTEBOOKS.parent / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n.*?\n```)"
+FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n.*?\n```)"
 KEPT_CELL_METADATA = {"tags", "slideshow"}
 
 
 def execute(path):
     """Run one notebook from its own folder and write it back; seconds taken."""
     notebook = nbformat.read(path, as_version=4)
+    fold_solutions(notebook)
     start = time.perf_counter()
     NotebookClient(
         notebook,
@@ -43,6 +49,22 @@ def execute(path):
     with replacing(path) as unfinished:
         nbformat.write(notebook, unfinished)
     return seconds
+
+
+def fold_solutions(notebook):
+    """Write each exercise's solution into the fold that follows it."""
+    number = None
+    for cell in notebook.cells:
+        head = re.match(r"# (?:Exercise|Bug hunt) (\d\d\.\d+)\n", cell.source)
+        if cell.cell_type == "code" and head:
+            number = head[1]
+        elif number and cell.cell_type == "markdown":
+            fold = f"```python\n{texts(number[:2])[number]}\n```"
+            found = re.search(FOLD, cell.source, re.S)
+            if found:
+                start, end = found.span(1)
+                cell.source = cell.source[:start] + fold + cell.source[end:]
+                number = None
 
 
 def clean(notebook):

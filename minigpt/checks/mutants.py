@@ -1,0 +1,660 @@
+"""Wrong programs made from a right one: the slips of a pen, one at a time.
+
+A slip changes one place of a solution as learners do: another dim, a slice one too
+long, a sign, a line left out. A check runs these programs; one that gives what the
+learner's gives says what the mistake is, though nobody listed it (mutation testing,
+DeMillo, Lipton and Sayward, 1978, turned round).
+"""
+
+import ast
+import itertools
+import warnings
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+SISTERS = [  # names that are taken for each other
+    {"mean", "sum"},
+    {"max", "min"},
+    {"argmax", "argmin"},
+    {"softmax", "log_softmax"},
+    {"log", "log2", "log10", "exp"},
+    {"tril", "triu"},
+    {"std", "var"},
+    {"zeros", "ones"},
+    {"zeros_", "ones_"},
+    {"any", "all"},
+    {"floor", "ceil", "round"},
+    {"sin", "cos"},
+    {"rand", "randn"},
+    {"sqrt", "rsqrt", "square"},
+    {"relu", "gelu", "silu", "sigmoid", "tanh"},
+    {"cumsum", "cumprod", "cummax"},
+    {"argsort", "sort"},
+    {"values", "indices"},
+    {"row", "column"},
+    {"train", "val"},
+    {"append", "extend"},
+    {"softmax", "sigmoid"},
+    {"view", "reshape", "transpose"},
+]
+WORDS = [{"mean", "sum", "none"}, {"train", "val"}, {"first", "second"}]
+OPERATORS = {  # what is taken for what
+    ast.Add: [ast.Sub],
+    ast.Sub: [ast.Add],
+    ast.Mult: [ast.Div, ast.Add],
+    ast.Div: [ast.Mult, ast.FloorDiv],
+    ast.FloorDiv: [ast.Div, ast.Mod],
+    ast.Mod: [ast.FloorDiv],
+    ast.Pow: [ast.Mult],
+    ast.MatMult: [ast.Mult],
+    ast.BitAnd: [ast.BitOr],
+    ast.BitOr: [ast.BitAnd],
+    ast.Lt: [ast.LtE, ast.Gt],
+    ast.LtE: [ast.Lt, ast.GtE],
+    ast.Gt: [ast.GtE, ast.Lt],
+    ast.GtE: [ast.Gt, ast.LtE],
+    ast.Eq: [ast.NotEq],
+    ast.NotEq: [ast.Eq],
+    ast.In: [ast.NotIn],
+    ast.NotIn: [ast.In],
+    ast.Is: [ast.IsNot],
+    ast.IsNot: [ast.Is],
+    ast.And: [ast.Or],
+    ast.Or: [ast.And],
+}
+ONE_WAY = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
+SIZES = {"dim", "dims", "axis"}
+
+
+class Slip(NamedTuple):
+    """One change of a tree: owner.field (or owner.field[at]) becomes `new`."""
+
+    likely: int  # 0 first
+    says: str  # "`dim=1` where `dim=-1` belongs"
+    wrong: str  # what now stands there, to be looked for in the learner's code
+    owner: ast.AST
+    field: str
+    at: int | None
+    new: Any
+
+
+class Mutant(NamedTuple):
+    """says, wrong: of its slips; line: as it now stands; program: code to exec."""
+
+    says: str
+    wrong: str
+    line: str
+    program: Any
+
+
+@contextmanager
+def _made(slip):
+    """The tree with a slip in it, and afterwards without."""
+    holder = getattr(slip.owner, slip.field)
+    if slip.at is None:
+        old = holder
+        setattr(slip.owner, slip.field, slip.new)
+    else:
+        old, holder[slip.at] = holder[slip.at], slip.new
+    try:
+        yield
+    finally:
+        if slip.at is None:
+            setattr(slip.owner, slip.field, old)
+        else:
+            holder[slip.at] = old
+
+
+def mutants(source, pairs=False):
+    """Yield a Mutant of a program's text for each slip, or pair of slips.
+
+    The likeliest come first. Slips that cannot be compiled are left out.
+    """
+    tree = ast.parse(source)
+    found = sorted(slips(tree), key=lambda slip: slip.likely)
+    statement = _statements(tree)
+    if not pairs:
+        chosen = ((slip,) for slip in found)
+    else:  # names exchanged are many, and two of them explain anything
+        chosen = itertools.combinations([s for s in found if s.likely < 6], 2)
+    for some in chosen:
+        if len({(id(slip.owner), slip.field, slip.at) for slip in some}) < len(some):
+            continue
+        first = some[0]
+        with _made(first), _made(some[-1]) if len(some) > 1 else _nothing():
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    fixed = ast.fix_missing_locations(tree)
+                    program = compile(fixed, "<slip>", "exec")
+            except (SyntaxError, ValueError, TypeError):
+                continue
+            line = _head(statement.get(id(first.owner), first.owner))
+        says = ", and ".join(slip.says for slip in some)
+        yield Mutant(says, first.wrong, line, program)
+
+
+@contextmanager
+def _nothing():
+    yield
+
+
+def _statements(tree):
+    """id of a node -> the innermost statement that holds it."""
+    found = {}
+
+    def visit(node, statement):
+        statement = node if isinstance(node, ast.stmt) else statement
+        found[id(node)] = statement
+        for child in ast.iter_child_nodes(node):
+            visit(child, statement)
+
+    visit(tree, tree)
+    return found
+
+
+def _head(node):
+    """A statement's first line."""
+    try:
+        lines = _text(node).splitlines()
+    except Exception:  # half of a node
+        return ""
+    return next((line for line in lines if not line.startswith("@")), "")
+
+
+def slips(tree):
+    """Yield each Slip that the rules below find in a tree."""
+    names = {}  # of each function: what it is given and what it assigns
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            given = [a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)]
+            made = [
+                n.id
+                for n in ast.walk(function)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            ]
+            names[id(function)] = list(dict.fromkeys(given + made))
+    yield from _visit(tree, [], names)
+
+
+def _visit(owner, known, names):
+    known = names.get(id(owner), known)
+    for field, value in ast.iter_fields(owner):
+        if field in ("args", "decorator_list", "returns", "annotation", "type_comment"):
+            if isinstance(owner, (ast.FunctionDef, ast.AnnAssign)):
+                continue  # signatures and annotations stay
+        if isinstance(value, list):
+            if value and isinstance(value[0], ast.stmt):
+                yield from _of_lines(owner, field, value)
+            for at, node in enumerate(value):
+                if isinstance(node, ast.AST):
+                    for likely, says, new in _changes(node, owner, field, known):
+                        wrong = _text(new) if isinstance(new, ast.expr) else ""
+                        yield Slip(likely, says, wrong, owner, field, at, new)
+                    yield from _visit(node, known, names)
+        elif isinstance(value, ast.AST):
+            for likely, says, new in _changes(value, owner, field, known):
+                wrong = _text(new) if isinstance(new, ast.expr) else ""
+                if isinstance(owner, ast.keyword):
+                    wrong = f"{owner.arg}={wrong}"
+                yield Slip(likely, says, wrong, owner, field, None, new)
+            yield from _visit(value, known, names)
+
+
+def _text(node):
+    return ast.unparse(ast.fix_missing_locations(node))
+
+
+def _instead(new, old):
+    return f"`{_text(new)}` where `{_text(old)}` belongs"
+
+
+def _without(part):
+    return f"`{part}` left out"
+
+
+def _number(value):
+    """A literal: negative ones as Python writes them."""
+    if value < 0:
+        return ast.UnaryOp(ast.USub(), ast.Constant(-value))
+    return ast.Constant(value)
+
+
+def _literal(node):
+    """The number that a literal stands for, or None."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inside = _literal(node.operand)
+        return None if inside is None else -inside
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return node.value
+    return None
+
+
+def _copy(node, **changed):
+    """A new node like it, with other fields; its children are shared."""
+    return type(node)(**{**dict(ast.iter_fields(node)), **changed})
+
+
+def _called(node):
+    """The last name of what is called: "softmax" of F.softmax(...)."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            return node.func.attr
+        if isinstance(node.func, ast.Name):
+            return node.func.id
+    return ""
+
+
+def _changes(node, owner, field, known):
+    """Yield (likely, says, new node) for a node in its place."""
+    if isinstance(owner, ast.UnaryOp) and _literal(owner) is not None:
+        return  # the whole number was changed
+    rule = RULES.get(type(node))
+    number = _literal(node)
+    if number is not None:
+        yield from _numbers(node, number, owner)
+    elif rule:
+        yield from rule(node, owner, known)
+
+
+def _numbers(node, number, owner):
+    dim = isinstance(owner, ast.keyword) and owner.arg in SIZES
+    if isinstance(number, int):
+        if dim:
+            others = [-1, 0, 1, 2, -2]
+        else:
+            others = [number - 1, number + 1, -number, 0, 2 * number, -1]
+            if number == 4:
+                others += [2, 1]
+    else:
+        others = [-number, 1 - number, 1.0, 0.0, 2 * number, number / 2, number / 10]
+    for other in dict.fromkeys(others):
+        if other == number and type(other) is type(number):
+            continue
+        if dim:
+            says = f"`{owner.arg}={other}` where `{owner.arg}={number}` belongs"
+        elif isinstance(owner, (ast.Slice, ast.Subscript, ast.Tuple)):
+            says = f"the index `{other}` where `{number}` belongs"
+        else:
+            says = f"`{other}` where `{number}` belongs"
+        yield 0 if dim else 2, says, _number(other)
+
+
+def _constant(node, owner, known):
+    if isinstance(node.value, bool):
+        new = ast.Constant(not node.value)
+        key = f"{owner.arg}=" if isinstance(owner, ast.keyword) else ""
+        yield 1, f"`{key}{new.value}` where `{key}{node.value}` belongs", new
+    if isinstance(node.value, str):
+        for words in WORDS:
+            for word in sorted(words - {node.value}) if node.value in words else ():
+                new = ast.Constant(word)
+                yield 2, _instead(new, node), new
+
+
+def _unary(node, owner, known):
+    sign = {ast.USub: "the minus", ast.Not: "the `not`", ast.Invert: "the `~`"}
+    if type(node.op) in sign:
+        says = f"{sign[type(node.op)]} before `{_text(node.operand)}` left out"
+        yield 0, says, node.operand
+
+
+def _binary(node, owner, known):
+    left, right, kind = node.left, node.right, type(node.op)
+    sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
+    if kind is ast.Pow and _literal(right) in (0.5, -0.5):
+        yield 0, f"the root left out (`{sign} {_text(right)}`)", left
+        yield (
+            1,
+            _instead(ast.BinOp(left, node.op, _number(-_literal(right))), node),
+            (ast.BinOp(left, node.op, _number(-_literal(right)))),
+        )
+    elif kind is ast.Pow and _literal(right) == 2:
+        yield 0, f"the square left out (`{sign} 2`)", left
+    else:
+        yield 1, _without(f"{sign} {_text(right)}"), left
+        yield 2, _without(f"{_text(left)} {sign}"), right
+    for other in OPERATORS.get(kind, ()):
+        new = ast.BinOp(left, other(), right)
+        yield 1, _instead(new, node), new
+    if kind in ONE_WAY:
+        new = ast.BinOp(right, node.op, left)
+        yield 1, f"the two sides of `{sign}` exchanged: `{_text(new)}`", new
+    if kind is ast.MatMult:
+        for new in (
+            ast.BinOp(left, node.op, ast.Attribute(right, "mT", ast.Load())),
+            ast.BinOp(ast.Attribute(left, "mT", ast.Load()), node.op, right),
+            ast.BinOp(
+                ast.Attribute(left, "mT", ast.Load()),
+                node.op,
+                ast.Attribute(right, "mT", ast.Load()),
+            ),
+        ):
+            yield 3, f"a transpose too many: `{_text(new)}`", new
+    if kind in (ast.Mult, ast.Div, ast.Pow):  # brackets forgotten
+        if isinstance(left, ast.BinOp) and isinstance(left.op, (ast.Add, ast.Sub)):
+            inner = ast.BinOp(left.right, node.op, right)
+            new = ast.BinOp(left.left, left.op, inner)
+            yield 1, f"brackets left out: `{_text(new)}`", new
+        if isinstance(right, ast.BinOp) and not isinstance(right.op, ast.Pow):
+            new = ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
+            yield 1, f"brackets left out: `{_text(new)}`", new
+
+
+def _compare(node, owner, known):
+    if len(node.ops) == 1:
+        for other in OPERATORS.get(type(node.ops[0]), ()):
+            new = _copy(node, ops=[other()])
+            yield 0, _instead(new, node), new
+
+
+def _bool(node, owner, known):
+    new = _copy(node, op=OPERATORS[type(node.op)][0]())
+    yield 1, _instead(new, node), new
+    for part in node.values:
+        rest = [value for value in node.values if value is not part]
+        new = rest[0] if len(rest) == 1 else _copy(node, values=rest)
+        yield 1, f"the condition `{_text(part)}` left out", new
+
+
+def _choice(node, owner, known):
+    yield 1, _instead(node.body, node), node.body
+    yield 1, _instead(node.orelse, node), node.orelse
+    new = ast.IfExp(node.test, node.orelse, node.body)
+    yield 1, f"the two cases exchanged: `{_text(new)}`", new
+
+
+def _call(node, owner, known):
+    name, args = _called(node), node.args
+    method = isinstance(node.func, ast.Attribute)
+    inner = node.func.value if method else None
+    if name == "float" and args and isinstance(args[0], ast.Constant):
+        for other in (0.0, 1.0, -1.0):
+            yield 1, f"`{other}` where `{_text(node)}` belongs", _number(other)
+        new = ast.Call(node.func, [ast.Constant("inf")], [])
+        yield 1, _instead(new, node), new
+        return
+    for at, keyword in enumerate(node.keywords):
+        rest = [k for i, k in enumerate(node.keywords) if i != at]
+        says = f"`{_text(keyword)}` left out in `{_text(node)}`"
+        yield 0, says, _copy(node, keywords=rest)
+    if len(node.keywords) > 1:
+        says = ", ".join(map(_text, node.keywords))
+        yield 1, f"`{says}` left out in `{_text(node)}`", _copy(node, keywords=[])
+    module = isinstance(inner, ast.Name) and inner.id in ("F", "torch", "nn", "math")
+    if method and not module:
+        rest = _text(node)[len(_text(inner)) :]
+        yield 0 if name in ("transpose", "clone") else 1, _without(rest), inner
+    if args and (module or not method) and not isinstance(args[0], ast.Starred):
+        if name not in ("range", "zip", "enumerate"):
+            says = f"`{_text(args[0])}` itself, without `{_text(node.func)}`,"
+            yield 1, f"{says} where `{_text(node)}` belongs", args[0]
+    if len(args) >= 1 and method and not module and name not in ("append",):
+        says = f"`{_text(args[-1])}` left out in `{_text(node)}`"
+        yield 1, says, _copy(node, args=args[:-1])
+    if len(args) >= 2:
+        for at in range(len(args)):
+            rest = args[:at] + args[at + 1 :]
+            says = f"`{_text(args[at])}` left out in `{_text(node)}`"
+            yield 2, says, _copy(node, args=rest)
+    if len(args) <= 5:
+        for i, j in itertools.combinations(range(len(args)), 2):
+            if ast.dump(args[i]) != ast.dump(args[j]):
+                swapped = list(args)
+                swapped[i], swapped[j] = swapped[j], swapped[i]
+                new = _copy(node, args=swapped)
+                kind = 1 if len(args) == 2 else 3
+                yield kind, f"two arguments exchanged: `{_text(new)}`", new
+    if not (method and not args and not node.keywords and name == "max"):
+        for other in _sisters(name):
+            func = _copy(node.func, **{"attr" if method else "id": other})
+            new = _copy(node, func=func)
+            yield 2, f"`{other}` where `{name}` belongs", new
+    if name in ("range", "arange") and len(args) == 1:
+        one = ast.Constant(1)
+        less, more = (
+            ast.BinOp(args[0], ast.Sub(), one),
+            ast.BinOp(args[0], ast.Add(), one),
+        )
+        for bounds in (
+            [one, args[0]],
+            [less],
+            [more],
+            [one, more],
+            [_number(-1), less],
+        ):
+            new = _copy(node, args=bounds)
+            yield 1, _instead(new, node), new
+    if name in ("tril", "triu"):
+        at = 1 if module else 0
+        if len(args) <= at and not node.keywords:
+            for diagonal in (-1, 1):
+                key = ast.keyword("diagonal", _number(diagonal))
+                new = _copy(node, keywords=[key])
+                yield 0, _instead(new, node), new
+    if name == "transpose" and method and _called(inner) in ("view", "reshape"):
+        where = [_literal(a) for a in args]
+        sizes = list(inner.args)
+        if None not in where and len(sizes) > max(where) and min(where) >= 0:
+            i, j = where
+            sizes[i], sizes[j] = sizes[j], sizes[i]
+            new = _copy(inner, args=sizes)
+            says = f"`{_text(new)}`, which leaves the numbers in memory order, where "
+            yield 0, f"{says}`{_text(node)}` belongs", new
+    if name == "reshape" and method and _called(inner) == "transpose":
+        new = _copy(node, func=_copy(node.func, value=inner.func.value))
+        yield 0, f"the transpose before `{name}` left out: `{_text(new)}`", new
+
+
+def _sisters(name):
+    return sorted(set().union(*(s for s in SISTERS if name in s)) - {name})
+
+
+def _attribute(node, owner, known):
+    if node.attr in ("T", "mT"):
+        yield 0, f"the transpose `.{node.attr}` left out", node.value
+    elif not (isinstance(owner, ast.Call) and owner.func is node):
+        for other in _sisters(node.attr):
+            yield 2, f"`.{other}` where `.{node.attr}` belongs", _copy(node, attr=other)
+
+
+def _subscript(node, owner, known):
+    if isinstance(node.ctx, ast.Load):
+        yield 2, f"the index `[{_text(node.slice)}]` left out", node.value
+    where = node.slice
+    if isinstance(where, ast.Tuple):
+        for i, j in itertools.combinations(range(len(where.elts)), 2):
+            order = list(where.elts)
+            order[i], order[j] = order[j], order[i]
+            if ast.dump(order[i]) != ast.dump(order[j]):
+                new = _copy(node, slice=_copy(where, elts=order))
+                yield 1, _instead(new, node), new
+        rest = where.elts[1:]
+        new = _copy(node, slice=rest[0] if len(rest) == 1 else _copy(where, elts=rest))
+        yield 1, _instead(new, node), new
+    elif isinstance(where, ast.Slice):  # of time, where the batch comes first
+        every = ast.Slice()
+        for order in ([every, where], [ast.Constant(...), where]):
+            new = _copy(node, slice=ast.Tuple(order, ast.Load()))
+            yield 2, _instead(new, node), new
+
+
+def _slice(node, owner, known):
+    def bare(some):
+        return f"[{_text(some)}]"
+
+    for bound in ("lower", "upper", "step"):
+        value = getattr(node, bound)
+        if value is None:
+            continue
+        new = _copy(node, **{bound: None})
+        yield 1, f"`{bare(new)}` where `{bare(node)}` belongs", new
+        if _literal(value) is None and bound != "step":
+            for op in (ast.Add(), ast.Sub()):
+                if isinstance(value, ast.BinOp) and _literal(value.right) == 1:
+                    continue  # t + 1: to leave out the 1 is a slip of its own
+                moved = ast.BinOp(value, op, ast.Constant(1))
+                new = _copy(node, **{bound: moved})
+                yield 0, f"`{bare(new)}` where `{bare(node)}` belongs", new
+    if node.lower is not None and node.upper is None:
+        new = ast.Slice(None, node.lower)
+        yield 1, f"`{bare(new)}` where `{bare(node)}` belongs", new
+    if node.upper is not None and node.lower is None:
+        new = ast.Slice(node.upper, None)
+        yield 1, f"`{bare(new)}` where `{bare(node)}` belongs", new
+
+
+def _name(node, owner, known):
+    if isinstance(node.ctx, ast.Load) and node.id in known:
+        for other in known:
+            if other != node.id:
+                new = ast.Name(other, ast.Load())
+                place = _text(owner) if isinstance(owner, ast.expr) else node.id
+                says = f"`{other}` where `{node.id}` belongs"
+                yield 6, says + f" in `{place}`" * (place != node.id), new
+
+
+def _tuple(node, owner, known):
+    if isinstance(node.ctx, ast.Load) and isinstance(owner, (ast.Return, ast.Assign)):
+        for i, j in itertools.combinations(range(len(node.elts)), 2):
+            order = list(node.elts)
+            order[i], order[j] = order[j], order[i]
+            new = _copy(node, elts=order)
+            yield 1, f"two values exchanged: `{_text(new)}`", new
+
+
+def _comprehension(node, owner, known):
+    for condition in node.ifs:
+        rest = [c for c in node.ifs if c is not condition]
+        says = f"the condition `if {_text(condition)}` left out"
+        yield 1, says, _copy(node, ifs=rest)
+
+
+RULES = {
+    ast.Constant: _constant,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.Compare: _compare,
+    ast.BoolOp: _bool,
+    ast.IfExp: _choice,
+    ast.Call: _call,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.Name: _name,
+    ast.Tuple: _tuple,
+    ast.comprehension: _comprehension,
+}
+
+
+def _of_lines(owner, field, lines):
+    """Slips with whole lines: left out, exchanged, moved into or out of a loop."""
+    for at, line in enumerate(lines):
+        yield from _of_line(owner, field, lines, at, line)
+
+    def moved(likely, says, new, wrong=""):
+        return Slip(likely, says, wrong, owner, field, None, new)
+
+    for at, (line, after) in enumerate(itertools.pairwise(lines)):
+        before, rest = lines[:at], lines[at + 2 :]
+        if not isinstance(after, (ast.Return, ast.FunctionDef, ast.ClassDef)):
+            says = f"`{_head(after)}` before `{_head(line)}`"
+            yield moved(1, says, [*before, after, line, *rest])
+        if isinstance(line, (ast.For, ast.While, ast.If, ast.With)):
+            kind = {ast.For: "loop", ast.While: "loop"}.get(type(line), "block")
+            inside = _copy(line, body=[*line.body, after])
+            says = f"`{_head(after)}` inside the {kind} in place of behind it"
+            yield moved(1, says, [*before, inside, *rest])
+            last = line.body[-1]
+            if len(line.body) > 1 and not isinstance(last, ast.Return):
+                outside = _copy(line, body=line.body[:-1])
+                says = f"`{_head(last)}` behind the {kind} in place of inside it"
+                yield moved(1, says, [*before, outside, last, after, *rest])
+        if isinstance(after, (ast.For, ast.While)) and isinstance(line, ast.Assign):
+            inside = _copy(after, body=[line, *after.body])
+            says = f"`{_head(line)}` inside the loop in place of before it"
+            yield moved(1, says, [*before, inside, *rest])
+        if isinstance(after, (ast.For, ast.While)):
+            for i, inner in enumerate(after.body):
+                if isinstance(inner, ast.Assign) and len(after.body) > 1:
+                    body = after.body[:i] + after.body[i + 1 :]
+                    says = f"`{_head(inner)}` before the loop in place of inside it"
+                    new = [*before, line, inner, _copy(after, body=body), *rest]
+                    yield moved(1, says, new)
+
+
+class _Exchanged(ast.NodeTransformer):
+    """Puts one name for another, and the other for the one."""
+
+    def __init__(self, first, second):
+        self.other = {first: second, second: first}
+
+    def visit_Name(self, node):
+        return ast.Name(self.other.get(node.id, node.id), node.ctx)
+
+
+def _used(value):
+    """Names in an expression that are not called."""
+    called = {id(n.func) for n in ast.walk(value) if isinstance(n, ast.Call)}
+    names = [
+        n.id
+        for n in ast.walk(value)
+        if isinstance(n, ast.Name)
+        and id(n) not in called
+        and n.id not in ("F", "torch", "nn", "math", "self")
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _of_line(owner, field, lines, at, line):
+    def slip(likely, says, new, wrong=""):
+        return Slip(likely, says, wrong, owner, field, at, new)
+
+    if isinstance(line, (ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.For)):
+        if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)):
+            yield slip(0, f"the line `{_head(line)}` left out", ast.Pass())
+    if isinstance(line, ast.AugAssign):
+        new = ast.Assign([line.target], line.value)
+        yield slip(0, f"`=` where `{_head(line)}` needs its operator", new, _text(new))
+        for other in OPERATORS.get(type(line.op), ()):
+            new = _copy(line, op=other())
+            yield slip(1, _instead(new, line), new, _text(new))
+    if isinstance(line, ast.If):
+        new = _copy(line, test=ast.UnaryOp(ast.Not(), line.test))
+        yield slip(1, f"the condition `{_text(line.test)}` the wrong way round", new)
+        new = _copy(line, test=ast.Constant(True))
+        yield slip(1, f"no condition where `{_head(line)}` belongs", new)
+    if isinstance(line, ast.With):
+        new = _copy(line, items=line.items)
+        new = ast.If(ast.Constant(True), line.body, [])
+        yield slip(2, f"`{_head(line)}` left out", new)
+    if isinstance(line, ast.Return) and line.value is not None:
+        earlier = []
+        for before in lines[:at]:
+            for node in ast.walk(before):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    earlier.append(node.id)
+        for name in dict.fromkeys(earlier):
+            new = ast.Return(ast.Name(name, ast.Load()))
+            if _text(new) != _text(line):
+                says = f"`{_text(new)}` where `{_head(line)}` belongs"
+                yield slip(2, says, new, _text(new))
+        if isinstance(line.value, ast.Tuple):
+            for part in line.value.elts:
+                new = ast.Return(part)
+                yield slip(1, f"only `{_text(part)}` returned", new, _text(new))
+    value = getattr(line, "value", None)
+    if isinstance(line, (ast.Assign, ast.Return)) and isinstance(value, ast.AST):
+        for first, second in itertools.combinations(_used(value)[:6], 2):
+            new = _copy(line, value=_Exchanged(first, second).visit(deepcopy(value)))
+            says = f"`{first}` and `{second}` exchanged in `{_head(line)}`"
+            yield slip(2, says, new, _text(new))
+    if isinstance(line, ast.For):
+        for i, inner in enumerate(line.body):
+            if isinstance(inner, ast.If) and any(
+                isinstance(n, (ast.Break, ast.Continue)) for n in inner.body
+            ):
+                rest = line.body[:i] + line.body[i + 1 :] or [ast.Pass()]
+                says = f"`{_head(inner)}` left out"
+                yield slip(1, says, _copy(line, body=rest))

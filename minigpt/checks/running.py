@@ -1,0 +1,368 @@
+"""Running a learner's code: whatever it does, the check goes on and says it."""
+
+import ast
+import copy
+import ctypes
+import dis
+import inspect
+import linecache
+import re
+import textwrap
+import threading
+import traceback
+
+import torch
+import torch.nn as nn
+
+from minigpt.checks.values import as_tensor, describe, same
+
+SECONDS = 5  # an answer that takes longer than this hangs
+
+
+class Explained(Exception):
+    """Raised inside a checker that knows what is wrong: message, then hint.
+
+    share: of the cases, those that are right (0.0 to 1.0, below 1).
+    """
+
+    def __init__(self, message, hint="", share=0.0):
+        super().__init__(message, hint)
+        self.share = share
+
+
+class NotAttempted(Exception):
+    """Raised inside a checker that finds what a skeleton leaves."""
+
+
+def attempted(answer):
+    """False for what a skeleton leaves: `...` or None."""
+    return answer is not ... and answer is not None
+
+
+def call(answer, *inputs):
+    """answer(*inputs), on copies; errors and endless loops become Explained.
+
+    Raises NotAttempted where the answer is still a skeleton.
+    """
+    return run(answer, inputs)[0]
+
+
+def run(answer, inputs, work=None):
+    """(what answer(*inputs) returns, the numbers of the inputs that it changed).
+
+    work(answer, *inputs): what to do with the answer in place of calling it.
+    """
+    if not callable(answer):
+        raise no_function(describe(answer))
+    given, outcome = copy.deepcopy(inputs), {}
+
+    def act():
+        try:
+            if work:
+                outcome["value"] = work(answer, *given)
+            else:
+                outcome["value"] = answer(*given)
+        except BaseException as error:  # the learner's code may raise anything
+            outcome["error"] = error
+
+    if not _in_time(act, SECONDS):
+        raise Explained(
+            f"It was still running after {SECONDS} seconds and was stopped.",
+            "Look for a loop that never ends, or whose end moves away.",
+        )
+    if "error" in outcome:
+        raise _blamed(outcome["error"], inputs)
+    value = outcome["value"]
+    own = getattr(answer, "__module__", "") or ""  # a check's own wrapping says None
+    dots = own.startswith("minigpt.checks.") or is_skeleton(answer)
+    if value is ... or (value is None and dots):
+        raise NotAttempted
+    if value is None:
+        raise Explained(
+            "It returns nothing (None).",
+            "Is `return` missing, or does it stand where it is never reached? A "
+            "print(...) shows a value, but hands nothing back.",
+        )
+    pairs = zip(given, inputs)
+    return value, [i for i, (now, then) in enumerate(pairs) if _changed(now, then)]
+
+
+def _in_time(act, seconds):
+    """Run act(), in a thread where there are any; False if it had to be stopped."""
+    thread = threading.Thread(target=act, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # a browser's Python has no threads
+        act()
+        return True
+    thread.join(seconds)
+    if thread.is_alive():
+        interrupt(thread)
+        return False
+    return True
+
+
+def interrupt(thread):
+    """Raise TimeoutError in another thread, as soon as it runs Python again."""
+    stop = ctypes.py_object(TimeoutError)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), stop)
+
+
+def _changed(now, then):
+    """Whether an input, or what is in it, has other numbers than before."""
+    if isinstance(then, nn.Module):
+        before, after = then.state_dict(), now.state_dict()
+        return before.keys() != after.keys() or any(
+            _changed(after[key], before[key]) for key in before
+        )
+    if isinstance(then, dict):
+        return now.keys() != then.keys() or any(_changed(now[k], then[k]) for k in then)
+    if isinstance(then, (list, tuple)):
+        return len(now) != len(then) or any(map(_changed, now, then))
+    if isinstance(then, torch.Tensor) or type(then).__name__ == "ndarray":
+        return as_tensor(then) is not None and not same(now, then, atol=0.0)
+    return False
+
+
+def source(answer):
+    """The text of a function or class, dedented; "" where it cannot be found."""
+    try:
+        return textwrap.dedent(inspect.getsource(inspect.unwrap(answer)))
+    except Exception:
+        return ""
+
+
+def is_skeleton(answer):
+    """Whether a function still has the dots of its exercise, or no body at all."""
+    try:
+        tree = ast.parse(source(answer))
+        for node in ast.walk(tree):
+            value = getattr(node, "value", None)
+            if isinstance(node, (ast.Expr, ast.Assign, ast.Return)):
+                if isinstance(value, ast.Constant) and value.value is ...:
+                    return True
+    except SyntaxError:
+        pass
+    code = getattr(inspect.unwrap(answer), "__code__", None)
+    if code is None:
+        return False
+    return not code.co_names and code.co_nlocals <= (
+        code.co_argcount + code.co_kwonlyargcount
+    )
+
+
+def borrowed(answer):
+    """(arguments that it never uses, names of the notebook's data that it uses).
+
+    Functions, classes, modules and names in capitals are no data.
+    """
+    code = getattr(inspect.unwrap(answer), "__code__", None)
+    if code is None:
+        return [], []
+    loaded, outside = _names(code)
+    space = getattr(inspect.unwrap(answer), "__globals__", {})
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    kinds = (torch.Tensor, int, float, str, list, tuple, dict, nn.Module)
+    data = [n for n in outside if isinstance(space.get(n), kinds) and not n.isupper()]
+    return [name for name in arguments if name not in loaded], data
+
+
+def _names(code):
+    """All names that some code reads, and those of them that are global."""
+    loaded, outside = set(), []
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            outside.append(step.argval)
+        elif step.opname.startswith("LOAD_"):
+            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+            loaded.update(n for n in names if isinstance(n, str))
+    for inner in code.co_consts:
+        if inspect.iscode(inner):
+            more, further = _names(inner)
+            loaded |= more
+            outside += further
+    return loaded, list(dict.fromkeys(outside))
+
+
+def no_function(what):
+    """Explained for an answer that cannot be called."""
+    return Explained(
+        f"This should be a function (or a module), but it is {what}.",
+        "Give the function itself to the check, without calling it.",
+    )
+
+
+def _blamed(error, inputs):
+    """What to raise for an error: the learner's is explained, the check's own is not.
+
+    A check wraps some answers in a function of its own. An error under such a
+    wrapper is the learner's if a line of the learner's is on the way to it.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    modules = [frame.f_globals.get("__name__", "__main__") for frame in frames]
+    wrapped = any(
+        name.startswith("minigpt.checks.") and name != __name__ for name in modules
+    )
+    if isinstance(error, (Explained, NotAttempted)):
+        return error
+    if wrapped and "__main__" not in modules:
+        if found := re.match(r"'(\w+)' object is not callable", str(error)):
+            return no_function(f"of type {found[1]}")
+        if not re.search(r"\(\) (takes|missing|got)", str(error)):  # its arguments
+            return error
+    # A skeleton may raise it; so does torch: softmax "not implemented for 'Long'".
+    if isinstance(error, NotImplementedError) and modules[-1] == "__main__":
+        if not re.search("not implemented for|Could not run|meta", str(error)):
+            return NotAttempted()
+    return explain_error(error, inputs)
+
+
+def _where(error):
+    """The learner's last line on the way to an error, or nothing."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if frame.f_globals.get("__name__", "__main__") == "__main__":  # the notebook
+            text = linecache.getline(frame.f_code.co_filename, line).strip()
+            place = f"\n    in {frame.f_code.co_name}, line {line}"
+            return f"{place}: {text}" if text else place
+    return ""
+
+
+HINTS = [  # (what an error says, what to do)
+    (
+        r"'(float|int)' object has no attribute",
+        "A Python number has none of a tensor's methods: was .item() or float() "
+        "called too early, or is it a number where you expect a tensor?",
+    ),
+    (
+        r"'(list|tuple)' object has no attribute|(list|tuple) indices must be",
+        "That is a list or a tuple, not a tensor. Does a call return several values "
+        "(a model: logits and loss)? Take the one you need, as in `logits, loss = …`.",
+    ),
+    (
+        r"'NoneType' object",
+        "Something is None here: a function that returns nothing (one that ends in "
+        "an underscore works in place), a loss without targets, or a p.grad before "
+        "backward().",
+    ),
+    (
+        r"only one element tensors|to Scalar|Boolean value of Tensor|ambiguous",
+        "A whole tensor stands where one number is wanted (.item(), float, if): "
+        "reduce it first, by .mean(), .sum(), .all() or an index.",
+    ),
+    (
+        r"[Dd]imension out of range|dim.* out of range",
+        "There is no such dimension: an index or a .sum() may have removed one "
+        "(keepdim=True keeps it). Print the shape before this line.",
+    ),
+    (
+        r"not a Module subclass|is not a Module",
+        "nn.Sequential and nn.ModuleList take modules: objects such as nn.ReLU(), "
+        "with brackets, not functions or classes.",
+    ),
+    (
+        r"cannot assign module before Module.__init__",
+        "Begin __init__ with super().__init__().",
+    ),
+    (
+        r"does not require grad|does not have a grad_fn",
+        "The way back to the parameters is cut: by no_grad, .detach(), .item() or a "
+        "comparison.",
+    ),
+    (
+        r"a leaf Variable that requires grad",
+        "A parameter is changed in place while gradients are recorded: put the "
+        "change under torch.no_grad().",
+    ),
+    (
+        r"not contiguous|view size is not compatible",
+        "After a transpose the numbers lie in another order in memory: use reshape, "
+        "or .contiguous() before view.",
+    ),
+    (
+        r"out of range|out of bounds",
+        "An index runs past the end: is the last one size - 1?",
+    ),
+    (
+        r"dtype|scalar type|'Long'|not implemented for 'Bool'|subtract, with a bool",
+        "Integers and floats do not mix here: .float() makes floats of integers. To "
+        "turn a mask of True and False round, write ~mask.",
+    ),
+    (
+        r"must be str, not|can only concatenate",
+        "Text and numbers do not mix: str(...) or an f-string makes text.",
+    ),
+    (
+        r"unexpected keyword|positional argument|required argument",
+        "Check the number of arguments and what each of them is.",
+    ),
+    (
+        r"not enough values to unpack|too many values to unpack",
+        "On the left stand more or fewer names than values on the right: how many "
+        "dimensions, or how many returned values, are there?",
+    ),
+    (
+        r"division by zero",
+        "Something is divided by 0: by a length that is empty, or a size minus one?",
+    ),
+    (
+        r"modified by an inplace operation",
+        "A tensor that backward() still needs was changed in place (+=, *=, x[…] =): "
+        "make a new one.",
+    ),
+]
+KINDS = [
+    (NameError, "Use the function's own arguments, and import what you need."),
+    (IndexError, "An index runs past the end: is the last one size - 1?"),
+    (KeyError, "There is no such key: print the dictionary's keys."),
+    (TypeError, "Check the number of arguments and what each of them is."),
+    (ValueError, "The message names the value that is not accepted: change that one."),
+    (BaseException, "Try your code on one small input in a cell of its own."),
+]
+
+
+def explain_error(error, inputs=()):
+    """Explained for what an answer raised; shape mismatches in particular."""
+    text = (str(error).splitlines() or [""])[0]
+    name, line = type(error).__name__, _where(error)
+    shapes = two_shapes(text)
+    given = f" (inputs: {', '.join(map(describe, inputs))})" if inputs else ""
+    if shapes:
+        said = (
+            f"The shapes {shapes[0]} and {shapes[1]} do not fit together{given}. "
+            f"It raised {name}: {text}{line}"
+        )
+        if "must match" in text:
+            hint = (
+                "Entry by entry, sizes are compared from the last dimension on and "
+                "must be equal or 1. Is a keepdim=True missing, or a transpose?"
+            )
+        elif "is invalid for input" in text:
+            hint = "The sizes of a view must multiply to the number of entries."
+        else:
+            hint = (
+                "In a product (…, a, b) @ (…, b, c) the inner sizes must agree. If "
+                "they would after exchanging the last two dimensions of the second "
+                "one, a .transpose(-2, -1) belongs there."
+            )
+        return Explained(said, hint)
+    found = (hint for pattern, hint in HINTS if re.search(pattern, text))
+    of_kind = next(hint for kind, hint in KINDS if isinstance(error, kind))
+    hint = of_kind if isinstance(error, NameError) else next(found, of_kind)
+    return Explained(f"It raised {name}: {text}{given}{line}", hint)
+
+
+def two_shapes(text):
+    """The two shapes or sizes named in an error of torch, or None."""
+    patterns = [
+        r"\((\d+x\d+) and (\d+x\d+)\)",
+        r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
+        r"to be: (\[[\d, ]+\]) but got: (\[[\d, ]+\])",
+        r"shape '(\[[-\d, ]+\])' is invalid for input of size (\d+)",
+        r"shape mismatch: value tensor of shape (\[[\d, ]+\]).* of shape (\[[\d, ]+\])",
+        r"Sizes of tensors must match.* Expected size (\d+) but got size (\d+)",
+    ]
+    for pattern in patterns:
+        found = re.search(pattern, text)
+        if found:
+            return found.groups()
+    return None

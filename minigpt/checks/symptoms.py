@@ -1,0 +1,389 @@
+"""What is measurably wrong with a result, where no known mistake gives it.
+
+Each symptom is a function of one Difference that returns what to say, or None. It is
+told only if it holds for all differences.
+"""
+
+import copy
+import itertools
+import math
+
+import torch
+
+from minigpt.checks.values import as_tensor, describe, plain, same
+
+
+def clear(differences, atol=1e-5):
+    """(what to say, a hint) where the right numbers can be made of the answer's."""
+    return _first_of(CLEAR, differences, atol)
+
+
+def _first_of(looks, differences, atol):
+    for look in looks:
+        said = [_safely(look, difference, atol) for difference in differences]
+        if all(said) or (look in FIRST and said[0]):
+            return said[0]
+
+
+def symptom(differences, right=(), answer=None, reference=None, atol=1e-5):
+    """(what to say, a hint) for an answer's differences; a bare word at the last.
+
+    right: the inputs of the cases that it got right. answer, reference: functions of
+    the inputs, called again to see whether the future changes the past.
+    """
+    if said := _first_of(VAGUE, differences, atol):
+        return said
+    if answer and reference:
+        for difference in differences[:3]:
+            if _safely(_sees_future, difference.inputs, answer, reference, atol):
+                return (
+                    "The future changes the past: with other numbers at the last "
+                    "position, earlier positions of your result change too.",
+                    "Position t may use positions 0 to t only.",
+                )
+    if right:
+        return _right_for_some(differences, right)
+    return "The result is not right yet.", ""
+
+
+def _safely(look, *args):
+    try:
+        return look(*args)
+    except Exception:  # a symptom that cannot be looked for is none
+        return None
+
+
+def _numbers(difference):
+    return as_tensor(difference.got), as_tensor(difference.expected)
+
+
+def unreadable(difference, atol):
+    got = plain(difference.got)
+    if got is None and isinstance(difference.got, torch.Tensor):
+        what = "This answer could not be compared: its numbers cannot be read."
+        return what, "Return an ordinary tensor, one that can be printed."
+    if got is not None and got.is_complex():
+        what = "This answer could not be compared: its numbers are complex."
+        return what, "Return real numbers; .real drops the imaginary parts."
+
+
+def another_kind(difference, atol):
+    """A pair for a tensor, a text for a number, a function for its value."""
+    got, expected = difference.got, difference.expected
+    if callable(got) and not callable(expected):
+        return (
+            f"It returns {describe(got)}, not a value.",
+            "Are the brackets of a call missing?",
+        )
+    if isinstance(got, str) != isinstance(expected, str):
+        kind = "a text" if isinstance(expected, str) else "numbers"
+        return f"It returns {describe(got)}, where {kind} should be.", ""
+    if isinstance(expected, (tuple, list, dict)) and as_tensor(expected) is None:
+        if not isinstance(got, type(expected)) and not isinstance(got, (tuple, list)):
+            wanted = f"{type(expected).__name__} of {len(expected)}"
+            return f"It returns {describe(got)}, where a {wanted} should be.", ""
+        if len(got) != len(expected):
+            return f"It returns {len(got)} values, where {len(expected)} should be.", ""
+    if isinstance(got, (tuple, list)) and not isinstance(expected, (tuple, list)):
+        for i, part in enumerate(got):
+            if same(part, expected, atol):
+                return (
+                    f"It returns {len(got)} values; the one at place {i} is right.",
+                    "Return that one.",
+                )
+    if isinstance(got, dict) and isinstance(expected, dict):
+        if missing := expected.keys() - got.keys():
+            return f"Keys are missing, such as {describe(sorted(missing)[0])}.", ""
+        if more := got.keys() - expected.keys():
+            return f"There are keys too many, such as {describe(sorted(more)[0])}.", ""
+
+
+def another_shape(difference, atol):
+    got, expected = _numbers(difference)
+    if got is None or expected is None or got.shape == expected.shape:
+        return None
+    shapes = f"The shape is {tuple(got.shape)}, but should be {tuple(expected.shape)}"
+    if got.numel() == expected.numel():
+        if torch.allclose(got.flatten(), expected.flatten(), atol=atol):
+            if got.squeeze().shape == expected.squeeze().shape:
+                hint = "A dimension of size 1 is too many or missing: squeeze(), [0], "
+                return f"{shapes}. The numbers are right.", hint + "keepdim."
+            hint = "The numbers are right, in the right order: .view(...) or .reshape."
+            return f"{shapes}. The numbers are right.", hint
+        for i, j in itertools.combinations(range(got.dim()), 2):
+            turned = got.transpose(i, j)
+            if turned.shape == expected.shape and torch.allclose(
+                turned, expected, atol=atol
+            ):
+                return (
+                    f"{shapes}. Its dimensions {i} and {j} are exchanged.",
+                    f"The numbers are right: .transpose({i}, {j}) puts them in place.",
+                )
+    if got.dim() == expected.dim():
+        off = [i for i in range(got.dim()) if got.shape[i] != expected.shape[i]]
+        if len(off) == 1:
+            by = got.shape[off[0]] - expected.shape[off[0]]
+            if abs(by) == 1:
+                word = "One entry too many" if by > 0 else "One entry is missing"
+                return (
+                    f"{shapes}. {word} in dimension {off[0]}.",
+                    "The end of a slice, or of a range, is not part of it.",
+                )
+    if got.dim() == expected.dim() + 1:
+        for i, size in enumerate(got.shape):
+            rest = got.shape[:i] + got.shape[i + 1 :]
+            if rest != expected.shape:
+                continue
+            for name in ("mean", "sum"):
+                if torch.allclose(getattr(got, name)(dim=i), expected, atol=atol):
+                    hint = f".{name}(dim={i}) would do it."
+                    return f"{shapes}. The {name} over dimension {i} is missing.", hint
+            for at in (0, size - 1):
+                if torch.allclose(got.select(i, at), expected, atol=atol):
+                    hint = f"Take entry {at if at == 0 else -1} of dimension {i}."
+                    return f"{shapes}. Yours holds more than was asked for.", hint
+    return f"{shapes}.", ""
+
+
+def not_numbers(difference, atol):
+    got, expected = _numbers(difference)
+    if got is None or expected is None:
+        return None
+    if got.isnan().any() and not expected.isnan().any():
+        return (
+            f"{int(got.isnan().sum())} of {got.numel()} results are nan, not a number.",
+            "0/0, inf - inf, the root or log of a negative number, or a softmax over "
+            "-inf alone give nan.",
+        )
+    if got.isinf().any() and not expected.isinf().any():
+        return (
+            "Some results are infinite.",
+            "Is something divided by 0, or is it the logarithm of 0?",
+        )
+
+
+def all_alike(difference, atol):
+    got, expected = _numbers(difference)
+    if got is None or got.numel() < 3 or expected.unique().numel() < 3:
+        return None
+    if got.unique().numel() == 1:
+        value = got.flatten()[0].item()
+        return f"All {got.numel()} results are {value:.4g}.", "Does the input matter?"
+
+
+def rows(difference, atol):
+    got, expected = _numbers(difference)
+    if got is None or expected is None or got.shape != expected.shape or not got.dim():
+        return None
+    for dim, name in ((-1, "rows"), (-2, "columns")):
+        if got.dim() < -dim or got.shape[dim] < 2:
+            continue
+        if _sums_to_one(expected, dim) and not _sums_to_one(got, dim):
+            sums = got.sum(dim).flatten()
+            worst = sums[(sums - 1).abs().argmax()].item()
+            more = ""
+            if dim == -1 and got.dim() > 1 and _sums_to_one(got, -2):
+                more = " The columns do: the sum runs over the wrong dimension."
+            return (
+                f"The {name} do not sum to one: one sums to {worst:.4g}.{more}",
+                "They are probabilities: divide by their sum, or softmax over them.",
+            )
+
+
+def _sums_to_one(numbers, dim):
+    return torch.allclose(
+        numbers.sum(dim), torch.ones((), dtype=torch.double), atol=1e-4
+    )
+
+
+def future(difference, atol):
+    got, expected = _numbers(difference)
+    if got is None or got.shape != expected.shape or got.dim() < 2:
+        return None
+    if got.shape[-1] != got.shape[-2] or got.shape[-1] < 2:
+        return None
+    above = torch.ones(got.shape[-2:], dtype=torch.bool).triu(1)
+    if not expected[..., above].any() and got[..., above].abs().max() > atol:
+        return (
+            "There is light above the diagonal: positions look at what comes later.",
+            "Hide the future before the softmax: masked_fill with -inf.",
+        )
+    here = torch.ones(got.shape[-2:], dtype=torch.bool).diagonal()
+    mine, right = got.diagonal(0, -2, -1), expected.diagonal(0, -2, -1)
+    if not mine.any() and right.any() and here.any():
+        return "The diagonal is 0: a position does not see itself.", "tril() keeps it."
+
+
+def scaled(difference, atol):
+    """Right but for a factor, a shift, a function of each number."""
+    got, expected = _numbers(difference)
+    if got is None or got.shape != expected.shape or not expected.isfinite().all():
+        return None
+    if not got.isfinite().all():
+        return None
+
+    def is_right(numbers):
+        fits = numbers.isfinite().all() and same(numbers, expected, atol)
+        return bool(fits)
+
+    known = [
+        (got * math.log(2), "These are bits: right, but in the unit of log2.", "Nats: "
+         "the natural logarithm, torch.log or math.log."),
+        (-got, "The sign is wrong: the numbers are right, with a minus.", ""),
+        (1 - got, "Yours is one minus what was asked for.", ""),
+        (got.exp(), "Yours is the logarithm of what was asked for.", ".exp()."),
+        (got.abs().log(), "Yours is e to the power of what was asked for.", ".log()."),
+        ((-got).exp(), "Yours is minus the logarithm of what was asked for.", ""),
+        (got.sqrt(), "Yours is the square of what was asked for.", "** 0.5"),
+        (got**2, "Yours is the root of what was asked for.", "A square is missing."),
+        (1 / got, "Yours is one over what was asked for: upside down.", ""),
+        (got.softmax(-1) if got.dim() else got, "These are scores: the softmax over "
+         "the last dimension is missing.", ""),
+    ]  # fmt: skip
+    if got.dim() and same(got, expected.softmax(-1), atol):
+        return (
+            "These are weights already: softmax was applied to what was asked for.",
+            "",
+        )
+    if expected.unique().numel() > 1 or expected.abs().max() > 0:
+        for numbers, says, hint in known:
+            if is_right(numbers):
+                return says, hint
+    if got.numel() < 3 or expected.unique().numel() < 2:
+        return None
+    some = expected.abs() > 1e-3
+    ratios = got[some] / expected[some]
+    if len(ratios) and ratios.abs().min() > 1e-6:
+        factor = ratios.median()
+        if is_right(got / factor):
+            return "The numbers are right up to a constant factor.", (
+                f"In this case it is {factor.item():.4g}. Which size is that, or its "
+                "root?"
+            )
+    if (shift := (got - expected).median()) and is_right(got - shift):
+        return "The numbers are right up to a constant that is added.", (
+            f"In this case it is {shift.item():.4g}."
+        )
+
+
+def cut(difference, atol):
+    got, expected = _numbers(difference)
+    if (
+        got is None
+        or got.shape != expected.shape
+        or torch.equal(expected.round(), expected)
+    ):
+        return None
+    for name in ("floor", "ceil", "round", "trunc"):
+        if torch.equal(getattr(expected, name)(), got):
+            return (
+                "The decimals are gone.",
+                "Is there a // for a /, an int() or a round?",
+            )
+
+
+def out_of_place(difference, atol):
+    got, expected = _numbers(difference)
+    if got is None or got.shape != expected.shape or got.dim() < 1 or got.numel() < 2:
+        return None
+
+    def is_right(mine, right):
+        return mine.numel() > 1 and torch.allclose(mine, right, atol=atol, rtol=1e-4)
+
+    for i, j in itertools.combinations(range(got.dim()), 2):
+        if got.shape[i] == got.shape[j] and is_right(got.transpose(i, j), expected):
+            word = (
+                "transposed"
+                if got.dim() == 2
+                else f"with dimensions {i}, {j} exchanged"
+            )
+            return f"The numbers are right, but {word}.", f".transpose({i}, {j})"
+    for dim in range(got.dim()):
+        n = got.shape[dim]
+        if n < 3:
+            continue
+        if is_right(got.flip(dim), expected):
+            return f"The numbers are right, but in reverse order (dimension {dim}).", ""
+        early = got.narrow(dim, 0, n - 1), expected.narrow(dim, 1, n - 1)
+        late = got.narrow(dim, 1, n - 1), expected.narrow(dim, 0, n - 1)
+        for pair, word in ((early, "early"), (late, "late")):
+            if is_right(*pair) and pair[1].unique().numel() > 1:
+                return f"Yours is one place too {word} along dimension {dim}.", ""
+    flat = got.flatten().sort().values, expected.flatten().sort().values
+    if is_right(*flat) and flat[1].unique().numel() > 2:
+        return "The right numbers, but in another order.", (
+            "reshape and view keep the order in memory; transpose and permute exchange "
+            "dimensions."
+        )
+
+
+def one_row(difference, atol):
+    """Wrong at the first or last place of a dimension only, or in a single entry."""
+    got, expected = _numbers(difference)
+    if got is None or got.shape != expected.shape or got.dim() < 1:
+        return None
+    off = ~torch.isclose(got, expected, atol=atol, rtol=1e-4, equal_nan=True)
+    for dim in range(got.dim()):
+        if got.shape[dim] < 3:
+            continue
+        places = off.movedim(dim, 0).flatten(1).any(1).nonzero().flatten().tolist()
+        for at, name in ((0, "first"), (got.shape[dim] - 1, "last")):
+            if places == [at]:
+                return f"Only the {name} place of dimension {dim} is wrong.", ""
+    if expected.dtype == torch.double and ((got != 0) == (expected != 0)).all():
+        if (expected == 0).any() and (expected != 0).any():
+            return "The zeros are in the right places, the other numbers differ.", ""
+
+
+FIRST = (unreadable, another_kind, not_numbers)  # if only the first one shows it
+CLEAR = (unreadable, another_kind, scaled, out_of_place, cut)
+VAGUE = (not_numbers, all_alike, another_shape, future, rows, one_row)
+
+
+def _sees_future(inputs, answer, reference, atol):
+    """Whether the last position of (B, T, …) inputs changes earlier outputs."""
+    changed = copy.deepcopy(inputs)
+    for value in changed:
+        if isinstance(value, torch.Tensor) and value.dim() >= 2 and value.shape[1] > 1:
+            if value.is_floating_point() and value.dim() == 3:
+                value[:, -1] += 1.0
+    right = [as_tensor(reference(*copy.deepcopy(i))) for i in (inputs, changed)]
+    mine = [as_tensor(answer(*copy.deepcopy(i))) for i in (inputs, changed)]
+    if any(r is None or r.dim() < 2 for r in right + mine):
+        return False
+    still = torch.allclose(right[0][:, :-1], right[1][:, :-1], atol=atol)
+    moves = not torch.allclose(right[0], right[1], atol=atol)
+    return bool(
+        still
+        and moves
+        and mine[0].shape == right[0].shape
+        and not torch.allclose(mine[0][:, :-1], mine[1][:, :-1], atol=atol)
+    )
+
+
+def _right_for_some(differences, right):
+    wrong = [d.inputs for d in differences]
+    n, of = len(right), len(right) + len(wrong)
+    first = [next((x for x in case if _sizes(x)), None) for case in right]
+    others = [next((x for x in case if _sizes(x)), None) for case in wrong]
+    if all(x is not None for x in first + others):
+        if all(x.shape[0] == 1 for x in first) and all(x.shape[0] > 1 for x in others):
+            return (
+                f"It is right for a batch of one only ({n} of {of} inputs).",
+                "Does a reshape or an index leave the batch out, or mix its texts?",
+            )
+        if len({tuple(x.shape) for x in first}) == 1 and n == 1:
+            return (
+                f"It is right for the sizes {tuple(first[0].shape)} only, 1 of {of} "
+                "inputs.",
+                "Is a number written down that should be taken from a shape?",
+            )
+    return (
+        f"It is right for {n} of {of} inputs. The first wrong one:",
+        "What is different about it: a size, a border, a sign, a value that occurs "
+        "twice?",
+    )
+
+
+def _sizes(value):
+    return isinstance(value, torch.Tensor) and value.dim() > 1

@@ -1,0 +1,354 @@
+"""What a check makes of an answer that nobody foresaw: slips, symptoms, the shell."""
+
+import linecache
+import time
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.checks import core
+from minigpt.checks.core import Explained, Sign, compare, matches, mistakes
+from minigpt.checks.mutants import mutants
+from minigpt.checks.solutions import Solution
+
+NAMES = {"__name__": "__main__", "torch": torch, "nn": nn, "F": F}
+
+
+class Taught(Solution):
+    """A solution whose text is given here."""
+
+    def __init__(self, text):
+        self.text, self.space, self.name = text, dict(NAMES), "f"
+        self.program = self._made(compile(text, "<taught>", "exec"))
+
+
+def function(text):
+    """The function f of a text, as a notebook's cell defines it."""
+    name = f"<cell {abs(hash(text))}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    space = dict(NAMES)
+    exec(compile(text, name, "exec"), space)
+    return space["f"]
+
+
+def said(text, wrong, cases, **how):
+    """What compare says of a wrong program where the text is the solution."""
+    with pytest.raises(Explained) as caught:
+        compare(function(wrong), Taught(text), cases, **how)
+    return " ".join(caught.value.args)
+
+
+def numbers(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+WEIGHTS = """def f(q, k):
+    T = q.shape[1]
+    past = torch.ones(T, T).tril()
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    scores = scores.masked_fill(past == 0, float("-inf"))
+    weights = F.softmax(scores, dim=-1)
+    return weights
+"""
+QK = [
+    (numbers(2, 3, 4), numbers(2, 3, 4, 1)[..., 0]),
+    (numbers(3, 5, 2), numbers(3, 5, 2)),
+]
+SPLIT = """def f(x, n):
+    B, T, C = x.shape
+    return x.view(B, T, n, C // n).transpose(1, 2)
+"""
+SHARES = """def f(x):
+    return x / x.sum(dim=1, keepdim=True)
+"""
+MEANS = """def f(x, t):
+    before = x[:, : t + 1]
+    return before.mean(dim=1)
+"""
+SUM = """def f(numbers, least):
+    total = 0.5
+    for number in numbers:
+        if number < least:
+            continue
+        total += number * 2
+    return total
+"""
+LISTS = [([1.5, 2.25, 4.0], 2.25), ([3.5, 0.75, 9.125], 1.0), ([], 1.0)]
+LOG = """def f(x):
+    return -(x.log() / 3).mean() * torch.pi
+"""
+SLIPS = [  # solution, (what to change, into what), the cases, what is to be said
+    (WEIGHTS, ("dim=-1", "dim=1"), QK, "`dim=1` where `dim=-1` belongs"),
+    (WEIGHTS, (" ** 0.5", ""), QK, "the root left out"),
+    (WEIGHTS, (" / q.shape[-1] ** 0.5", ""), QK, "`/ q.shape[-1] ** 0.5` left out"),
+    (WEIGHTS, ("q.shape[-1]", "q.shape[1]"), QK, "the index `-2` where `-1` belongs"),
+    (WEIGHTS, (".tril()", ".tril(-1)"), QK, "diagonal=-1"),
+    (
+        WEIGHTS,
+        ("softmax(", "log_softmax("),
+        QK,
+        "`log_softmax` where `softmax` belongs",
+    ),
+    (WEIGHTS, ("q @ k.tr", "k @ q.tr"), QK, "`q` and `k` exchanged"),
+    (
+        WEIGHTS,
+        ("    scores = scores.m", "    other = scores.m"),
+        QK,
+        "line `scores = sc",
+    ),
+    (
+        SPLIT,
+        ("n, C // n).transpose(1, 2)", "n, C // n)"),
+        [(numbers(2, 3, 8), 4)],
+        "tran",
+    ),
+    (
+        SPLIT,
+        ("T, n, C // n).transpose(1, 2)", "n, T, C // n)"),
+        [(numbers(2, 3, 8), 4)],
+        "memory order",
+    ),
+    (SPLIT, ("n, C // n", "C // n, n"), [(numbers(2, 3, 8), 4)], "exchanged"),
+    (
+        SHARES,
+        (", keepdim=True", ""),
+        [(numbers(4, 4) ** 2,)],
+        "`keepdim=True` left out",
+    ),
+    (SHARES, ("dim=1, keepdim=True", ""), [(numbers(4, 3) ** 2,)], "left out"),
+    (
+        MEANS,
+        ("t + 1", "t"),
+        [(numbers(2, 5, 3), 3), (numbers(1, 4, 2), 1)],
+        "`+ 1` left out",
+    ),
+    (MEANS, (".mean(", ".sum("), [(numbers(2, 5, 3), 2)], "`sum` where `mean` belongs"),
+    (MEANS, ("dim=1", ""), [(numbers(2, 5, 3), 2)], "`dim=1` left out"),
+    (SUM, ("number < least", "number <= least"), LISTS, "`number <= least` where"),
+    (SUM, ("+=", "="), LISTS, "needs its operator"),
+    (SUM, ("number * 2", "number"), LISTS, "`* 2` left out"),
+    (SUM, ("0.5", "0.0"), LISTS, "`0.0` where `0.5` belongs"),
+    (SUM, ("    return total", "        return total"), LISTS[:2], "inside the loop"),
+    (LOG, ("-(", "("), [(numbers(7) ** 2,)], "the minus before"),
+    (LOG, (" * torch.pi", ""), [(numbers(7) ** 2,)], "`* torch.pi` left out"),
+]
+
+
+@pytest.mark.parametrize("text, change, cases, part", SLIPS)
+def test_a_slip_that_nobody_listed_is_named(text, change, cases, part):
+    assert text.count(change[0]) == 1
+    wrong = text.replace(*change)
+    answer = said(text, wrong, cases)
+    assert "Your result is what you get with " in answer and part in answer
+
+
+def test_two_slips_are_named_together():
+    wrong = WEIGHTS.replace(" ** 0.5", "").replace("dim=-1", "dim=-2")
+    answer = said(WEIGHTS, wrong, QK)
+    assert "the root left out" in answer and "and `dim=1` where" in answer
+
+
+def test_the_learners_own_line_is_shown_where_it_has_the_slip():
+    wrong = WEIGHTS.replace("F.softmax(scores, dim=-1)", "F.softmax(scores,dim=-2)")
+    answer = said(WEIGHTS, wrong, QK)
+    assert "your line 6: weights = F.softmax(scores,dim=-2)" in answer
+
+
+def test_a_human_sentence_wins_over_a_slip():
+    known = mistakes(
+        "", {"The root!": lambda q, k: Taught(WEIGHTS.replace(" ** 0.5", ""))(q, k)}
+    )
+    assert said(WEIGHTS, WEIGHTS.replace(" ** 0.5", ""), QK, known=known).startswith(
+        "The root!"
+    )
+
+
+def test_the_first_wrong_value_of_several_is_named_and_explained():
+    text = "def f(b, t):\n    return 2 * b * t, b * (t + 1) // 2\n"
+    wrong = text.replace("2 * b", "b").replace("t + 1", "t")
+    cases = [(5, 7), (12, 9)]
+    answer = said(text, wrong, cases, parts=("area", "half"))
+    assert answer.startswith("area: Your result is what you get with `2 *` left out")
+    wrong = text.replace("t + 1", "t")
+    assert said(text, wrong, cases, parts=("area", "half")).startswith("half: Your")
+
+
+def test_every_slip_of_a_solution_compiles_and_most_change_what_it_gives():
+    right, other, all_of_them = Taught(WEIGHTS)(*QK[1]), 0, 0
+    for _, program in Taught(WEIGHTS).wrong():
+        all_of_them += 1
+        try:
+            other += not core.same(program(*QK[1]), right)
+        except Exception:
+            other += 1
+    assert all_of_them > 100 and other > 0.8 * all_of_them
+
+
+def test_making_wrong_programs_leaves_the_solution_as_it_was():
+    first = [mutant.says for mutant in mutants(WEIGHTS)]
+    assert first == [mutant.says for mutant in mutants(WEIGHTS)] and len(first) > 100
+
+
+def test_a_candidate_that_hangs_is_stopped_and_the_next_one_tried():
+    def holds(candidate):
+        while candidate == "hangs":
+            pass
+        return candidate == "right"
+
+    start = time.monotonic()
+    assert matches(["wrong", "hangs", "right"], holds, 30) == ["right"]
+    assert time.monotonic() - start < 20
+
+
+SYMPTOMS = [  # what is done to a right result, what is said
+    (lambda y: y / 0.6931471805599453, "These are bits"),
+    (lambda y: -y, "The sign is wrong"),
+    (lambda y: y * 1.37, "up to a constant factor"),
+    (lambda y: y + 4.25, "up to a constant that is added"),
+    (lambda y: y**2, "the square of what was asked for"),
+    (lambda y: y.flip(0), "reverse order"),
+    (lambda y: y.flatten()[torch.randperm(y.numel())].view(y.shape), "another order"),
+    (lambda y: y.mT.contiguous(), "transposed"),
+    (lambda y: y[None], "A dimension of size 1 is too many or missing"),
+    (lambda y: y.flatten(), "The numbers are right, in the right order"),
+    (lambda y: y[:, :-1], "One entry is missing in dimension 1"),
+    (lambda y: y * float("nan"), "are nan, not a number"),
+    (lambda y: y / 0, "infinite"),
+    (lambda y: torch.zeros_like(y), "All 25 results are 0"),
+    (lambda y: torch.stack([y, y + 1]), "Yours holds more than was asked for"),
+    (lambda y: (y, y.sum()), "the one at place 0 is right"),
+    (lambda y: y.sum, "not a value"),
+    (lambda y: "text", "where numbers should be"),
+    (lambda y: y.roll(1, 0), "one place too late along dimension 0"),
+]
+
+
+@pytest.mark.parametrize("change, part", SYMPTOMS)
+def test_what_is_measurably_wrong_is_said(change, part):
+    right = numbers(5, 5).abs() + 0.3
+    with pytest.raises(Explained) as caught:
+        compare(lambda x: change(right), lambda x: right, [(torch.ones(3),)])
+    assert part in " ".join(caught.value.args)
+
+
+def test_rows_that_do_not_sum_to_one_and_light_above_the_diagonal_are_seen():
+    scores = numbers(4, 4)
+    past = torch.ones(4, 4).tril() == 0
+    right = scores.masked_fill(past, float("-inf")).softmax(-1)
+    lower = torch.rand(4, 4).tril() + torch.eye(4)
+    answers = {
+        "The rows do not sum to one: ": torch.rand(4, 4).tril(),
+        "light above the diagonal": torch.rand(4, 4).softmax(-1),
+        "the sum runs over the wrong dimension": lower / lower.sum(0),
+    }
+    for part, got in answers.items():
+        with pytest.raises(Explained) as caught:
+            compare(lambda x, got=got: got, lambda x: right, [(scores,)])
+        assert part in " ".join(caught.value.args)
+
+
+def test_a_future_that_changes_the_past_is_seen():
+    def averages(x):
+        return x.cumsum(1) / torch.arange(1, x.shape[1] + 1)[:, None]
+
+    def peeks(x):
+        return averages(x) * 0.7 + 0.1 * x.max(dim=1, keepdim=True).values.sin()
+
+    with pytest.raises(Explained, match="The future changes the past"):
+        compare(peeks, averages, [(numbers(2, 5, 3),), (numbers(1, 4, 2),)])
+
+
+def test_right_for_a_batch_of_one_only_is_said():
+    def mean(x):
+        return x.mean(dim=1)
+
+    def of_first(x):
+        return x[:1].mean(dim=1).expand(len(x), -1)
+
+    cases = [(numbers(1, 3, 2),), (numbers(4, 3, 2),)]
+    with pytest.raises(Explained, match="right for a batch of one only") as caught:
+        compare(of_first, mean, cases)
+    assert caught.value.share == 0.5
+
+
+SHELL = [  # a program for f(x, steps) -> x.sum() * steps, what is said
+    ("    print(x.sum() * steps)", "returns nothing (None)"),
+    ("    y = x\n    y *= steps\n    return y.sum()", "changes `x` in place"),
+    ("    return data.sum() * steps", "uses the notebook's `data`"),
+    ("    return float(x) * steps", "reduce it first"),
+    ("    return x.sum().item().backward()", "A Python number has none of"),
+    ("    return (x, x).sum()", "That is a list or a tuple"),
+    ("    return x.sum(dim=7) * steps", "There is no such dimension"),
+    ("    return nn.Sequential(F.relu)(x).sum() * steps", "nn.ReLU()"),
+    ("    return x.sum() * stpes", "own arguments"),
+]
+
+
+@pytest.mark.parametrize("body, part", SHELL)
+def test_the_shell_around_an_answer_is_explained(body, part, capsys):
+    text = "def f(x, steps):\n    return x.sum() * steps\n"
+    wrong = (
+        "data = torch.arange(5.0)\n" * ("data" in body) + f"def f(x, steps):\n{body}\n"
+    )
+    answer = said(text, wrong, [(numbers(2, 3), 3), (numbers(4), 5)])
+    assert part in answer
+
+
+def test_a_difference_on_a_small_case_beats_an_error_on_a_larger_one():
+    text = "def f(x):\n    return x.sum()\n"
+    wrong = "def f(x):\n    assert len(x) < 3\n    return x.mean()\n"
+    answer = said(text, wrong, [(numbers(2),), (numbers(3),)])
+    assert "`mean` where `sum` belongs" in answer
+
+
+def test_inputs_have_names_and_equal_prints_show_the_row_that_differs():
+    text = "def f(x, steps):\n    return x * steps\n"
+    wrong = "def f(x, steps):\n    y = x * steps\n    y[20, 1] += 0.125\n    return y\n"
+    answer = said(text, wrong, [(numbers(30, 3), 7)])
+    assert "input    steps = 7" in answer and "expected at [20, 0:6] [" in answer
+
+
+def test_what_an_exercise_may_change_in_place_it_may():
+    def doubled(x):
+        x *= 2
+        return x
+
+    compare(doubled, lambda x: x * 2, [(numbers(3),)], changes=True)
+    with pytest.raises(Explained, match="changes its input in place"):
+        compare(doubled, lambda x: x * 2, [(numbers(3),)])
+
+
+def test_lists_arrays_and_numbers_are_as_good_as_tensors():
+    right = torch.tensor([[1.0, 2.5], [3.0, 4.0]])
+    for got in (right.tolist(), right.numpy(), [right[0], right[1]], right.double()):
+        assert core.same(got, right)
+    assert core.same(torch.tensor([2.5]), 2.5) and core.same(2.5, torch.tensor(2.5))
+    assert not core.same(torch.tensor([2.5]), torch.tensor([2.5, 2.5]))
+
+
+def test_a_check_returns_a_result_with_points(capsys):
+    @core.exercise("99.9 Trial")
+    def check(answer):
+        """answer(x) -> x + 1."""
+        compare(answer, lambda x: x + 1, [(1.0,), (2.0,), (3.0,), (4.0,)])
+        return "4 numbers"
+
+    solved, half = check(lambda x: x + 1), check(lambda x: x + 1 if x < 3 else 0.0)
+    assert solved and solved.share == 1.0 and solved.points(3) == 3
+    assert not half and half.state == "tried" and half.points(3) == 1.5
+    assert check(...).points(3) == 0 and check(...).state == "open"
+    del core._exercises["99.9 Trial"]
+
+
+def test_a_known_mistake_may_change_what_it_is_given():
+    def spoils(x):
+        x.zero_()
+        return x
+
+    known = mistakes("", {"All is 0.": spoils, "Never.": Sign(lambda *_: True)})
+    cases = [(numbers(3),), (numbers(4),)]
+    with pytest.raises(Explained, match="All is 0."):
+        compare(torch.zeros_like, torch.exp, cases, known)
+    assert cases[0][0].any()
