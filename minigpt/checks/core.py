@@ -12,6 +12,7 @@ import re
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -42,8 +43,34 @@ class Difference(NamedTuple):
     got: Any
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a check found, printed by the check and returned: true if solved.
+
+    state: "open" (not attempted), "untouched" (a hunt's bug is still there), "tried"
+    or "solved". share: of the cases, how many are right, 0.0 to 1.0.
+    """
+
+    title: str
+    state: str
+    message: str
+    share: float
+
+    def __bool__(self):
+        return self.state == "solved"
+
+    def __str__(self):
+        mark = {"open": "○", "solved": "✓"}.get(self.state, "✗")
+        return f"{mark} {self.title}: {self.message}"
+
+    def _ipython_display_(self):
+        """Nothing: at the end of a cell, the check has printed it already."""
+
+
 class Explained(Exception):
     """Raised inside a checker that knows what is wrong: message, then hint."""
+
+    share = 0.0  # of the cases, how many are right
 
 
 class NotAttempted(Exception):
@@ -66,19 +93,19 @@ def mistakes(hint, programs):
 def exercise(title):
     """Decorate a checker: `@exercise("02.1 The present included")`.
 
-    The checker returns what it verified, or raises Explained. The learner's
-    answer may be anything: no exception gets out of the check, and torch's
-    random state stays as it was.
+    The checker returns what it verified, or raises Explained; the check made of it
+    prints a Result and returns it. The learner's answer may be anything: no exception
+    gets out of the check, and torch's random state stays as it was.
     """
     _exercises[title] = "open"
 
     def decorate(checker):
         def check(*answers):
-            state, message = _verdict(checker, answers)
-            if _exercises[title] != "solved" and state in ("tried", "solved"):
-                _exercises[title] = state
-            mark = {"open": "○", "solved": "✓"}.get(state, "✗")
-            print(f"{mark} {title}: {message}")
+            result = Result(title, *_verdict(checker, answers))
+            if _exercises[title] != "solved" and result.state in ("tried", "solved"):
+                _exercises[title] = result.state
+            print(result)
+            return result
 
         check.__name__, check.__doc__ = checker.__name__, checker.__doc__
         return check
@@ -87,17 +114,19 @@ def exercise(title):
 
 
 def _verdict(checker, answers):
-    """The state that an exercise is in after these answers, and what to say."""
+    """State, message and share of an exercise's Result after these answers."""
+    share = 0.0
     try:
         if not all(map(attempted, answers)):
             raise NotAttempted
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
-            return "solved", f"right! Verified: {checker(*answers)}"
+            return "solved", f"right! Verified: {checker(*answers)}", 1.0
     except NotAttempted:
-        return "open", "not attempted yet: replace the `...`."
+        return "open", "not attempted yet: replace the `...`.", share
     except Explained as problem:
         what, hint = (*problem.args, "")[:2]
+        share = problem.share
     except Exception:  # the checker's own, from an answer that it was not made for
         what = (
             "This answer could not be compared: it, or what it returns or works on, "
@@ -108,9 +137,10 @@ def _verdict(checker, answers):
             f"Wanted: {wanted} If yours is that, run the cells above again: a name "
             "may have changed its meaning."
         )
-    untouched = what.startswith("The bug is still there")
-    hint = f"\n  Hint: {hint}" if hint else ""
-    return "untouched" if untouched else "tried", f"not yet. {what}{hint}"
+    message = f"not yet. {what}" + (f"\n  Hint: {hint}" if hint else "")
+    if what.startswith("The bug is still there"):
+        return "untouched", message, 0.0
+    return "tried", message, share
 
 
 def progress():
@@ -143,7 +173,11 @@ def compare(answer, reference, cases, known=(), atol=1e-5):
         if not same(got, expected, atol):
             differences.append(Difference(inputs, expected, got))
     if differences:
-        explain(differences, known, atol)
+        try:
+            explain(differences, known, atol)
+        except Explained as problem:
+            problem.share = 1 - len(differences) / len(cases)
+            raise
 
 
 def explain(differences, known, atol=1e-5):
