@@ -1,8 +1,10 @@
 """Reads a notebook's exercises out of the notebook itself, and plays the learner.
 
-An exercise is a code cell that begins with `# Exercise 02.1` (or `# Bug hunt
-02.6`) and ends with its `check_...(...)` call; the next markdown cell holds the
-hint and, in a fold called Solution, a python block that mends the cell.
+An exercise is, in this order: a markdown cell with its heading (and cells that
+prepare something for it), a code cell that begins with `# Exercise 02.1` (or
+`# Bug hunt 02.6`) and holds the answer, a code cell that calls the check, perhaps
+one that demonstrates the answer, and a markdown cell with the hint and, in a fold
+called Solution, a python block that mends the answer.
 """
 
 import contextlib
@@ -23,8 +25,8 @@ class Exercise(NamedTuple):
 
     kind: str
     number: str
-    skeleton: str  # without the check
-    check: str  # the line that calls the check
+    skeleton: str  # what the answer cell holds
+    check: str  # the call
     solution: str
 
 
@@ -33,26 +35,18 @@ def cells_of(name):
     return nbformat.read(path, as_version=4).cells
 
 
-def cell(name, start):
-    """The code of the one cell of a notebook that begins with `start`."""
-    found = [cell.source for cell in cells_of(name) if cell.source.startswith(start)]
-    (code,) = found
-    return code
-
-
 def exercises_of(name):
     """All exercises of the notebook whose file name begins with `name`, by number."""
     cells, found = cells_of(name), {}
-    for cell, after in zip(cells, cells[1:]):
+    for place, cell in enumerate(cells):
         head = re.match(r"# (Exercise|Bug hunt) (\d\d\.\d+)", cell.source)
         if cell.cell_type != "code" or not head:
             continue
-        lines = cell.source.rstrip().splitlines()
-        start = max(i for i, line in enumerate(lines) if line.startswith("check_"))
-        fold = re.search(r"<summary>Solution.*?```python\n(.*?)```", after.source, re.S)
-        assert fold, f"{head[0]} has no folded solution in the next cell"
-        skeleton, check = "\n".join(lines[:start]), "\n".join(lines[start:])
-        found[head[2]] = Exercise(*head.groups(), skeleton, check, fold[1])
+        check, *after = cells[place + 1 :]
+        text = next(c.source for c in after if c.cell_type == "markdown")
+        fold = re.search(r"<summary>Solution.*?```python\n(.*?)```", text, re.S)
+        assert fold, f"{head[0]} has no folded solution after its check"
+        found[head[2]] = Exercise(*head.groups(), cell.source, check.source, fold[1])
     return found
 
 
@@ -65,7 +59,7 @@ def edited(program, *edits):
 
 
 def answered(exercise, names, code):
-    """The notebook's names after the cell with `code` in place of its dots.
+    """The notebook's names after the answer cell with `code` in place of its dots.
 
     The skeleton runs first, so `code` need only define what it changes.
     """

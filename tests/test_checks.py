@@ -15,6 +15,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from exercises import answered, play
 from IPython.core.compilerop import CachingCompiler
+from IPython.core.formatters import DisplayFormatter
 
 from minigpt.checks import core, running
 from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
@@ -36,6 +37,12 @@ EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.it
 WRONG = {k: rows for module in ANSWERS.values() for k, rows in module.WRONG.items()}
 RIGHT = {k: rows for module in ANSWERS.values() for k, rows in module.RIGHT.items()}
 HUNTS = [k for k, exercise in EXERCISES.items() if exercise.kind == "Bug hunt"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def an_optimizer_was_made_before():
+    """As in the notebooks: the first one of a process imports for seconds."""
+    torch.optim.AdamW([torch.zeros(1, requires_grad=True)])
 
 
 def codes(answer):
@@ -287,6 +294,36 @@ def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
     assert told.endswith("1 of 3 solved. Next: 2 Two\n")
     second(2), third(3), core.progress()
     assert capsys.readouterr().out.endswith("3 of 3 solved. All done!\n")
+
+
+def test_a_check_returns_what_it_prints(monkeypatch, capsys):
+    monkeypatch.setattr(core, "_exercises", {})
+
+    @core.exercise("0 Doubled")
+    def check(double):
+        core.compare(double, lambda x: 2 * x, [(0,), (1,), (2,), (3,)])
+        return "doubled."
+
+    for answer, state, share in [
+        (lambda x: x + x, "solved", 1.0),
+        (lambda x: x * x, "tried", 0.5),
+        (lambda x: 1, "tried", 0.0),
+        (lambda x: x.missing, "tried", 0.0),
+        (lambda x: None, "open", 0.0),
+    ]:
+        result = check(answer)
+        assert (result.title, result.state, result.share) == ("0 Doubled", state, share)
+        assert bool(result) == (state == "solved")
+        assert capsys.readouterr().out == f"{result}\n"
+        assert str(result)[2:] == f"0 Doubled: {result.message}"
+        assert DisplayFormatter().format(result) == ({}, {})  # no second time
+
+
+@pytest.mark.parametrize("number", HUNTS)
+def test_an_untouched_hunt_has_no_share_of_the_marks(number):
+    learner = answered(EXERCISES[number], names(number[:2]), "")
+    result = eval(EXERCISES[number].check, learner)
+    assert (result.state, result.share) == ("untouched", 0.0) and not result
 
 
 # Whatever is answered, a check ends in one verdict.

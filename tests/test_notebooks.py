@@ -1,5 +1,6 @@
 """Every notebook is well formed; that it runs is checked by nbval."""
 
+import ast
 import json
 import re
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
 TAGS = re.compile(r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?")
 
 
@@ -106,6 +108,34 @@ def test_every_notebook_has_the_parts_that_readers_expect(path, notebook):
         parts += ["Predict"]
     for part in parts:
         assert part in text, part
+
+
+def test_every_exercise_has_an_answer_cell(notebook):
+    headings = re.findall(
+        r"^#+ ((?:Exercise|Bug hunt) .*?):", markdown(notebook), flags=re.M
+    )
+    answers = [ANSWER.match(cell.source) for cell in code_cells(notebook)]
+    assert [answer[1] for answer in answers if answer] == headings
+
+
+def test_an_exercise_is_prompt_answer_check_demonstration_solution(notebook):
+    checked = []
+    for place, answer in enumerate(notebook.cells):
+        if answer.cell_type != "code" or not (title := ANSWER.match(answer.source)):
+            continue
+        before, (check, *after) = notebook.cells[:place], notebook.cells[place + 1 :]
+        prompt = [cell for cell in before if cell.cell_type == "markdown"][-1]
+        assert prompt.source.startswith(f"### {title[1]}: ")
+        (only,) = ast.parse(check.source).body
+        assert ast.unparse(only.value.func).startswith("check_"), check.id
+        assert check.source.startswith("check_") and check.source.endswith(")")
+        assert check.id == f"{answer.id}-check"
+        if after[0].cell_type == "code":
+            assert after.pop(0).id == f"{answer.id}-demo"
+        assert "<summary>Solution" in after[0].source
+        checked.append(check)
+    calls = re.compile(r"\bcheck_\w+\(")
+    assert [c for c in code_cells(notebook) if calls.search(c.source)] == checked
 
 
 def test_nine_in_ten_cells_with_text_output_are_compared(record_property):

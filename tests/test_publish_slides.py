@@ -209,7 +209,7 @@ def test_every_cell_says_what_it_is_on_the_slides(path):
         assert wish.get("slide_type") in slides.SLIDE_TYPES, cell.id
         assert wish.get("code", "skip") == "skip", cell.id
         assert wish.get("output", "skip") in {"fragment", "subslide", "skip"}, cell.id
-        if cell.source.startswith(("# Exercise", "# Bug hunt")):
+        if cell.source.startswith(("# Exercise", "# Bug hunt", "check_")):
             assert wish["slide_type"] in {"skip", "notes"}, cell.id
     assert notebook.cells[0].metadata.slideshow.slide_type == "slide"
 

@@ -14,6 +14,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -70,7 +71,8 @@ class Difference(NamedTuple):
     got: Any
 
 
-class Result(NamedTuple):
+@dataclass(frozen=True)
+class Result:
     """What a check returns; true when the exercise is solved.
 
     state: "open", "tried", "untouched" (a bug that is still there) or "solved".
@@ -84,6 +86,10 @@ class Result(NamedTuple):
 
     def __bool__(self):
         return self.state == "solved"
+
+    def __str__(self):
+        mark = {"open": "○", "solved": "✓"}.get(self.state, "✗")
+        return f"{mark} {self.title}: {self.message}"
 
     def points(self, most):
         """The share of so many points, in hundredths; all of them only when solved."""
@@ -120,8 +126,7 @@ def exercise(title):
             result = Result(title, *_verdict(checker, answers))
             if _exercises[title] != "solved" and result.state in ("tried", "solved"):
                 _exercises[title] = result.state
-            mark = {"open": "○", "solved": "✓"}.get(result.state, "✗")
-            print(f"{mark} {title}: {result.message}")
+            print(result)
             return result
 
         check.__name__, check.__doc__ = checker.__name__, checker.__doc__

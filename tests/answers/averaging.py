@@ -51,7 +51,7 @@ def nats(*edits):
 
 
 def attend(*edits):
-    return edited(EXERCISES["02.7"].skeleton.split("dice =")[0], *edits)
+    return edited(EXERCISES["02.7"].skeleton, *edits)
 
 
 HIDE = ('scores = scores.masked_fill(~past, float("-inf"))', "")

@@ -4,7 +4,7 @@ import torch
 from exercises import exercises_of
 
 from minigpt.bigram import BigramLanguageModel
-from minigpt.data import CharTokenizer, get_batch, load_text, train_val_split
+from minigpt.data import CharTokenizer, load_text, train_val_split
 
 EXERCISES = exercises_of("01")
 
@@ -23,8 +23,6 @@ def names():
         "val_data": val_data,
         "counts": torch.bincount(pairs, minlength=V * V).view(V, V).float(),
         "model": BigramLanguageModel(V),
-        "batches": [get_batch(train_data, 4, 8)],
-        "draw_curve": max,
     }
 
 

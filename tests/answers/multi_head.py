@@ -20,7 +20,6 @@ def names():
         "CausalSelfAttention": CausalSelfAttention,
         "model": LanguageModel(65, 8, 12, CausalSelfAttention(12, 4)),
         "val_data": torch.randint(65, (200,)),
-        "bet_on_dice": lambda make_body: None,
     }
 
 

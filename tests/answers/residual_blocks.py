@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn as nn
-from exercises import cell, exercises_of
+from exercises import exercises_of
 
 from minigpt.block import Block, FeedForward
 from minigpt.language_model import LanguageModel
@@ -16,17 +16,12 @@ def names():
     for p in model.parameters():
         nn.init.normal_(p, std=0.5)
     idx = torch.randint(11, (4, 7))
-    found = {"torch": torch}
-    exec(cell("05", "def who_moves"), found)
-    return found | {
+    return {
         "Block": Block,
         "FeedForward": FeedForward,
         "my_model": model,
         "my_x": idx[:, :-1],
         "my_y": idx[:, 1:],
-        "n_embd": 8,
-        "n_head": 2,
-        "count": lambda module: 0,
     }
 
 
