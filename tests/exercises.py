@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+from IPython.core.compilerop import CachingCompiler
 
 HERE = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", HERE))
@@ -63,10 +64,10 @@ def answered(exercise, names, code):
 
     The skeleton runs first, so `code` need only define what it changes.
     """
-    names = dict(names)
+    names, compiler = dict(names), CachingCompiler()  # lines can be shown
     with contextlib.redirect_stdout(io.StringIO()):
-        exec(exercise.skeleton, names)
-        exec(code, names)
+        for cell in (exercise.skeleton, code):
+            exec(compile(cell, compiler.cache(cell), "exec"), names)
     return names
 
 

@@ -160,8 +160,8 @@ def _verdict(checker, answers):
             "may have changed its meaning."
         )
     untouched = what.startswith("The bug is still there")
-    hint = f"\n  Hint: {hint}" if hint else ""
-    return "untouched" if untouched else "tried", f"not yet. {what}{hint}", share
+    state, share = ("untouched", 0.0) if untouched else ("tried", share)
+    return state, f"not yet. {what}" + f"\n  Hint: {hint}" * bool(hint), share
 
 
 def progress():
