@@ -512,7 +512,7 @@ TRAIN = [
     ("--out deep/er/new.pt --n-head 3", "n_head = 3", "divides n_embd"),
     ("--out deep/er/new.pt --data missing.txt", "missing.txt", "path of a"),
     ("--out deep/er/new.pt --block-size 5000", "5001", "smaller block_size"),
-    ("--out folder/er/new.pt --device gpu", "gpu", "cpu"),
+    ("--out deep/er/new.pt --device gpu", "gpu", "cpu"),
     ("--out model.pt", "model.pt exists", "--resume"),
     ("--out ''", "--out", "name of a file"),
     ("--out model.pt --resume --overwrite", "--overwrite", "leave one out"),
