@@ -8,8 +8,6 @@ DeMillo, Lipton and Sayward, 1978, turned round).
 
 import ast
 import itertools
-import warnings
-from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -80,7 +78,10 @@ class Slip(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """says, wrong: of its slips; line: as it now stands; program: code to exec."""
+    """says, wrong: of its slips; line: as it now stands; program: code to exec.
+
+    wrong: of the first. A pair's line is "".
+    """
 
     says: str
     wrong: str
@@ -88,56 +89,53 @@ class Mutant(NamedTuple):
     program: Any
 
 
-@contextmanager
-def _made(slip):
-    """The tree with a slip in it, and afterwards without."""
-    holder = getattr(slip.owner, slip.field)
-    if slip.at is None:
-        old = holder
-        setattr(slip.owner, slip.field, slip.new)
-    else:
-        old, holder[slip.at] = holder[slip.at], slip.new
-    try:
-        yield
-    finally:
+def _made(some):
+    """Make slips in their tree; returns what undoes them, the last one first."""
+    undo = []
+    for slip in some:
+        holder = getattr(slip.owner, slip.field)
         if slip.at is None:
-            setattr(slip.owner, slip.field, old)
-        else:
-            holder[slip.at] = old
+            undo.append((setattr, slip.owner, slip.field, holder))
+            setattr(slip.owner, slip.field, slip.new)
+        elif slip.at < len(holder):  # another slip may have shortened it
+            undo.append((list.__setitem__, holder, slip.at, holder[slip.at]))
+            holder[slip.at] = slip.new
+    return undo[::-1]
 
 
-def mutants(source, pairs=False):
+def mutants(source, pairs=False, without=()):
     """Yield a Mutant of a program's text for each slip, or pair of slips.
 
-    The likeliest come first. Slips that cannot be compiled are left out.
+    The likeliest come first. Slips that cannot be compiled are left out, and pairs
+    with a slip whose `says` is in `without`.
     """
     tree = ast.parse(source)
     found = sorted(slips(tree), key=lambda slip: slip.likely)
     statement = _statements(tree)
-    if not pairs:
-        chosen = ((slip,) for slip in found)
-    else:  # names exchanged are many, and two of them explain anything
-        chosen = itertools.combinations([s for s in found if s.likely < 6], 2)
+    for slip in found:
+        for new in slip.new if isinstance(slip.new, list) else [slip.new]:
+            ast.fix_missing_locations(new)
+    chosen = [(slip,) for slip in found]
+    if pairs:  # names exchanged are many, and two of them explain anything
+        found = [s for s in found if s.likely < 6 and s.says not in without]
+        chosen = [
+            (a, b)
+            for a, b in itertools.combinations(found, 2)
+            if (a.owner, a.field, a.at) != (b.owner, b.field, b.at)
+        ]
+        chosen.sort(key=lambda pair: pair[0].likely + pair[1].likely)
     for some in chosen:
-        if len({(id(slip.owner), slip.field, slip.at) for slip in some}) < len(some):
+        undo = _made(some)
+        try:
+            program = compile(tree, "<slip>", "exec")
+            line = _head(statement[id(some[0].owner)]) if not pairs else ""
+        except (SyntaxError, ValueError, TypeError):
             continue
-        first = some[0]
-        with _made(first), _made(some[-1]) if len(some) > 1 else _nothing():
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    fixed = ast.fix_missing_locations(tree)
-                    program = compile(fixed, "<slip>", "exec")
-            except (SyntaxError, ValueError, TypeError):
-                continue
-            line = _head(statement.get(id(first.owner), first.owner))
+        finally:
+            for put, *place in undo:
+                put(*place)
         says = ", and ".join(slip.says for slip in some)
-        yield Mutant(says, first.wrong, line, program)
-
-
-@contextmanager
-def _nothing():
-    yield
+        yield Mutant(says, some[0].wrong, line, program)
 
 
 def _statements(tree):
