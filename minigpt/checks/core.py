@@ -264,8 +264,8 @@ def explain(
     if part is not None:
         name = parts[part] if part < len(parts) else f"value {part}"
         lead = f"{name}: "
-        every = [_of_part(d, part) for d in every]
-        differences = [d for d in every if not same(d.got, d.expected, atol)]
+        differences = [_of_part(d, part) for d in differences]
+        differences = [d for d in differences if not same(d.got, d.expected, atol)]
         first = differences[0]
         if not attempted(first.got):
             raise Explained(f"Still missing: {name}.")
@@ -341,21 +341,28 @@ def _slip(solution, of, every, part, atol, answer, pairs, end, moves):
 
     every: what is known of all cases, as Differences, the wrong ones first. end: when
     to stop looking. moves: gets, for what each slip says, whether it changes anything
-    and still runs; no pair has one that does not.
+    and still runs; no pair has one that does not. Of several slips, one that the
+    learner's text has comes first, then one that gives all parts alike.
     """
+    judged = [(d if part is None else _of_part(d, part), d) for d in every]
+    judged.sort(key=lambda pair: same(pair[0].got, pair[0].expected, atol))
+    whole = set()  # ids of the mutants that give every part
 
     def gives_the_same(candidate):
         mutant, program = candidate
-        alike, changes = True, moves.setdefault(mutant.says, False)
-        for d in every:
+        alike, changes, all_alike = True, moves.setdefault(mutant.says, False), True
+        for d, of_all in judged:
             torch.default_generator.manual_seed(0)
             got = of(program)(*d.inputs)
+            all_alike = all_alike and (part is None or same(got, of_all.got, atol))
             got = got if part is None else got[part]
             alike = alike and same(got, d.got, atol)
             changes = changes or not same(got, d.expected, atol)
             moves[mutant.says] = changes
             if changes and not alike:
                 return False
+        if all_alike:
+            whole.add(id(mutant))
         return alike
 
     if pairs:
@@ -364,8 +371,9 @@ def _slip(solution, of, every, part, atol, answer, pairs, end, moves):
         candidates = solution.wrong()
     most = 1 if pairs else 20
     found = matches(candidates, gives_the_same, end - time.monotonic(), most)
-    written = [m for m, _ in found if _line_of(m, answer, solution)]
-    return next(iter(written or [mutant for mutant, _ in found]), None)
+    mutants = [mutant for mutant, _ in found]
+    mutants.sort(key=lambda m: (not _line_of(m, answer, solution), id(m) not in whole))
+    return next(iter(mutants), None)
 
 
 def _line_of(mutant, answer, solution):
