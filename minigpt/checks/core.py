@@ -402,7 +402,8 @@ def _telling(value):
     numbers = as_tensor(value)
     if numbers is None:
         return 0
-    some = numbers[(numbers != numbers.round()) | (numbers.abs() > 9)]
+    some = numbers[numbers.isfinite()]
+    some = some[(some != some.round()) | (some.abs() > 9)]
     return some.unique().numel()
 
 
