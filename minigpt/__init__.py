@@ -12,6 +12,10 @@ lesson 08   modern_parts, modern, counts, counting     what came after GPT-2
 lesson 09   cache, reading, writing, speculative, quantization     to write quickly
 lesson 10   parallel, shards, corpus     many machines as one, texts of any size
 
+A lesson imports earlier ones only, but for `load_text` (07's playwright, if there is
+no text and no network), `generate` (reads through 09's `reading`), `load_checkpoint`
+(knows 08's models and 10's shards) and `pick_device` (asks the doctor about a GPU).
+
 `whole` is all of it on one page. Beside the lessons: `arguments`, `tensors`, `texts`
 and `options` say what is wrong with an input; `plots` and `drawings` draw, `measure`
 takes time and memory, `experiments` measure what takes long and `record` keeps it,

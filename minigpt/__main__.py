@@ -198,7 +198,7 @@ def _train(options, workers):
         raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
     out = Path(options.out)
     there = checkpoint_file(out).is_file()
-    restart, allowed = restarts()
+    restart, allowed = workers.again, restarts()[1]
     if workers.sum(there) not in (0, workers.size):
         raise ValueError(
             f"Only some of the workers find {out}: put it where all machines see it."
@@ -253,6 +253,7 @@ def _train(options, workers):
     train_data, val_data = train_val_split(ids)
     check_window(val_data, config.block_size)
     save = saver(out, model, tokenizer, config, workers)
+    workers.first(workers.begin)
 
     start = resume.step if resume else 0
     with tqdm(

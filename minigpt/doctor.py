@@ -613,7 +613,7 @@ def memory():
 def head(here, beside=""):
     """The first lines of the table: what was timed here, and beside it."""
     said = "Differences as a share of the largest number; times in milliseconds."
-    text = f"{said}\n\n{'':36}{'differs':>7}{'at most':>8}{'':10}{here:>10}"
+    text = f"{said}\n\n{'':36}{'differs':>7}{'allowed':>8}{'':10}{here:>10}"
     return text + (f"{beside:>10}" if beside else "")
 
 

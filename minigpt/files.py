@@ -2,7 +2,7 @@
 
 import os
 import socket
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from errno import EINVAL, ENOSYS, ENOTSUP
 from pathlib import Path
 
@@ -20,17 +20,17 @@ def replacing(path):
     if the power fails, `path` is the old file or the new one.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = _unfinished(path)
-    try:
-        yield unfinished
-        with open(unfinished, "r+b") as file:
-            _flush(file.fileno())
-        os.replace(unfinished, path)
-        _flush_folder(path.parent)
-    finally:
-        with suppress(OSError):  # gone already, or the disk refuses even this
-            unfinished.unlink()
+    with _folder_for(path):
+        try:
+            yield unfinished
+            with open(unfinished, "r+b") as file:
+                _flush(file.fileno())
+            os.replace(unfinished, path)
+            _flush_folder(path.parent)
+        finally:
+            with suppress(OSError):  # gone already, or the disk refuses even this
+                unfinished.unlink()
 
 
 def check_writable(path):
@@ -39,9 +39,9 @@ def check_writable(path):
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _unfinished(path).touch()
-        _unfinished(path).unlink()
+        with _folder_for(path):
+            _unfinished(path).touch()
+            _unfinished(path).unlink()
     except OSError as error:
         raise _no_place(path, error) from None
 
@@ -56,30 +56,46 @@ def only_one(path):
     `check_writable` does where no lock can be made.
     """
     path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.parent.resolve() / f".{path.name}.lock"
-        lock = FileLock(hidden, PATIENCE, thread_local=False, is_singleton=True)
-        lock.acquire(poll_interval=0.05)
-    except Timeout:
-        raise BlockingIOError(
-            f"{path} is being written by another run{_holder(hidden)}: wait until "
-            "it has ended, or give another --out."
-        ) from None
-    except OSError as error:
-        raise _no_place(path, error) from None
-    try:
+    with ExitStack() as held:
+        try:
+            held.enter_context(_folder_for(path))
+            hidden = path.parent.resolve() / f".{path.name}.lock"
+            lock = FileLock(hidden, PATIENCE, thread_local=False, is_singleton=True)
+            lock.acquire(poll_interval=0.05)
+        except Timeout:
+            raise BlockingIOError(
+                f"{path} is being written by another run{_holder(hidden)}: wait until "
+                "it has ended, or give another --out."
+            ) from None
+        except OSError as error:
+            raise _no_place(path, error) from None
+        held.callback(_let_go, lock, hidden)
         if lock.lock_counter == 1:
             if not isinstance(lock, SoftFileLock):  # which writes this itself
                 with suppress(OSError):  # Windows lets nobody write into a lock
                     hidden.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")
             _sweep(path)
         yield
+
+
+def _let_go(lock, hidden):
+    if lock.lock_counter == 1:  # before others may come: filelock sees it gone
+        with suppress(OSError):  # Windows: it goes with the release
+            hidden.unlink()
+    lock.release()
+
+
+@contextmanager
+def _folder_for(path):
+    """Make the folders that `path` needs; those that stay empty go in the end."""
+    new = [folder for folder in path.parents if not os.path.exists(folder)]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
     finally:
-        if lock.lock_counter == 1:  # before others may come: filelock sees it gone
-            with suppress(OSError):  # Windows: it goes with the release
-                hidden.unlink()
-        lock.release()
+        for folder in new:  # the innermost first
+            with suppress(OSError):  # it is in use, or was never made
+                folder.rmdir()
 
 
 def _unfinished(path):

@@ -11,17 +11,12 @@ class Interrupts:
     first SIGTERM, with which clusters and `kill` end a program; a second one of its
     kind stops at once. Outside the main thread Python gives no such say, and a
     process that was told to ignore one of them goes on ignoring it.
-
-    terminate=False leaves SIGTERM as it was: for a worker that others wait for.
     """
-
-    def __init__(self, terminate=True):
-        self.numbers = [signal.SIGINT, signal.SIGTERM] if terminate else [signal.SIGINT]
 
     def __enter__(self):
         self.asked, self.before = False, {}
         if threading.current_thread() is threading.main_thread():
-            for number in self.numbers:
+            for number in LEFT:
                 if signal.getsignal(number) != signal.SIG_IGN:
                     before = signal.signal(number, self._note)  # None: not Python's
                     self.before[number] = LEFT[number] if before is None else before

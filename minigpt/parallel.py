@@ -2,7 +2,7 @@
 
     torchrun --nproc_per_node=2 -m minigpt train …
 
-starts two of them. Each is told its rank and how many there are by the environment.
+starts two; the environment tells each its rank and how many there are.
 Sources: Li et al., PyTorch Distributed (2020), for DistributedDataParallel; Zhao et
 al., PyTorch FSDP (2023), and Rajbhandari et al., ZeRO (2020), for shares of a model.
 """
@@ -11,6 +11,7 @@ import os
 import signal
 import warnings
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -45,12 +46,11 @@ class Workers(Alone):
         return total.item()
 
     def first(self, do):
-        done = failed = None
-        if self.rank == 0:
-            try:
-                done = do()
-            except Exception as error:
-                failed = error
+        failed = None
+        try:
+            done = do() if self.rank == 0 else None
+        except Exception as error:
+            failed = error
         if self.sum(failed is not None):
             raise failed or Elsewhere
         return done
@@ -105,6 +105,16 @@ class Elsewhere(Exception):
 class Lost(RuntimeError):
     """A worker of this job has died, or torchrun was told to end them all."""
 
+    def __init__(self):
+        done, allowed = restarts()
+        then = "start it again with --resume; --max-restarts=3 does so by itself."
+        if done < allowed:
+            then = f"torchrun starts all again (restart {done + 1} of {allowed})."
+        super().__init__(
+            "This job ends: a worker died, or torchrun was told to stop. What was "
+            f"saved last is whole; to go on from there, {then}"
+        )
+
 
 @contextmanager
 def joined(fsdp=False):
@@ -112,7 +122,7 @@ def joined(fsdp=False):
 
     fsdp: each holds only a share of the model. The first one that fails says why,
     the others leave in silence, by SystemExit. Raises ValueError for fsdp where
-    there is nothing to join, and Lost if another worker died.
+    there is nothing to join or for half an environment, Lost if a worker died.
     """
     if not several():
         if fsdp:
@@ -122,17 +132,24 @@ def joined(fsdp=False):
             )
         yield ALONE
         return
+    if "LOCAL_RANK" not in os.environ:
+        raise ValueError("RANK is set, LOCAL_RANK is not: use torchrun, or unset RANK.")
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    store, rank, size = next(rendezvous("env://"))
-    store = dist.PrefixStore(f"start {restarts()[0]}", store)  # torchrun keeps the old
+    kept, rank, size = next(rendezvous("env://"))  # by torchrun, over all its starts
+    again = kept.check(["begun"])
+    store = dist.PrefixStore(f"start {restarts()[0]}", kept)
     before = signal.signal(signal.SIGTERM, _ended)  # torchrun sends it to who is left
     try:
         dist.init_process_group(backend, store=store, rank=rank, world_size=size)
-        yield Shards() if fsdp else Workers()
+        workers = Shards() if fsdp else Workers()
+        workers.again, workers.begin = again, partial(kept.set, "begun", "")
+        yield workers
     except Exception as error:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends, and is to say why
-        error = Lost(_remedy()) if _is_loss(error) else error
-        first = not isinstance(error, Elsewhere) and _first_to_tell(store)
+        error, first = Lost() if _is_loss(error) else error, False
+        if not isinstance(error, Elsewhere):
+            with suppress(RuntimeError):  # the store's keeper failed first, and told
+                first = store.add("told", 1) == 1
         raise error if first else SystemExit(2) from None
     else:
         signal.signal(signal.SIGTERM, before)
@@ -174,27 +191,10 @@ def restarts():
 
 
 def _ended(number, frame):
-    raise Lost(_remedy())
-
-
-def _first_to_tell(store):
-    with suppress(RuntimeError):  # the store's keeper was the first to fail, and told
-        return store.add("told", 1) == 1
+    raise Lost
 
 
 def _is_loss(error):
     """Does an error say that another worker cannot be reached any more?"""
     broken = isinstance(error, RuntimeError) and "gloo" in str(error)
     return broken or isinstance(error, (dist.DistNetworkError, dist.DistBackendError))
-
-
-def _remedy():
-    done, allowed = restarts()
-    if done < allowed:
-        then = f"torchrun starts all again (restart {done + 1} of {allowed})."
-    else:
-        then = "start it again with --resume; --max-restarts=3 does so by itself."
-    return (
-        "This job ends: a worker died, or torchrun was told to stop. What was saved "
-        f"last is whole; to go on from there, {then}"
-    )

@@ -82,7 +82,7 @@ def preset(name, vocab_size):
             vocab_size, block_size=256, n_layer=6, n_head=6, n_embd=384, dropout=0.2
         )
         plan = TrainConfig(
-            steps=5000,
+            steps=2000,  # trained for longer, it overfits
             batch_size=64,
             block_size=256,
             learning_rate=1e-3,

@@ -4,12 +4,14 @@
     step-1200/      the tensors, in torch.distributed.checkpoint's format
 
 Each worker writes its share. run.pt is replaced last, so that the folder is a whole
-checkpoint at every moment.
+checkpoint at every moment; it holds the SHA-256 of each other file, by which damage
+is noticed.
 """
 
 import pickle
 import shutil
 import warnings
+from hashlib import sha256
 
 import torch
 import torch.distributed.checkpoint as dcp
@@ -39,13 +41,16 @@ def write(folder, content, workers):
     All workers call this, each with its shares. Raises OSError on all of them if
     one could not write; the checkpoint before is then still there.
     """
-    tensors = {}
-    small = dict(content, tensors=f"step-{content['step']}")
+    tensors, name = {}, f"step-{content['step']}"
+    while workers.sum((folder / name).exists()):  # it may be the one to be replaced
+        name += "-again"
+    small = dict(content, tensors=name)
     for part in ("model", "optimizer"):
         small[part] = _take_out(content[part], tensors, part)
-    place = folder / small["tensors"]
+    place = folder / name
 
     def finish():
+        small["seals"] = _seals(place)
         write_sealed(folder / FOLDER_FILE, small)
         for old in folder.glob("step-*"):
             if old != place:
@@ -74,7 +79,10 @@ def read(folder, small):
 
 
 def _read(folder, small):
-    reader = _Reader(folder / small["tensors"])
+    place = folder / small["tensors"]
+    if _seals(place) != small["seals"]:
+        raise ValueError("a file is not as it was written")
+    reader = _Reader(place)
     tensors = {
         name: torch.empty(entry.size, dtype=entry.properties.dtype)
         for name, entry in reader.read_metadata().state_dict_metadata.items()
@@ -84,6 +92,12 @@ def _read(folder, small):
         dcp.load(tensors, storage_reader=reader, no_dist=True)
     parts = {part: _put_back(small[part], tensors) for part in ("model", "optimizer")}
     return {**small, **parts}
+
+
+def _seals(place):
+    """The SHA-256 of each file in a folder, by its name."""
+    files = sorted(place.iterdir())
+    return {file.name: sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def _take_out(value, tensors, name):

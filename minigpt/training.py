@@ -95,7 +95,9 @@ def train(
     model.train()
     wrapped = model
     if compile:
-        wrapped = compiled(model, *draw(generator=torch.Generator(), rows=mine))
+        windows = draw(generator=torch.Generator(), rows=mine)
+        pieces = [each.tensor_split(config.accumulate)[0] for each in windows]
+        wrapped = compiled(model, *pieces)  # as large as a step's, and no larger
     wrapped = workers.wrap(wrapped)
     optimizer = make_optimizer(model, config)
     batches = torch.Generator().manual_seed(config.seed)
@@ -122,7 +124,7 @@ def train(
         set_random_state(resume.random_state, device, batches)
     workers.part_ways(config.seed, step)
 
-    with Interrupts(terminate=workers.size == 1) as interrupts:
+    with Interrupts() as interrupts:
         stop = False
         while step < config.steps and not stop:
             start = time.perf_counter()

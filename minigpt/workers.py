@@ -11,6 +11,10 @@ class Alone:
 
     rank, size = 0, 1
     sharded = False  # does each worker hold only a share of the weights?
+    again = False  # has this job begun to train before, and torchrun restarted it?
+
+    def begin(self):
+        """From here on, the job has begun: a restart goes on with it."""
 
     def rows(self, batch_size):
         """Which windows of a batch are this worker's: a slice; together they are all.

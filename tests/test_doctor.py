@@ -284,6 +284,14 @@ def test_the_help_names_the_commands_options():
     assert parser.parse_args(["--device", "mps", "--compile"]).compile is True
 
 
+def test_the_head_of_the_table_names_what_stands_below_it():
+    row = doctor.Row("logits", differs=1e-7, most=1e-4, seconds=0.5, beside=0.25)
+    head, below = doctor.head("cuda", "cpu").splitlines()[-1], doctor.line(row)
+    assert head.split() == ["differs", "allowed", "cuda", "cpu"]
+    for word, number in zip(head.split(), ["1e-07", "1e-04", "500.0", "250.0"]):
+        assert head.index(word) + len(word) == below.index(number) + len(number)
+
+
 def test_every_check_stands_in_one_line_of_the_brief_table():
     for check in doctor.checks():
         words = sum(doctor.PARTS.values(), [])

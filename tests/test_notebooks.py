@@ -1,6 +1,7 @@
 """Every notebook is well formed; that it runs is checked by nbval."""
 
 import ast
+import copy
 import json
 import re
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
+
+from minigpt.publish.execute import fold_solutions
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -203,3 +206,11 @@ def test_the_sample_on_the_first_page_was_written_in_notebook_06():
     sample = re.search(r"```\n(ROMEO:.*?)\n```", markdown(first), re.S)[1]
     written = "".join(o.get("text", "") for c in code_cells(last) for o in c.outputs)
     assert sample.count("\n") == 7 and sample in written
+
+
+def test_the_folded_solutions_are_those_that_the_checks_run(notebook, path):
+    before = copy.deepcopy(notebook.cells)
+    answers = [cell for cell in notebook.cells if ANSWER.match(cell.source)]
+    assert fold_solutions(notebook) == len(answers)
+    changed = [c.id for c, b in zip(notebook.cells, before) if c.source != b.source]
+    assert changed == [], "make notebooks writes them"

@@ -472,12 +472,9 @@ def test_a_second_call_to_end_ends_at_once():
     assert process.returncode == -signal.SIGTERM
 
 
-def test_a_worker_that_others_wait_for_leaves_sigterm_as_it_was(sigterm):
-    with Interrupts(terminate=False) as interrupts:
-        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-        assert not interrupts.asked
+def test_a_run_that_was_told_to_ignore_sigterm_goes_on_ignoring_it(sigterm):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with Interrupts() as interrupts:
         signal.raise_signal(signal.SIGTERM)
-        assert not interrupts.asked  # told to ignore it, it goes on ignoring it
+        assert not interrupts.asked
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

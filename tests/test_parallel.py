@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -12,13 +13,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from small import fit, plan, small_gpt, weights_of
+from small import PLAN, TOKENIZER, fit, plan, small_gpt, weights_of
 from torch.testing import assert_close
 
 import minigpt.__main__ as cli
-from minigpt import parallel, shards
+from minigpt import parallel, shards, training
 from minigpt.__main__ import main
-from minigpt.checkpoint import load_checkpoint
+from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from minigpt.sealed import read_sealed, write_sealed
+from minigpt.training import TrainState
 from minigpt.workers import ALONE, Alone
 
 TESTS = Path(__file__).parent
@@ -59,6 +62,12 @@ def ended(process, folder):
         raise AssertionError(f"still running: {told(folder)}") from None
 
 
+def went_well(process, folder):
+    """Assert that it ended without an error; else show all that it said."""
+    code = ended(process, folder)
+    assert code == 0, (folder / "err").read_text(encoding="utf-8")
+
+
 # --- One, two and three of them. ---
 
 
@@ -70,7 +79,7 @@ def seen(tmp_path_factory):
         folder = tmp_path_factory.mktemp(f"{size} workers")
         each = f"--nproc_per_node={size}"
         process = started(*TORCHRUN, each, TESTS / "several.py", folder, cwd=folder)
-        assert ended(process, folder) == 0, (folder / "err").read_text("utf-8")
+        went_well(process, folder)
         files = [folder / f"{rank}.json" for rank in range(size)]
         found[size] = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return found
@@ -160,6 +169,15 @@ def test_sharding_without_torchrun_says_how_to_start_it(monkeypatch):
             pass
 
 
+def test_a_process_that_is_told_half_of_its_place_is_told_so(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    with pytest.raises(ValueError, match="LOCAL_RANK is not: use torchrun"):
+        with parallel.joined():
+            pass
+
+
 class Fifth(Alone):
     rank, size = 4, 5
 
@@ -179,6 +197,19 @@ def test_more_pieces_than_windows_are_refused():
     fit(small_gpt(), plan(accumulate=3))
     with pytest.raises(ValueError, match="accumulate is 3, but .* has only 2 windows"):
         fit(small_gpt(), plan(accumulate=3), workers=Second())
+
+
+def test_a_compiler_is_tried_on_one_piece_of_a_batch(monkeypatch):
+    tried = []
+
+    def compiled(model, x, y):
+        tried.append((len(x), len(y)))
+        return model
+
+    monkeypatch.setattr(training, "compiled", compiled)
+    for pieces in (1, 2, 3):  # 4 windows: 4, 2 and 2, 2 and 1 and 1
+        fit(small_gpt(), plan(steps=1, warmup_steps=0, accumulate=pieces), compile=True)
+    assert tried == [(4, 4), (2, 2), (2, 2)]
 
 
 @pytest.mark.parametrize("pieces", [0, -1, 1.5, True])
@@ -230,6 +261,8 @@ def test_after_a_restart_the_run_goes_on_whatever_was_asked_first(
     before = load_checkpoint("cut.pt").state.history
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
+    assert main([*command[:-1], "--steps", "15"]) == 2  # not yet begun: as at first
+    monkeypatch.setattr(ALONE, "again", True)
     assert main([*command[:-1], "--steps", "15", "--overwrite"]) == 0
     state = load_checkpoint("cut.pt").state
     assert state.step == 15 and state.history[: len(before)] == before
@@ -257,7 +290,7 @@ def test_torchrun_trains_writes_and_speaks_once(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     assert main(["train", *SMALL, "one.pt", "--steps", "110"]) == 0
     alone = capsys.readouterr().out
-    assert ended(train(folder, "two.pt", "--steps", "110"), folder) == 0
+    went_well(train(folder, "two.pt", "--steps", "110"), folder)
     out, errors = told(folder)
     assert errors == [] and out.count("Validation loss") == 1
     assert "on 2 workers on cpu; written to two.pt." in out
@@ -271,10 +304,10 @@ def test_torchrun_trains_writes_and_speaks_once(folder, monkeypatch, capsys):
 def test_a_sharded_training_is_a_folder_that_sample_reads(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     assert main(["train", *SMALL, "one.pt", "--steps", "110"]) == 0
-    assert ended(train(folder, "shards", "--fsdp", "--steps", "105"), folder) == 0
+    went_well(train(folder, "shards", "--fsdp", "--steps", "105"), folder)
     again = "--fsdp --resume --data corpus.txt --device cpu --steps 110 --out shards"
     command = [*TORCHRUN, "--nproc_per_node=2", "-m", "minigpt", "train"]
-    assert ended(started(*command, *again.split(), cwd=folder), folder) == 0
+    went_well(started(*command, *again.split(), cwd=folder), folder)
     shown = sorted(p.relative_to(folder).as_posix() for p in folder.glob("shards/**/*"))
     assert shown == [
         "shards/run.pt",
@@ -312,6 +345,22 @@ def test_what_is_wrong_is_told_once(folder, options, remedy):
     assert sorted(folder.rglob("*.*")) == before
 
 
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [([], "Pass --resume"), (["--overwrite"], "After a restart nobody could tell")],
+)
+def test_a_refused_run_is_refused_at_each_start(folder, monkeypatch, options, remedy):
+    monkeypatch.chdir(folder)
+    assert main(["train", *SMALL, "other.pt", "--steps", "5"]) == 0
+    before = Path("other.pt").read_bytes()
+    torchrun = ["--nproc_per_node=2", "--max-restarts=1"]
+    process = train(folder, "other.pt", "--steps", "9", *options, torchrun=torchrun)
+    assert ended(process, folder) != 0
+    _, errors = told(folder)
+    assert len(errors) == 2 and all(remedy in error for error in errors)
+    assert Path("other.pt").read_bytes() == before
+
+
 DEATH = """
 import os, signal, threading, time
 from pathlib import Path
@@ -336,7 +385,7 @@ def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "corpus.txt").write_text("to be or not to be; " * 100, "utf-8")
     options = ["cut.pt", "--steps", "400", "--dropout", "0.1"]
-    assert ended(train(folder, *options), folder) == 0
+    went_well(train(folder, *options), folder)
     return weights(folder / "cut.pt")
 
 
@@ -348,7 +397,7 @@ def test_a_worker_that_is_killed_costs_nothing(folder, undisturbed, rank):
     restarts = ["--nproc_per_node=2", "--max-restarts=2"]
     more = {"torchrun": restarts, "module": "death", "DIES": rank}
     process = train(folder, *options, **more)
-    assert ended(process, folder) == 0
+    went_well(process, folder)
     out, errors = told(folder)
     assert errors == [f"error: {lost('torchrun starts all again (restart 1 of 2).')}"]
     assert out.count("Validation loss") == 1
@@ -368,7 +417,7 @@ def test_without_restarts_one_sentence_says_how_to_go_on(folder, undisturbed):
     assert 0 < load_checkpoint(folder / "cut.pt").state.step < 400
     again = "--resume --data corpus.txt --device cpu --out cut.pt".split()
     command = [*TORCHRUN, "--nproc_per_node=2", "-m", "minigpt", "train", *again]
-    assert ended(started(*command, cwd=folder), folder) == 0
+    went_well(started(*command, cwd=folder), folder)
     assert torch.equal(weights(folder / "cut.pt"), undisturbed)
 
 
@@ -379,13 +428,14 @@ def lost(then):
     )
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
-def test_an_interrupt_ends_all_workers_after_the_same_step(folder):
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to one process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_all_workers_after_the_same_step(folder, number):
     process = train(folder, "cut.pt", "--steps", "400", "--dropout", "0.1")
     while not (folder / "cut.pt").exists():
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     assert ended(process, folder) != 0
     out, errors = told(folder)
     assert errors == [] and out.count("Interrupted after step") == 1
@@ -393,17 +443,114 @@ def test_an_interrupt_ends_all_workers_after_the_same_step(folder):
     assert load_checkpoint(folder / "cut.pt").state.step == step < 400
 
 
-# --- A folder is a checkpoint, too: nothing in it is executed. ---
+# --- A folder is a checkpoint, too: whole, and nothing in it is executed. ---
 
 
-def test_a_table_of_contents_that_would_execute_something_is_refused(tmp_path):
-    import pickle
+ONE_PROCESS = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 
-    class Intruder:
-        def __reduce__(self):
-            return os.mkdir, (str(tmp_path / "in"),)
 
-    (tmp_path / ".metadata").write_bytes(pickle.dumps(Intruder()))
+class WithShares(Alone):
+    sharded = True
+
+
+def keep(folder, model, step=0):
+    state = TrainState(step, [], {"state": {}}, {}, PLAN.seed)
+    save_checkpoint(folder, Checkpoint(model, TOKENIZER, PLAN, state), WithShares())
+
+
+@ONE_PROCESS
+def test_a_folder_is_whole_until_its_successor_is(tmp_path, monkeypatch):
+    def power_cut(*arguments):
+        raise OSError("no power")
+
+    old, new = small_gpt(), small_gpt()
+    with torch.no_grad():
+        new.lm_head.weight.add_(1)
+    keep(tmp_path, old)
+    monkeypatch.setattr(shards, "write_sealed", power_cut)
+    with pytest.raises(OSError, match="no power"):
+        keep(tmp_path, new)  # the same step, as a run that begins anew
+    assert torch.equal(weights(tmp_path), weights_of(old))
+    monkeypatch.undo()
+    for step, model in [(0, new), (0, old), (9, new)]:
+        keep(tmp_path, model, step)
+        assert torch.equal(weights(tmp_path), weights_of(model))
+        assert len(list(tmp_path.iterdir())) == 2  # nothing old is left
+
+
+class Intruder:
+    """Unpickling this makes a folder."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+def cut_short(tensors):
+    shard = next(tensors.glob("*.distcp"))
+    shard.write_bytes(shard.read_bytes()[:-9])
+
+
+def gone(tensors):
+    next(tensors.glob("*.distcp")).unlink()
+
+
+def all_gone(tensors):
+    for file in tensors.iterdir():
+        file.unlink()
+    tensors.rmdir()
+
+
+def no_contents(tensors):
+    (tensors / ".metadata").unlink()
+
+
+def evil_contents(tensors):
+    (tensors / ".metadata").write_bytes(pickle.dumps(Intruder(tensors.parent / "in")))
+
+
+def one_bit(tensors):
+    shard = next(tensors.glob("*.distcp"))
+    content = bytearray(shard.read_bytes())
+    content[content.index(weights_of(small_gpt())[:4].numpy().tobytes())] ^= 1
+    shard.write_bytes(content)
+
+
+DAMAGES = [cut_short, gone, all_gone, no_contents, evil_contents, one_bit]
+
+
+@ONE_PROCESS
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_damaged_folder_is_refused_and_nothing_in_it_is_executed(tmp_path, damage):
+    keep(tmp_path, small_gpt())
+    load_checkpoint(tmp_path)
+    damage(tmp_path / "step-0")
+    refused(tmp_path)
+
+
+@ONE_PROCESS
+def test_a_folder_with_fine_seals_is_not_executed_either(tmp_path):
+    keep(tmp_path, small_gpt())
+    evil_contents(tmp_path / "step-0")
+    small = read_sealed(tmp_path / "run.pt")
+    small["seals"] = shards._seals(tmp_path / "step-0")
+    write_sealed(tmp_path / "run.pt", small)
+    refused(tmp_path)
     with pytest.raises(pickle.UnpicklingError, match="mkdir belongs in no checkpoint"):
-        shards._Reader(tmp_path).read_metadata()
-    assert not (tmp_path / "in").exists()
+        shards._Reader(tmp_path / "step-0").read_metadata()
+    pickle.loads((tmp_path / "step-0" / ".metadata").read_bytes())
+    assert (tmp_path / "in").is_dir()  # it would have come in
+
+
+def refused(folder):
+    """Assert that load_checkpoint refuses it in a sentence, and ran nothing in it."""
+    with pytest.raises(ValueError) as error:
+        load_checkpoint(folder)
+    said = str(error.value)
+    assert said.startswith(f"{folder} is damaged or not whole, or another program's")
+    assert "\n" not in said and said.endswith(
+        "Copy the whole folder again, or train again."
+    )
+    assert not (folder / "in").exists()

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 import minigpt
@@ -47,3 +48,11 @@ def test_the_package_names_every_module():
     words = set(re.findall(r"\w+", minigpt.__doc__))
     for module in (ROOT / "minigpt").glob("[a-z]*"):
         assert module.stem in words | {"records"}, module.name
+
+
+def test_the_text_for_an_assistant_is_the_same_in_the_readme_and_in_notebook_00():
+    (text,) = re.findall(r"```\n(I am working.*?)\n```", README, flags=re.S)
+    notebook = nbformat.read(ROOT / "notebooks" / "00_start_here.ipynb", as_version=4)
+    assert sum(f"```\n{text}\n```" in cell.source for cell in notebook.cells) == 1
+    for word in ("check", "hint", "predict", "no solution unless"):
+        assert word in text.replace("\n", " ")

@@ -99,7 +99,8 @@ def test_presets_fit_their_models_and_unknown_ones_are_refused():
     for name in ("cpu", "modern", "gpu"):
         model, recipe = preset(name, 65)
         assert model.vocab_size == 65 and model.block_size == recipe.block_size
-    gpu = preset("gpu", 65)[0]
+    gpu, recipe = preset("gpu", 65)
+    assert (recipe.steps, recipe.eval_every) == (2000, 250)
     assert (gpu.n_layer, gpu.n_head, gpu.n_embd, gpu.block_size) == (6, 6, 384, 256)
     with pytest.raises(ValueError, match="'cpu', 'modern' or 'gpu'"):
         preset("tpu", 65)

@@ -9,10 +9,10 @@ gives the same, what is measurably wrong is said (symptoms.py).
 
 import contextlib
 import copy
-import io
+import os
 import re
-import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -26,8 +26,10 @@ from minigpt.checks.running import (
     borrowed,
     call,
     interrupt,
+    listing,
     run,
-    source,
+    started,
+    stop,
 )
 from minigpt.checks.symptoms import clear, symptom
 from minigpt.checks.values import as_tensor, describe, plain, same, show
@@ -205,7 +207,9 @@ def compare(
     right_program = of(getattr(solution, "program", solution))
     differences, right, changed = [], [], []
     for inputs in cases:
+        torch.default_generator.manual_seed(0)
         expected = right_program(*inputs)
+        torch.default_generator.manual_seed(0)
         try:
             got, touched = run(answer, inputs, work)
         except Explained as problem:
@@ -213,10 +217,8 @@ def compare(
                 problem.share = len(right) / len(cases)
                 raise
             break  # the difference on a smaller case comes first
-        if same(got, expected, atol):
-            right.append(inputs)
-        else:
-            differences.append(Difference(inputs, expected, got))
+        kind = right if same(got, expected, atol) else differences
+        kind.append(Difference(inputs, expected, got))
         changed += touched
     names = getattr(solution, "arguments", ())
     try:
@@ -249,14 +251,16 @@ def explain(
 ):
     """Raise Explained with what accounts for all differences; see compare.
 
-    of(program): the function of a case's inputs that was compared.
+    of(program): the function of a case's inputs that was compared. right: what is
+    known of the cases that are right, as Differences, too.
     """
     first = differences[0]
     names = getattr(solution, "arguments", ())
     for mistake in known:
         if all(_accounts(mistake, d, atol) for d in differences):
             raise Explained(mistake.says + show(first, names), mistake.hint)
-    part, lead = _first_wrong_part(differences, atol), ""
+    every, lead = [*differences, *right], ""
+    part = _first_wrong_part(differences, atol)
     if part is not None:
         name = parts[part] if part < len(parts) else f"value {part}"
         lead = f"{name}: "
@@ -266,25 +270,28 @@ def explain(
         if not attempted(first.got):
             raise Explained(f"Still missing: {name}.")
     shown = show(first, names)
+    end, moves = time.monotonic() + THINKING, {}
 
-    def single():
-        return _slip(solution, of, differences, part, atol, answer, pairs=False)
+    def slip(pairs):
+        if hasattr(solution, "wrong"):
+            judged = solution, of, every, part, atol, answer
+            if mutant := _slip(*judged, pairs, end, moves):
+                raise Explained(_said_of(mutant, answer, solution, lead) + shown, hint)
 
-    def double():
-        return _slip(solution, of, differences, part, atol, answer, pairs=True)
-
-    makes = hasattr(solution, "wrong")
-    if makes and (mutant := single()):
-        raise Explained(_said_of(mutant, answer, solution, lead) + shown, hint)
+    slip(pairs=False)
     if said := clear(differences, atol):
         raise Explained(f"{lead}{said[0]}{shown}", said[1] or hint)
-    telling = sum(_telling(d.got) for d in differences) >= 4  # fewer: by chance
-    if makes and telling and (mutant := double()):
-        raise Explained(_said_of(mutant, answer, solution, lead) + shown, hint)
+    if sum(_telling(d.got) for d in differences) >= 4:  # fewer: by chance
+        slip(pairs=True)
     inner = None if part is not None or answer is None else of(answer)
-    reference = of(getattr(solution, "program", solution)) if solution else None
-    what, own_hint = symptom(differences, right, inner, reference, atol)
+    program = getattr(solution, "program", solution)
+    reference = of(program) if solution else None
+    others = [d.inputs for d in right]
+    what, own_hint = symptom(differences, others, inner, reference, atol)
     unused, outside = borrowed(answer) if callable(answer) else ([], [])
+    not_needed, given = borrowed(program) if callable(program) else ([], [])
+    unused = [name for name in unused if name not in not_needed]
+    outside = [name for name in outside if name not in given]
     if unused and outside:
         what += (
             f" Your function never uses its argument `{unused[0]}`; it uses the "
@@ -329,35 +336,61 @@ def _said_of(mutant, answer, solution, lead):
     return f"{lead}Your result is what you get with {mutant.says}.{line}"
 
 
-def _slip(solution, of, differences, part, atol, answer, pairs):
-    """The likeliest Mutant of a Solution that gives all that the answer gave."""
+def _slip(solution, of, every, part, atol, answer, pairs, end, moves):
+    """The likeliest Mutant of a Solution that gives all that the answer gave.
+
+    every: what is known of all cases, as Differences, the wrong ones first. end: when
+    to stop looking. moves: gets, for what each slip says, whether it changes anything
+    and still runs; no pair has one that does not. Of several slips, one that the
+    learner's text has comes first, then one that gives all parts alike.
+    """
+    judged = [(d if part is None else _of_part(d, part), d) for d in every]
+    judged.sort(key=lambda pair: same(pair[0].got, pair[0].expected, atol))
+    whole = set()  # ids of the mutants that give every part
 
     def gives_the_same(candidate):
-        for d in differences:
+        mutant, program = candidate
+        alike, changes, all_alike = True, moves.setdefault(mutant.says, False), True
+        for d, of_all in judged:
             torch.default_generator.manual_seed(0)
-            got = of(candidate[1])(*d.inputs)
-            if not same(got if part is None else got[part], d.got, atol):
+            got = of(program)(*d.inputs)
+            all_alike = all_alike and (part is None or same(got, of_all.got, atol))
+            got = got if part is None else got[part]
+            alike = alike and same(got, d.got, atol)
+            changes = changes or not same(got, d.expected, atol)
+            moves[mutant.says] = changes
+            if changes and not alike:
                 return False
-        return True
+        if all_alike:
+            whole.add(id(mutant))
+        return alike
 
+    if pairs:
+        candidates = solution.wrong(True, [s for s, some in moves.items() if not some])
+    else:
+        candidates = solution.wrong()
     most = 1 if pairs else 20
-    found = matches(solution.wrong(pairs), gives_the_same, THINKING, most)
-    written = [m for m, _ in found if _line_of(m, answer, solution)]
-    return next(iter(written or [mutant for mutant, _ in found]), None)
+    found = matches(candidates, gives_the_same, end - time.monotonic(), most)
+    mutants = [mutant for mutant, _ in found]
+    mutants.sort(key=lambda m: (not _line_of(m, answer, solution), id(m) not in whole))
+    return next(iter(mutants), None)
 
 
 def _line_of(mutant, answer, solution):
-    """(number, text) of the learner's line that has a mutant's slip, or None."""
+    """(number, text) of the learner's line that has a mutant's slip, or None.
+
+    The number is that of the notebook's cell, as it shows it.
+    """
     wrong = re.sub(r"\s", "", mutant.wrong)
     pattern = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
 
-    def lines_with(code):
-        lines = enumerate(code.splitlines(), 1)
+    def lines_with(code, first=1):
+        lines = enumerate(code.splitlines(), first)
         bare = ((n, re.sub(r"\s|#.*", "", text), text.strip()) for n, text in lines)
         return [(n, text) for n, line, text in bare if re.search(pattern, line)]
 
     if len(wrong) > 1 and not lines_with(solution.text):
-        return next(iter(lines_with(source(answer))), None)
+        return next(iter(lines_with(*listing(answer))), None)
 
 
 def _telling(value):
@@ -369,7 +402,8 @@ def _telling(value):
     numbers = as_tensor(value)
     if numbers is None:
         return 0
-    some = numbers[(numbers != numbers.round()) | (numbers.abs() > 9)]
+    some = numbers[numbers.isfinite()]
+    some = some[(some != some.round()) | (some.abs() > 9)]
     return some.unique().numel()
 
 
@@ -378,12 +412,12 @@ def matches(candidates, holds, seconds, most=1):
 
     Each is tried in a thread, so that one that hangs is stopped, and prints nothing.
     """
-    found, busy_since, done = [], [time.monotonic()], threading.Event()
+    found, busy_since = [], [time.monotonic()]
     end = time.monotonic() + seconds
 
     def look():
         remaining = iter(candidates)
-        while time.monotonic() < end:
+        while time.monotonic() < end and len(found) < most:
             busy_since[0] = time.monotonic()
             try:
                 candidate = next(remaining, None)
@@ -391,20 +425,28 @@ def matches(candidates, holds, seconds, most=1):
                     break
                 if holds(candidate):
                     found.append(candidate)
-                    if len(found) == most:
-                        break
             except BaseException:  # a wrong program may raise anything, or be stopped
                 continue
-        done.set()
 
-    with contextlib.redirect_stdout(io.StringIO()):
-        thread = threading.Thread(target=look, daemon=True)
+    with _silence():
+        thread = started(look)
         try:
-            thread.start()
-        except RuntimeError:  # a browser's Python has no threads
-            look()
-        while not done.wait(0.02) and time.monotonic() < end + 1:
-            if time.monotonic() - busy_since[0] > 0.5:
-                interrupt(thread)
-                busy_since[0] = time.monotonic()
+            while thread and thread.is_alive() and time.monotonic() < end + 0.5:
+                thread.join(0.02)
+                if time.monotonic() - busy_since[0] > 0.5:
+                    interrupt(thread)
+                    busy_since[0] = time.monotonic()
+        finally:
+            end = 0.0
+            if thread:
+                stop(thread)
     return found
+
+
+@contextlib.contextmanager
+def _silence():
+    """Let no wrong program print or warn."""
+    with open(os.devnull, "w") as nowhere, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            yield

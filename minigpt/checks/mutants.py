@@ -8,8 +8,6 @@ DeMillo, Lipton and Sayward, 1978, turned round).
 
 import ast
 import itertools
-import warnings
-from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -65,6 +63,10 @@ OPERATORS = {  # what is taken for what
 }
 ONE_WAY = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 SIZES = {"dim", "dims", "axis"}
+CHAINED = {  # calls that are made in the wrong order
+    *("mean", "sum", "log", "exp", "sqrt", "square", "abs", "softmax", "pow"),
+    *("amax", "round", "cumsum"),
+}
 
 
 class Slip(NamedTuple):
@@ -80,7 +82,10 @@ class Slip(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """says, wrong: of its slips; line: as it now stands; program: code to exec."""
+    """says, wrong: of its slips; line: as it now stands; program: code to exec.
+
+    wrong: of the first. A pair's line is "".
+    """
 
     says: str
     wrong: str
@@ -88,56 +93,53 @@ class Mutant(NamedTuple):
     program: Any
 
 
-@contextmanager
-def _made(slip):
-    """The tree with a slip in it, and afterwards without."""
-    holder = getattr(slip.owner, slip.field)
-    if slip.at is None:
-        old = holder
-        setattr(slip.owner, slip.field, slip.new)
-    else:
-        old, holder[slip.at] = holder[slip.at], slip.new
-    try:
-        yield
-    finally:
+def _made(some):
+    """Make slips in their tree; returns what undoes them, the last one first."""
+    undo = []
+    for slip in some:
+        holder = getattr(slip.owner, slip.field)
         if slip.at is None:
-            setattr(slip.owner, slip.field, old)
-        else:
-            holder[slip.at] = old
+            undo.append((setattr, slip.owner, slip.field, holder))
+            setattr(slip.owner, slip.field, slip.new)
+        elif slip.at < len(holder):  # another slip may have shortened it
+            undo.append((list.__setitem__, holder, slip.at, holder[slip.at]))
+            holder[slip.at] = slip.new
+    return undo[::-1]
 
 
-def mutants(source, pairs=False):
+def mutants(source, pairs=False, without=()):
     """Yield a Mutant of a program's text for each slip, or pair of slips.
 
-    The likeliest come first. Slips that cannot be compiled are left out.
+    The likeliest come first. Slips that cannot be compiled are left out, and pairs
+    with a slip whose `says` is in `without`.
     """
     tree = ast.parse(source)
     found = sorted(slips(tree), key=lambda slip: slip.likely)
     statement = _statements(tree)
-    if not pairs:
-        chosen = ((slip,) for slip in found)
-    else:  # names exchanged are many, and two of them explain anything
-        chosen = itertools.combinations([s for s in found if s.likely < 6], 2)
+    for slip in found:
+        for new in slip.new if isinstance(slip.new, list) else [slip.new]:
+            ast.fix_missing_locations(new)
+    chosen = [(slip,) for slip in found]
+    if pairs:  # names exchanged are many, and two of them explain anything
+        found = [s for s in found if s.likely < 6 and s.says not in without]
+        chosen = [
+            (a, b)
+            for a, b in itertools.combinations(found, 2)
+            if (a.owner, a.field, a.at) != (b.owner, b.field, b.at)
+        ]
+        chosen.sort(key=lambda pair: pair[0].likely + pair[1].likely)
     for some in chosen:
-        if len({(id(slip.owner), slip.field, slip.at) for slip in some}) < len(some):
+        undo = _made(some)
+        try:
+            program = compile(tree, "<slip>", "exec")
+            line = "" if pairs else _shown(some[0], statement)
+        except (SyntaxError, ValueError, TypeError):
             continue
-        first = some[0]
-        with _made(first), _made(some[-1]) if len(some) > 1 else _nothing():
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    fixed = ast.fix_missing_locations(tree)
-                    program = compile(fixed, "<slip>", "exec")
-            except (SyntaxError, ValueError, TypeError):
-                continue
-            line = _head(statement.get(id(first.owner), first.owner))
+        finally:
+            for put, *place in undo:
+                put(*place)
         says = ", and ".join(slip.says for slip in some)
-        yield Mutant(says, first.wrong, line, program)
-
-
-@contextmanager
-def _nothing():
-    yield
+        yield Mutant(says, some[0].wrong, line, program)
 
 
 def _statements(tree):
@@ -154,6 +156,14 @@ def _statements(tree):
     return found
 
 
+def _shown(slip, statement):
+    """The line that has a slip, as it now stands; "" where it is more than a line."""
+    if isinstance(slip.new, ast.Pass | list):
+        return ""
+    line = slip.new if isinstance(slip.new, ast.stmt) else statement[id(slip.owner)]
+    return "" if isinstance(line, (ast.FunctionDef, ast.ClassDef)) else _head(line)
+
+
 def _head(node):
     """A statement's first line."""
     try:
@@ -163,43 +173,61 @@ def _head(node):
     return next((line for line in lines if not line.startswith("@")), "")
 
 
+class Scope(NamedTuple):
+    """What a place of a tree can be mistaken with.
+
+    names: what its function is given and assigns. attributes: of each object, those
+    that the program uses. indices: ids of the tuples that stand in an index.
+    """
+
+    names: list
+    attributes: dict
+    indices: set
+
+
 def slips(tree):
     """Yield each Slip that the rules below find in a tree."""
-    names = {}  # of each function: what it is given and what it assigns
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef):
-            given = [a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)]
-            made = [
-                n.id
-                for n in ast.walk(function)
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-            ]
-            names[id(function)] = list(dict.fromkeys(given + made))
-    yield from _visit(tree, [], names)
+    scope = Scope([], {}, set())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            scope.indices.add(id(node.slice))
+        if isinstance(node, ast.Attribute) and not _is_module(node.value):
+            scope.attributes.setdefault(ast.dump(node.value), {})[node.attr] = True
+    yield from _visit(tree, scope)
 
 
-def _visit(owner, known, names):
-    known = names.get(id(owner), known)
+def _names_of(function):
+    """What a function is given, then what it assigns."""
+    given = [a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)]
+    return list(dict.fromkeys(given + _stored(function.body)))
+
+
+def _stored(lines):
+    """The names that some lines assign."""
+    nodes = itertools.chain.from_iterable(map(ast.walk, lines))
+    names = (n for n in nodes if isinstance(n, ast.Name))
+    return [n.id for n in names if isinstance(n.ctx, ast.Store)]
+
+
+def _visit(owner, scope):
+    if isinstance(owner, ast.FunctionDef):
+        scope = scope._replace(names=_names_of(owner))
     for field, value in ast.iter_fields(owner):
         if field in ("args", "decorator_list", "returns", "annotation", "type_comment"):
             if isinstance(owner, (ast.FunctionDef, ast.AnnAssign)):
                 continue  # signatures and annotations stay
-        if isinstance(value, list):
-            if value and isinstance(value[0], ast.stmt):
-                yield from _of_lines(owner, field, value)
-            for at, node in enumerate(value):
-                if isinstance(node, ast.AST):
-                    for likely, says, new in _changes(node, owner, field, known):
-                        wrong = _text(new) if isinstance(new, ast.expr) else ""
-                        yield Slip(likely, says, wrong, owner, field, at, new)
-                    yield from _visit(node, known, names)
-        elif isinstance(value, ast.AST):
-            for likely, says, new in _changes(value, owner, field, known):
-                wrong = _text(new) if isinstance(new, ast.expr) else ""
-                if isinstance(owner, ast.keyword):
-                    wrong = f"{owner.arg}={wrong}"
-                yield Slip(likely, says, wrong, owner, field, None, new)
-            yield from _visit(value, known, names)
+        some = value if isinstance(value, list) else [value]
+        if some and isinstance(some[0], ast.stmt):
+            yield from _of_lines(owner, field, some, scope)
+        for i, node in enumerate(some):
+            if isinstance(node, ast.AST):
+                at = i if some is value else None
+                for likely, says, new in _changes(node, owner, scope):
+                    wrong = _text(new) if isinstance(new, ast.expr) else ""
+                    if isinstance(owner, ast.keyword):
+                        wrong = f"{owner.arg}={wrong}"
+                    yield Slip(likely, says, wrong, owner, field, at, new)
+                yield from _visit(node, scope)
 
 
 def _text(node):
@@ -236,6 +264,10 @@ def _copy(node, **changed):
     return type(node)(**{**dict(ast.iter_fields(node)), **changed})
 
 
+def _is_module(node):
+    return isinstance(node, ast.Name) and node.id in ("F", "torch", "nn", "math")
+
+
 def _called(node):
     """The last name of what is called: "softmax" of F.softmax(...)."""
     if isinstance(node, ast.Call):
@@ -246,19 +278,19 @@ def _called(node):
     return ""
 
 
-def _changes(node, owner, field, known):
+def _changes(node, owner, scope):
     """Yield (likely, says, new node) for a node in its place."""
     if isinstance(owner, ast.UnaryOp) and _literal(owner) is not None:
         return  # the whole number was changed
     rule = RULES.get(type(node))
     number = _literal(node)
     if number is not None:
-        yield from _numbers(node, number, owner)
+        yield from _numbers(node, number, owner, scope)
     elif rule:
-        yield from rule(node, owner, known)
+        yield from rule(node, owner, scope)
 
 
-def _numbers(node, number, owner):
+def _numbers(node, number, owner, scope):
     dim = isinstance(owner, ast.keyword) and owner.arg in SIZES
     if isinstance(number, int):
         if dim:
@@ -274,14 +306,16 @@ def _numbers(node, number, owner):
             continue
         if dim:
             says = f"`{owner.arg}={other}` where `{owner.arg}={number}` belongs"
-        elif isinstance(owner, (ast.Slice, ast.Subscript, ast.Tuple)):
+        elif (
+            isinstance(owner, (ast.Slice, ast.Subscript)) or id(owner) in scope.indices
+        ):
             says = f"the index `{other}` where `{number}` belongs"
         else:
             says = f"`{other}` where `{number}` belongs"
         yield 0 if dim else 2, says, _number(other)
 
 
-def _constant(node, owner, known):
+def _constant(node, owner, scope):
     if isinstance(node.value, bool):
         new = ast.Constant(not node.value)
         key = f"{owner.arg}=" if isinstance(owner, ast.keyword) else ""
@@ -293,14 +327,14 @@ def _constant(node, owner, known):
                 yield 2, _instead(new, node), new
 
 
-def _unary(node, owner, known):
+def _unary(node, owner, scope):
     sign = {ast.USub: "the minus", ast.Not: "the `not`", ast.Invert: "the `~`"}
     if type(node.op) in sign:
         says = f"{sign[type(node.op)]} before `{_text(node.operand)}` left out"
         yield 0, says, node.operand
 
 
-def _binary(node, owner, known):
+def _binary(node, owner, scope):
     left, right, kind = node.left, node.right, type(node.op)
     sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
     if kind is ast.Pow and _literal(right) in (0.5, -0.5):
@@ -342,14 +376,14 @@ def _binary(node, owner, known):
             yield 1, f"brackets left out: `{_text(new)}`", new
 
 
-def _compare(node, owner, known):
+def _compare(node, owner, scope):
     if len(node.ops) == 1:
         for other in OPERATORS.get(type(node.ops[0]), ()):
             new = _copy(node, ops=[other()])
             yield 0, _instead(new, node), new
 
 
-def _bool(node, owner, known):
+def _bool(node, owner, scope):
     new = _copy(node, op=OPERATORS[type(node.op)][0]())
     yield 1, _instead(new, node), new
     for part in node.values:
@@ -358,14 +392,14 @@ def _bool(node, owner, known):
         yield 1, f"the condition `{_text(part)}` left out", new
 
 
-def _choice(node, owner, known):
+def _choice(node, owner, scope):
     yield 1, _instead(node.body, node), node.body
     yield 1, _instead(node.orelse, node), node.orelse
     new = ast.IfExp(node.test, node.orelse, node.body)
     yield 1, f"the two cases exchanged: `{_text(new)}`", new
 
 
-def _call(node, owner, known):
+def _call(node, owner, scope):
     name, args = _called(node), node.args
     method = isinstance(node.func, ast.Attribute)
     inner = node.func.value if method else None
@@ -382,12 +416,23 @@ def _call(node, owner, known):
     if len(node.keywords) > 1:
         says = ", ".join(map(_text, node.keywords))
         yield 1, f"`{says}` left out in `{_text(node)}`", _copy(node, keywords=[])
-    module = isinstance(inner, ast.Name) and inner.id in ("F", "torch", "nn", "math")
+    module = _is_module(inner)
     if method and not module:
-        rest = _text(node)[len(_text(inner)) :]
+        rest = "." + _text(_copy(node, func=ast.Name(name)))
         yield 0 if name in ("transpose", "clone") else 1, _without(rest), inner
-    if args and (module or not method) and not isinstance(args[0], ast.Starred):
-        if name not in ("range", "zip", "enumerate"):
+        if _called(inner) in CHAINED and name in CHAINED and _called(inner) != name:
+            before = _copy(node, func=_copy(node.func, value=inner.func.value))
+            if isinstance(inner.func, ast.Attribute) and not _is_module(
+                before.func.value
+            ):
+                new = _copy(inner, func=_copy(inner.func, value=before))
+                yield 1, f"`{name}` before `{_called(inner)}`: `{_text(new)}`", new
+    if name == "exp":
+        new = ast.BinOp(_number(2), ast.Pow(), inner if not args else args[0])
+        yield 1, _instead(new, node), new
+    starred = (ast.Starred, ast.Tuple, ast.List, ast.Constant)
+    if args and not isinstance(args[0], starred) and not isinstance(owner, ast.Expr):
+        if name not in ("range", "zip", "enumerate") and _literal(args[0]) is None:
             says = f"`{_text(args[0])}` itself, without `{_text(node.func)}`,"
             yield 1, f"{says} where `{_text(node)}` belongs", args[0]
     if len(args) >= 1 and method and not module and name not in ("append",):
@@ -451,15 +496,20 @@ def _sisters(name):
     return sorted(set().union(*(s for s in SISTERS if name in s)) - {name})
 
 
-def _attribute(node, owner, known):
+def _attribute(node, owner, scope):
     if node.attr in ("T", "mT"):
         yield 0, f"the transpose `.{node.attr}` left out", node.value
-    elif not (isinstance(owner, ast.Call) and owner.func is node):
-        for other in _sisters(node.attr):
-            yield 2, f"`.{other}` where `.{node.attr}` belongs", _copy(node, attr=other)
+        return
+    called = isinstance(owner, ast.Call) and owner.func is node
+    for other in scope.attributes.get(ast.dump(node.value), ()):
+        if other != node.attr and isinstance(node.ctx, ast.Load):
+            new = _copy(node, attr=other)
+            yield 4, _instead(new, node), new
+    for other in () if called else _sisters(node.attr):
+        yield 2, f"`.{other}` where `.{node.attr}` belongs", _copy(node, attr=other)
 
 
-def _subscript(node, owner, known):
+def _subscript(node, owner, scope):
     if isinstance(node.ctx, ast.Load):
         yield 2, f"the index `[{_text(node.slice)}]` left out", node.value
     where = node.slice
@@ -480,7 +530,7 @@ def _subscript(node, owner, known):
             yield 2, _instead(new, node), new
 
 
-def _slice(node, owner, known):
+def _slice(node, owner, scope):
     def bare(some):
         return f"[{_text(some)}]"
 
@@ -505,9 +555,9 @@ def _slice(node, owner, known):
         yield 1, f"`{bare(new)}` where `{bare(node)}` belongs", new
 
 
-def _name(node, owner, known):
-    if isinstance(node.ctx, ast.Load) and node.id in known:
-        for other in known:
+def _name(node, owner, scope):
+    if isinstance(node.ctx, ast.Load) and node.id in scope.names:
+        for other in scope.names:
             if other != node.id:
                 new = ast.Name(other, ast.Load())
                 place = _text(owner) if isinstance(owner, ast.expr) else node.id
@@ -515,7 +565,7 @@ def _name(node, owner, known):
                 yield 6, says + f" in `{place}`" * (place != node.id), new
 
 
-def _tuple(node, owner, known):
+def _tuple(node, owner, scope):
     if isinstance(node.ctx, ast.Load) and isinstance(owner, (ast.Return, ast.Assign)):
         for i, j in itertools.combinations(range(len(node.elts)), 2):
             order = list(node.elts)
@@ -524,7 +574,7 @@ def _tuple(node, owner, known):
             yield 1, f"two values exchanged: `{_text(new)}`", new
 
 
-def _comprehension(node, owner, known):
+def _comprehension(node, owner, scope):
     for condition in node.ifs:
         rest = [c for c in node.ifs if c is not condition]
         says = f"the condition `if {_text(condition)}` left out"
@@ -548,10 +598,10 @@ RULES = {
 }
 
 
-def _of_lines(owner, field, lines):
+def _of_lines(owner, field, lines, scope):
     """Slips with whole lines: left out, exchanged, moved into or out of a loop."""
     for at, line in enumerate(lines):
-        yield from _of_line(owner, field, lines, at, line)
+        yield from _of_line(owner, field, lines, at, line, scope)
 
     def moved(likely, says, new, wrong=""):
         return Slip(likely, says, wrong, owner, field, None, new)
@@ -607,7 +657,7 @@ def _used(value):
     return list(dict.fromkeys(names))
 
 
-def _of_line(owner, field, lines, at, line):
+def _of_line(owner, field, lines, at, line, scope):
     def slip(likely, says, new, wrong=""):
         return Slip(likely, says, wrong, owner, field, at, new)
 
@@ -626,16 +676,13 @@ def _of_line(owner, field, lines, at, line):
         new = _copy(line, test=ast.Constant(True))
         yield slip(1, f"no condition where `{_head(line)}` belongs", new)
     if isinstance(line, ast.With):
-        new = _copy(line, items=line.items)
         new = ast.If(ast.Constant(True), line.body, [])
         yield slip(2, f"`{_head(line)}` left out", new)
     if isinstance(line, ast.Return) and line.value is not None:
-        earlier = []
-        for before in lines[:at]:
-            for node in ast.walk(before):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    earlier.append(node.id)
-        for name in dict.fromkeys(earlier):
+        inside = _stored(lines[at:])  # of a comprehension
+        for name in dict.fromkeys(_stored(lines[:at]) + scope.names):
+            if name in inside:
+                continue
             new = ast.Return(ast.Name(name, ast.Load()))
             if _text(new) != _text(line):
                 says = f"`{_text(new)}` where `{_head(line)}` belongs"

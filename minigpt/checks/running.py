@@ -4,6 +4,7 @@ import ast
 import copy
 import ctypes
 import dis
+import functools
 import inspect
 import linecache
 import re
@@ -71,6 +72,10 @@ def run(answer, inputs, work=None):
             "Look for a loop that never ends, or whose end moves away.",
         )
     if "error" in outcome:
+        if is_skeleton(answer) and re.search(
+            "ellipsis|NoneType", str(outcome["error"])
+        ):
+            raise NotAttempted
         raise _blamed(outcome["error"], inputs)
     value = outcome["value"]
     own = getattr(answer, "__module__", "") or ""  # a check's own wrapping says None
@@ -89,23 +94,42 @@ def run(answer, inputs, work=None):
 
 def _in_time(act, seconds):
     """Run act(), in a thread where there are any; False if it had to be stopped."""
+    if (thread := started(act)) is None:
+        return True
+    try:
+        thread.join(seconds)
+        return not thread.is_alive()
+    finally:
+        stop(thread)
+
+
+def started(act):
+    """A thread that runs act(); None where there are no threads, and it has run."""
     thread = threading.Thread(target=act, daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # a browser's Python has no threads
+    except RuntimeError:  # a browser's Python
         act()
-        return True
-    thread.join(seconds)
-    if thread.is_alive():
+        return None
+    return thread
+
+
+def stop(thread):
+    """End a thread that still runs, unless it is deep in a long operation."""
+    for _ in range(5):  # an `except:` of the learner's may catch one or two
+        if not thread.is_alive():
+            return
         interrupt(thread)
-        return False
-    return True
+        thread.join(0.1)
 
 
 def interrupt(thread):
-    """Raise TimeoutError in another thread, as soon as it runs Python again."""
-    stop = ctypes.py_object(TimeoutError)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), stop)
+    """Raise SystemExit in another thread, as soon as it runs Python again.
+
+    It is the one exception that ends a thread without a word, wherever it strikes.
+    """
+    end = ctypes.py_object(SystemExit)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), end)
 
 
 def _changed(now, then):
@@ -124,31 +148,61 @@ def _changed(now, then):
     return False
 
 
+def _written(answer):
+    """The function or class that a learner wrote, out of its wrappings."""
+    answer = inspect.unwrap(answer)
+    if isinstance(answer, functools.partial):
+        return _written(answer.func)
+    named = inspect.isroutine(answer) or inspect.isclass(answer)
+    return answer if named else type(answer)
+
+
+def listing(answer):
+    """(text of a function or class, dedented, its first line's number); ("", 1)."""
+    try:
+        answer = _written(answer)
+        if inspect.isclass(answer):  # inspect finds no class of a notebook
+            lines, first = _class_lines(answer)
+        else:
+            lines, first = inspect.getsourcelines(answer)
+        return textwrap.dedent("".join(lines)), max(first, 1)
+    except Exception:
+        return "", 1
+
+
+def _class_lines(cls):
+    """A class's lines and the first one's number, found by way of its methods."""
+    for method in map(inspect.unwrap, filter(callable, vars(cls).values())):
+        code = getattr(method, "__code__", None)
+        if code is None or cls.__qualname__ not in method.__qualname__:
+            continue
+        lines = linecache.getlines(code.co_filename)
+        for node in ast.walk(ast.parse("".join(lines))):
+            if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+                if node.lineno <= code.co_firstlineno <= node.end_lineno:
+                    return lines[node.lineno - 1 : node.end_lineno], node.lineno
+    raise OSError("a class without methods of its own")
+
+
 def source(answer):
     """The text of a function or class, dedented; "" where it cannot be found."""
-    try:
-        return textwrap.dedent(inspect.getsource(inspect.unwrap(answer)))
-    except Exception:
-        return ""
+    return listing(answer)[0]
 
 
 def is_skeleton(answer):
-    """Whether a function still has the dots of its exercise, or no body at all."""
+    """Whether a function or class still has its exercise's dots, or no body at all."""
     try:
-        tree = ast.parse(source(answer))
-        for node in ast.walk(tree):
-            value = getattr(node, "value", None)
+        for node in ast.walk(ast.parse(source(answer))):
             if isinstance(node, (ast.Expr, ast.Assign, ast.Return)):
-                if isinstance(value, ast.Constant) and value.value is ...:
+                if isinstance(node.value, ast.Constant) and node.value.value is ...:
                     return True
-    except SyntaxError:
+    except SyntaxError:  # a lambda in the middle of something
         pass
-    code = getattr(inspect.unwrap(answer), "__code__", None)
+    code = getattr(_written(answer), "__code__", None)
     if code is None:
         return False
-    return not code.co_names and code.co_nlocals <= (
-        code.co_argcount + code.co_kwonlyargcount
-    )
+    steps = {step.opname for step in dis.get_instructions(code)}
+    return steps <= {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
 
 
 def borrowed(answer):
@@ -156,31 +210,34 @@ def borrowed(answer):
 
     Functions, classes, modules and names in capitals are no data.
     """
-    code = getattr(inspect.unwrap(answer), "__code__", None)
+    answer = _written(answer)
+    code = getattr(answer, "__code__", None)
     if code is None:
         return [], []
     loaded, outside = _names(code)
-    space = getattr(inspect.unwrap(answer), "__globals__", {})
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     kinds = (torch.Tensor, int, float, str, list, tuple, dict, nn.Module)
+    space = answer.__globals__
     data = [n for n in outside if isinstance(space.get(n), kinds) and not n.isupper()]
     return [name for name in arguments if name not in loaded], data
 
 
 def _names(code):
-    """All names that some code reads, and those of them that are global."""
+    """All names that some code reads, and those of them that are global.
+
+    Some steps load two names at once, and some store one and load another.
+    """
     loaded, outside = set(), []
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             outside.append(step.argval)
-        elif step.opname.startswith("LOAD_"):
+        elif "LOAD_" in step.opname:
             names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
             loaded.update(n for n in names if isinstance(n, str))
-    for inner in code.co_consts:
-        if inspect.iscode(inner):
-            more, further = _names(inner)
-            loaded |= more
-            outside += further
+    for inner in filter(inspect.iscode, code.co_consts):
+        more, further = _names(inner)
+        loaded |= more
+        outside += further
     return loaded, list(dict.fromkeys(outside))
 
 

@@ -5,8 +5,10 @@ told only if it holds for all differences.
 """
 
 import copy
+import inspect
 import itertools
 import math
+import re
 
 import torch
 
@@ -15,14 +17,18 @@ from minigpt.checks.values import as_tensor, describe, plain, same
 
 def clear(differences, atol=1e-5):
     """(what to say, a hint) where the right numbers can be made of the answer's."""
-    return _first_of(CLEAR, differences, atol)
+    return _first_of(CLEAR, differences, atol) or _safely(times, differences, atol)
 
 
 def _first_of(looks, differences, atol):
+    """What the first of some looks says that says the same, numbers apart, of all."""
     for look in looks:
         said = [_safely(look, difference, atol) for difference in differences]
-        if all(said) or (look in FIRST and said[0]):
+        kinds = {re.sub(r"\W?\d\S*", "", one[0]) if one else None for one in said}
+        if said[0] and (len(kinds) == 1 or look in FIRST):
             return said[0]
+        if all(said) and look is another_shape:
+            return said[0][0].split(". ")[0].rstrip(".") + ".", ""
 
 
 def symptom(differences, right=(), answer=None, reference=None, atol=1e-5):
@@ -70,6 +76,16 @@ def unreadable(difference, atol):
 def another_kind(difference, atol):
     """A pair for a tensor, a text for a number, a function for its value."""
     got, expected = difference.got, difference.expected
+    for yes, kind in (
+        (inspect.isgenerator, "generator"),
+        (inspect.iscoroutine, "coroutine"),
+    ):
+        if yes(got) and not yes(expected):
+            return (
+                f"It returns a {kind}, which has computed nothing yet.",
+                "Is there a `yield`, an `async`, or round brackets around a `for`? "
+                "list(...) makes a list of what a generator yields.",
+            )
     if callable(got) and not callable(expected):
         return (
             f"It returns {describe(got)}, not a value.",
@@ -78,6 +94,9 @@ def another_kind(difference, atol):
     if isinstance(got, str) != isinstance(expected, str):
         kind = "a text" if isinstance(expected, str) else "numbers"
         return f"It returns {describe(got)}, where {kind} should be.", ""
+    several = isinstance(expected, tuple) and isinstance(got, (tuple, list))
+    if several and len(got) != len(expected):
+        return f"It returns {len(got)} values, where {len(expected)} should be.", ""
     if isinstance(expected, (tuple, list, dict)) and as_tensor(expected) is None:
         if not isinstance(got, type(expected)) and not isinstance(got, (tuple, list)):
             wanted = f"{type(expected).__name__} of {len(expected)}"
@@ -175,6 +194,8 @@ def rows(difference, atol):
     got, expected = _numbers(difference)
     if got is None or expected is None or got.shape != expected.shape or not got.dim():
         return None
+    if (expected < 0).any() or torch.equal(expected.round(), expected):
+        return None  # no probabilities
     for dim, name in ((-1, "rows"), (-2, "columns")):
         if got.dim() < -dim or got.shape[dim] < 2:
             continue
@@ -203,14 +224,15 @@ def future(difference, atol):
     if got.shape[-1] != got.shape[-2] or got.shape[-1] < 2:
         return None
     above = torch.ones(got.shape[-2:], dtype=torch.bool).triu(1)
-    if not expected[..., above].any() and got[..., above].abs().max() > atol:
+    if expected[..., above].any() or not expected[..., above.mT].any():
+        return None
+    if got[..., above].abs().max() > atol:
+        hint = "Hide the future before the softmax: masked_fill with -inf."
         return (
             "There is light above the diagonal: positions look at what comes later.",
-            "Hide the future before the softmax: masked_fill with -inf.",
+            hint * _sums_to_one(expected, -1),
         )
-    here = torch.ones(got.shape[-2:], dtype=torch.bool).diagonal()
-    mine, right = got.diagonal(0, -2, -1), expected.diagonal(0, -2, -1)
-    if not mine.any() and right.any() and here.any():
+    if not got.diagonal(0, -2, -1).any() and expected.diagonal(0, -2, -1).any():
         return "The diagonal is 0: a position does not see itself.", "tril() keeps it."
 
 
@@ -223,13 +245,18 @@ def scaled(difference, atol):
         return None
 
     def is_right(numbers):
-        fits = numbers.isfinite().all() and same(numbers, expected, atol)
-        return bool(fits)
+        return bool(numbers.isfinite().all()) and same(numbers, expected, atol)
+
+    if is_right(-got):
+        return "The sign is wrong: the numbers are right, with a minus.", ""
+    if is_right(1 - got) and as_tensor(expected.unique()).tolist() == [0.0, 1.0]:
+        return "True and False, or 1 and 0, are the wrong way round.", "~ turns a mask."
+    if expected.unique().numel() == 1 and torch.equal(expected.round(), expected):
+        return None  # 4 is the square of 2, and much else
 
     known = [
         (got * math.log(2), "These are bits: right, but in the unit of log2.", "Nats: "
          "the natural logarithm, torch.log or math.log."),
-        (-got, "The sign is wrong: the numbers are right, with a minus.", ""),
         (1 - got, "Yours is one minus what was asked for.", ""),
         (got.exp(), "Yours is the logarithm of what was asked for.", ".exp()."),
         (got.abs().log(), "Yours is e to the power of what was asked for.", ".log()."),
@@ -245,15 +272,14 @@ def scaled(difference, atol):
             "These are weights already: softmax was applied to what was asked for.",
             "",
         )
-    if expected.unique().numel() > 1 or expected.abs().max() > 0:
-        for numbers, says, hint in known:
-            if is_right(numbers):
-                return says, hint
+    for numbers, says, hint in known:
+        if is_right(numbers):
+            return says, hint
     if got.numel() < 3 or expected.unique().numel() < 2:
         return None
     some = expected.abs() > 1e-3
     ratios = got[some] / expected[some]
-    if len(ratios) and ratios.abs().min() > 1e-6:
+    if expected[some].unique().numel() > 1 and ratios.abs().min() > 1e-6:
         factor = ratios.median()
         if is_right(got / factor):
             return "The numbers are right up to a constant factor.", (
@@ -272,6 +298,7 @@ def cut(difference, atol):
         got is None
         or got.shape != expected.shape
         or torch.equal(expected.round(), expected)
+        or got.abs().max() < 2  # 0 and 1 are the floor and the ceiling of much
     ):
         return None
     for name in ("floor", "ceil", "round", "trunc"):
@@ -300,14 +327,14 @@ def out_of_place(difference, atol):
             return f"The numbers are right, but {word}.", f".transpose({i}, {j})"
     for dim in range(got.dim()):
         n = got.shape[dim]
-        if n < 3:
+        if n < 3 or expected.unique().numel() < 3:
             continue
         if is_right(got.flip(dim), expected):
             return f"The numbers are right, but in reverse order (dimension {dim}).", ""
         early = got.narrow(dim, 0, n - 1), expected.narrow(dim, 1, n - 1)
         late = got.narrow(dim, 1, n - 1), expected.narrow(dim, 0, n - 1)
         for pair, word in ((early, "early"), (late, "late")):
-            if is_right(*pair) and pair[1].unique().numel() > 1:
+            if is_right(*pair) and pair[1].unique().numel() > 2:
                 return f"Yours is one place too {word} along dimension {dim}.", ""
     flat = got.flatten().sort().values, expected.flatten().sort().values
     if is_right(*flat) and flat[1].unique().numel() > 2:
@@ -315,6 +342,39 @@ def out_of_place(difference, atol):
             "reshape and view keep the order in memory; transpose and permute exchange "
             "dimensions."
         )
+
+
+def times(differences, atol):
+    """Single numbers that are right up to the same factor in all cases."""
+    pairs = [_numbers(difference) for difference in differences]
+    if len({expected.item() for _, expected in pairs}) < 2:
+        return None
+    factor = (pairs[0][0] / pairs[0][1]).item()
+    common = {2, 3, 4, 8, 16, 100, 1000, 1024, 10**6, 2**20}
+    by = factor if abs(factor) > 1 else 1 / factor
+    if len(pairs) < 3 and round(by, 6) not in common:
+        return None
+    if all(same(got, factor * expected, atol) for got, expected in pairs):
+        units = {8: "Bits or bytes?", 1000: "Is it another unit?"}
+        units |= {1024: units[1000], 10**6: units[1000], 2**20: units[1000]}
+        return (
+            f"The numbers are right up to a constant factor: yours are {factor:.4g} "
+            "times as large.",
+            units.get(round(by, 6), ""),
+        )
+
+
+def nearly(difference, atol):
+    got, expected = _numbers(difference)
+    if got is None or got.shape != expected.shape:
+        return None
+    off, size = (got - expected).abs().max(), expected.abs()
+    if ((got - expected).abs() <= 0.02 * size + atol).all() and size.max() > 0:
+        if not torch.equal(expected.round(), expected):
+            return (
+                f"Nearly right: the largest difference is {off.item():.2g}.",
+                "Is an eps too large, a search too coarse, a rounding too early?",
+            )
 
 
 def one_row(difference, atol):
@@ -336,8 +396,8 @@ def one_row(difference, atol):
 
 
 FIRST = (unreadable, another_kind, not_numbers)  # if only the first one shows it
-CLEAR = (unreadable, another_kind, scaled, out_of_place, cut)
-VAGUE = (not_numbers, all_alike, another_shape, future, rows, one_row)
+CLEAR = (unreadable, another_kind, not_numbers, scaled, out_of_place, cut)
+VAGUE = (all_alike, another_shape, future, rows, one_row, nearly)
 
 
 def _sees_future(inputs, answer, reference, atol):
@@ -347,8 +407,10 @@ def _sees_future(inputs, answer, reference, atol):
         if isinstance(value, torch.Tensor) and value.dim() >= 2 and value.shape[1] > 1:
             if value.is_floating_point() and value.dim() == 3:
                 value[:, -1] += 1.0
-    right = [as_tensor(reference(*copy.deepcopy(i))) for i in (inputs, changed)]
-    mine = [as_tensor(answer(*copy.deepcopy(i))) for i in (inputs, changed)]
+    right = [_drawn(reference, some) for some in (inputs, changed)]
+    mine = [_drawn(answer, some) for some in (inputs, changed)]
+    if not torch.equal(mine[0], _drawn(answer, inputs)):
+        return False  # it draws other numbers each time
     if any(r is None or r.dim() < 2 for r in right + mine):
         return False
     still = torch.allclose(right[0][:, :-1], right[1][:, :-1], atol=atol)
@@ -361,18 +423,25 @@ def _sees_future(inputs, answer, reference, atol):
     )
 
 
+def _drawn(program, inputs):
+    torch.default_generator.manual_seed(0)
+    return as_tensor(program(*copy.deepcopy(inputs)))
+
+
 def _right_for_some(differences, right):
     wrong = [d.inputs for d in differences]
     n, of = len(right), len(right) + len(wrong)
     first = [next((x for x in case if _sizes(x)), None) for case in right]
     others = [next((x for x in case if _sizes(x)), None) for case in wrong]
     if all(x is not None for x in first + others):
-        if all(x.shape[0] == 1 for x in first) and all(x.shape[0] > 1 for x in others):
+        batches = all(x.dim() > 2 or not x.is_floating_point() for x in first)
+        ones = all(x.shape[0] == 1 for x in first)
+        if batches and ones and all(x.shape[0] > 1 for x in others):
             return (
                 f"It is right for a batch of one only ({n} of {of} inputs).",
                 "Does a reshape or an index leave the batch out, or mix its texts?",
             )
-        if len({tuple(x.shape) for x in first}) == 1 and n == 1:
+        if n == 1 and first[0].shape not in [x.shape for x in others]:
             return (
                 f"It is right for the sizes {tuple(first[0].shape)} only, 1 of {of} "
                 "inputs.",

@@ -52,8 +52,8 @@ def execute(path):
 
 
 def fold_solutions(notebook):
-    """Write each exercise's solution into the fold that follows it."""
-    number = None
+    """Write each exercise's solution into the fold that follows it; how many."""
+    number, written = None, 0
     for cell in notebook.cells:
         head = re.match(r"# (?:Exercise|Bug hunt) (\d\d\.\d+)\n", cell.source)
         if cell.cell_type == "code" and head:
@@ -64,7 +64,8 @@ def fold_solutions(notebook):
             if found:
                 start, end = found.span(1)
                 cell.source = cell.source[:start] + fold + cell.source[end:]
-                number = None
+                number, written = None, written + 1
+    return written
 
 
 def clean(notebook):
