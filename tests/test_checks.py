@@ -181,7 +181,7 @@ def test_an_answer_without_end_is_stopped_and_its_thread_ends(monkeypatch):
 
 
 def test_the_smallest_input_is_shown_with_expected_and_received_values():
-    answer = said("02.1", WRONG["02.1"]["includes t + 1"])
+    answer = said("02.1", WRONG["02.1"]["`2` where `1` belongs"])
     assert "[[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]]" in answer
     assert "expected [[4.0, 5.5]]" in answer
     assert "received [[4.6667, 5.3333]]" in answer

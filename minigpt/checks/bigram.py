@@ -372,7 +372,8 @@ def check_write_on(write_on):
         "Call model(idx), choose among its answers, append what was drawn.",
         {
             "The bug is still there: after the `u` comes another `u`, and another, "
-            "although in the table a `u` hardly ever follows a `u`.": (
+            "although in the table a `u` hardly ever follows a `u`. (Below, a model "
+            "that always writes the sum of all so far plus 1, mod 7.)": (
                 told("[:, -1]", "[:, 0]"),
                 "",
             ),
