@@ -63,6 +63,11 @@ class Result:
         mark = {"open": "○", "solved": "✓"}.get(self.state, "✗")
         return f"{mark} {self.title}: {self.message}"
 
+    def points(self, most):
+        """Of `most` points the share, in hundredths; all of them only when solved."""
+        part = most if self else min(self.share * most, most - 0.01)
+        return round(float(part), 2)
+
     def _ipython_display_(self):
         """Nothing: at the end of a cell, the check has printed it already."""
 
