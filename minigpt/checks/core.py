@@ -94,8 +94,9 @@ class Result:
         return f"{mark} {self.title}: {self.message}"
 
     def points(self, most):
-        """The share of so many points, in hundredths; all of them only when solved."""
-        return most if self else min(round(self.share * most, 2), most - 0.01)
+        """Of `most` points the share, in hundredths; all of them only when solved."""
+        part = most if self else min(self.share * most, most - 0.01)
+        return round(float(part), 2)
 
     def _ipython_display_(self):
         """Nothing: the check has printed its message already."""
