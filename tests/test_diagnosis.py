@@ -1,5 +1,6 @@
 """What a check makes of an answer that nobody foresaw: slips, symptoms, the shell."""
 
+import itertools
 import linecache
 import time
 
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from minigpt.checks import core
 from minigpt.checks.core import Explained, Sign, compare, matches, mistakes
 from minigpt.checks.mutants import mutants
-from minigpt.checks.solutions import Solution
+from minigpt.checks.solutions import Solution, texts
 
 NAMES = {"__name__": "__main__", "torch": torch, "nn": nn, "F": F}
 
@@ -79,6 +80,26 @@ LISTS = [([1.5, 2.25, 4.0], 2.25), ([3.5, 0.75, 9.125], 1.0), ([], 1.0)]
 LOG = """def f(x):
     return -(x.log() / 3).mean() * torch.pi
 """
+TWO_NORMS = """def f(x, block):
+    first = x + block.down(block.norm1(x))
+    second = first + block.up(block.norm2(first))
+    return second
+"""
+LENGTH = """def f(grads):
+    return sum(g.pow(2).sum() for g in grads).sqrt()
+"""
+JOINED = """def f(prompts):
+    most = max(len(p) for p in prompts)
+    return [[0] * (most - len(p)) + p for p in prompts]
+"""
+SEEN = """def f(x, n):
+    mask = torch.ones(len(x), n + len(x)).tril(n).bool()
+    mean = x.mean(dim=0, keepdim=True)
+    return x.masked_fill(mask[:, :1], 0.5) - x.var(dim=0, keepdim=True) * mean
+"""
+LATEST = """def f(losses, where):
+    return [losses[0], where], losses.index(min(losses)), 2.5 * min(losses)
+"""
 SLIPS = [  # solution, (what to change, into what), the cases, what is to be said
     (WEIGHTS, ("dim=-1", "dim=1"), QK, "`dim=1` where `dim=-1` belongs"),
     (WEIGHTS, (" ** 0.5", ""), QK, "the root left out"),
@@ -133,6 +154,67 @@ SLIPS = [  # solution, (what to change, into what), the cases, what is to be sai
     (SUM, ("    return total", "        return total"), LISTS[:2], "inside the loop"),
     (LOG, ("-(", "("), [(numbers(7) ** 2,)], "the minus before"),
     (LOG, (" * torch.pi", ""), [(numbers(7) ** 2,)], "`* torch.pi` left out"),
+    (
+        "def f(x):\n    return -x.log().mean()\n",
+        ("x.log().mean()", "x.mean().log()"),
+        [(numbers(7) ** 2,)],
+        "`mean` before `log`",
+    ),
+    (
+        "def f(x):\n    return (x - 3).clamp(min=0)\n",
+        (".clamp(min=0)", ""),
+        [(numbers(7),)],
+        "`.clamp(min=0)` left out",
+    ),
+    (
+        "def f(x):\n    return x.exp() * 3\n",
+        ("x.exp()", "2 ** x"),
+        [(numbers(7),)],
+        "`2 ** x` where",
+    ),
+    (
+        "def f(x):\n    low, high = 0.5, 10.0\n    return x * low + high\n",
+        ("10.0", "1.0"),
+        [(numbers(7),)],
+        "with `1.0` where `10.0` belongs",
+    ),
+    (
+        "def f(x, kept):\n    y = x * kept\n    return y.sum(dim=0)\n",
+        ("return y.sum(dim=0)", "return kept"),
+        [(numbers(3, 4), 0.625), (numbers(3, 4), 2.0)],
+        "`return kept` where",
+    ),
+    (
+        "def f(x):\n"
+        "    return x - x.mean(dim=1, keepdim=True) + x.var(dim=1, keepdim=True)\n",
+        (
+            "mean(dim=1, keepdim=True) + x.var(dim=1,",
+            "mean(dim=0, keepdim=True) + x.var(dim=0,",
+        ),
+        [(numbers(4, 3),)],
+        "`dim=0` where `dim=1` belongs, both times",
+    ),
+    (
+        LENGTH,
+        (".sum() for g in grads).sqrt()", ".sum().sqrt() for g in grads)"),
+        [([numbers(2, 3), numbers(4)],)],
+        "`sum((g.pow(2).sum().sqrt() for g in grads))` where",
+    ),
+    (
+        JOINED,
+        ("[0] * (most - len(p)) + p", "p + [0] * (most - len(p))"),
+        [([[1, 2, 13], [4]],)],
+        "the two sides of `+` exchanged",
+    ),
+    (SEEN, (".tril(n)", ".tril(n + 1)"), [(numbers(3, 2), -1)], "tril(n + 1)`"),
+    (SEEN, (".bool()", ".bool().logical_not()"), [(numbers(3, 2), 0)], "wrong way"),
+    (
+        LATEST,
+        ("losses)),", "losses)) + 1,"),
+        [([3.5, 1.25, 2.5], 7)],
+        "+ 1` where",
+    ),
+    (LATEST, ("losses[0], where", "where, losses[0]"), [([3.5, 1.25], 7)], "exchanged"),
 ]
 
 
@@ -142,6 +224,20 @@ def test_a_slip_that_nobody_listed_is_named(text, change, cases, part):
     wrong = text.replace(*change)
     answer = said(text, wrong, cases)
     assert "Your result is what you get with " in answer and part in answer
+
+
+def test_one_attribute_of_an_object_for_another_and_a_call_left_out_are_named():
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name in ("down", "up", "norm1", "norm2"):
+                self.add_module(name, nn.Linear(3, 3))
+
+    cases = [(numbers(2, 3), Block())]
+    wrong = TWO_NORMS.replace("block.norm2", "block.norm1")
+    assert "`block.norm1` where `block.norm2` belongs" in said(TWO_NORMS, wrong, cases)
+    wrong = TWO_NORMS.replace("block.norm2(first)", "first")
+    assert "without `block.norm2`" in said(TWO_NORMS, wrong, cases)
 
 
 def test_two_slips_are_named_together():
@@ -184,6 +280,17 @@ def test_every_slip_of_a_solution_compiles_and_most_change_what_it_gives():
         except Exception:
             other += 1
     assert all_of_them > 100 and other > 0.8 * all_of_them
+
+
+@pytest.mark.parametrize("notebook", [f"{n:02}" for n in range(1, 11)])
+def test_slips_can_be_made_of_every_solution_alone_and_in_pairs(notebook):
+    for number, text in texts(notebook).items():
+        if number:
+            alone = [mutant.says for mutant in mutants(text)]
+            pairs = [
+                mutant.says for mutant in itertools.islice(mutants(text, True), 50)
+            ]
+            assert len(alone) > 3 and all(", and " in says for says in pairs)
 
 
 def test_making_wrong_programs_leaves_the_solution_as_it_was():
