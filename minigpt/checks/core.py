@@ -119,7 +119,7 @@ def exercise(title):
 
     The checker returns what it verified, or raises Explained. The check prints one
     message and returns a Result. The learner's answer may be anything: no exception
-    gets out of the check, and torch's random state stays as it was.
+    gets out of the check, and torch's state stays as it was.
     """
     _exercises[title] = "open"
 
@@ -143,7 +143,7 @@ def _verdict(checker, answers):
     try:
         if not all(map(attempted, answers)):
             raise NotAttempted
-        with torch.random.fork_rng(devices=[]):
+        with _settings_kept():
             torch.default_generator.manual_seed(0)
             return "solved", f"right! Verified: {checker(*answers)}", 1.0
     except NotAttempted:
@@ -164,6 +164,19 @@ def _verdict(checker, answers):
     untouched = what.startswith("The bug is still there")
     state, share = ("untouched", 0.0) if untouched else ("tried", share)
     return state, f"not yet. {what}" + f"\n  Hint: {hint}" * bool(hint), share
+
+
+@contextlib.contextmanager
+def _settings_kept():
+    """Afterwards torch's randomness, threads and kind of float are as they were."""
+    threads, kind = torch.get_num_threads(), torch.get_default_dtype()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(kind)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
 
 
 def progress():
