@@ -120,7 +120,7 @@ def exercise(title):
 
     The checker returns what it verified, or raises Explained. The check prints one
     message and returns a Result. The learner's answer may be anything: no exception
-    gets out of the check, and torch's random state stays as it was.
+    gets out of the check, and torch's state stays as it was.
     """
     _exercises[title] = "open"
 
@@ -144,7 +144,7 @@ def _verdict(checker, answers):
     try:
         if not all(map(attempted, answers)):
             raise NotAttempted
-        with torch.random.fork_rng(devices=[]):
+        with _settings_kept():
             torch.default_generator.manual_seed(0)
             return "solved", f"right! Verified: {checker(*answers)}", 1.0
     except NotAttempted:
@@ -165,6 +165,19 @@ def _verdict(checker, answers):
     untouched = what.startswith("The bug is still there")
     state, share = ("untouched", 0.0) if untouched else ("tried", share)
     return state, f"not yet. {what}" + f"\n  Hint: {hint}" * bool(hint), share
+
+
+@contextlib.contextmanager
+def _settings_kept():
+    """Afterwards torch's randomness, threads and kind of float are as they were."""
+    threads, kind = torch.get_num_threads(), torch.get_default_dtype()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(kind)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
 
 
 def progress():
@@ -373,6 +386,9 @@ def _slip(solution, of, every, part, atol, answer, pairs, end, moves):
     most = 1 if pairs else 20
     found = matches(candidates, gives_the_same, end - time.monotonic(), most)
     mutants = [mutant for mutant, _ in found]
+    if len(mutants) > 4 and not any(_line_of(m, answer, solution) for m in mutants):
+        if not any(_telling(d.got) for d, _ in judged):
+            return None  # small whole numbers, and much that gives them
     mutants.sort(key=lambda m: (not _line_of(m, answer, solution), id(m) not in whole))
     return next(iter(mutants), None)
 

@@ -61,6 +61,7 @@ OPERATORS = {  # what is taken for what
     ast.And: [ast.Or],
     ast.Or: [ast.And],
 }
+ORDERED = (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr)
 ONE_WAY = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 SIZES = {"dim", "dims", "axis"}
 CHAINED = {  # calls that are made in the wrong order
@@ -128,17 +129,25 @@ def mutants(source, pairs=False, without=()):
             if (a.owner, a.field, a.at) != (b.owner, b.field, b.at)
         ]
         chosen.sort(key=lambda pair: pair[0].likely + pair[1].likely)
+        chosen = [pair for pair in chosen if pair[0].says != pair[1].says]
+    else:  # the same slip wherever the same thing stands
+        alike = {}
+        for slip in found:
+            alike.setdefault(slip.says, []).append(slip)
+        chosen += [tuple(some) for some in alike.values() if len(some) > 1]
     for some in chosen:
         undo = _made(some)
         try:
             program = compile(tree, "<slip>", "exec")
-            line = "" if pairs else _shown(some[0], statement)
+            line = "" if some[1:] else _shown(some[0], statement)
         except (SyntaxError, ValueError, TypeError):
             continue
         finally:
             for put, *place in undo:
                 put(*place)
-        says = ", and ".join(slip.says for slip in some)
+        says = ", and ".join(dict.fromkeys(slip.says for slip in some))
+        if len(some) > 1 and not pairs:
+            says += ", each time" if len(some) > 2 else ", both times"
         yield Mutant(says, some[0].wrong, line, program)
 
 
@@ -339,6 +348,9 @@ def _binary(node, owner, scope):
     sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
     if kind is ast.Pow and _literal(right) in (0.5, -0.5):
         yield 0, f"the root left out (`{sign} {_text(right)}`)", left
+        if summed := _summed(left):
+            each = ast.BinOp(summed.elt, node.op, right)
+            yield 1, *_inside_sum(left, summed, each, node)
         yield (
             1,
             _instead(ast.BinOp(left, node.op, _number(-_literal(right))), node),
@@ -352,7 +364,12 @@ def _binary(node, owner, scope):
     for other in OPERATORS.get(kind, ()):
         new = ast.BinOp(left, other(), right)
         yield 1, _instead(new, node), new
-    if kind in ONE_WAY:
+    parts = [part for side in (left, right) for part in ast.walk(side)]
+    joined = kind is ast.Add and any(
+        isinstance(part, ORDERED) or isinstance(getattr(part, "value", 0), str)
+        for part in parts
+    )
+    if kind in ONE_WAY or joined:
         new = ast.BinOp(right, node.op, left)
         yield 1, f"the two sides of `{sign}` exchanged: `{_text(new)}`", new
     if kind is ast.MatMult:
@@ -399,6 +416,18 @@ def _choice(node, owner, scope):
     yield 1, f"the two cases exchanged: `{_text(new)}`", new
 
 
+def _summed(node):
+    """The generator inside a sum(...), or None."""
+    if _called(node) == "sum" and isinstance(node.func, ast.Name) and node.args:
+        return node.args[0] if isinstance(node.args[0], ast.GeneratorExp) else None
+
+
+def _inside_sum(call, summed, each, node):
+    """What is done to a sum, done to each of its numbers: what to say, the new node."""
+    new = _copy(call, args=[_copy(summed, elt=each)])
+    return _instead(new, node), new
+
+
 def _call(node, owner, scope):
     name, args = _called(node), node.args
     method = isinstance(node.func, ast.Attribute)
@@ -418,15 +447,17 @@ def _call(node, owner, scope):
         yield 1, f"`{says}` left out in `{_text(node)}`", _copy(node, keywords=[])
     module = _is_module(inner)
     if method and not module:
+        if (summed := _summed(inner)) and not args:
+            each = _copy(node, func=_copy(node.func, value=summed.elt))
+            yield 1, *_inside_sum(inner, summed, each, node)
         rest = "." + _text(_copy(node, func=ast.Name(name)))
         yield 0 if name in ("transpose", "clone") else 1, _without(rest), inner
-        if _called(inner) in CHAINED and name in CHAINED and _called(inner) != name:
-            before = _copy(node, func=_copy(node.func, value=inner.func.value))
-            if isinstance(inner.func, ast.Attribute) and not _is_module(
-                before.func.value
-            ):
-                new = _copy(inner, func=_copy(inner.func, value=before))
-                yield 1, f"`{name}` before `{_called(inner)}`: `{_text(new)}`", new
+        before = inner.func if isinstance(inner, ast.Call) else None
+        if {name, _called(inner)} <= CHAINED and isinstance(before, ast.Attribute):
+            if name != before.attr and not _is_module(before.value):
+                turned = _copy(node, func=_copy(node.func, value=before.value))
+                new = _copy(inner, func=_copy(before, value=turned))
+                yield 1, f"`{name}` before `{before.attr}`: `{_text(new)}`", new
     if name == "exp":
         new = ast.BinOp(_number(2), ast.Pow(), inner if not args else args[0])
         yield 1, _instead(new, node), new
@@ -470,7 +501,21 @@ def _call(node, owner, scope):
             [_number(-1), less],
         ):
             new = _copy(node, args=bounds)
+            yield 1 + (bounds[-1] is less), _instead(new, node), new
+    if name in ("index", "argmax", "argmin", "len") and not isinstance(
+        owner, ast.BinOp
+    ):
+        for op in (ast.Add(), ast.Sub()):
+            new = ast.BinOp(node, op, ast.Constant(1))
             yield 1, _instead(new, node), new
+    if name == "bool" and method and not args:
+        new = ast.UnaryOp(ast.Invert(), node)
+        yield 1, f"the mask the wrong way round: `{_text(new)}`", new
+    if name in ("tril", "triu", "roll") and args and _literal(args[-1]) is None:
+        for op in (ast.Add(), ast.Sub()) if len(args) > module else ():
+            moved = ast.BinOp(args[-1], op, ast.Constant(1))
+            new = _copy(node, args=[*args[:-1], moved])
+            yield 0, _instead(new, node), new
     if name in ("tril", "triu"):
         at = 1 if module else 0
         if len(args) <= at and not node.keywords:
@@ -556,6 +601,10 @@ def _slice(node, owner, scope):
 
 
 def _name(node, owner, scope):
+    masks = isinstance(owner, ast.keyword) and owner.arg.endswith("mask")
+    if masks or (_called(owner) in ("masked_fill", "where") and node in owner.args[:1]):
+        new = ast.UnaryOp(ast.Invert(), node)
+        yield 1, f"the mask the wrong way round: `{_text(new)}`", new
     if isinstance(node.ctx, ast.Load) and node.id in scope.names:
         for other in scope.names:
             if other != node.id:
@@ -566,7 +615,8 @@ def _name(node, owner, scope):
 
 
 def _tuple(node, owner, scope):
-    if isinstance(node.ctx, ast.Load) and isinstance(owner, (ast.Return, ast.Assign)):
+    places = (ast.Return, ast.Assign, ast.Call, ast.Tuple)
+    if isinstance(node.ctx, ast.Load) and isinstance(owner, places):
         for i, j in itertools.combinations(range(len(node.elts)), 2):
             order = list(node.elts)
             order[i], order[j] = order[j], order[i]
@@ -594,6 +644,7 @@ RULES = {
     ast.Slice: _slice,
     ast.Name: _name,
     ast.Tuple: _tuple,
+    ast.List: _tuple,
     ast.comprehension: _comprehension,
 }
 

@@ -9,6 +9,7 @@ import inspect
 import itertools
 import math
 import re
+from collections.abc import Iterator
 
 import torch
 
@@ -76,16 +77,15 @@ def unreadable(difference, atol):
 def another_kind(difference, atol):
     """A pair for a tensor, a text for a number, a function for its value."""
     got, expected = difference.got, difference.expected
-    for yes, kind in (
-        (inspect.isgenerator, "generator"),
-        (inspect.iscoroutine, "coroutine"),
-    ):
-        if yes(got) and not yes(expected):
-            return (
-                f"It returns a {kind}, which has computed nothing yet.",
-                "Is there a `yield`, an `async`, or round brackets around a `for`? "
-                "list(...) makes a list of what a generator yields.",
-            )
+    if inspect.iscoroutine(got):
+        got.close()  # or Python warns that nobody awaited it
+        return "It is an `async` function: its call computes nothing yet.", "def alone."
+    if isinstance(got, Iterator) and not isinstance(expected, Iterator):
+        return (
+            f"It returns a {type(got).__name__}, which has computed nothing yet.",
+            "Is there a `yield`, or round brackets around a `for`? list(...) makes a "
+            "list of it.",
+        )
     if callable(got) and not callable(expected):
         return (
             f"It returns {describe(got)}, not a value.",
@@ -110,6 +110,10 @@ def another_kind(difference, atol):
                     f"It returns {len(got)} values; the one at place {i} is right.",
                     "Return that one.",
                 )
+    nothing_like = (str, list, tuple, torch.Tensor)
+    if plain(got) is None and as_tensor(expected) is not None:
+        if not isinstance(got, nothing_like):
+            return f"It returns {describe(got)}, where numbers should be.", ""
     if isinstance(got, dict) and isinstance(expected, dict):
         if missing := expected.keys() - got.keys():
             return f"Keys are missing, such as {describe(sorted(missing)[0])}.", ""
