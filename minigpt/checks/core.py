@@ -432,7 +432,7 @@ def _with_slip(problem, solution, of, answer, inputs, right, atol):
 
     found = matches(solution.wrong(), raises_the_same, THINKING / 2, 20)
     slip = _likeliest([m for m, _ in found], answer, solution)
-    if slip is None or not (len(found) < 4 or _line_of(slip, answer, solution)):
+    if slip is None or not (len(found) == 1 or _line_of(slip, answer, solution)):
         return problem
     says, hint = problem.args
     line = _line_said(slip, answer, solution)
@@ -446,16 +446,22 @@ def _line_of(mutant, answer, solution):
 
     The number is that of the notebook's cell, as it shows it.
     """
-    wrong = re.sub(r"\s", "", mutant.wrong)
-    pattern = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
+    whole, wrong = (re.sub(r"\s", "", text) for text in (mutant.line, mutant.wrong))
+    part = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
+    text, first = listing(answer)
+    for pattern, is_telling in (
+        (rf"^{re.escape(whole)}$", whole),
+        (part, len(wrong) > 1),
+    ):
+        if is_telling and not _lines_with(pattern, solution.text):
+            for found in _lines_with(pattern, text, first):
+                return found
 
-    def lines_with(code, first=1):
-        lines = enumerate(code.splitlines(), first)
-        bare = ((n, re.sub(r"\s|#.*", "", text), text.strip()) for n, text in lines)
-        return [(n, text) for n, line, text in bare if re.search(pattern, line)]
 
-    if len(wrong) > 1 and not lines_with(solution.text):
-        return next(iter(lines_with(*listing(answer))), None)
+def _lines_with(pattern, text, first=1):
+    """(number, text) of the lines in which, without spaces, a pattern is found."""
+    lines = [(n, line.strip()) for n, line in enumerate(text.splitlines(), first)]
+    return [at for at in lines if re.search(pattern, re.sub(r"\s|#.*", "", at[1]))]
 
 
 def _telling(value):
