@@ -106,7 +106,7 @@ SLIPS = [  # solution, (what to change, into what), the cases, what is to be sai
     (WEIGHTS, ("dim=-1", "dim=1"), QK, "`dim=1` where `dim=-1` belongs"),
     (WEIGHTS, (" ** 0.5", ""), QK, "the root left out"),
     (WEIGHTS, (" / q.shape[-1] ** 0.5", ""), QK, "`/ q.shape[-1] ** 0.5` left out"),
-    (WEIGHTS, ("q.shape[-1]", "q.shape[1]"), QK, "the index `-2` where `-1` belongs"),
+    (WEIGHTS, ("q.shape[-1]", "q.shape[1]"), QK, "the index `1` where `-1` belongs"),
     (WEIGHTS, (".tril()", ".tril(-1)"), QK, "diagonal=-1"),
     (
         WEIGHTS,
@@ -215,6 +215,55 @@ SLIPS = [  # solution, (what to change, into what), the cases, what is to be sai
         ("losses)),", "losses)) + 1,"),
         [([3.5, 1.25, 2.5], 7)],
         "+ 1` where",
+    ),
+    (
+        "def f(x):\n    return 1.5 * x - 0.25 * x.square()\n",
+        ("1.5 * x - 0.25", "0.25 * x - 1.5"),
+        [(numbers(7),)],
+        "`0.25` and `1.5` exchanged",
+    ),
+    (
+        "def f(x):\n    return x.sum() * (len(x) - 1) / 3.5\n",
+        (" * (len(x) - 1)", ""),
+        [(numbers(7),)],
+        "`* (len(x) - 1)` left out",
+    ),
+    (
+        "def f(numbers):\n"
+        "    shift = 0.5\n    kept = []\n"
+        "    for number in numbers:\n        shift = shift * 0.5\n"
+        "        kept.append(number + shift)\n    return kept\n",
+        (
+            "    for number in numbers:\n",
+            "    for number in numbers:\n        shift=0.5\n",
+        ),
+        [([1.5, 2.25, 4.0],)],
+        "`shift = 0.5` inside the loop in place of before it",
+    ),
+    (
+        "def f(numbers):\n    kept = []\n    for number in numbers:\n"
+        "        kept.append(number * 2)\n    return kept\n",
+        ("append(", "insert(0, "),
+        [([1.5, 2.25, 4.0],)],
+        "`kept.insert(0, number * 2)` where",
+    ),
+    (
+        "def f(x, y):\n    return F.cross_entropy(x, y)\n",
+        ("(x, y)\n", "(x.softmax(-1), y)\n"),
+        [(numbers(4, 3), torch.tensor([0, 2, 1, 1]))],
+        "softmax twice",
+    ),
+    (
+        "def f(x, n):\n    return x[n] * 1.5\n",
+        ("x[n]", "x[n + 1]"),
+        [(numbers(5), 2)],
+        "`n + 1` where `n` belongs",
+    ),
+    (
+        "def f(x):\n    return x / x.norm()\n",
+        ("norm()", "norm(dim=-1, keepdim=True)"),
+        [(numbers(5, 2),)],
+        "`x.norm(dim=-1, keepdim=True)` where",
     ),
     (LATEST, ("losses[0], where", "where, losses[0]"), [([3.5, 1.25], 7)], "exchanged"),
 ]
@@ -524,10 +573,10 @@ def test_an_argument_that_is_used_with_a_second_name_or_inside_is_not_called_unu
 SPOILERS = {  # what an answer does to its surroundings, before it returns x
     "exits": ("raise SystemExit(3)", "It raised SystemExit: 3"),
     "interrupts": ("raise KeyboardInterrupt", "It raised KeyboardInterrupt"),
-    "dtype": ("torch.set_default_dtype(torch.float64)", "with `return x` where"),
-    "threads": ("torch.set_num_threads(3)", "with `return x` where"),
-    "seed": ("torch.manual_seed(3)", "with `return x` where"),
-    "gradients": ("torch.set_grad_enabled(False)", "with `return x` where"),
+    "dtype": ("torch.set_default_dtype(torch.float64)", "`* 2` left out"),
+    "threads": ("torch.set_num_threads(3)", "`* 2` left out"),
+    "seed": ("torch.manual_seed(3)", "`* 2` left out"),
+    "gradients": ("torch.set_grad_enabled(False)", "`* 2` left out"),
     "generator": ("yield x", "generator, which has computed nothing yet"),
     "map": ("return map(abs, x)", "map, which has computed nothing yet"),
     "set": ("return {1.5}", "It returns {1.5}, where numbers should be"),
@@ -637,3 +686,55 @@ def test_a_tuple_too_short_is_counted_though_it_could_be_stacked():
     right = (numbers(2, 3), numbers(2, 3) + 1, numbers(2, 3) + 2)
     with pytest.raises(Explained, match="It returns 2 values, where 3 should be"):
         compare(lambda x: right[:2], lambda x: right, [(numbers(2),)])
+
+
+def test_an_error_is_traced_to_the_slip_that_raises_the_same():
+    wrong = WEIGHTS.replace("k.transpose(-2, -1)", "k.transpose(-1, -1)")
+    answer = said(WEIGHTS, wrong, QK[:1])
+    assert "It raised RuntimeError" in answer or "do not fit together" in answer
+    assert "The same comes of `-1` where `-2` belongs" in answer
+    assert "your line 4: scores = q @ k.transpose(-1, -1)" in answer
+
+
+def test_a_line_that_the_learner_has_is_not_called_left_out():
+    text = """def f(x):
+    total = 1.25
+    total = total * x
+    total = total + 0.5
+    return total
+"""
+    wrong = text.replace("    total = total * x\n", "").replace(
+        "    total = 1.25\n",
+        "    total = 1.25\n    total = total * x\n    total = 1.25\n",
+    )
+    answer = said(text, wrong, [(numbers(4),), (numbers(3),)])
+    assert "`total = total * x` left out" not in answer
+
+
+def test_values_before_the_first_wrong_one_must_be_right_in_a_slip_too():
+    text = "def f(x):\n    a, b = x[:-1], x[1:]\n    return a, b\n"
+    wrong = "def f(x):\n    return x[:-1], x[:-1]\n"
+    answer = said(text, wrong, [(numbers(6),)], parts=("x", "y"))
+    assert answer.startswith("y: ") and "`b, a`" not in answer
+
+
+def test_the_same_result_for_every_input_and_an_unused_argument_are_said():
+    text = "def f(x, by):\n    return (x.exp() * by).sum()\n"
+    cases = [(numbers(5), 2.5), (numbers(4), 1.5)]
+    wrong = "def f(x, by):\n    return 1.3863\n"
+    assert "Your result is 1.386 for every input" in said(text, wrong, cases)
+    wrong = "def f(x, by):\n    return x.sin().cos().sum() * x.max().sin()\n"
+    assert "never uses its argument `by`." in said(text, wrong, cases)
+
+
+def test_transposed_is_seen_in_square_and_other_cases_alike():
+    with pytest.raises(Explained, match="The numbers are right, but transposed"):
+        compare(lambda x: x.exp().mT, torch.exp, [(numbers(3, 3),), (numbers(2, 4),)])
+
+
+def test_one_entry_too_many_is_said_only_where_the_others_are_right():
+    for got, part in ((lambda x: x, "One entry too many"), (torch.exp, "The shape is")):
+        with pytest.raises(Explained) as caught:
+            compare(got, lambda x: x[1:], [(numbers(5),), (numbers(4),)])
+        assert part in caught.value.args[0]
+    assert "One entry" not in caught.value.args[0]
