@@ -78,6 +78,15 @@ def experiment(
     )
 
 
+def pull(expression):
+    return function(
+        "loss_gradient(logits, y)",
+        "B, T, C = logits.shape",
+        "believed, came = F.softmax(logits, -1), F.one_hot(y, C)",
+        f"return {expression}",
+    )
+
+
 def write_on(
     now="logits[:, -1]",
     given="idx",
@@ -119,45 +128,47 @@ BACK, STEP = "loss.backward()", "optimizer.step()"
 
 WRONG = {
     "01.1": {
-        "their mean": surprise("-p.log().sum()"),
-        "in bits (log base 2)": surprise("-p.log2().mean()"),
-        "never negative": surprise("p.log().mean()"),
+        "`sum` where `mean` belongs": surprise("-p.log().sum()"),
+        "`log2` where `log` belongs": surprise("-p.log2().mean()"),
+        "the minus before": surprise("p.log().mean()"),
         "average the probabilities": surprise("-p.mean().log()"),
         "weigh each surprise": surprise("-(p * p.log()).sum()"),
-        "one surprise for each character": surprise("-p.log()"),
-        "not right yet": surprise("1.3863"),
+        "`.mean()` left out": surprise("-p.log()"),
+        "right for 1 of 5": surprise("1.3863"),
         "AttributeError": surprise("-p.ln().mean()"),
     },
     "01.2": {
         "not shifted": tile(X, X),
         "shifted twice": tile(X, "data.roll(-2)[:n * T]"),
-        "are exchanged": tile(Y, X),
+        "two values exchanged: `(y, x)`": tile(Y, X),
         "shifted the wrong way": tile(X, "data.roll(1)[:n * T]"),
         "windows overlap": function(
             "tile(data, T)",
             "return data[:-1].unfold(0, T, 1), data[1:].unfold(0, T, 1)",
         ),
-        "is missing": tile(X, Y, "(len(data) - 2) // T"),
-        "one window too many": [
+        "`2` where `1` belongs": tile(X, Y, "(len(data) - 2) // T"),
+        "there are only 5 targets": [
             tile(X, Y, "len(data) // T"),
             tile(X, "data.roll(-1)[:n * T]", "len(data) // T"),
         ],
-        "not right yet": tile(X, Y, shape="-1"),
+        "`.view(n, block_size)` left out.": tile(X, Y, shape="-1"),
     },
     "01.3": {
-        "comes after": table("c += 1", "return c / c.sum(1, True)"),
-        "columns do": table("c = c.T + 1", "return c / c.sum(0)"),
-        "section 9 round": table("c += 1", "return (c / c.sum(1, True)).T"),
-        "by one total": table("c = c.T + 1", "return c / c.sum()"),
+        "exchanged: `zip(": table("c += 1", "return c / c.sum(1, True)"),
+        "dim=0": [
+            table("c = c.T + 1", "return c / c.sum(0)"),
+            table("c += 1", "return (c / c.sum(1, True)).T"),
+        ],
+        "keepdim=True` left out": table("c = c.T + 1", "return c / c.sum()"),
         "Repeated pairs count once": function(
             "before_table(ids, V)",
             "c = torch.ones(V, V)",
             "c[ids[1:], ids[:-1]] += 1",
             "return c / c.sum(1, keepdim=True)",
         ),
-        "The +1 is missing": table("return c.T / c.T.sum(1, True)"),
-        "not in the sums": table("return (c.T + 1) / c.T.sum(1, True)"),
-        "two places apart": table(
+        "`zeros` where `ones` belongs": table("return c.T / c.T.sum(1, True)"),
+        "one sums to 4.": table("return (c.T + 1) / c.T.sum(1, True)"),
+        "the index `2` where `1` belongs": table(
             "c = torch.ones(V, V)",
             "for a, b in zip(ids[:-2].tolist(), ids[2:].tolist()):",
             "    c[b, a] += 1",
@@ -179,34 +190,42 @@ WRONG = {
         "not probabilities": positions(
             "z = z.softmax(-1)", EACH, "return each.mean(0)"
         ),
-        "each row of the batch": positions(EACH, "return each.mean(1)"),
-        "one number": positions(EACH, "return each.mean()"),
-        "add up over the batch": positions(EACH, "return each.sum(0)"),
-        "in the wrong order": positions(EACH, "return each.reshape(T, B).mean(1)"),
-        "never negative": positions(EACH, "return -each.mean(0)"),
-        "The shape is (2, 3), but should be (3,)": positions(EACH, "return each"),
+        "`dim=-1` where `dim=0` belongs": positions(EACH, "return each.mean(1)"),
+        "`dim=0` left out": positions(EACH, "return each.mean()"),
+        "`sum` where `mean` belongs": positions(EACH, "return each.sum(0)"),
+        "The sign is wrong": positions(EACH, "return -each.mean(0)"),
+        "`.mean(dim=0)` left out.": positions(EACH, "return each"),
+        "changes `logits` in place": positions(
+            "z -= z.logsumexp(-1, keepdim=True)",
+            "return -z.gather(-1, y[..., None])[..., 0].mean(0)",
+        ),
     },
     "01.5": {
-        "homework": [
-            experiment(new="loss(train[:n], train[:n])"),
-            experiment(new="loss(train[:n], train)"),
-        ],
-        "learns from the validation split": experiment(new="loss(val[:n], val)"),
-        "at every size": experiment(new="loss(train, val)"),
-        "another exam": experiment(new="loss(train[:n], val[:n])"),
-        "judges on the whole train split": experiment(read="loss(train[:n], train)"),
-        "first curve judges on the validation split": experiment(
-            read="loss(train[:n], val)"
+        "text that it has read": experiment(new="loss(train[:n], train[:n])"),
+        "`train` where `val` belongs": experiment(new="loss(train[:n], train)"),
+        "`val` where `train` belongs": experiment(new="loss(val[:n], val)"),
+        "on_new: Your result is what you get with `[:]`": experiment(
+            new="loss(train, val)"
         ),
-        "are exchanged": experiment(out="sizes, on_new, on_read, verdict"),
+        "another exam": experiment(new="loss(train[:n], val[:n])"),
+        "on_read: Your result is what you get with `[:]`": experiment(
+            read="loss(train[:n], train)"
+        ),
+        "(sizes, on_new, on_read, verdict)": [
+            experiment(read="loss(train[:n], val)"),
+            experiment(out="sizes, on_new, on_read, verdict"),
+        ],
         "no curve": experiment("[len(train) // k for k in (9, 2, 1)]"),
         "eighth": experiment("[len(train) - k for k in (3, 2, 1, 0)]"),
         "should be all": experiment("[100, 1000, 5000, 10000]"),
-        "for every text": [
+        "the same for all 4 texts": [
             experiment(verdict='"context"'),
+            experiment(
+                verdict='"context" if on_read[-1] - on_new[-1] < 0.05 else "text"'
+            ),
             experiment(verdict='"text"'),
         ],
-        "verdicts are exchanged": experiment(
+        "`gap > 0.05` where `gap < 0.05` belongs": experiment(
             verdict='"text" if on_new[-1] - on_read[-1] < .05 else "context"'
         ),
         "for the first size": experiment(
@@ -216,25 +235,39 @@ WRONG = {
         "Return four things": experiment(out="sizes, on_read, on_new"),
     },
     "01.6": {
+        "believed - came\n": pull("believed - came"),
+        "brackets left out": pull("(believed - came) / B * T"),
+        "two sides of `-` exchanged": pull("(came - believed) / (B * T)"),
+        "without `F.softmax`": pull("(logits - came) / (B * T)"),
+        "autograd made them": function(
+            "loss_gradient(z, y)",
+            "z = z.clone().requires_grad_()",
+            "F.cross_entropy(z.flatten(0, 1), y.flatten()).backward()",
+            "return z.grad",
+        ),
+        "dim=1": pull("(F.softmax(logits, 1) - came) / (B * T)"),
+    },
+    "01.7": {
         "The bug is still there": write_on("logits[:, 0, :]"),
-        "last row of the batch": write_on("logits[-1]"),
+        "`logits[-1]` where `logits[:, -1]` belongs": write_on("logits[-1]"),
         "every later model": write_on(given="idx[:, -1:]"),
-        "in front of the text": write_on(join="torch.cat([drawn, idx], dim=1)"),
+        "`idx` and `drawn` exchanged": write_on(join="torch.cat([drawn, idx], dim=1)"),
         "only what is new": write_on(out="idx[:, start:]"),
-        "one character too few": write_on(steps="n - 1"),
+        "`range(1, max_new_tokens)`": write_on(steps="n - 1"),
         "nothing is drawn": write_on(draw="now.argmax(-1, True)"),
-        "not the model's probabilities": write_on(
+        "`dim=0` where `dim=-1` belongs": write_on(
             draw="torch.multinomial(F.softmax(now, dim=0), 1)"
         ),
     },
-    "01.7": {
+    "01.8": {
         "The bug is still there: the first": fit(LOSS, BACK, STEP, before=[CLEAR]),
         "never moves": [
             fit(LOSS, BACK, CLEAR, STEP),
             fit(LOSS, BACK, "optimizer.zero_grad(set_to_none=False)", STEP),
         ],
-        "who else keeps".capitalize(): fit(f"optimizer = {ADAM}", LOSS, BACK, STEP),
-        "before the loop.\n": fit(f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP),
+        "inside the loop in place of before": fit(
+            f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP
+        ),
         "gradient shorter": fit(
             LOSS, BACK, "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", STEP
         ),
@@ -304,13 +337,29 @@ RIGHT = {
         "tensors": experiment(out="sizes, torch.tensor(on_read), on_new, verdict"),
     },
     "01.6": {
+        "one less where it came": function(
+            "loss_gradient(logits, y)",
+            "p = logits.double().softmax(-1)",
+            "p.scatter_add_(-1, y[..., None], -torch.ones_like(p[..., :1]))",
+            "return p / y.numel()",
+        ),
+        "a loop, as lists": function(
+            "loss_gradient(logits, y)",
+            "g = torch.softmax(logits, dim=2) / y.numel()",
+            "for b in range(len(y)):",
+            "    for t in range(y.shape[1]):",
+            "        g[b, t, y[b, t]] -= 1 / y.numel()",
+            "return g.tolist()",
+        ),
+    },
+    "01.7": {
         "the whole last row": write_on("logits[:, -1, :]"),
         "by its number": write_on("logits[:, idx.shape[1] - 1]"),
         "Categorical": write_on(
             draw="torch.distributions.Categorical(logits=now).sample()[:, None]"
         ),
     },
-    "01.7": {
+    "01.8": {
         "after the step": fit(LOSS, BACK, STEP, CLEAR),
         "through the model": fit("model.zero_grad()", LOSS, BACK, STEP),
         "by hand, and zeros": fit(

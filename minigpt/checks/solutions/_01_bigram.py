@@ -45,6 +45,14 @@ def experiment(train, val, loss):
 
 
 # 01.6
+def loss_gradient(logits, y):
+    B, T, C = logits.shape
+    believed = F.softmax(logits, dim=-1)  # (B, T, C)
+    came = F.one_hot(y, C)  # (B, T, C)
+    return (believed - came) / (B * T)
+
+
+# 01.7
 @torch.no_grad()
 def write_on(model, idx, max_new_tokens):
     for _ in range(max_new_tokens):
@@ -56,12 +64,12 @@ def write_on(model, idx, max_new_tokens):
     return idx
 
 
-# 01.7
+# 01.8
 def fit(model, batches, learning_rate):
+    losses = []
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=learning_rate
     )
-    losses = []
     for x, y in batches:
         _, loss = model(x, y)
         optimizer.zero_grad()

@@ -4,7 +4,6 @@
 import torch
 import torch.nn.functional as F
 
-from minigpt import averaging
 from minigpt.data import CharTokenizer
 
 
@@ -24,7 +23,9 @@ def shares_so_far(text):
     tokenizer = CharTokenizer(text)
     ids = torch.tensor(tokenizer.encode(text))  # (T,)
     one_hot = F.one_hot(ids, tokenizer.vocab_size).float()  # (T, V)
-    return averaging.average_matmul(one_hot[None])[0]  # (T, V)
+    weights = torch.ones(len(ids), len(ids)).tril()  # (T, T)
+    weights = weights / weights.sum(dim=1, keepdim=True)
+    return weights @ one_hot  # (T, T) @ (T, V)
 
 
 # 02.4
@@ -45,7 +46,7 @@ def who_hears_whom(average, T):
     for i in range(T):
         changed = x.clone()
         changed[:, i] += 1.0
-        moved = (average(changed) - before).abs() > 1e-6  # (2, T, 3)
+        moved = (average(changed) - before).abs() > 1e-4  # (2, T, 3)
         heard[:, i] = moved.any(dim=-1).any(dim=0)  # (T,)
     causal = not heard.triu(1).any()
     return heard, causal
