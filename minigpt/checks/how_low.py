@@ -39,22 +39,19 @@ SURE = torch.tensor([[0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
 def check_entropy(entropy):
     """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
     cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
-    known = mistakes(
-        "Each surprise, -ln p, weighted by how often it happens, p, and summed.",
-        {
-            "Each surprise counts the same here; it should count p times.": Sign(
-                lambda got, expected, p: (
-                    (got > 1).all() if 0 in p else same(got, -p.log().mean(-1))
-                )
-            ),
-            "Nearly: what you add inside the logarithm is so large that it shows.": (
-                Sign(lambda got, expected, p: same(got, expected, atol=0.05)),
-                "p.clamp(min=1e-12) changes nothing but zeros.",
-            ),
-        },
-    )
+    known = {
+        "Each surprise counts the same here; it should count p times.": Sign(
+            lambda got, expected, p: (
+                (got > 1).all() if 0 in p else same(got, -p.log().mean(-1))
+            )
+        ),
+        "Nearly: what you add inside the logarithm is so large that it shows.": (
+            Sign(lambda got, expected, p: same(got, expected, atol=0.05)),
+            "p.clamp(min=1e-12) changes nothing but zeros.",
+        ),
+    }
     hint = "-ln p, weighted by p, and summed. Which number should ln see where p is 0?"
-    compare(entropy, Solution("07.1"), cases, known, hint=hint)
+    compare(entropy, Solution("07.1"), cases, mistakes(hint, known), hint=hint)
     return "4 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
 
 
@@ -86,33 +83,28 @@ def check_temperature_for(temperature_for):
         ends = 1e-3, 0.999 * math.log(len(logits))  # nothing stops it there
         return any(same(call(temperature_for, logits, end), got) for end in ends)
 
-    known = mistakes(
-        "Temperature divides the logits; a higher one evens out, entropy rises.",
-        {
-            "You aim at a number of bits: the entropy is to be measured in nats.": (
-                lambda logits, nats: work(solution, logits, nats * math.log(2))
-            ),
-            "Your search stops at one end of its interval.": (
-                Sign(at_an_end),
-                "Entropy too low? The temperature must rise: move the lower end up. If "
-                "it does, begin with ends that lie further apart.",
-            ),
-            "Close, but the entropy still differs in the second digit: search finer.": (
-                Sign(lambda got, expected, *_: same(got / expected, 1.0, atol=0.15)),
-                "Halve the interval again and again: 40 times are enough.",
-            ),
-        },
+    hint = "Temperature divides the logits; a higher one evens out, entropy rises."
+    known = {
+        "You aim at a number of bits: the entropy is to be measured in nats.": (
+            lambda logits, nats: work(solution, logits, nats * math.log(2))
+        ),
+        "Your search stops at one end of its interval.": (
+            Sign(at_an_end),
+            "Entropy too low? The temperature must rise: move the lower end up. If "
+            "it does, begin with ends that lie further apart.",
+        ),
+        "Close, but the entropy still differs in the second digit: search finer.": (
+            Sign(lambda got, expected, *_: same(got / expected, 1.0, atol=0.15)),
+            "Halve the interval again and again: 40 times are enough.",
+        ),
+    }
+    compare(
+        temperature_for, solution, cases, mistakes(hint, known), work=work, hint=hint
     )
-    hint = known[0].hint
-    compare(temperature_for, solution, cases, known, work=work, hint=hint)
     return "5 searches, from nearly certain to nearly even; the entropies are right."
 
 
 # 07.3
-
-
-def _mean(values, weights):
-    return sum(v * w for v, w in zip(values, weights)) / sum(weights)
 
 
 @exercise("07.3 How many sides has the die?")
@@ -124,24 +116,26 @@ def check_perplexity(perplexity):
         ([0.5, 1.0, 2.0], [10, 1, 2]),
     ]
     hint = "Total surprise divided by total characters; exp comes last."
-    known = mistakes(
-        hint,
-        {
-            "You average the perplexities. Surprises add up, perplexities do not.": (
-                lambda nats, sizes: _mean(map(math.exp, nats), sizes)
-            ),
-            "You average the perplexities, and a short text counts like a long one.": (
-                lambda nats, sizes: _mean(map(math.exp, nats), [1] * len(nats))
-            ),
-            "A short text counts as much as a long one: weigh by the characters.": (
-                lambda nats, sizes: math.exp(_mean(nats, [1] * len(nats)))
-            ),
-            "You raise 2 to a number of nats: 2 belongs to bits, e to nats.": (
-                lambda nats, sizes: 2 ** _mean(nats, sizes)
-            ),
-        },
+    solution = Solution("07.3")
+    mean, power = (
+        "math.exp(total / sum(sizes))",
+        ("loss * size", "math.exp(loss) * size"),
     )
-    compare(perplexity, Solution("07.3"), cases, known, hint=hint)
+    known = {
+        "You average the perplexities. Surprises add up, perplexities do not.": (
+            solution.but(power, (mean, "total / sum(sizes)"))
+        ),
+        "You average the perplexities, and a short text counts like a long one.": (
+            solution.but(power, (" * size", ""), (mean, "total / len(sizes)"))
+        ),
+        "A short text counts as much as a long one: weigh by the characters.": (
+            solution.but((" * size", ""), ("sum(sizes)", "len(sizes)"))
+        ),
+        "You raise 2 to a number of nats: 2 belongs to bits, e to nats.": (
+            solution.but(("math.exp(", "2 ** ("))
+        ),
+    }
+    compare(perplexity, solution, cases, mistakes(hint, known), hint=hint)
     return "3 collections of texts; cutting a text in two changes nothing."
 
 
@@ -149,7 +143,6 @@ def check_perplexity(perplexity):
 
 COUNTS = torch.tensor([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
 LOWER = torch.tensor([0.5, 0.25, 0.25])
-_smooth = Solution("07.4")
 
 
 @exercise("07.4 Pretended observations")
@@ -163,33 +156,34 @@ def check_smooth(smooth):
         (counts, _beliefs(4, 5), 20.0),
         (counts[:, :4] + 1, torch.full((4,), 0.25), 4.0),
     ]
-    known = mistakes(
-        "`strength` pretended observations in all, shared out as `lower` says.",
-        {
-            "You add the strength once for each character; it is the total.": (
-                lambda c, p, a: (
-                    (c + a * p) / (c.sum(-1, keepdim=True) + a * c.shape[-1])
-                )
-            ),
-            "Every character gets the same extra: the shorter context is ignored.": (
-                lambda c, p, a: (c + a) / (c + a).sum(-1, keepdim=True)
-            ),
-            "You spread the strength evenly; `lower` says who deserves how much.": (
-                lambda c, p, a: _smooth(c, torch.ones_like(c) / c.shape[-1], a)
-            ),
-            "Shares, not counts, meet the strength: evidence has lost its weight.": (
-                lambda c, p, a: (c / c.sum(-1, keepdim=True) + a * p) / (1 + a)
-            ),
-            "Always half and half: but much evidence should count for more.": Sign(
-                lambda got, expected, c, p, a: same(
-                    got[c.sum(-1) > 0],
-                    ((c / c.sum(-1, keepdim=True) + p) / 2)[c.sum(-1) > 0],
-                )
-            ),
-        },
+    solution = Solution("07.4")
+    total, result = (
+        "(seen + strength)",
+        "(counts + strength * lower) / (seen + strength)",
     )
-    hint = "How many observations has a row now, real and pretended? Divide by those."
-    compare(smooth, _smooth, cases, known, hint=hint)
+    known = {
+        "You add the strength once for each character; it is the total.": (
+            solution.but((total, "(seen + strength * counts.shape[-1])"))
+        ),
+        "Every character gets the same extra: the shorter context is ignored.": (
+            solution.but(
+                (" * lower", ""), (total, "(seen + strength * counts.shape[-1])")
+            )
+        ),
+        "You spread the strength evenly; `lower` says who deserves how much.": (
+            solution.but(("* lower", "/ counts.shape[-1]"))
+        ),
+        "Shares, not counts, meet the strength: evidence has lost its weight.": (
+            solution.but(
+                (result, "(counts / seen + strength * lower) / (1 + strength)")
+            )
+        ),
+        "Always half and half: but much evidence should count for more.": (
+            solution.but((result, "((counts / seen).nan_to_num() + lower) / 2"))
+        ),
+    }
+    hint = "How many observations has a row now, real and pretended? Who gets them?"
+    compare(smooth, solution, cases, mistakes(hint, known), hint=hint)
     return (
         "4 tables, one with a row never seen; rows sum to one, nothing is impossible."
     )
@@ -271,22 +265,20 @@ def check_mean_surprise(mean_surprise):
         (_beliefs(4, 3), torch.tensor([2, 0, 1, 1])),
     ]
     hint = "Two rolls with 1/2 and 1/8: the surprises are ln 2 and ln 8. Their mean?"
-    known = mistakes(
-        hint,
-        {
-            "The bug is still there: the right belief, and yet a loss below the "
-            "entropy. Nobody can be so little surprised in the long run.": (
-                lambda p, i: -p.gather(1, i[:, None]).mean().log()
-            ),
-            "This is the entropy of the beliefs: it does not look at what happened.": (
-                lambda p, i: torch.special.entr(p).sum(-1).mean()
-            ),
-            "You take the largest probability in place of what really came.": (
-                lambda p, i: -p.amax(dim=1).log().mean()
-            ),
-        },
-    )
-    compare(mean_surprise, Solution("07.6"), cases, known, hint=hint)
+    solution = Solution("07.6")
+    known = {
+        "The bug is still there: the right belief, and yet a loss below the "
+        "entropy. Nobody can be so little surprised in the long run.": (
+            solution.but((".log().mean()", ".mean().log()"))
+        ),
+        "This is the entropy of the beliefs: it does not look at what happened.": (
+            lambda probs, ids: torch.special.entr(probs).sum(-1).mean()
+        ),
+        "You take the largest probability in place of what really came.": (
+            lambda probs, ids: -probs.amax(dim=1).log().mean()
+        ),
+    }
+    compare(mean_surprise, solution, cases, mistakes(hint, known), hint=hint)
     return "3 texts; each character's surprise counts the same."
 
 
@@ -300,28 +292,23 @@ def check_loss_in_windows(loss_in_windows):
     longer = torch.special.entr(_beliefs(13, 3))[:, 0] + torch.arange(13.0)
     cases = [(nats, 4), (nats, 2), (longer, 5), (longer, 13), (longer, 1), (longer, 20)]
     hint = "Five characters in windows of four: which share has the last one?"
-    known = mistakes(
-        hint,
-        {
-            "The bug is still there: one and the same text, and its loss depends on "
-            "how it is cut.": (
-                lambda x, w: torch.stack([p.mean() for p in x.split(w)]).mean()
-            ),
-            "You drop the short window: its characters are not judged at all.": Sign(
-                lambda got, expected, x, w: (
-                    w > len(x) or same(got, x[: len(x) // w * w].mean())
-                )
-            ),
-            "The short window counts as much as a whole one: weigh it by its length.": (
-                lambda x, w: sum(p.mean() * w for p in x.split(w)) / len(x)
-            ),
-            "You divide the sum by the number of windows, not of characters.": (
-                lambda x, w: x.sum() / len(x.split(w))
-            ),
-            "You divide by windows * window: more characters than the text has.": (
-                lambda x, w: x.sum() / (len(x.split(w)) * w)
-            ),
-        },
-    )
-    compare(loss_in_windows, Solution("07.7"), cases, known, hint=hint)
+    solution = Solution("07.7")
+    number = "len(nats)", "len(nats.split(window))"
+    known = {
+        "The bug is still there: one and the same text, and its loss depends on how "
+        "it is cut.": solution.but(("sum()", "mean()"), number),
+        "You drop the short window: its characters are not judged at all.": Sign(
+            lambda got, _, x, w: w > len(x) or same(got, x[: len(x) // w * w].mean())
+        ),
+        "The short window counts as much as a whole one: weigh it by its length.": (
+            solution.but(("sum()", "mean() * window"))
+        ),
+        "You divide the sum by the number of windows, not of characters.": (
+            solution.but(number)
+        ),
+        "You divide by windows * window: more characters than the text has.": (
+            solution.but(("len(nats)", "len(nats.split(window)) / window"))
+        ),
+    }
+    compare(loss_in_windows, solution, cases, mistakes(hint, known), hint=hint)
     return "2 texts in windows of 1 to 20: the same loss however it is cut."

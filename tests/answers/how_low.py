@@ -131,10 +131,7 @@ WRONG = {
         "evidence has lost its weight": smooth(
             "(counts / seen + strength * lower) / (1 + strength)"
         ),
-        "Always half and half": [
-            smooth("counts / seen / 2 + lower / 2"),
-            smooth("(counts / seen).nan_to_num() / 2 + lower / 2"),
-        ],
+        "Always half and half": smooth("(counts / seen).nan_to_num() / 2 + lower / 2"),
         "The columns do": smooth("(c := counts + strength * lower) / c.sum(0)"),
         "shorter context is ignored": smooth(
             "(c := counts + strength) / c.sum(-1, keepdim=True)"

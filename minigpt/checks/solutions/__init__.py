@@ -50,6 +50,15 @@ class Solution:
     def __call__(self, *inputs):
         return self.program(*inputs)
 
+    def but(self, *edits):
+        """The program with pieces of its text replaced: pairs (old, new)."""
+        text = self.text
+        for old, new in edits:
+            if old not in text:
+                raise ValueError(f"{old!r} is not in the solution: {text}")
+            text = text.replace(old, new)
+        return self._made(compile(text, "<edited>", "exec"))
+
     @property
     def arguments(self):
         """The names of its inputs."""
