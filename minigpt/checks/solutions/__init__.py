@@ -58,6 +58,15 @@ class Solution:
             return []
         return list(inspect.signature(self.program).parameters)
 
+    def changed(self, *edits):
+        """A program with each (old, new) of its text replaced: a mistake by hand."""
+        text = self.text
+        for old, new in edits:
+            if text.count(old) != 1:
+                raise ValueError(f"{old!r} must stand in the solution once.")
+            text = text.replace(old, new)
+        return self._made(compile(text, "<mistake>", "exec"))
+
     def wrong(self, pairs=False):
         """Yield (Mutant, its program); what cannot even be defined is left out."""
         for mutant in mutants(self.text, pairs):
