@@ -60,12 +60,12 @@ def check_cache_bytes(cache_bytes):
 STEP, WEIGHTS = Solution("09.2"), "F.softmax(scores, dim=-1) @ values"
 STEP_MISTAKES = {
     "The new character sees only itself: its query should meet all keys.": (
-        STEP.changed((WEIGHTS, "v"))
+        STEP.but((WEIGHTS, "v"))
     ),
     "The new character sees only the first character: is_causal=True takes the one "
     "query for the first of the text. There is no future in the cache, so no mask is "
-    "needed.": STEP.changed((WEIGHTS, "values[:, :, :1]")),
-    "The oldest character is forgotten: nothing asked for that yet.": STEP.changed(
+    "needed.": STEP.but((WEIGHTS, "values[:, :, :1]")),
+    "The oldest character is forgotten: nothing asked for that yet.": STEP.but(
         ("[keys, k], dim=2)", "[keys, k], dim=2)[:, :, 1:]"),
         ("[values, v], dim=2)", "[values, v], dim=2)[:, :, 1:]"),
     ),
@@ -124,7 +124,7 @@ def _right(prompts):
 
 
 def _masked(old, new):
-    return partial(_settled, PADDED.changed((old, new)))
+    return partial(_settled, PADDED.but((old, new)))
 
 
 PADDED, MASK = Solution("09.3"), "past & real[:, None] | own"
@@ -259,7 +259,7 @@ def _as_bytes(to_int8, weight):
 
 INT8_MISTAKES = {
     "128 is no int8: it wraps round and becomes -128. The largest is 127.": (
-        partial(_as_bytes, Solution("09.5", "to_int8").changed(("127", "128")))
+        partial(_as_bytes, Solution("09.5", "to_int8").but(("127", "128")))
     ),
     "These are not whole numbers yet: round, then .to(torch.int8).": (
         Sign(lambda got, *_: not same(got[0], as_tensor(got[0]).round()))
@@ -304,17 +304,17 @@ def check_int8(to_int8, from_int8):
 PLACES, PLACE = Solution("09.6"), "len(read) - 1"
 PLACE_MISTAKES = {
     "The bug is still there: after the prompt a place is left out, and every step "
-    "stands one too far.": PLACES.changed((PLACE, "len(read)")),
+    "stands one too far.": PLACES.but((PLACE, "len(read)")),
     "Every step stands at place 0: it is new, but not the first.": (
-        PLACES.changed((PLACE, "0"))
+        PLACES.but((PLACE, "0"))
     ),
     "The places are counted from the prompt on: they start again at 0.": (
-        PLACES.changed((PLACE, "n - prompt"))
+        PLACES.but((PLACE, "n - prompt"))
     ),
     "The places do not advance: every step stands right after the prompt.": (
-        PLACES.changed((PLACE, "prompt"))
+        PLACES.but((PLACE, "prompt"))
     ),
-    "Now the prompt is late as well: the text begins at place 1.": PLACES.changed(
+    "Now the prompt is late as well: the text begins at place 1.": PLACES.but(
         (PLACE, "len(read)"), ("places[:prompt]", "places[1 : prompt + 1]")
     ),
 }
@@ -340,7 +340,7 @@ READ_ON = Solution("09.7")
 
 def _seen(mask):
     """read_on with another mask: True where a new character may look."""
-    return READ_ON.changed(("torch.ones(T, n + T).tril(n).bool()", mask))
+    return READ_ON.but(("torch.ones(T, n + T).tril(n).bool()", mask))
 
 
 MASK_MISTAKES = {
@@ -361,7 +361,7 @@ MASK_MISTAKES = {
     "The mask is the wrong way round: True means that it may look.": (
         _seen("torch.ones(T, n + T).triu(n + 1).bool()")
     ),
-    "The scores are not divided by √d.": READ_ON.changed(
+    "The scores are not divided by √d.": READ_ON.but(
         ("attn_mask=mask", "attn_mask=mask, scale=1.0")
     ),
 }
@@ -395,11 +395,11 @@ def _in_turns(Memory, order, keys):
 OWN = Solution("09.8")
 MEMORY_MISTAKES = {
     "A new text wipes the memory of the others: they still share one list.": (
-        partial(_in_turns, OWN.changed(("self.kept = []", "Memory.kept = []"))),
+        partial(_in_turns, OWN.but(("self.kept = []", "Memory.kept = []"))),
         "self.kept = [] in __init__: a list for each object.",
     ),
     "Only the newest key is there: what was read before is not kept.": (
-        partial(_in_turns, OWN.changed(("self.kept.append(key)", "self.kept = [key]")))
+        partial(_in_turns, OWN.but(("self.kept.append(key)", "self.kept = [key]")))
     ),
     "The bug is still there: a memory holds keys that it was never given.": (
         Sign(lambda got, expected, *_: not torch.isin(got, expected).all())
@@ -431,7 +431,7 @@ def _found(Memory, size, *prompts):
 
 
 CLEARED, CLEAR = Solution("09.9"), "def clear(self):\n        "
-EMPTIED = CLEARED.changed(
+EMPTIED = CLEARED.but(
     (f"{CLEAR}self.length = 0", f"{CLEAR}self.keys.zero_(), self.values.zero_()")
 )
 CLEAR_MISTAKES = {

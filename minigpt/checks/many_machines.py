@@ -381,14 +381,14 @@ def check_fsdp_bytes(fsdp_bytes):
 STEP, WEIGHT = Solution("10.6"), "len(error) / len(x) * 2"
 STEP_MISTAKES = {
     "The bug is still there: the means of all workers are added up, so the step grows "
-    "with their number.": STEP.changed((WEIGHT, "2")),
+    "with their number.": STEP.but((WEIGHT, "2")),
     "The mean of means: where the batch does not divide, a small piece speaks too "
     "loud.": (
-        STEP.changed((WEIGHT, "2 / workers")),
+        STEP.but((WEIGHT, "2 / workers")),
         "Weigh each piece by its share of the rows, len(error) / len(x).",
     ),
     "It is divided twice: each piece's mean, and then by all rows.": (
-        STEP.changed((WEIGHT, "2 / len(x)"))
+        STEP.but((WEIGHT, "2 / len(x)"))
     ),
 }
 
@@ -421,12 +421,12 @@ def _drawn(windows, seed, batch_size, length, workers):
 
 
 WINDOWS = Solution("10.7")
-SAME_DICE = WINDOWS.changed(("(batch_size,)", "(last - first,)"), ("[first:last]", ""))
+SAME_DICE = WINDOWS.but(("(batch_size,)", "(last - first,)"), ("[first:last]", ""))
 SEED_MISTAKES = {
     "The bug is still there: all workers draw the same windows, and twice the work "
     "teaches nothing new.": partial(_drawn, SAME_DICE),
     "Everyone takes the whole batch: n times the work, and nothing gained.": (
-        partial(_drawn, WINDOWS.changed(("[first:last]", "")))
+        partial(_drawn, WINDOWS.but(("[first:last]", "")))
     ),
     "All windows together are not the batch that one process draws: with another "
     "number of workers, it would be another run.": (
@@ -505,7 +505,7 @@ def _saved(save_and_load, text, workers):
 SAVED = Solution("10.9")
 SAVE_MISTAKES = {
     "The bug is still there: all write into one file at once, and it is torn.": partial(
-        _saved, SAVED.changed(("rank == 0", "True"), ("group.barrier()", "pass"))
+        _saved, SAVED.but(("rank == 0", "True"), ("group.barrier()", "pass"))
     ),
     "Nobody has written: the disk is empty in the end.": (
         Sign(lambda got, *_: got[-1] == "")

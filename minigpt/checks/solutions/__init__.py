@@ -51,9 +51,10 @@ class Solution:
         return self.program(*inputs)
 
     def but(self, *edits):
-        """The program with pieces of its text replaced: pairs (old, new)."""
+        """The program with each (old, new), or "old → new", of its text: a mistake."""
         text = self.text
-        for old, new in edits:
+        for edit in edits:
+            old, new = edit.split(" → ") if isinstance(edit, str) else edit
             if old not in text:
                 raise ValueError(f"{old!r} is not in the solution: {text}")
             text = text.replace(old, new)
@@ -65,15 +66,6 @@ class Solution:
         if inspect.isclass(self.program):
             return []
         return list(inspect.signature(self.program).parameters)
-
-    def changed(self, *edits):
-        """A program with each (old, new) of its text replaced: a mistake by hand."""
-        text = self.text
-        for old, new in edits:
-            if text.count(old) != 1:
-                raise ValueError(f"{old!r} must stand in the solution once.")
-            text = text.replace(old, new)
-        return self._made(compile(text, "<mistake>", "exec"))
 
     def wrong(self, pairs=False, without=()):
         """Yield (Mutant, its program); what cannot even be defined is left out."""
