@@ -33,6 +33,11 @@ join submitted_notebook on grade.notebook_id = submitted_notebook.id
 join submitted_assignment on submitted_notebook.assignment_id = submitted_assignment.id
 join student on submitted_assignment.student_id = student.id
 """
+IMPORTS = """
+
+import copy
+from minigpt.attention import attention, attention_weights
+"""  # what the answers find in tests/answers, whatever their notebook imports
 NOISE = """
 
 import inspect, os, sys
@@ -94,7 +99,7 @@ def homework(sheet, number, key):
 
     made = {"reference": written(right), "untouched": sheet, "noisy": written(noisy)}
     for student, wrong in wrong_answers(number).items():
-        table = {one: f"\n\n{code}" for one, (_, code) in wrong.items()}
+        table = {one: f"{IMPORTS}{code}" for one, (_, code) in wrong.items()}
         made[student] = written(lambda one, table=table: table.get(one, ""))
     return made
 

@@ -18,7 +18,9 @@ from exercises import answered, exercises_of
 
 from minigpt.checks import core
 from minigpt.checks import grading as looks
+from minigpt.data import CharTokenizer
 from minigpt.publish import grading, nbgrader, otter, page, submitted
+from minigpt.training import preset
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
@@ -146,6 +148,14 @@ def test_long_trainings_are_shortened(course):
     assert not [s for s in used.values() if "saver(" in s and "def " not in s]
 
 
+def test_the_shortened_recipe_of_the_gpt_is_one(course):
+    sheet = page.read(course / "source/06_full_training/06_full_training.ipynb")
+    (cell,) = [cell.source for cell in sheet.cells if cell.id == "c06-025"]
+    names = {"preset": preset, "PRESET": "cpu", "tokenizer": CharTokenizer("abc")}
+    exec(cell.split("curve =")[0], names)
+    assert names["recipe"].steps == 20 < preset("cpu", 3)[1].steps
+
+
 def test_a_training_that_changed_is_not_silently_left_long():
     cell = nbformat.v4.new_code_cell("for _ in range(20_000): pass")
     cell.id = "c01-044"
@@ -230,6 +240,7 @@ def test_the_other_numbers_end_with_the_second_look():
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_the_solutions_are_right_with_other_numbers(path):
+    torch.optim.AdamW([torch.zeros(1)])  # torch imports much for the first one
     for number, exercise in exercises_of(path.name[:2]).items():
         learner, _ = first(number)
         with looks.other_numbers(), contextlib.redirect_stdout(io.StringIO()) as said:

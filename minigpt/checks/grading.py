@@ -26,8 +26,9 @@ def once(module, name):
 def twice(module, name):
     """Like `once`, but when all is right it looks again, with other random numbers.
 
-    That finds an answer which has the check's cases by heart. The second look prints
-    only what it has to object to, and then its Result is the one that counts.
+    That finds an answer which has the check's random cases by heart; a check whose
+    cases are all chosen by hand sees the same ones again. The second look prints only
+    what it has to object to, and then its Result is the one that counts.
     """
     check = once(module, name)
 

@@ -32,7 +32,7 @@ SHORTER = {
             "config, recipe = preset(PRESET, tokenizer.vocab_size)\n",
             "from dataclasses import replace\n\n"
             "config, recipe = preset(PRESET, tokenizer.vocab_size)\n"
-            "recipe = replace(recipe, steps=20, warmup=5, eval_every=20)\n",
+            "recipe = replace(recipe, steps=20, eval_every=20)\n",
         ),
         ('checkpoint_path = cache_folder() / "notebook_06.pt"\n', ""),
         ("    save=saver(checkpoint_path, model, tokenizer, recipe),\n", ""),

@@ -101,10 +101,12 @@ def cells(parts, name):
 
 
 def begin(name, points):
+    """Source of the raw cell with which a question begins."""
     return BEGIN.format(name=name, points=points)
 
 
 def raw(name, source):
+    """A raw cell."""
     made = nbformat.v4.new_raw_cell(source)
     made.id = name
     return made
