@@ -5,7 +5,7 @@ ifdef MINIGPT_DATA
 export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test notebooks experiments train sample bench slides book worksheets colab lint clean
+.PHONY: help lab test notebooks experiments train sample bench slides book worksheets nbgrader otter colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -53,6 +53,12 @@ book: .venv/publish  ## the notebooks as an offline web site: build/book/index.h
 
 worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
 	$(BIN)/python -m minigpt.publish.worksheets
+
+nbgrader: .venv/ready  ## a course folder that nbgrader marks by itself: build/nbgrader
+	$(BIN)/python -m minigpt.publish.nbgrader
+
+otter: .venv/ready  ## the same assignments for Otter-Grader: build/otter
+	$(BIN)/python -m minigpt.publish.otter
 
 colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
 	$(BIN)/python -m minigpt.publish.colab \

@@ -60,6 +60,11 @@ class Lexicon:
         for where, entries in self.lists().items():
             if not entries:
                 raise ValueError(f"{where!r} is empty: give it at least one entry")
+            if isinstance(entries, str):
+                raise ValueError(
+                    f"{where!r} is one text, {entries!r}: make it a tuple of texts, "
+                    "such as ('Ada', 'Alan', 'Grace')"
+                )
             for entry in entries:
                 self.check_entry(where, entry)
         for group in self.rhymes:

@@ -1,6 +1,9 @@
 """What a check makes of an answer that nobody foresaw: slips, symptoms, the shell."""
 
+import functools
+import itertools
 import linecache
+import threading
 import time
 
 import pytest
@@ -8,10 +11,10 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.checks import core
+from minigpt.checks import core, running
 from minigpt.checks.core import Explained, Sign, compare, matches, mistakes
 from minigpt.checks.mutants import mutants
-from minigpt.checks.solutions import Solution
+from minigpt.checks.solutions import Solution, texts
 
 NAMES = {"__name__": "__main__", "torch": torch, "nn": nn, "F": F}
 
@@ -79,11 +82,31 @@ LISTS = [([1.5, 2.25, 4.0], 2.25), ([3.5, 0.75, 9.125], 1.0), ([], 1.0)]
 LOG = """def f(x):
     return -(x.log() / 3).mean() * torch.pi
 """
+TWO_NORMS = """def f(x, block):
+    first = x + block.down(block.norm1(x))
+    second = first + block.up(block.norm2(first))
+    return second
+"""
+LENGTH = """def f(grads):
+    return sum(g.pow(2).sum() for g in grads).sqrt()
+"""
+JOINED = """def f(prompts):
+    most = max(len(p) for p in prompts)
+    return [[0] * (most - len(p)) + p for p in prompts]
+"""
+SEEN = """def f(x, n):
+    mask = torch.ones(len(x), n + len(x)).tril(n).bool()
+    mean = x.mean(dim=0, keepdim=True)
+    return x.masked_fill(mask[:, :1], 0.5) - x.var(dim=0, keepdim=True) * mean
+"""
+LATEST = """def f(losses, where):
+    return [losses[0], where], losses.index(min(losses)), 2.5 * min(losses)
+"""
 SLIPS = [  # solution, (what to change, into what), the cases, what is to be said
     (WEIGHTS, ("dim=-1", "dim=1"), QK, "`dim=1` where `dim=-1` belongs"),
     (WEIGHTS, (" ** 0.5", ""), QK, "the root left out"),
     (WEIGHTS, (" / q.shape[-1] ** 0.5", ""), QK, "`/ q.shape[-1] ** 0.5` left out"),
-    (WEIGHTS, ("q.shape[-1]", "q.shape[1]"), QK, "the index `-2` where `-1` belongs"),
+    (WEIGHTS, ("q.shape[-1]", "q.shape[1]"), QK, "the index `1` where `-1` belongs"),
     (WEIGHTS, (".tril()", ".tril(-1)"), QK, "diagonal=-1"),
     (
         WEIGHTS,
@@ -133,6 +156,116 @@ SLIPS = [  # solution, (what to change, into what), the cases, what is to be sai
     (SUM, ("    return total", "        return total"), LISTS[:2], "inside the loop"),
     (LOG, ("-(", "("), [(numbers(7) ** 2,)], "the minus before"),
     (LOG, (" * torch.pi", ""), [(numbers(7) ** 2,)], "`* torch.pi` left out"),
+    (
+        "def f(x):\n    return -x.log().mean()\n",
+        ("x.log().mean()", "x.mean().log()"),
+        [(numbers(7) ** 2,)],
+        "`mean` before `log`",
+    ),
+    (
+        "def f(x):\n    return (x - 3).clamp(min=0)\n",
+        (".clamp(min=0)", ""),
+        [(numbers(7),)],
+        "`.clamp(min=0)` left out",
+    ),
+    (
+        "def f(x):\n    return x.exp() * 3\n",
+        ("x.exp()", "2 ** x"),
+        [(numbers(7),)],
+        "`2 ** x` where",
+    ),
+    (
+        "def f(x):\n    low, high = 0.5, 10.0\n    return x * low + high\n",
+        ("10.0", "1.0"),
+        [(numbers(7),)],
+        "with `1.0` where `10.0` belongs",
+    ),
+    (
+        "def f(x, kept):\n    y = x * kept\n    return y.sum(dim=0)\n",
+        ("return y.sum(dim=0)", "return kept"),
+        [(numbers(3, 4), 0.625), (numbers(3, 4), 2.0)],
+        "`return kept` where",
+    ),
+    (
+        "def f(x):\n"
+        "    return x - x.mean(dim=1, keepdim=True) + x.var(dim=1, keepdim=True)\n",
+        (
+            "mean(dim=1, keepdim=True) + x.var(dim=1,",
+            "mean(dim=0, keepdim=True) + x.var(dim=0,",
+        ),
+        [(numbers(4, 3),)],
+        "`dim=0` where `dim=1` belongs, both times",
+    ),
+    (
+        LENGTH,
+        (".sum() for g in grads).sqrt()", ".sum().sqrt() for g in grads)"),
+        [([numbers(2, 3), numbers(4)],)],
+        "`sum((g.pow(2).sum().sqrt() for g in grads))` where",
+    ),
+    (
+        JOINED,
+        ("[0] * (most - len(p)) + p", "p + [0] * (most - len(p))"),
+        [([[1, 2, 13], [4]],)],
+        "the two sides of `+` exchanged",
+    ),
+    (SEEN, (".tril(n)", ".tril(n + 1)"), [(numbers(3, 2), -1)], "tril(n + 1)`"),
+    (SEEN, (".bool()", ".bool().logical_not()"), [(numbers(3, 2), 0)], "wrong way"),
+    (
+        LATEST,
+        ("losses)),", "losses)) + 1,"),
+        [([3.5, 1.25, 2.5], 7)],
+        "+ 1` where",
+    ),
+    (
+        "def f(x):\n    return 1.5 * x - 0.25 * x.square()\n",
+        ("1.5 * x - 0.25", "0.25 * x - 1.5"),
+        [(numbers(7),)],
+        "`0.25` and `1.5` exchanged",
+    ),
+    (
+        "def f(x):\n    return x.sum() * (len(x) - 1) / 3.5\n",
+        (" * (len(x) - 1)", ""),
+        [(numbers(7),)],
+        "`* (len(x) - 1)` left out",
+    ),
+    (
+        "def f(numbers):\n"
+        "    shift = 0.5\n    kept = []\n"
+        "    for number in numbers:\n        shift = shift * 0.5\n"
+        "        kept.append(number + shift)\n    return kept\n",
+        (
+            "    for number in numbers:\n",
+            "    for number in numbers:\n        shift=0.5\n",
+        ),
+        [([1.5, 2.25, 4.0],)],
+        "`shift = 0.5` inside the loop in place of before it",
+    ),
+    (
+        "def f(numbers):\n    kept = []\n    for number in numbers:\n"
+        "        kept.append(number * 2)\n    return kept\n",
+        ("append(", "insert(0, "),
+        [([1.5, 2.25, 4.0],)],
+        "`kept.insert(0, number * 2)` where",
+    ),
+    (
+        "def f(x, y):\n    return F.cross_entropy(x, y)\n",
+        ("(x, y)\n", "(x.softmax(-1), y)\n"),
+        [(numbers(4, 3), torch.tensor([0, 2, 1, 1]))],
+        "softmax twice",
+    ),
+    (
+        "def f(x, n):\n    return x[n] * 1.5\n",
+        ("x[n]", "x[n + 1]"),
+        [(numbers(5), 2)],
+        "`n + 1` where `n` belongs",
+    ),
+    (
+        "def f(x):\n    return x / x.norm()\n",
+        ("norm()", "norm(dim=-1, keepdim=True)"),
+        [(numbers(5, 2),)],
+        "`x.norm(dim=-1, keepdim=True)` where",
+    ),
+    (LATEST, ("losses[0], where", "where, losses[0]"), [([3.5, 1.25], 7)], "exchanged"),
 ]
 
 
@@ -142,6 +275,20 @@ def test_a_slip_that_nobody_listed_is_named(text, change, cases, part):
     wrong = text.replace(*change)
     answer = said(text, wrong, cases)
     assert "Your result is what you get with " in answer and part in answer
+
+
+def test_one_attribute_of_an_object_for_another_and_a_call_left_out_are_named():
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name in ("down", "up", "norm1", "norm2"):
+                self.add_module(name, nn.Linear(3, 3))
+
+    cases = [(numbers(2, 3), Block())]
+    wrong = TWO_NORMS.replace("block.norm2", "block.norm1")
+    assert "`block.norm1` where `block.norm2` belongs" in said(TWO_NORMS, wrong, cases)
+    wrong = TWO_NORMS.replace("block.norm2(first)", "first")
+    assert "without `block.norm2`" in said(TWO_NORMS, wrong, cases)
 
 
 def test_two_slips_are_named_together():
@@ -184,6 +331,17 @@ def test_every_slip_of_a_solution_compiles_and_most_change_what_it_gives():
         except Exception:
             other += 1
     assert all_of_them > 100 and other > 0.8 * all_of_them
+
+
+@pytest.mark.parametrize("notebook", [f"{n:02}" for n in range(1, 11)])
+def test_slips_can_be_made_of_every_solution_alone_and_in_pairs(notebook):
+    for number, text in texts(notebook).items():
+        if number:
+            alone = [mutant.says for mutant in mutants(text)]
+            pairs = [
+                mutant.says for mutant in itertools.islice(mutants(text, True), 50)
+            ]
+            assert len(alone) > 3 and all(", and " in says for says in pairs)
 
 
 def test_making_wrong_programs_leaves_the_solution_as_it_was():
@@ -352,3 +510,231 @@ def test_a_known_mistake_may_change_what_it_is_given():
     with pytest.raises(Explained, match="All is 0."):
         compare(torch.zeros_like, torch.exp, cases, known)
     assert cases[0][0].any()
+
+
+MAKERS = """class f:
+    def __init__(self):
+        self.kept = 1
+
+
+class f(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        y = x + 1
+        ...
+"""
+
+
+def test_the_text_of_what_a_learner_wrote_is_found_under_all_wrappings():
+    text = "@torch.no_grad()\ndef f(x):\n    return x\n"
+    f = function(text)
+    for wrapped in (f, functools.partial(f, 1), torch.no_grad()(f)):
+        assert running.source(wrapped) == text
+    made = function("# Exercise\n" + MAKERS)
+    assert running.listing(made) == (MAKERS[MAKERS.index("class f(nn") :], 7)
+    assert running.source(made()) == running.source(made)
+    assert running.source(len) == running.source(3) == running.source(int) == ""
+
+
+def test_dots_in_a_method_are_a_skeleton_and_a_forgotten_return_is_none():
+    made = function(MAKERS)
+    assert running.is_skeleton(made) and running.is_skeleton(made())
+    for empty in (
+        "    pass\n",
+        '    """What f does."""\n',
+        "    y = ...\n    return y.sum()\n",
+    ):
+        assert running.is_skeleton(function("def f(x, y):\n" + empty))
+    assert not running.is_skeleton(function("def f(x, y):\n    x * y\n"))
+    assert not running.is_skeleton(lambda x: x[..., 0]) and not running.is_skeleton(len)
+    with pytest.raises(running.NotAttempted):
+        compare(made, nn.ReLU, [(numbers(2),)], work=lambda f, x: f()(x).sum())
+
+
+def test_an_argument_that_is_used_with_a_second_name_or_inside_is_not_called_unused():
+    text = """def f(a, b, c, d):
+    x, y = a, b
+    def inner():
+        return c + limit
+    return [d * i for i in range(x)] + [y, inner()]
+"""
+    f = function("limit = 3\nLIMIT = 4\n" + text)
+    assert running.borrowed(f) == ([], ["limit"])
+    assert running.borrowed(
+        function("data = 3\ndef f(x, n):\n    return data * n\n")
+    ) == (
+        ["x"],
+        ["data"],
+    )
+
+
+SPOILERS = {  # what an answer does to its surroundings, before it returns x
+    "exits": ("raise SystemExit(3)", "It raised SystemExit: 3"),
+    "interrupts": ("raise KeyboardInterrupt", "It raised KeyboardInterrupt"),
+    "dtype": ("torch.set_default_dtype(torch.float64)", "`* 2` left out"),
+    "threads": ("torch.set_num_threads(3)", "`* 2` left out"),
+    "seed": ("torch.manual_seed(3)", "`* 2` left out"),
+    "gradients": ("torch.set_grad_enabled(False)", "`* 2` left out"),
+    "generator": ("yield x", "generator, which has computed nothing yet"),
+    "map": ("return map(abs, x)", "map, which has computed nothing yet"),
+    "set": ("return {1.5}", "It returns {1.5}, where numbers should be"),
+    "itself": ("return f(x)", "It raised RecursionError"),
+    "stubborn": (
+        "while True:\n        try:\n            x + x\n        except Exception: pass",
+        "still running after 0.2 seconds",
+    ),
+}
+
+
+@pytest.mark.parametrize("body, part", SPOILERS.values(), ids=SPOILERS)
+def test_whatever_an_answer_does_the_surroundings_stay(body, part, monkeypatch, capfd):
+    monkeypatch.setattr(running, "SECONDS", 0.2)
+    answer = function(f"def f(x):\n    {body}\n    return x\n")
+
+    def surroundings():
+        kinds = torch.get_default_dtype(), torch.is_grad_enabled()
+        return *kinds, torch.get_num_threads(), threading.active_count()
+
+    @core.exercise("99.9 Trial")
+    def check(answer):
+        """answer(x) -> 2 x."""
+        compare(answer, Taught("def f(x):\n    return x * 2\n"), [(numbers(3),)])
+
+    before, drawn = surroundings(), torch.get_rng_state()
+    assert part in check(answer).message
+    for _ in range(100):
+        time.sleep(0.05 * (surroundings() != before))
+    assert surroundings() == before and torch.equal(torch.get_rng_state(), drawn)
+    assert capfd.readouterr().err == ""
+    del core._exercises["99.9 Trial"]
+
+
+def test_an_async_answer_is_explained_without_a_warning(recwarn):
+    async def answer(x):
+        return x
+
+    with pytest.raises(Explained, match="`async` function"):
+        compare(answer, torch.exp, [(numbers(2),), (numbers(3),)])
+    assert not len(recwarn)
+
+
+def test_wrong_programs_print_and_warn_in_silence(capfd, recwarn):
+    text = """def f(x, n):
+    while n > 0:
+        print(x)
+        n = n - 1
+    return torch.tensor(x) * 2.5
+"""
+    answer = said(text, text.replace("2.5", "1.5"), [(numbers(3), 2)])
+    assert "The numbers are right up to a constant factor" in answer
+    printed = capfd.readouterr()
+    assert printed.out.count("tensor") == 4 and "arn" not in printed.err
+    assert len(recwarn) <= 2  # of the solution, and of the answer
+
+
+BY_CHANCE = [  # got, expected, what must not be said of them
+    (4.0, 2.0, "square"),
+    (0.0, 1.0, "logarithm"),
+    (0.0, 0.3, "decimals"),
+    (torch.tensor([0, 0, 2]), torch.tensor([0, 0, 1]), "factor"),
+    (torch.tensor([1, 0, 0]), torch.tensor([0, 0, 1]), "reverse"),
+    (torch.tensor([0.0, 0.0, 0.0]), torch.tensor([0.2, 0.3, 0.5]), "decimals"),
+    (torch.ones(3, 3), torch.eye(3), "light above"),
+    (torch.ones(3, 3), torch.eye(3), "probabilities"),
+]
+
+
+@pytest.mark.parametrize("got, expected, part", BY_CHANCE)
+def test_what_may_hold_by_chance_is_not_said(got, expected, part):
+    with pytest.raises(Explained) as caught:
+        compare(lambda x: got, lambda x: expected, [(numbers(2),)])
+    assert part not in " ".join(caught.value.args)
+
+
+def test_a_symptom_is_told_only_if_all_cases_have_the_same_one():
+    turned = {4: lambda y: y.flip(0), 5: lambda y: y.roll(1, 0)}
+    with pytest.raises(Explained) as caught:
+        compare(
+            lambda x: turned[len(x)](x.exp()), torch.exp, [(numbers(4),), (numbers(5),)]
+        )
+    assert "reverse" not in caught.value.args[0]
+
+
+def test_single_numbers_right_up_to_a_factor_in_all_cases_are_seen():
+    cases = [(3.5, 7), (1.25, 11), (5.0, 2)]
+    with pytest.raises(Explained, match="yours are 8 times as large") as caught:
+        compare(lambda x, n: 8 * x * n, lambda x, n: x * n, cases)
+    assert "Bits" in caught.value.args[1]
+
+
+def test_nearly_right_is_said_with_the_largest_difference():
+    with pytest.raises(Explained, match="Nearly right: the largest difference is 0.0"):
+        compare(lambda x: x.exp() + 0.01 * x.sin(), torch.exp, [(numbers(9).abs(),)])
+
+
+def test_a_slip_must_give_what_is_right_in_the_cases_that_are_right():
+    text = "def f(x, on):\n    if not on:\n        return x\n    return x * 2\n"
+    wrong = "def f(x, on):\n    return x\n"
+    cases = [(numbers(3), False), (numbers(3), True)]
+    answer = said(text, wrong, cases)  # without the `not`, the first would be wrong
+    assert "no condition where `if not on:` belongs" in answer
+
+
+def test_a_tuple_too_short_is_counted_though_it_could_be_stacked():
+    right = (numbers(2, 3), numbers(2, 3) + 1, numbers(2, 3) + 2)
+    with pytest.raises(Explained, match="It returns 2 values, where 3 should be"):
+        compare(lambda x: right[:2], lambda x: right, [(numbers(2),)])
+
+
+def test_an_error_is_traced_to_the_slip_that_raises_the_same():
+    wrong = WEIGHTS.replace("k.transpose(-2, -1)", "k.transpose(-1, -1)")
+    answer = said(WEIGHTS, wrong, QK[:1])
+    assert "It raised RuntimeError" in answer or "do not fit together" in answer
+    assert "The same comes of `-1` where `-2` belongs" in answer
+    assert "your line 4: scores = q @ k.transpose(-1, -1)" in answer
+
+
+def test_a_line_that_the_learner_has_is_not_called_left_out():
+    text = """def f(x):
+    total = 1.25
+    total = total * x
+    total = total + 0.5
+    return total
+"""
+    wrong = text.replace("    total = total * x\n", "").replace(
+        "    total = 1.25\n",
+        "    total = 1.25\n    total = total * x\n    total = 1.25\n",
+    )
+    answer = said(text, wrong, [(numbers(4),), (numbers(3),)])
+    assert "`total = total * x` left out" not in answer
+
+
+def test_values_before_the_first_wrong_one_must_be_right_in_a_slip_too():
+    text = "def f(x):\n    a, b = x[:-1], x[1:]\n    return a, b\n"
+    wrong = "def f(x):\n    return x[:-1], x[:-1]\n"
+    answer = said(text, wrong, [(numbers(6),)], parts=("x", "y"))
+    assert answer.startswith("y: ") and "`b, a`" not in answer
+
+
+def test_the_same_result_for_every_input_and_an_unused_argument_are_said():
+    text = "def f(x, by):\n    return (x.exp() * by).sum()\n"
+    cases = [(numbers(5), 2.5), (numbers(4), 1.5)]
+    wrong = "def f(x, by):\n    return 1.3863\n"
+    assert "Your result is 1.386 for every input" in said(text, wrong, cases)
+    wrong = "def f(x, by):\n    return x.sin().cos().sum() * x.max().sin()\n"
+    assert "never uses its argument `by`." in said(text, wrong, cases)
+
+
+def test_transposed_is_seen_in_square_and_other_cases_alike():
+    with pytest.raises(Explained, match="The numbers are right, but transposed"):
+        compare(lambda x: x.exp().mT, torch.exp, [(numbers(3, 3),), (numbers(2, 4),)])
+
+
+def test_one_entry_too_many_is_said_only_where_the_others_are_right():
+    for got, part in ((lambda x: x, "One entry too many"), (torch.exp, "The shape is")):
+        with pytest.raises(Explained) as caught:
+            compare(got, lambda x: x[1:], [(numbers(5),), (numbers(4),)])
+        assert part in caught.value.args[0]
+    assert "One entry" not in caught.value.args[0]

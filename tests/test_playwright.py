@@ -519,6 +519,10 @@ BAD = {
     "a list without entries": (lambda: with_words(noun=()), "'noun' is empty: give"),
     "no names": (lambda: replace(LEXICON, names=()), "'names' is empty: give"),
     "no rhymes": (lambda: replace(LEXICON, rhymes=()), "'rhymes' is empty: give"),
+    "one text for names": (
+        lambda: replace(LEXICON, names="Ada"),
+        "'names' is one text, 'Ada': make it a tuple",
+    ),
     "a cast too small": (
         lambda: replace(LEXICON, names=("Hob", "Nan")),
         "brings 3 on stage, of 2 names: bring two or more, and give at least as many",

@@ -284,7 +284,7 @@ def _suspicions(solution):
     moved = "(average(changed) - before).abs() > 1e-4"
 
     def told(*edits):
-        return partial(_tried, solution.changed(*edits))
+        return partial(_tried, solution.but(*edits))
 
     return mistakes(
         "Change the one input i by an ordinary number, say 1, from a random start.",
@@ -347,7 +347,7 @@ def check_nats_per_character(nats_per_character):
     """nats_per_character(text) -> float; the first character may be left out."""
     solution, texts = Solution("02.6"), ["ab", "aab", "noon", "to be or not to be"]
     last = "(probs.log(), ids)"
-    shorter = solution.changed((last, "(probs[1:].log(), ids[1:])"))
+    shorter = solution.but((last, "(probs[1:].log(), ids[1:])"))
     present, guess = ("diagonal=-1", "diagonal=0"), "probs[:-1].log(), ids[1:]"
 
     def without_first(nats_per_character, text):
@@ -360,15 +360,15 @@ def check_nats_per_character(nats_per_character):
         {
             "The bug is still there: on letters drawn blindly, which nobody can "
             "predict, the program claims to do better than guessing.": (
-                solution.changed(present)
+                solution.but(present)
             ),
             "Better than before, hence worse: even the next character is "
-            "counted.": solution.changed(("diagonal=-1", "diagonal=1")),
+            "counted.": solution.but(("diagonal=-1", "diagonal=1")),
             "The targets are shifted the wrong way: row t + 1 guesses character "
-            "t.": solution.changed(present, (last, "(probs[1:].log(), ids[:-1])")),
+            "t.": solution.but(present, (last, "(probs[1:].log(), ids[:-1])")),
             "Mended twice, diagonal and targets: now the counts are two steps "
             "behind.": (
-                solution.changed((last, f"({guess})")),
+                solution.but((last, f"({guess})")),
                 "One of the two repairs is enough.",
             ),
             "The loss is infinite: a character that was never seen has probability "
@@ -408,14 +408,14 @@ def check_attend(attend):
         "Which positions are the future? Does the answer depend on the scores?",
         {
             "The bug is still there: a query of zeros should give the plain mean, as "
-            "in version 3, but gives nan.": (solution.changed(by_score), print_it),
+            "in version 3, but gives nan.": (solution.but(by_score), print_it),
             "You have swept the nan away, not its cause: the silent position now gets "
             "zeros instead of the plain mean.": (
-                solution.changed(by_score, ("weights @ x", "weights.nan_to_num() @ x")),
+                solution.but(by_score, ("weights @ x", "weights.nan_to_num() @ x")),
                 print_it,
             ),
             "Scores of zero are safe now, but negative scores of the past are "
-            "not.": solution.changed((f"{mask}float", f"{by[:-4]}< 0, float")),
+            "not.": solution.but((f"{mask}float", f"{by[:-4]}< 0, float")),
             "Your rows do not sum to one: the mask comes only after the softmax.": (
                 lambda x, q, k: F.softmax(q @ k.mT, dim=-1).tril() @ x
             ),

@@ -255,7 +255,7 @@ def check_experiment(experiment, train, val):
     solution.text = solution.text.replace(
         "[len(train) // k for k in (16, 8, 4, 2, 1)]", "chosen[len(train)]"
     )
-    solution.program = solution.changed()
+    solution.program = solution.but()
     known = mistakes(
         "The exam is val, the same for all sizes, and none of it was in the homework.",
         {
@@ -271,12 +271,12 @@ def check_experiment(experiment, train, val):
             ),
             "Your curves are right, but that is the verdict for the first size: what "
             "counts is how far apart they end.": (
-                solution.changed(("on_new[-1] - on_read[-1]", "on_new[0] - on_read[0]"))
+                solution.but(("on_new[-1] - on_read[-1]", "on_new[0] - on_read[0]"))
             ),
-            "on_new judges each table on the text that it has read.": solution.changed(
+            "on_new judges each table on the text that it has read.": solution.but(
                 ("train[:n], val)", "train[:n], train[:n])")
             ),
-            "on_new cuts val too: each size has another exam.": solution.changed(
+            "on_new cuts val too: each size has another exam.": solution.but(
                 ("train[:n], val)", "train[:n], val[:n])")
             ),
         },
@@ -371,7 +371,7 @@ def check_write_on(write_on):
     longer, solution = torch.randint(7, (2, 3), generator=_dice()), Solution("01.7")
 
     def told(*edit):
-        return partial(_written, solution.changed(edit))
+        return partial(_written, solution.but(edit))
 
     draw = "torch.multinomial(probs, num_samples=1)"
     known = mistakes(
@@ -423,17 +423,17 @@ def check_fit(fit):
     cases = [(model, batches, 0.2), (model, shorter, 0.1)]
     forget, back = "optimizer.zero_grad()", "loss.backward()"
     clip = "torch.nn.utils.clip_grad_norm_(model.parameters(), 1)"
-    still = solution.changed((back, f"pass; {forget}"))
+    still = solution.but((back, f"pass; {forget}"))
     known = mistakes(
         "What does backward() do with a gradient that is already there?",
         {
             "The bug is still there: the first steps help, but then the loss climbs "
             "back up, far above where it began.": (
-                solution.changed((forget, "pass")),
+                solution.but((forget, "pass")),
                 "",
             ),
             "You made the gradient shorter, but its direction is still that of a sum "
-            "over all steps so far.": solution.changed(
+            "over all steps so far.": solution.but(
                 (forget, "pass"), (back, f"{back}; {clip}")
             ),
             "The table never moves: no step has a gradient to use.": (

@@ -94,8 +94,9 @@ class Result:
         return f"{mark} {self.title}: {self.message}"
 
     def points(self, most):
-        """The share of so many points, in hundredths; all of them only when solved."""
-        return most if self else min(round(self.share * most, 2), most - 0.01)
+        """Of `most` points the share, in hundredths; all of them only when solved."""
+        part = most if self else min(self.share * most, most - 0.01)
+        return round(float(part), 2)
 
     def _ipython_display_(self):
         """Nothing: the check has printed its message already."""
@@ -119,7 +120,7 @@ def exercise(title):
 
     The checker returns what it verified, or raises Explained. The check prints one
     message and returns a Result. The learner's answer may be anything: no exception
-    gets out of the check, and torch's random state stays as it was.
+    gets out of the check, and torch's state stays as it was.
     """
     _exercises[title] = "open"
 
@@ -143,7 +144,7 @@ def _verdict(checker, answers):
     try:
         if not all(map(attempted, answers)):
             raise NotAttempted
-        with torch.random.fork_rng(devices=[]):
+        with _settings_kept():
             torch.default_generator.manual_seed(0)
             return "solved", f"right! Verified: {checker(*answers)}", 1.0
     except NotAttempted:
@@ -164,6 +165,19 @@ def _verdict(checker, answers):
     untouched = what.startswith("The bug is still there")
     state, share = ("untouched", 0.0) if untouched else ("tried", share)
     return state, f"not yet. {what}" + f"\n  Hint: {hint}" * bool(hint), share
+
+
+@contextlib.contextmanager
+def _settings_kept():
+    """Afterwards torch's randomness, threads and kind of float are as they were."""
+    threads, kind = torch.get_num_threads(), torch.get_default_dtype()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(kind)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
 
 
 def progress():
@@ -215,7 +229,8 @@ def compare(
         except Explained as problem:
             if not differences:
                 problem.share = len(right) / len(cases)
-                raise
+                found = _with_slip(problem, solution, of, answer, inputs, right, atol)
+                raise found from None
             break  # the difference on a smaller case comes first
         kind = right if same(got, expected, atol) else differences
         kind.append(Difference(inputs, expected, got))
@@ -256,27 +271,29 @@ def explain(
     """
     first = differences[0]
     names = getattr(solution, "arguments", ())
-    for mistake in known:
-        if all(_accounts(mistake, d, atol) for d in differences):
-            raise Explained(mistake.says + show(first, names), mistake.hint)
-    every, lead = [*differences, *right], ""
-    part = _first_wrong_part(differences, atol)
+    part, every, lead = _first_wrong_part(differences, atol), [*differences, *right], ""
     if part is not None:
-        name = parts[part] if part < len(parts) else f"value {part}"
-        lead = f"{name}: "
         differences = [_of_part(d, part) for d in differences]
         differences = [d for d in differences if not same(d.got, d.expected, atol)]
         first = differences[0]
-        if not attempted(first.got):
-            raise Explained(f"Still missing: {name}.")
+        lead = f"{parts[part] if part < len(parts) else f'value {part}'}: "
+    shown = show(first, names)
+    for mistake in known:
+        if all(_accounts(mistake, d, atol) for d in every[: len(every) - len(right)]):
+            raise Explained(mistake.says + shown, mistake.hint)
+    if not attempted(first.got):
+        raise Explained(f"Still missing: {lead[:-2] or 'its value'}.")
     shown = show(first, names)
     end, moves = time.monotonic() + THINKING, {}
+    whole = None if part is None or not parts else part + 1  # parts that must agree
 
     def slip(pairs):
         if hasattr(solution, "wrong"):
-            judged = solution, of, every, part, atol, answer
+            judged = solution, of, every, whole, atol, answer
             if mutant := _slip(*judged, pairs, end, moves):
-                raise Explained(_said_of(mutant, answer, solution, lead) + shown, hint)
+                says = f"{lead}Your result is what you get with {mutant.says}."
+                line = _line_said(mutant, answer, solution)
+                raise Explained(says + line + shown, hint)
 
     slip(pairs=False)
     if said := clear(differences, atol):
@@ -292,10 +309,12 @@ def explain(
     not_needed, given = borrowed(program) if callable(program) else ([], [])
     unused = [name for name in unused if name not in not_needed]
     outside = [name for name in outside if name not in given]
-    if unused and outside:
+    if unused:
+        what += f" Your function never uses its argument `{unused[0]}`"
         what += (
-            f" Your function never uses its argument `{unused[0]}`; it uses the "
-            f"notebook's `{outside[0]}`, which is always the same."
+            "."
+            if not outside
+            else (f"; it uses the notebook's `{outside[0]}`, which is always the same.")
         )
     raise Explained(f"{lead}{what}{shown}", own_hint or hint)
 
@@ -328,40 +347,41 @@ def _accounts(mistake, difference, atol):
         return False
 
 
-def _said_of(mutant, answer, solution, lead):
-    """What to say of a mutant that gives what the answer gives."""
-    line = f"\n    {mutant.line}" if mutant.line else ""
+def _line_said(mutant, answer, solution):
+    """The line that has a mutant's slip, the learner's own if it can be found."""
     if own := _line_of(mutant, answer, solution):
-        line = f"\n    your line {own[0]}: {own[1]}"
-    return f"{lead}Your result is what you get with {mutant.says}.{line}"
+        return f"\n    your line {own[0]}: {own[1]}"
+    return f"\n    {mutant.line}" if mutant.line else ""
 
 
-def _slip(solution, of, every, part, atol, answer, pairs, end, moves):
+def _slip(solution, of, every, parts, atol, answer, pairs, end, moves):
     """The likeliest Mutant of a Solution that gives all that the answer gave.
 
-    every: what is known of all cases, as Differences, the wrong ones first. end: when
-    to stop looking. moves: gets, for what each slip says, whether it changes anything
-    and still runs; no pair has one that does not. Of several slips, one that the
-    learner's text has comes first, then one that gives all parts alike.
+    every: what is known of all cases, as Differences, the wrong ones first. parts: how
+    many values of a tuple must agree, None for all. end: when to stop looking. moves:
+    gets, for what each slip says, whether it changes anything and still runs; no pair
+    has one that does not.
     """
-    judged = [(d if part is None else _of_part(d, part), d) for d in every]
-    judged.sort(key=lambda pair: same(pair[0].got, pair[0].expected, atol))
-    whole = set()  # ids of the mutants that give every part
+
+    def cut(value):
+        return value if parts is None else value[:parts]
+
+    judged = [(d.inputs, cut(d.expected), cut(d.got), d.got) for d in every]
+    whole = set()  # ids of the mutants that give all values
 
     def gives_the_same(candidate):
         mutant, program = candidate
-        alike, changes, all_alike = True, moves.setdefault(mutant.says, False), True
-        for d, of_all in judged:
+        alike, in_all, changes = True, True, moves.setdefault(mutant.says, False)
+        for inputs, expected, got, all_got in judged:
             torch.default_generator.manual_seed(0)
-            got = of(program)(*d.inputs)
-            all_alike = all_alike and (part is None or same(got, of_all.got, atol))
-            got = got if part is None else got[part]
-            alike = alike and same(got, d.got, atol)
-            changes = changes or not same(got, d.expected, atol)
+            value = of(program)(*inputs)
+            in_all = in_all and same(value, all_got, atol)
+            alike = alike and same(cut(value), got, atol)
+            changes = changes or not same(cut(value), expected, atol)
             moves[mutant.says] = changes
             if changes and not alike:
                 return False
-        if all_alike:
+        if in_all:
             whole.add(id(mutant))
         return alike
 
@@ -371,9 +391,55 @@ def _slip(solution, of, every, part, atol, answer, pairs, end, moves):
         candidates = solution.wrong()
     most = 1 if pairs else 20
     found = matches(candidates, gives_the_same, end - time.monotonic(), most)
-    mutants = [mutant for mutant, _ in found]
-    mutants.sort(key=lambda m: (not _line_of(m, answer, solution), id(m) not in whole))
-    return next(iter(mutants), None)
+    return _likeliest([m for m, _ in found], answer, solution, every, whole)
+
+
+def _likeliest(mutants, answer, solution, every=(), whole=()):
+    """The mutant to tell of: one whose slip the learner's text has comes first.
+
+    None where there are many, and small whole numbers alone speak for them.
+    """
+    written = re.sub(r"\s", "", listing(answer)[0])
+
+    def doubts(mutant):
+        left_out = re.match("the line `(.*)` left out", mutant.says)
+        is_there = left_out and re.sub(r"\s", "", left_out[1]) in written
+        shown = _line_of(mutant, answer, solution)
+        return bool(is_there), not shown, id(mutant) not in whole
+
+    if len(mutants) > 4 and not any(_line_of(m, answer, solution) for m in mutants):
+        if not any(_telling(d.got) for d in every):
+            return None
+    return min(mutants, key=doubts, default=None)
+
+
+def _with_slip(problem, solution, of, answer, inputs, right, atol):
+    """Explained for an error, with the slip of the pen that raises the same one."""
+    error = problem.__cause__
+    telling = (RuntimeError, IndexError, ValueError, ZeroDivisionError, KeyError)
+    if not isinstance(error, telling) or not hasattr(solution, "wrong"):
+        return problem
+
+    def raises_the_same(candidate):
+        program = of(candidate[1])
+        for d in right:
+            torch.default_generator.manual_seed(0)
+            if not same(program(*d.inputs), d.expected, atol):
+                return False
+        try:
+            program(*inputs)
+        except type(error) as own:
+            return str(own) == str(error)
+
+    found = matches(solution.wrong(), raises_the_same, THINKING / 2, 20)
+    slip = _likeliest([m for m, _ in found], answer, solution)
+    if slip is None or not (len(found) == 1 or _line_of(slip, answer, solution)):
+        return problem
+    says, hint = problem.args
+    line = _line_said(slip, answer, solution)
+    return Explained(
+        f"{says}\n  The same comes of {slip.says}.{line}", hint, problem.share
+    )
 
 
 def _line_of(mutant, answer, solution):
@@ -381,16 +447,22 @@ def _line_of(mutant, answer, solution):
 
     The number is that of the notebook's cell, as it shows it.
     """
-    wrong = re.sub(r"\s", "", mutant.wrong)
-    pattern = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
+    whole, wrong = (re.sub(r"\s", "", text) for text in (mutant.line, mutant.wrong))
+    part = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
+    text, first = listing(answer)
+    for pattern, is_telling in (
+        (rf"^{re.escape(whole)}$", whole),
+        (part, len(wrong) > 1),
+    ):
+        if is_telling and not _lines_with(pattern, solution.text):
+            for found in _lines_with(pattern, text, first):
+                return found
 
-    def lines_with(code, first=1):
-        lines = enumerate(code.splitlines(), first)
-        bare = ((n, re.sub(r"\s|#.*", "", text), text.strip()) for n, text in lines)
-        return [(n, text) for n, line, text in bare if re.search(pattern, line)]
 
-    if len(wrong) > 1 and not lines_with(solution.text):
-        return next(iter(lines_with(*listing(answer))), None)
+def _lines_with(pattern, text, first=1):
+    """(number, text) of the lines in which, without spaces, a pattern is found."""
+    lines = [(n, line.strip()) for n, line in enumerate(text.splitlines(), first)]
+    return [at for at in lines if re.search(pattern, re.sub(r"\s|#.*", "", at[1]))]
 
 
 def _telling(value):

@@ -22,6 +22,10 @@ SISTERS = [  # names that are taken for each other
     {"zeros", "ones"},
     {"zeros_", "ones_"},
     {"any", "all"},
+    {"sum", "len"},
+    {"mean", "median"},
+    {"square", "abs"},
+    {"AdamW", "Adam", "SGD"},
     {"floor", "ceil", "round"},
     {"sin", "cos"},
     {"rand", "randn"},
@@ -52,8 +56,8 @@ OPERATORS = {  # what is taken for what
     ast.LtE: [ast.Lt, ast.GtE],
     ast.Gt: [ast.GtE, ast.Lt],
     ast.GtE: [ast.Gt, ast.LtE],
-    ast.Eq: [ast.NotEq],
-    ast.NotEq: [ast.Eq],
+    ast.Eq: [ast.NotEq, ast.Lt, ast.Gt],
+    ast.NotEq: [ast.Eq, ast.Lt, ast.Gt],
     ast.In: [ast.NotIn],
     ast.NotIn: [ast.In],
     ast.Is: [ast.IsNot],
@@ -61,6 +65,7 @@ OPERATORS = {  # what is taken for what
     ast.And: [ast.Or],
     ast.Or: [ast.And],
 }
+ORDERED = (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr)
 ONE_WAY = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 SIZES = {"dim", "dims", "axis"}
 CHAINED = {  # calls that are made in the wrong order
@@ -128,17 +133,25 @@ def mutants(source, pairs=False, without=()):
             if (a.owner, a.field, a.at) != (b.owner, b.field, b.at)
         ]
         chosen.sort(key=lambda pair: pair[0].likely + pair[1].likely)
+        chosen = [pair for pair in chosen if pair[0].says != pair[1].says]
+    else:  # the same slip wherever the same thing stands
+        alike = {}
+        for slip in found:
+            alike.setdefault(slip.says, []).append(slip)
+        chosen += [tuple(some) for some in alike.values() if len(some) > 1]
     for some in chosen:
         undo = _made(some)
         try:
             program = compile(tree, "<slip>", "exec")
-            line = "" if pairs else _shown(some[0], statement)
+            line = "" if some[1:] else _shown(some[0], statement)
         except (SyntaxError, ValueError, TypeError):
             continue
         finally:
             for put, *place in undo:
                 put(*place)
-        says = ", and ".join(slip.says for slip in some)
+        says = ", and ".join(dict.fromkeys(slip.says for slip in some))
+        if len(some) > 1 and not pairs:
+            says += ", each time" if len(some) > 2 else ", both times"
         yield Mutant(says, some[0].wrong, line, program)
 
 
@@ -177,20 +190,24 @@ class Scope(NamedTuple):
     """What a place of a tree can be mistaken with.
 
     names: what its function is given and assigns. attributes: of each object, those
-    that the program uses. indices: ids of the tuples that stand in an index.
+    that the program uses. indices, returned: ids of the tuples that stand in an index,
+    or behind a return.
     """
 
     names: list
     attributes: dict
     indices: set
+    returned: set
 
 
 def slips(tree):
     """Yield each Slip that the rules below find in a tree."""
-    scope = Scope([], {}, set())
+    scope = Scope([], {}, set(), set())
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript):
             scope.indices.add(id(node.slice))
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            scope.returned.add(id(node.value))
         if isinstance(node, ast.Attribute) and not _is_module(node.value):
             scope.attributes.setdefault(ast.dump(node.value), {})[node.attr] = True
     yield from _visit(tree, scope)
@@ -244,6 +261,8 @@ def _without(part):
 
 def _number(value):
     """A literal: negative ones as Python writes them."""
+    if isinstance(value, tuple):
+        return ast.Tuple([_number(part) for part in value], ast.Load())
     if value < 0:
         return ast.UnaryOp(ast.USub(), ast.Constant(-value))
     return ast.Constant(value)
@@ -294,7 +313,7 @@ def _numbers(node, number, owner, scope):
     dim = isinstance(owner, ast.keyword) and owner.arg in SIZES
     if isinstance(number, int):
         if dim:
-            others = [-1, 0, 1, 2, -2]
+            others = [-1, 0, 1, 2, -2, (-2, -1)]
         else:
             others = [number - 1, number + 1, -number, 0, 2 * number, -1]
             if number == 4:
@@ -339,6 +358,9 @@ def _binary(node, owner, scope):
     sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
     if kind is ast.Pow and _literal(right) in (0.5, -0.5):
         yield 0, f"the root left out (`{sign} {_text(right)}`)", left
+        if summed := _summed(left):
+            each = ast.BinOp(summed.elt, node.op, right)
+            yield 1, *_inside_sum(left, summed, each, node)
         yield (
             1,
             _instead(ast.BinOp(left, node.op, _number(-_literal(right))), node),
@@ -347,12 +369,19 @@ def _binary(node, owner, scope):
     elif kind is ast.Pow and _literal(right) == 2:
         yield 0, f"the square left out (`{sign} 2`)", left
     else:
-        yield 1, _without(f"{sign} {_text(right)}"), left
-        yield 2, _without(f"{_text(left)} {sign}"), right
-    for other in OPERATORS.get(kind, ()):
+        gap = ast.Name("_")  # so that brackets stay
+        yield 1, _without(_text(ast.BinOp(gap, node.op, right))[2:]), left
+        yield 2, _without(_text(ast.BinOp(left, node.op, gap))[:-2]), right
+    literals = _literal(left) is not None and _literal(right) is not None
+    for other in OPERATORS.get(kind, ()) if not literals else ():
         new = ast.BinOp(left, other(), right)
         yield 1, _instead(new, node), new
-    if kind in ONE_WAY:
+    parts = [part for side in (left, right) for part in ast.walk(side)]
+    joined = kind is ast.Add and any(
+        isinstance(part, ORDERED) or isinstance(getattr(part, "value", 0), str)
+        for part in parts
+    )
+    if kind in ONE_WAY or joined:
         new = ast.BinOp(right, node.op, left)
         yield 1, f"the two sides of `{sign}` exchanged: `{_text(new)}`", new
     if kind is ast.MatMult:
@@ -399,6 +428,18 @@ def _choice(node, owner, scope):
     yield 1, f"the two cases exchanged: `{_text(new)}`", new
 
 
+def _summed(node):
+    """The generator inside a sum(...), or None."""
+    if _called(node) == "sum" and isinstance(node.func, ast.Name) and node.args:
+        return node.args[0] if isinstance(node.args[0], ast.GeneratorExp) else None
+
+
+def _inside_sum(call, summed, each, node):
+    """What is done to a sum, done to each of its numbers: what to say, the new node."""
+    new = _copy(call, args=[_copy(summed, elt=each)])
+    return _instead(new, node), new
+
+
 def _call(node, owner, scope):
     name, args = _called(node), node.args
     method = isinstance(node.func, ast.Attribute)
@@ -418,15 +459,36 @@ def _call(node, owner, scope):
         yield 1, f"`{says}` left out in `{_text(node)}`", _copy(node, keywords=[])
     module = _is_module(inner)
     if method and not module:
+        if (summed := _summed(inner)) and not args:
+            each = _copy(node, func=_copy(node.func, value=summed.elt))
+            yield 1, *_inside_sum(inner, summed, each, node)
         rest = "." + _text(_copy(node, func=ast.Name(name)))
         yield 0 if name in ("transpose", "clone") else 1, _without(rest), inner
-        if _called(inner) in CHAINED and name in CHAINED and _called(inner) != name:
-            before = _copy(node, func=_copy(node.func, value=inner.func.value))
-            if isinstance(inner.func, ast.Attribute) and not _is_module(
-                before.func.value
-            ):
-                new = _copy(inner, func=_copy(inner.func, value=before))
-                yield 1, f"`{name}` before `{_called(inner)}`: `{_text(new)}`", new
+        before = inner.func if isinstance(inner, ast.Call) else None
+        if {name, _called(inner)} <= CHAINED and isinstance(before, ast.Attribute):
+            if name != before.attr and not _is_module(before.value):
+                turned = _copy(node, func=_copy(node.func, value=before.value))
+                new = _copy(inner, func=_copy(before, value=turned))
+                yield 1, f"`{name}` before `{before.attr}`: `{_text(new)}`", new
+    reduces = method and not module and not args and not node.keywords
+    if reduces and name in ("sum", "mean", "norm", "std", "var"):
+        for dim in (0, -1):
+            keys = (
+                ast.keyword("dim", _number(dim)),
+                ast.keyword("keepdim", ast.Constant(True)),
+            )
+            for some in (keys, keys[:1]):
+                new = _copy(node, keywords=list(some))
+                yield 3, _instead(new, node), new
+    if name == "cross_entropy" and args:
+        softmax = ast.Attribute(ast.Name("F", ast.Load()), "softmax", ast.Load())
+        twice = ast.Call(softmax, args[:1], [ast.keyword("dim", _number(-1))])
+        new = _copy(node, args=[twice, *args[1:]])
+        yield 1, f"softmax twice: `{_text(new)}`", new
+    if name == "append" and method and args:
+        front = _copy(node.func, attr="insert")
+        new = _copy(node, func=front, args=[_number(0), *args])
+        yield 2, _instead(new, node), new
     if name == "exp":
         new = ast.BinOp(_number(2), ast.Pow(), inner if not args else args[0])
         yield 1, _instead(new, node), new
@@ -470,7 +532,21 @@ def _call(node, owner, scope):
             [_number(-1), less],
         ):
             new = _copy(node, args=bounds)
+            yield 1 + (bounds[-1] is less), _instead(new, node), new
+    if name in ("index", "argmax", "argmin", "len") and not isinstance(
+        owner, ast.BinOp
+    ):
+        for op in (ast.Add(), ast.Sub()):
+            new = ast.BinOp(node, op, ast.Constant(1))
             yield 1, _instead(new, node), new
+    if name == "bool" and method and not args:
+        new = ast.UnaryOp(ast.Invert(), node)
+        yield 1, f"the mask the wrong way round: `{_text(new)}`", new
+    if name in ("tril", "triu", "roll") and args and _literal(args[-1]) is None:
+        for op in (ast.Add(), ast.Sub()) if len(args) > module else ():
+            moved = ast.BinOp(args[-1], op, ast.Constant(1))
+            new = _copy(node, args=[*args[:-1], moved])
+            yield 0, _instead(new, node), new
     if name in ("tril", "triu"):
         at = 1 if module else 0
         if len(args) <= at and not node.keywords:
@@ -556,6 +632,15 @@ def _slice(node, owner, scope):
 
 
 def _name(node, owner, scope):
+    masks = isinstance(owner, ast.keyword) and owner.arg.endswith("mask")
+    if masks or (_called(owner) in ("masked_fill", "where") and node in owner.args[:1]):
+        new = ast.UnaryOp(ast.Invert(), node)
+        yield 1, f"the mask the wrong way round: `{_text(new)}`", new
+    index = isinstance(owner, ast.Subscript) and owner.slice is node
+    if index or isinstance(owner, ast.keyword) or id(owner) in scope.returned:
+        for op in (ast.Add(), ast.Sub()) if isinstance(node.ctx, ast.Load) else ():
+            new = ast.BinOp(node, op, ast.Constant(1))
+            yield 3, _instead(new, node), new
     if isinstance(node.ctx, ast.Load) and node.id in scope.names:
         for other in scope.names:
             if other != node.id:
@@ -566,7 +651,8 @@ def _name(node, owner, scope):
 
 
 def _tuple(node, owner, scope):
-    if isinstance(node.ctx, ast.Load) and isinstance(owner, (ast.Return, ast.Assign)):
+    places = (ast.Return, ast.Assign, ast.Call, ast.Tuple)
+    if isinstance(node.ctx, ast.Load) and isinstance(owner, places):
         for i, j in itertools.combinations(range(len(node.elts)), 2):
             order = list(node.elts)
             order[i], order[j] = order[j], order[i]
@@ -594,6 +680,7 @@ RULES = {
     ast.Slice: _slice,
     ast.Name: _name,
     ast.Tuple: _tuple,
+    ast.List: _tuple,
     ast.comprehension: _comprehension,
 }
 
@@ -621,10 +708,12 @@ def _of_lines(owner, field, lines, scope):
                 outside = _copy(line, body=line.body[:-1])
                 says = f"`{_head(last)}` behind the {kind} in place of inside it"
                 yield moved(1, says, [*before, outside, last, after, *rest])
-        if isinstance(after, (ast.For, ast.While)) and isinstance(line, ast.Assign):
-            inside = _copy(after, body=[line, *after.body])
-            says = f"`{_head(line)}` inside the loop in place of before it"
-            yield moved(1, says, [*before, inside, *rest])
+        for i, line in enumerate(lines[: at + 1]):
+            if isinstance(after, (ast.For, ast.While)) and isinstance(line, ast.Assign):
+                inside = _copy(after, body=[line, *after.body])
+                others = lines[:i] + lines[i + 1 : at + 1]
+                says = f"`{_head(line)}` inside the loop in place of before it"
+                yield moved(1, says, [*others, inside, *rest])
         if isinstance(after, (ast.For, ast.While)):
             for i, inner in enumerate(after.body):
                 if isinstance(inner, ast.Assign) and len(after.body) > 1:
@@ -655,6 +744,12 @@ def _used(value):
         and n.id not in ("F", "torch", "nn", "math", "self")
     ]
     return list(dict.fromkeys(names))
+
+
+def _literals(line):
+    """The numbers that are written in a line, at most four."""
+    nodes = (n for n in ast.walk(line) if isinstance(n, ast.Constant))
+    return [n for n in nodes if type(n.value) is float][:4]
 
 
 def _of_line(owner, field, lines, at, line, scope):
@@ -697,6 +792,14 @@ def _of_line(owner, field, lines, at, line, scope):
             new = _copy(line, value=_Exchanged(first, second).visit(deepcopy(value)))
             says = f"`{first}` and `{second}` exchanged in `{_head(line)}`"
             yield slip(2, says, new, _text(new))
+    literals = _literals(line) if isinstance(line, (ast.Assign, ast.Return)) else []
+    for i, j in itertools.combinations(range(len(literals)), 2):
+        new = deepcopy(line)
+        first, second = (_literals(new)[k] for k in (i, j))
+        if first.value != second.value:
+            first.value, second.value = second.value, first.value
+            says = f"`{first.value}` and `{second.value}` exchanged in `{_text(new)}`"
+            yield slip(3, says, new, _text(new))
     if isinstance(line, ast.For):
         for i, inner in enumerate(line.body):
             if isinstance(inner, ast.If) and any(

@@ -76,11 +76,13 @@ def run(answer, inputs, work=None):
             "ellipsis|NoneType", str(outcome["error"])
         ):
             raise NotAttempted
-        raise _blamed(outcome["error"], inputs)
+        problem = _blamed(outcome["error"], inputs)
+        raise problem from (None if problem is outcome["error"] else outcome["error"])
     value = outcome["value"]
     own = getattr(answer, "__module__", "") or ""  # a check's own wrapping says None
     dots = own.startswith("minigpt.checks.") or is_skeleton(answer)
-    if value is ... or (value is None and dots):
+    several = value if isinstance(value, (tuple, list)) and value else [value]
+    if all(part is ... for part in several) or (value is None and dots):
         raise NotAttempted
     if value is None:
         raise Explained(

@@ -9,6 +9,7 @@ import inspect
 import itertools
 import math
 import re
+from collections.abc import Iterator
 
 import torch
 
@@ -37,7 +38,8 @@ def symptom(differences, right=(), answer=None, reference=None, atol=1e-5):
     right: the inputs of the cases that it got right. answer, reference: functions of
     the inputs, called again to see whether the future changes the past.
     """
-    if said := _first_of(VAGUE, differences, atol):
+    said = (not right and _safely(constant, differences)) or None
+    if said := said or _first_of(VAGUE, differences, atol):
         return said
     if answer and reference:
         for difference in differences[:3]:
@@ -76,16 +78,15 @@ def unreadable(difference, atol):
 def another_kind(difference, atol):
     """A pair for a tensor, a text for a number, a function for its value."""
     got, expected = difference.got, difference.expected
-    for yes, kind in (
-        (inspect.isgenerator, "generator"),
-        (inspect.iscoroutine, "coroutine"),
-    ):
-        if yes(got) and not yes(expected):
-            return (
-                f"It returns a {kind}, which has computed nothing yet.",
-                "Is there a `yield`, an `async`, or round brackets around a `for`? "
-                "list(...) makes a list of what a generator yields.",
-            )
+    if inspect.iscoroutine(got):
+        got.close()  # or Python warns that nobody awaited it
+        return "It is an `async` function: its call computes nothing yet.", "def alone."
+    if isinstance(got, Iterator) and not isinstance(expected, Iterator):
+        return (
+            f"It returns a {type(got).__name__}, which has computed nothing yet.",
+            "Is there a `yield`, or round brackets around a `for`? list(...) makes a "
+            "list of it.",
+        )
     if callable(got) and not callable(expected):
         return (
             f"It returns {describe(got)}, not a value.",
@@ -110,6 +111,10 @@ def another_kind(difference, atol):
                     f"It returns {len(got)} values; the one at place {i} is right.",
                     "Return that one.",
                 )
+    nothing_like = (str, list, tuple, torch.Tensor)
+    if plain(got) is None and as_tensor(expected) is not None:
+        if not isinstance(got, nothing_like):
+            return f"It returns {describe(got)}, where numbers should be.", ""
     if isinstance(got, dict) and isinstance(expected, dict):
         if missing := expected.keys() - got.keys():
             return f"Keys are missing, such as {describe(sorted(missing)[0])}.", ""
@@ -129,20 +134,14 @@ def another_shape(difference, atol):
                 return f"{shapes}. The numbers are right.", hint + "keepdim."
             hint = "The numbers are right, in the right order: .view(...) or .reshape."
             return f"{shapes}. The numbers are right.", hint
-        for i, j in itertools.combinations(range(got.dim()), 2):
-            turned = got.transpose(i, j)
-            if turned.shape == expected.shape and torch.allclose(
-                turned, expected, atol=atol
-            ):
-                return (
-                    f"{shapes}. Its dimensions {i} and {j} are exchanged.",
-                    f"The numbers are right: .transpose({i}, {j}) puts them in place.",
-                )
     if got.dim() == expected.dim():
         off = [i for i in range(got.dim()) if got.shape[i] != expected.shape[i]]
         if len(off) == 1:
             by = got.shape[off[0]] - expected.shape[off[0]]
-            if abs(by) == 1:
+            longer, shorter = (got, expected) if by > 0 else (expected, got)
+            n = shorter.shape[off[0]]
+            parts = [longer.narrow(off[0], at, n) for at in (0, 1) if abs(by) == 1]
+            if any(torch.allclose(part, shorter, atol=atol) for part in parts):
                 word = "One entry too many" if by > 0 else "One entry is missing"
                 return (
                     f"{shapes}. {word} in dimension {off[0]}.",
@@ -311,20 +310,24 @@ def cut(difference, atol):
 
 def out_of_place(difference, atol):
     got, expected = _numbers(difference)
-    if got is None or got.shape != expected.shape or got.dim() < 1 or got.numel() < 2:
+    if (
+        got.numel() < 2
+        or got.dim() != expected.dim()
+        or got.numel() != expected.numel()
+    ):
         return None
 
     def is_right(mine, right):
-        return mine.numel() > 1 and torch.allclose(mine, right, atol=atol, rtol=1e-4)
+        return mine.shape == right.shape and torch.allclose(mine, right, atol=atol)
 
     for i, j in itertools.combinations(range(got.dim()), 2):
-        if got.shape[i] == got.shape[j] and is_right(got.transpose(i, j), expected):
-            word = (
-                "transposed"
-                if got.dim() == 2
-                else f"with dimensions {i}, {j} exchanged"
-            )
+        if is_right(got.transpose(i, j), expected):
+            word = "transposed"
+            if got.dim() > 2:
+                word = f"with dimensions {i}, {j} exchanged"
             return f"The numbers are right, but {word}.", f".transpose({i}, {j})"
+    if got.shape != expected.shape:
+        return None
     for dim in range(got.dim()):
         n = got.shape[dim]
         if n < 3 or expected.unique().numel() < 3:
@@ -362,6 +365,16 @@ def times(differences, atol):
             "times as large.",
             units.get(round(by, 6), ""),
         )
+
+
+def constant(differences):
+    """The same result for all cases, though they differ."""
+    values = [_numbers(difference) for difference in differences]
+    (got, expected), others = values[0], values[1:]
+    if others and all(same(g, got) for g, _ in others) and got.numel() == 1:
+        if not any(same(e, expected) for _, e in others):
+            says = f"Your result is {got.item():.4g} for every input."
+            return says, "Does it use its arguments?"
 
 
 def nearly(difference, atol):
@@ -443,9 +456,10 @@ def _right_for_some(differences, right):
             )
         if n == 1 and first[0].shape not in [x.shape for x in others]:
             return (
-                f"It is right for the sizes {tuple(first[0].shape)} only, 1 of {of} "
-                "inputs.",
-                "Is a number written down that should be taken from a shape?",
+                f"It is right for 1 of {of} inputs, the one of shape "
+                f"{tuple(first[0].shape)}.",
+                "What is special about it? Is a number written down that should be "
+                "taken from a shape?",
             )
     return (
         f"It is right for {n} of {of} inputs. The first wrong one:",

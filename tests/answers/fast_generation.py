@@ -69,65 +69,63 @@ def remembering(init="self.kept = []", body=None, head="class Memory:\n"):
 
 
 def cleared(*edits, clear="self.length = 0"):
-    code = EXERCISES["09.9"].solution
-    start, end = code.split("        self.length = 0\n")
-    return edited(f"{start}        {clear}\n{end}", *edits)
+    head = "def clear(self):\n        "
+    edits = ((f"{head}self.length = 0", f"{head}{clear}"), *edits)
+    return edited(EXERCISES["09.9"].solution, *edits)
 
 
-LENGTH = ("        self.clear()\n", "        self.length = 0\n")
 LOOK = "self.keys[:n] @ q", "weights @ self.values[:n]"
 
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "09.1": {
-        "only the keys": size_in_bytes("L * h * d * T * B * s"),
-        "the queries too": size_in_bytes("3 * L * h * d * T * B * s"),
-        "of a single layer": size_in_bytes("2 * h * d * T * B * s"),
-        "of a single head": size_in_bytes("2 * L * d * T * B * s"),
-        "of a single text": size_in_bytes("2 * L * h * d * T * s"),
-        "of a single character": size_in_bytes("2 * L * h * d * B * s"),
-        "numbers, not yet bytes": size_in_bytes("2 * L * h * d * T * B"),
+        "`2 *` left out": size_in_bytes("L * h * d * T * B * s"),
+        "`3` where `2` belongs": size_in_bytes("3 * L * h * d * T * B * s"),
+        "`* n_layer` left out": size_in_bytes("2 * h * d * T * B * s"),
+        "`* n_kv_head` left out": size_in_bytes("2 * L * d * T * B * s"),
+        "`* batch` left out": size_in_bytes("2 * L * h * d * T * s"),
+        "`* context` left out": size_in_bytes("2 * L * h * d * B * s"),
+        "`* size` left out": size_in_bytes("2 * L * h * d * T * B"),
         "These are bits": size_in_bytes("16 * L * h * d * T * B * s"),
         "every pair of characters": size_in_bytes("2 * L * h * d * T * T * B * s"),
-        "weights that make keys and values": size_in_bytes("2 * L * (h * d) ** 2 * s"),
-        "megabytes": [
+        "larger units": [
             size_in_bytes("2 * L * h * d * T * B * s / 1e6"),
             size_in_bytes("2 * L * h * d * T * B * s / 2**20"),
         ],
-        "head_size is missing": size_in_bytes("2 * L * h * T * B * s"),
+        "`* head_size` left out": size_in_bytes("2 * L * h * T * B * s"),
     },
     "09.2": {
-        "does not see itself": step(
+        "out: Your result is what you get with the line": step(
             (
                 "scores = q @ keys.mT / q.shape[-1] ** 0.5",
                 "scores = q @ keys[:, :, :-1].mT / q.shape[-1] ** 0.5",
             ),
             out="F.softmax(scores, -1) @ values[:, :, :-1], keys, values",
         ),
-        "The caches do not grow": step(
+        "keys: Your result is what you get with the line": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
         "sees only itself": step(out="v, keys, values"),
-        "not divided by √d": step((" / q.shape[-1] ** 0.5", "")),
-        "by d, not by its root": step((" ** 0.5", "")),
+        "`/ q.shape[-1] ** 0.5` left out": step((" / q.shape[-1] ** 0.5", "")),
+        "the root left out": step((" ** 0.5", "")),
         "sees only the first character": step(
             out="F.scaled_dot_product_attention(q, keys, values, is_causal=True),"
             " keys, values"
         ),
-        "in front of the old ones": step(
+        "keys: Your result is what you get with `keys` and `k` exchanged": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
-        "new value stands at the end, its key in front": step(
+        "out: Your result is what you get with `keys` and `k` exchanged": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
         ),
-        "Keys and values have changed places": step(
+        "two values exchanged": step(
             out="F.softmax(scores, dim=-1) @ values, values, keys"
         ),
-        "softmax runs over": step(
+        "`dim=2` where `dim=-1`": step(
             out="F.softmax(scores, dim=2) @ values, keys, values"
         ),
-        "no softmax": step(out="scores @ values, keys, values"),
+        "without `F.softmax`": step(out="scores @ values, keys, values"),
         "oldest character is forgotten": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([keys, k], dim=2)[:, :, 1:]"),
             (
@@ -135,10 +133,14 @@ WRONG = {
                 "torch.cat([values, v], dim=2)[:, :, 1:]",
             ),
         ),
-        "three things": step(out="F.softmax(scores, dim=-1) @ values"),
-        "key and value alone": step(out="F.softmax(scores, dim=-1) @ values, k, v"),
+        "only `F.softmax(scores, dim=-1) @ values` returned": step(
+            out="F.softmax(scores, dim=-1) @ values"
+        ),
+        "keys: Your result is what you get with `k` where `keys` belongs": step(
+            out="F.softmax(scores, dim=-1) @ values, k, v"
+        ),
+        "the transpose `.mT` left out": step(("keys.mT", "keys")),
         "do not fit together": [
-            step(("keys.mT", "keys")),
             step(("torch.cat([keys, k], dim=2)", "torch.cat([keys, k], dim=1)")),
         ],
     },
@@ -146,19 +148,15 @@ WRONG = {
         "would follow the padding": padded(
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
         ),
-        "and so does your mask": padded(
-            ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))"),
-            (">= pads[:, None]", "< T - pads[:, None]"),
-        ),
         "the mask belongs to padding on the right": padded(
             (">= pads[:, None]", "< T - pads[:, None]")
         ),
-        "may look at the future": padded((MASK, "real[:, None] | own")),
+        "`.tril()` left out": padded((MASK, "real[:, None] | own")),
         "may look at padding": [
             padded((MASK, "past.expand(len(prompts), T, T)")),
             padded(("real[:, None]", "real[:, :, None]")),
         ],
-        "A padded column sees nothing": padded((OWN, "")),
+        "`| own` left out": padded((OWN, "")),
         "True where nobody may look": padded((MASK, "~(past & real[:, None] | own)")),
         "may be a character, too": padded(
             (
@@ -166,25 +164,27 @@ WRONG = {
                 "real = torch.tensor(rows) != 0",
             )
         ),
-        "also the last column of padding": padded(
+        "`torch.arange(1, T + 1)` where": padded(
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
-        "first real character is hidden": padded(
+        "`torch.arange(T) > pads[:, None]` where": padded(
             (">= pads[:, None]", "> pads[:, None]")
         ),
-        "cut to the shortest": padded(("max(len", "min(len"))
+        "The shape is (2, 1), but should be (2, 3)": padded(("max(len", "min(len"))
         .replace("[0] * (T - len(prompt)) + prompt", "prompt[-T:]")
         .replace("T - len(prompt) for", "0 for"),
         "a number to add": padded(
             (MASK, "torch.zeros(1).masked_fill(~(past & real[:, None] | own), -1e9)")
         ),
-        "for each pair of columns": padded((MASK, "real")),
-        "does not see itself": padded((".tril()", ".tril(-1)"), (OWN, "")),
-        "the other way round in time": padded((".tril()", ".triu()")),
-        "two things": padded((f", {MASK}", "")),
+        "The shape is (2, 3), but should be (2, 3, 3)": padded((MASK, "real")),
+        "a position does not see itself": padded((".tril()", ".tril(-1)"), (OWN, "")),
+        "`triu` where `tril` belongs": padded((".tril()", ".triu()")),
+        "only `torch.tensor(rows)` returned": padded((f", {MASK}", "")),
     },
     "09.4": {
-        "Everything is kept": draft("q", "torch.zeros_like(p)"),
+        "`q` where `p` belongs in `torch.minimum(p, q)`": draft(
+            "q", "torch.zeros_like(p)"
+        ),
         "draws of their own agree": draft("p * q"),
         "given that it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
         "the other way up": draft("q * (q / p).clamp(max=1).nan_to_num()"),
@@ -192,34 +192,34 @@ WRONG = {
         "drawn from p": draft(refused="(1 - kept.sum()) * p"),
         "drawn from q again": draft(refused="(1 - kept.sum()) * q"),
         "both ways": draft(refused="(p - q).abs()"),
-        "wanted is what it lacks": draft(refused="(q - p).clamp(min=0)"),
-        "below zero": draft(refused="p - q"),
+        "the two sides of `-` exchanged": draft(refused="(q - p).clamp(min=0)"),
+        ".clamp(min=0)` left out": draft(refused="p - q"),
         "0 / 0": [
             draft(refused=f"(1 - kept.sum()) * ({LACKING})"),
             draft("q * (p / q).clamp(max=1)"),
         ],
-        "have changed places": (
+        "two values exchanged": (
             "def one_draft(p, q):\n"
             "    return (p - q).clamp(min=0), torch.minimum(p, q)\n"
         ),
-        "the draft is not used": draft("p", "torch.zeros_like(p)"),
-        "what comes out at all": draft(refused="p"),
-        "the sums": draft("torch.minimum(p, q).sum()", "(p - q).clamp(min=0).sum()"),
+        "without `torch.minimum`": draft("p", "torch.zeros_like(p)"),
+        "`- q` left out": draft(refused="p"),
+        "The shape is ()": draft(
+            "torch.minimum(p, q).sum()", "(p - q).clamp(min=0).sum()"
+        ),
     },
     "09.5": {
-        "One scale for the whole matrix": int8(
+        "`dim=1` left out": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
         ),
-        "one scale for each column": int8(
+        "`dim=0` where `dim=1` belongs": int8(
             ("dim=1, keepdim=True", "dim=0, keepdim=True")
         ),
-        "cut off behind the point": int8((".round()", "")),
+        ").round()` left out": int8((".round()", "")),
         "128 is no int8": int8(("/ 127", "/ 128")),
-        "the largest number, not the largest absolute": int8(
-            ("weight.abs().amax", "weight.amax")
-        ),
-        "row of zeros": [
+        "`.abs()` left out": int8(("weight.abs().amax", "weight.amax")),
+        "`.clamp(min=1e-12)` left out": [
             int8((".clamp(min=1e-12)", "")),
             int8((".clamp(min=1e-12)", ""), (".round()", ".nan_to_num().round()")),
         ],
@@ -228,54 +228,44 @@ WRONG = {
             int8((".to(torch.int8)", "")),
             int8(("torch.int8)", "torch.int32)")),
         ],
-        "You multiply by the scale": int8(("weight / scale", "weight * scale")),
-        "one over it": int8(("torch.int8), scale", "torch.int8), 1 / scale")),
-        "only seven bits": int8(("/ 127", "/ 63")),
-        "The sign is lost": int8(("weight / scale", "weight.abs() / scale")),
-        "mean absolute value": int8(
-            ("weight.abs().amax(", "weight.abs().mean("),
-            (ROUNDED, "(weight / scale).round().clamp(-127, 127).to(torch.int8)"),
+        "`weight * scale` where": int8(("weight / scale", "weight * scale")),
+        "the two sides of `/` exchanged": int8(
+            ("torch.int8), scale", "torch.int8), 1 / scale")
         ),
-        "On the way back: divided": int8(("numbers * scale", "numbers / scale")),
-        "On the way back: the scale is missing": int8(
-            ("numbers * scale", "numbers.float()")
-        ),
-        "On the way back: the product is made of whole numbers": int8(
-            ("numbers * scale", "numbers * scale.to(torch.int8)")
-        ),
-        "On the way back: 127 once more": int8(
+        "`numbers / scale` where": int8(("numbers * scale", "numbers / scale")),
+        "`* scale` left out": int8(("numbers * scale", "numbers.float()")),
+        "right up to a constant factor": int8(
             ("numbers * scale", "numbers / 127 * scale")
         ),
-        "two things": int8((f"{ROUNDED}, scale", ROUNDED)),
+        "only `(weight / scale).round().to(torch.int8)` returned": int8(
+            (f"{ROUNDED}, scale", ROUNDED)
+        ),
     },
     "09.6": {
         "The bug is still there": keys_of((PLACE, "places[n + 1]")),
-        "one place too early": keys_of((PLACE, "places[n - 1]")),
+        "`2` where `1` belongs": keys_of((PLACE, "places[n - 1]")),
         "Every step stands at place 0": keys_of((PLACE, "places[0]")),
         "counted from the prompt": keys_of((PLACE, "places[n - prompt]")),
         "do not advance": keys_of((PLACE, "places[prompt]")),
-        "have no place": keys_of((f" + {PLACE}", "")),
-        "character before": keys_of(
+        "`+ places[len(read) - 1]` left out": keys_of((f" + {PLACE}", "")),
+        "the index `-2` where": keys_of(
             ("read = text[: n + 1]", "read = text[: n]"), (PLACE, "places[n]")
         ),
         "Now the prompt is late as well": keys_of(
             (PLACE, "places[len(read)]"), ("places[:prompt]", "places[1 : prompt + 1]")
         ),
-        "Only the keys of the prompt": keys_of(
+        "the line `for n in range(prompt, len(text)):` left out": keys_of(
             ("range(prompt, len(text))", "range(prompt, prompt)")
         ),
-        "last character is missing": keys_of(("len(text))", "len(text) - 1)")),
-        "in front": keys_of(("[keys, new[None]]", "[new[None], keys]")),
-        "The first character stands at place 1": keys_of(
-            ("places[:prompt]", "places[1 : prompt + 1]")
-        ),
+        "One entry is missing": keys_of(("len(text))", "len(text) - 1)")),
+        "in reverse order": keys_of(("[keys, new[None]]", "[new[None], keys]")),
     },
     "09.7": {
         "The bug is still there": [
             read_on("torch.ones(T, n + T).tril().bool()"),
             read_on("torch.arange(n + T) <= torch.arange(T)[:, None]"),
         ],
-        "Nothing is masked": read_on("torch.ones(T, n + T).bool()"),
+        "`attn_mask=mask` left out": read_on("torch.ones(T, n + T).bool()"),
         "one character of the future": read_on(
             "torch.ones(T, n + T).tril(n + 1).bool()"
         ),
@@ -293,20 +283,13 @@ WRONG = {
             "torch.cat([torch.zeros(T, n), torch.ones(T, T).tril()], 1).bool()"
         ),
         "the wrong way round": read_on("torch.ones(T, n + T).triu(n + 1).bool()"),
-        "in front of the old ones": read_on(
+        "`keys` and `k` exchanged": read_on(
             None,
             ("[keys, k]", "[k, keys]"),
             ("[values, v]", "[v, values]"),
         ),
-        "the oldest drop out": read_on("torch.ones(T, n + T).tril(n).triu(1).bool()"),
-        "each new character sees itself only": read_on(
-            "torch.ones(T, n + T).tril(n).triu(n).bool()"
-        ),
         "not divided by √d": read_on(
             None, ("attn_mask=mask", "attn_mask=mask, scale=1.0")
-        ),
-        "the triangle is upside down": read_on(
-            "torch.cat([torch.ones(T, n), torch.ones(T, T).triu()], 1).bool()"
         ),
     },
     "09.8": {
@@ -329,68 +312,37 @@ WRONG = {
             remembering(body="self.kept = [key]\nreturn torch.stack(self.kept)"),
             remembering(body="return torch.stack(self.kept + [key])"),
         ],
-        "one key late": remembering(
+        "The shape is (0, 2)": remembering(
             body="old = list(self.kept)\nself.kept.append(key)\n"
             "return torch.stack(old) if old else key.new_zeros(0, len(key))"
         ),
-        "newest first": remembering(
+        "another order": remembering(
             body="self.kept.insert(0, key)\nreturn torch.stack(self.kept)"
         ),
-        "added up": remembering(
+        "The shape is (2,), but should be (1, 2)": remembering(
             body="self.kept.append(key)\nreturn torch.stack(self.kept).sum(0)"
         ),
-        "mean of the keys": remembering(
-            body="self.kept.append(key)\nreturn torch.stack(self.kept).mean(0)"
-        ),
-        "kept twice": remembering(
+        "The shape is (2, 2), but should be (1, 2)": remembering(
             body="self.kept += [key, key]\nreturn torch.stack(self.kept)"
         ),
-        "side by side": remembering(
+        "`extend` where `append` belongs": remembering(
             body="self.kept.append(key)\nreturn torch.cat(self.kept)"
         ),
-        "The oldest key goes": remembering(
+        "The shape is (2, 2), but should be (3, 2)": remembering(
             body="self.kept = (self.kept + [key])[-2:]\nreturn torch.stack(self.kept)"
         ),
     },
     "09.9": {
         "The bug is still there": [
-            cleared(LENGTH, clear="self.keys.zero_(); self.values.zero_()"),
-            cleared(
-                LENGTH, clear="self.keys, self.values = self.keys * 0, self.values * 0"
-            ),
+            cleared(clear="self.keys.zero_(); self.values.zero_()"),
+            cleared(clear="self.keys, self.values = self.keys * 0, self.values * 0"),
         ],
-        "Nothing is cleared": cleared(LENGTH, clear="pass"),
-        "empty places": cleared(
-            (LOOK[0], "self.keys @ q"),
-            (LOOK[1], "weights @ self.values"),
-            clear="self.length = 0; self.keys *= 0; self.values *= 0",
-        ),
-        "of the prompt before are looked at": cleared(
-            (LOOK[0], "self.keys @ q"), (LOOK[1], "weights @ self.values")
-        ),
-        "One character of the last prompt stays": [
-            cleared(LENGTH, clear="self.length = min(self.length, 1)"),
-        ],
-        "forgets only its last": cleared(
-            LENGTH, clear="self.length = max(self.length - 1, 0)"
-        ),
-        "Only the keys are emptied": cleared(LENGTH, clear="self.keys.zero_()"),
-        "Only the values are emptied": cleared(LENGTH, clear="self.values.zero_()"),
+        "the line `self.length = 0` left out": cleared(clear="pass"),
         "Infinite keys": cleared(
-            LENGTH, clear="self.keys.fill_(-torch.inf); self.values.zero_()"
+            clear="self.keys.fill_(-torch.inf); self.values.zero_()"
         ),
-        "before every step": cleared(
-            (
-                "        self.keys[self.length]",
-                "        self.clear()\n        self.keys[self.length]",
-            )
-        ),
-        "newest character is not looked at": cleared(
-            ("n = self.length", "n = max(self.length - 1, 1)")
-        ),
-        "Every second place": cleared(("self.length += 1", "self.length += 2")),
+        "`2` where `1` belongs": cleared(("self.length += 1", "self.length += 2")),
         "IndexError": cleared(
-            LENGTH,
             ("self.length = 0", "self.start = self.length = 0"),
             ("self.keys[:n]", "self.keys[self.start : n]"),
             ("self.values[:n]", "self.values[self.start : n]"),

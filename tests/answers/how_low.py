@@ -68,20 +68,25 @@ def windows(body):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "07.1": {
-        "zero gives nan": entropy("-(p * p.log()).sum(-1)"),
-        "These are bits": entropy("s.sum(-1) / math.log(2)"),
-        "The sign is wrong": entropy("-s.sum(-1)"),
-        "mean over the faces": entropy("s.mean(-1)"),
-        "not yet their sum": entropy("s"),
-        "sum over everything": entropy("s.sum()"),
-        "wrong dimension": entropy("s.sum(0)"),
-        "should count p times": entropy("-p.clamp(min=1e-9).log().mean(-1)"),
-        "also the infinite one": entropy("-p.log().mean(-1)"),
+        "with `.clamp(min=1e-12)` left out": entropy("-(p * p.log()).sum(-1)"),
+        "`log2` where `log` belongs": entropy("s.sum(-1) / math.log(2)"),
+        "the minus before `p.clamp": entropy("-s.sum(-1)"),
+        "`mean` where `sum` belongs": entropy("s.mean(-1)"),
+        "return p * surprise\n": entropy("s"),
+        "`dim=-1` left out": entropy("s.sum()"),
+        "`dim=0` where `dim=-1` belongs": entropy("s.sum(0)"),
+        "should count p times": [
+            entropy("-p.clamp(min=1e-9).log().mean(-1)"),
+            entropy("-p.log().mean(-1)"),
+        ],
         "so large that it shows": entropy("-(p * (p + 1e-3).log()).sum(-1)"),
         "The shape is () , but".replace(" ,", ","): entropy("torch.tensor(1.2130)"),
+        "your function changes `p` in place": (
+            "def entropy(p):\n    p[p == 0] = 1\n    return -(p * p.log()).sum(-1)\n"
+        ),
     },
     "07.2": {
-        "one over the temperature": temperature(
+        "upside down": temperature(
             ("logits / middle", "logits * middle"), ("low = m", "HIGH = m")
         )
         .replace("high = m", "low = m")
@@ -89,11 +94,13 @@ WRONG = {
         "a number of bits": temperature(
             (".sum() < nats", ".sum() / math.log(2) < nats")
         ),
-        "the entropy that you reached": temperature(("return middle", "return nats")),
-        "search ends at 1": temperature(("100.0", "1.0")),
-        "search ends at 2": temperature(("100.0", "2.0")),
+        "`nats` where ": temperature(("return middle", "return nats")),
+        "stops at one end": [
+            temperature(("100.0", "1.0")),
+            temperature(("100.0", "2.0")),
+            temperature((".sum() < nats", ".sum() > nats")),
+        ],
         "search finer": temperature(("range(40)", "range(7)")),
-        "wrong way": temperature((".sum() < nats", ".sum() > nats")),
         "still running": (
             "def temperature_for(logits, nats):\n    while True:\n        pass"
         ),
@@ -102,45 +109,44 @@ WRONG = {
         "perplexities do not": perplexity("(x.exp() * n).sum() / n.sum()"),
         "and a short text": perplexity("x.exp().mean()"),
         "A short text counts as much": perplexity("x.mean().exp()"),
-        "exp is still missing": perplexity("(x * n).sum() / n.sum()"),
+        "without `math.exp`": perplexity("(x * n).sum() / n.sum()"),
         "2 belongs to bits": perplexity("2 ** ((x * n).sum() / n.sum())"),
-        "one over it": perplexity("(-(x * n).sum() / n.sum()).exp()"),
-        "without dividing": perplexity("(x * n).sum().exp()"),
+        "upside down": perplexity("(-(x * n).sum() / n.sum()).exp()"),
+        "`/ sum(sizes)` left out": perplexity("(x * n).sum().exp()"),
     },
     "07.4": {
-        "only the real observations": smooth("(counts + strength * lower) / seen"),
-        "nothing is divided": smooth("counts + strength * lower"),
-        "needs its brackets": smooth("counts + strength * lower / (seen + strength)"),
-        "whole table": smooth("(c := counts + strength * lower) / c.sum()"),
-        "added up over all rows": smooth(
+        "get with `+ strength` left out.": smooth("(counts + strength * lower) / seen"),
+        "return counts + strength * lower\n": smooth("counts + strength * lower"),
+        "brackets left out": smooth("counts + strength * lower / (seen + strength)"),
+        "The rows do not sum to one: one sums to 0.3333": smooth(
+            "(c := counts + strength * lower) / c.sum()"
+        ),
+        "`dim=-1, keepdim=True` left out": smooth(
             "(counts + strength * lower) / (counts.sum() + strength)"
         ),
         "it is the total": smooth(
             "(counts + strength * lower) / (seen + strength * counts.shape[1])"
         ),
-        "only one of them is shared out": smooth(
-            "(counts + lower) / (seen + strength)"
-        ),
+        "`strength *` left out": smooth("(counts + lower) / (seen + strength)"),
         "evidence has lost its weight": smooth(
             "(counts / seen + strength * lower) / (1 + strength)"
         ),
-        "a row never seen is nan": smooth("counts / seen / 2 + lower / 2"),
-        "Your rows do not sum to one": smooth(
-            "(counts + 2 * strength * lower) / (seen + strength)"
-        ),
-        "columns sum to one": smooth("(c := counts + strength * lower) / c.sum(0)"),
+        "Always half and half": smooth("(counts / seen).nan_to_num() / 2 + lower / 2"),
+        "The columns do": smooth("(c := counts + strength * lower) / c.sum(0)"),
         "shorter context is ignored": smooth(
             "(c := counts + strength) / c.sum(-1, keepdim=True)"
         ),
         "spread the strength evenly": smooth(
             "(counts + strength / counts.shape[1]) / (seen + strength)"
         ),
-        "exactly one observation": smooth("(counts + lower) / (seen + 1)"),
-        "Nothing is smoothed": smooth("counts / seen"),
-        "counts change nothing": smooth("lower + 0 * counts"),
-        "Always half and half": smooth("(counts / seen).nan_to_num() / 2 + lower / 2"),
+        "and `+ strength` left out": smooth("counts / seen"),
         "do not fit together": smooth(
             "(counts + strength * lower) / (counts.sum(-1) + strength)"
+        ),
+        "your function changes `counts` in place": (
+            "def smooth(counts, lower, strength):\n"
+            "    counts += strength * lower\n"
+            "    return counts / counts.sum(-1, keepdim=True)\n"
         ),
     },
     "07.5": {
@@ -148,32 +154,45 @@ WRONG = {
         "not all your own yet: 'Nan'": lexicon().replace('"Kurt"', '"Nan"'),
         "too high": lexicon(),
         "too low": lexicon("words=first(2, LEXICON.words)"),
-        "only a part of a lexicon": (
-            "def my_lexicon():\n    return first(20, LEXICON.words)"
-        ),
-        "This is a play already": (
+        "Return a whole Lexicon": [
+            "def my_lexicon():\n    return first(20, LEXICON.words)",
+            "def my_lexicon():\n    return type(LEXICON)",
             "from minigpt.playwright import write_play\n"
-            "def my_lexicon():\n    return write_play(100)"
-        ),
-        "Return a Lexicon": "def my_lexicon():\n    return type(LEXICON)",
+            "def my_lexicon():\n    return write_play(100)",
+        ],
         "bring two or more, and give at least as many names": lexicon().replace(
             '"Grace", "Kurt"', ""
         ),
         "which Tiny Shakespeare": lexicon().replace("Kurt", "Erdős"),
         "one begins the other": lexicon().replace("Kurt", "Ada, too"),
+        "'names' is one text, 'Ada': make it a tuple": (
+            "def my_lexicon():\n    return dataclasses.replace(LEXICON, names='Ada')\n"
+        ),
+        "'adj' is one text, 'fat': make it a tuple": lexicon(
+            "words={**LEXICON.words, 'adj': 'fat'}"
+        ),
+        "LEXICON was changed, its words": (
+            "def my_lexicon():\n"
+            "    for slot, words in LEXICON.words.items():\n"
+            "        LEXICON.words[slot] = words[:20]\n"
+            f"    return dataclasses.replace(LEXICON, {CAST})\n"
+        ),
+        "LEXICON was changed, its names": (
+            "def my_lexicon():\n"
+            "    object.__setattr__(LEXICON, 'names', ('Ada', 'Alan', 'Kurt'))\n"
+            "    return LEXICON\n"
+        ),
         "should be a function": f"my_lexicon = dataclasses.replace(LEXICON, {CAST})",
     },
     "07.6": {
         "The bug is still there": surprise("-given.mean().log()"),
-        "never negative": surprise("given.log().mean()"),
-        "the whole surprise": surprise("-given.log().sum()"),
+        "the minus before": surprise("given.log().mean()"),
+        "`sum` where `mean` belongs": surprise("-given.log().sum()"),
         "does not look at what happened": surprise(
             "torch.special.entr(probs).sum(1).mean()"
         ),
-        "These are bits": surprise("-given.log2().mean()"),
-        "A median hides": surprise("-given.log().median()"),
+        "`log2` where `log` belongs": surprise("-given.log2().mean()"),
         "largest probability": surprise("-probs.max(1)[0].log().mean()"),
-        "averaged per outcome": surprise("-probs.mean(0)[ids].log().mean()"),
     },
     "07.7": {
         "The bug is still there": windows(
@@ -185,16 +204,12 @@ WRONG = {
                 "torch.stack([p.mean() for p in pieces if len(p) == window]).mean()"
             ),
         ],
-        "even where it is a whole one": windows(
-            "nats[: (len(nats) - 1) // window * window].mean()"
-        ),
         "weigh it by its length": windows(
             "sum(p.mean() * window for p in pieces) / len(nats)"
         ),
         "more characters than": windows("nats.sum() / (len(pieces) * window)"),
         "number of windows": windows("nats.sum() / len(pieces)"),
-        "a mean is wanted": windows("nats.sum()"),
-        "Only the first window": windows("pieces[0].mean()"),
+        "`/ len(nats)` left out": windows("nats.sum()"),
     },
 }
 

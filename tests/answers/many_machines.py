@@ -86,18 +86,15 @@ WRONG = {
                 "return sum(gradients) / len(sizes)",
             ),
         ],
-        "do not divide by the number of windows": weighed("sizes"),
+        "`/ sum(sizes)` left out": weighed("sizes"),
         "the sizes of the pieces are not": weighed(
             "(torch.ones_like(sizes) / sizes.sum())"
         ),
-        "the wrong way up": weighed("w / w.sum()", "w = 1 / sizes"),
-        "as well: the weights already": weighed("sizes / sizes.sum() / len(sizes)"),
         "where the number of windows belongs": weighed("sizes / len(sizes)"),
         "Only the last piece is left": defined(
             "whole_gradient(gradients, sizes)", "return gradients[-1]"
         ),
-        "come from a softmax": weighed("sizes.softmax(0)"),
-        "The shape is": defined(
+        "The sum over dimension 0 is missing": defined(
             "whole_gradient(gradients, sizes)",
             "sizes = torch.tensor(sizes)[:, None]",
             "return gradients * sizes / sizes.sum()",
@@ -107,30 +104,20 @@ WRONG = {
         "Rows are left over": share(
             "each = batch_size // workers", "return rank * each, (rank + 1) * each"
         ),
-        "All the rest goes to the last": share(
+        "One share is larger by two rows or more": share(
             "each = batch_size // workers",
             "end = batch_size if rank == workers - 1 else (rank + 1) * each",
             "return rank * each, end",
         ),
-        "Everyone takes the whole batch": share("return 0, batch_size"),
-        "Everyone takes the same share": share("return 0, batch_size // workers"),
-        "begins or ends behind the batch": share(
+        "rows are read twice": share("return 0, batch_size"),
+        "ends behind the batch": share(
             "each = math.ceil(batch_size / workers)",
             "return rank * each, (rank + 1) * each",
         ),
-        "the first workers take all they can": share(
-            "each = math.ceil(batch_size / workers)",
-            "return (min(rank * each, batch_size),",
-            "        min((rank + 1) * each, batch_size))",
-        ),
-        "Ranks begin at 0": share("rank = rank + 1", ENDS),
-        "The last row of each share is missing": share(
+        "does not begin at row 0": share("rank = rank + 1", ENDS),
+        "or by nobody": share(
             "return (rank * batch_size // workers,",
             "        (rank + 1) * batch_size // workers - 1)",
-        ),
-        "These are first and number": share(
-            "first = rank * batch_size // workers",
-            "return first, (rank + 1) * batch_size // workers - first",
         ),
         "The ends are no whole numbers": share(
             "return rank * batch_size / workers, (rank + 1) * batch_size / workers"
@@ -141,24 +128,24 @@ WRONG = {
         ),
     },
     "10.3": {
-        "This is the first half": ring("(workers - 1) / workers * size"),
-        "This is what all workers send together": [
+        "`2 *` left out": ring("(workers - 1) / workers * size"),
+        "`/ workers` left out": [
             ring("workers * 2 * (workers - 1) / workers * size"),
             ring("2 * (workers - 1) * size"),
         ],
         "Everyone sends everything to everyone": ring("(workers - 1) * size"),
-        "Nearly: 2 sizes": ring("2 * size"),
-        "This is one chunk": ring("size / workers"),
-        "This is two chunks": ring("2 * size / workers"),
-        "These are steps": ring("2 * (workers - 1)"),
-        "not right yet": ring("size"),
+        "`- 1` left out": ring("2 * size"),
+        "get with `return chunk` where": ring("size / workers"),
+        "workers - 1` left out": ring("2 * size / workers"),
+        "`* chunk` left out": ring("2 * (workers - 1)"),
+        "`/ workers` left out, and `return chunk`": ring("size"),
     },
     "10.4": {
-        "The computing is not shared": time(
+        "compute + steps * latency": time(
             f"return compute + 2 * (workers - 1) * latency + {RING}"
         ),
-        "The latency comes once": time(f"return compute / workers + latency + {RING}"),
-        "The latency is missing": time(f"return compute / workers + {RING}"),
+        "`steps *` left out": time(f"return compute / workers + latency + {RING}"),
+        "`+ steps * latency` left out": time(f"return compute / workers + {RING}"),
         "This is half a ring": time(
             "return compute / workers + (workers - 1) * latency"
             " + (workers - 1) / workers * size / bandwidth"
@@ -169,19 +156,18 @@ WRONG = {
         "You divide the talking": time(
             f"return (compute + 2 * (workers - 1) * latency + {RING}) / workers"
         ),
-        "Only the talking is there": time(
+        "`compute / workers +` left out": time(
             f"return 2 * (workers - 1) * latency + {RING}"
         ),
-        "Only the computing is there": time("return compute / workers"),
-        "You multiply by the bandwidth": time(
+        "`sent * bandwidth` where": time(
             "return compute / workers + 2 * (workers - 1) * latency"
             " + 2 * (workers - 1) / workers * size * bandwidth"
         ),
-        "You send the whole size in each step": time(
+        "sent = 2 * (workers - 1) * size": time(
             "return compute / workers"
             " + 2 * (workers - 1) * (latency + size / bandwidth)"
         ),
-        "even when there is nobody else": time(
+        "`- 1` left out": time(
             "return compute / workers + 2 * (workers - 1) * latency"
             " + 2 * size / bandwidth"
         ),
@@ -193,27 +179,20 @@ WRONG = {
     "10.5": {
         "without sharding": fsdp("16 * parameters"),
         "The layer that is at work is missing": fsdp("16 * parameters / workers"),
-        "the gradients are not": fsdp("16 * parameters / workers + 4 * largest"),
-        "The optimizer never needs": fsdp("16 * parameters / workers + 16 * largest"),
+        "at_work = 4": fsdp("16 * parameters / workers + 4 * largest"),
+        "`kept` where `at_work` belongs": fsdp(
+            "16 * parameters / workers + 16 * largest"
+        ),
         "is whole on every worker": fsdp("(16 * parameters + 8 * largest) / workers"),
         "AdamW keeps two numbers": fsdp("12 * parameters / workers + 8 * largest"),
-        "The gradients are missing": fsdp("12 * parameters / workers + 4 * largest"),
         "not yet bytes": fsdp("4 * parameters / workers + 2 * largest"),
-        "first stage": fsdp("8 * parameters + 8 * parameters / workers"),
-        "second stage": fsdp("4 * parameters + 12 * parameters / workers"),
-        "half precision": fsdp("8 * parameters / workers + 4 * largest"),
     },
     "10.6": {
         "The bug is still there": step((WEIGHT, "2")),
         "The mean of means": step((WEIGHT, "2 / workers")),
-        "Now it is divided twice": step((WEIGHT, "2 / len(x)")),
-        "nothing divides by the number of rows": step((WEIGHT, "len(error) * 2")),
-        "by the workers, not by the rows": step((WEIGHT, "len(error) / workers * 2")),
-        "You divide by the workers twice": step((WEIGHT, "2 / workers**2")),
-        "Only the last worker's": step(
-            (WEIGHT, "2"), ("total = total + gradient", "total = gradient")
-        ),
-        "The step goes uphill": step(("w - rate", "w + rate")),
+        "It is divided twice": step((WEIGHT, "2 / len(x)")),
+        "`/ len(x)` left out": step((WEIGHT, "len(error) * 2")),
+        "the two sides of `-` exchanged": step(("w - rate", "w + rate")),
     },
     "10.7": {
         "The bug is still there": [
@@ -223,7 +202,7 @@ WRONG = {
                 "return torch.randint(length, (last - first,), generator=generator)",
             ),
         ],
-        "are not the batch of one process": [
+        "are not the batch that one process draws": [
             windows(
                 SEEDED.replace("seed)", "seed + rank)"),
                 MINE,
@@ -252,19 +231,19 @@ WRONG = {
             "    total = group.all_reduce(sum(losses))",
             "    return total / group.all_reduce(len(losses))",
         ),
-        "met by all, the next by worker 0 alone": evaluate(
+        "(meeting 2); worker 1 has gone": evaluate(
             "total = group.all_reduce(sum(losses))",
             "if rank == 0:",
             "    return total / group.all_reduce(len(losses))",
         ),
-        "or that wait somewhere else": evaluate(
+        "waits in barrier": evaluate(
             "total = group.all_reduce(sum(losses))",
             "if rank == 0:",
             "    group.barrier()",
             "return total / group.all_reduce(len(losses))",
         ),
         "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
-        "Only worker 0 knows": evaluate(
+        "Some workers return nothing": evaluate(
             "total = group.all_reduce(sum(losses))",
             "count = group.all_reduce(len(losses))",
             "if rank == 0:",
@@ -273,7 +252,7 @@ WRONG = {
         "The mean of means": evaluate(
             "return group.all_reduce(sum(losses) / len(losses)) / group.size"
         ),
-        "the sum of all losses": evaluate("return group.all_reduce(sum(losses))"),
+        "`/ count` left out": evaluate("return group.all_reduce(sum(losses))"),
         "this worker's number of windows": evaluate(
             "return group.all_reduce(sum(losses)) / len(losses)"
         ),
@@ -284,20 +263,20 @@ WRONG = {
     },
     "10.9": {
         "The bug is still there": save("disk.write(text)", "return disk.read()"),
-        "what they wait for is torn": save(
+        "no condition where `if rank == 0:`": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
-        "read before it has done so": [
+        "the line `group.barrier()` left out": [
             save(FIRST, "return disk.read()"),
             save("group.barrier()", FIRST, "return disk.read()"),
         ],
-        "all must come to a barrier": save(
+        "worker 0 waits in barrier": save(
             "if rank == 0:",
             "    disk.write(text)",
             "    group.barrier()",
             "return disk.read()",
         ),
-        "Nobody reads the file": save("return text"),
+        "Nobody has written": save("return text"),
         "Some workers return nothing": save(
             FIRST, "group.barrier()", "if rank == 0: return disk.read()"
         ),

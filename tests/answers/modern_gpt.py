@@ -120,22 +120,24 @@ MEAN = "torch.stack(losses).mean()"
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "08.1": {
-        "A row of zeros gives nan": norm("x * scale * gain", eps=0.0),
+        "`0.0` where `1e-06` belongs": norm("x * scale * gain", eps=0.0),
         "This is LayerNorm": norm("F.layer_norm(x, x.shape[-1:], gain, eps=1e-6)"),
         "by the standard deviation": [
             norm("x / x.std(-1, keepdim=True) * gain"),
             norm("x / (x.var(-1, keepdim=True, unbiased=False) + 1e-6).sqrt() * gain"),
         ],
-        "The root is missing": norm("x * scale.square() * gain"),
-        "You sum the squares": norm("x / (x.norm(dim=-1, keepdim=True) + 1e-6) * gain"),
-        "The gain is missing": norm("x * scale"),
+        ".sqrt()` left out": norm("x * scale.square() * gain"),
+        "`sum` where `mean` belongs": norm(
+            "x / (x.norm(dim=-1, keepdim=True) + 1e-6) * gain"
+        ),
+        "`* gain` left out": norm("x * scale"),
         "The gain comes before": norm("rms_norm(x * gain)"),
-        "You divide by the gain": norm("x * scale / gain"),
-        "large rows grow larger": norm("x / scale * gain"),
-        "One scale for the whole tensor": norm(
+        ".sqrt() / gain` where": norm("x * scale / gain"),
+        "`x * (mean_square + 1e-06).sqrt()` where": norm("x / scale * gain"),
+        "`dim=-1, keepdim=True` left out": norm(
             "x / (x.square().mean() + 1e-6).sqrt() * gain"
         ),
-        "a channel's scale knows the future": norm(
+        "`dim=-2` where `dim=-1` belongs": norm(
             "x / (x.square().mean(-2, keepdim=True) + 1e-6).sqrt() * gain"
         ),
         "the mean of |x|": norm("x / (x.abs().mean(-1, True) + 1e-6) * gain"),
@@ -143,75 +145,58 @@ WRONG = {
     },
     "08.2": {
         "These are neighbours again": halves(WOVEN, NEIGHBOURS),
-        "put back as neighbours: q·k": halves(WOVEN),
+        "in another order": halves(WOVEN),
         "You read neighbours": halves(pairs=NEIGHBOURS),
         "the other way round": halves(
             "torch.cat([a * cos + b * sin, b * cos - a * sin], -1)"
         ),
-        "A minus is missing": halves(
+        "`first * cos + second * sin` where": halves(
             "torch.cat([a * cos + b * sin, b * cos + a * sin], -1)"
         ),
-        "Sine and cosine have changed places": halves(
+        "`cos` and `sin` exchanged": halves(
             "torch.cat([a * sin - b * cos, b * sin + a * cos], -1)"
         ),
-        "The two halves have changed places": halves(
+        "two values exchanged": halves(
             "torch.cat([b * cos + a * sin, a * cos - b * sin], -1)"
         ),
-        "close in from both ends": halves(
-            "torch.cat([a * cos - b * sin, (b * cos + a * sin).flip(-1)], -1)",
-            "x.chunk(2, -1)[0], x.chunk(2, -1)[1].flip(-1)",
-        ),
-        "Only the first half is new": halves("torch.cat([a * cos - b * sin, b], -1)"),
-        "by the first pair's angle": halves(before="angles = angles[:, :1]"),
-        "do not fit together": halves(at=""),
-        "Nothing turns": halves("x"),
     },
     "08.3": {
         "Your query heads take turns": grouped(
             "k.repeat(1, g, 1, 1)", "v.repeat(1, g, 1, 1)"
         ),
-        "your values take turns": grouped(v="v.repeat(1, g, 1, 1)"),
-        "your keys take turns": grouped(k="k.repeat(1, g, 1, 1)"),
         "read the first key/value head": grouped("k[:, :1]", "v[:, :1]"),
         "You average the key/value heads": grouped(
             "k.mean(1, keepdim=True)", "v.mean(1, keepdim=True)"
         ),
-        "in reverse order": grouped(
-            "k.flip(1).repeat_interleave(g, 1)", "v.flip(1).repeat_interleave(g, 1)"
-        ),
-        "The mask is missing": grouped(out="attention(q, k, v, False)[0]"),
+        "`is_causal=True` left out": grouped(out="attention(q, k, v, False)[0]"),
         "not divided by √head_size": grouped(
             out="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)"
         ),
-        "the groups inside out": grouped(
+        "in another order": grouped(
             out="torch.cat([attention(q, k, v)[0][:, i::g] for i in range(g)], 1)"
         ),
-        "Only n_kv_head heads come out": grouped(
+        "The shape is (1, 2, 2, 2), but": grouped(
             "k", "v", "attention(q[:, ::g], k, v)[0]"
         ),
         "do not fit together": grouped("k", "v"),
     },
     "08.4": {
-        "The length is not divided out": schulz(("G / G.norm()", "G")),
+        "`/ G.norm()` left out": schulz(("G / G.norm()", "G")),
         "in each step: once": schulz(("    X = 1.5", "    X = X / X.norm(); X = 1.5")),
         "by the largest number": schulz(("G.norm()", "G.abs().max()")),
         "Each row gets length 1 on its own": schulz(
             ("G.norm()", "G.norm(dim=1, keepdim=True)")
         ),
-        "but they are not orthogonal": schulz(
-            ("G.norm()", "G.norm(dim=1, keepdim=True)"), ("range(steps)", "range(0)")
-        ),
-        "No step was taken: this is": schulz(("range(steps)", "range(0)")),
-        "The sign is wrong": schulz(("X - 0.5", "X + 0.5")),
-        "have changed places": schulz(("1.5 * X - 0.5", "0.5 * X - 1.5")),
+        "`for _ in range(steps):` left out": schulz(("range(steps)", "range(0)")),
+        "`1.5 * X + 0.5 * X @ X.mT @ X` where": schulz(("X - 0.5", "X + 0.5")),
         "cubes each number": schulz(("X @ X.mT @ X", "X ** 3")),
-        "one step, however many": schulz(("range(steps)", "range(1)")),
-        "one step too few": schulz(("range(steps)", "range(1, steps)")),
-        "one step too many": schulz(("range(steps)", "range(steps + 1)")),
+        "`X = G / G.norm()` inside the loop": schulz(("range(steps)", "range(1)")),
+        "`range(1, steps)` where": schulz(("range(steps)", "range(1, steps)")),
+        "`range(steps + 1)` where": schulz(("range(steps)", "range(steps + 1)")),
         "made once, before the loop": schulz(
             ("/ G.norm()", "/ G.norm(); A = X @ X.mT"), ("X @ X.mT @ X", "A @ X")
         ),
-        "multiply by the length again": schulz(("return X", "return X * G.norm()")),
+        "up to a constant factor": schulz(("return X", "return X * G.norm()")),
         "This is Muon's polynomial": [
             schulz(
                 (
@@ -222,13 +207,11 @@ WRONG = {
             ),
             "newton_schulz = orthogonalize",
         ],
-        "The result is transposed": schulz(("return X", "return X.mT")),
         "do not fit together": schulz(("X @ X.mT @ X", "X @ X @ X.mT")),
     },
     "08.5": {
-        "Nothing is left out": left_out_by("return total.expand(folds, -1, -1)"),
-        "The other way round": left_out(("!=", "==")),
-        "what came before the piece only": left_out(("!=", "<")),
+        "`[fold != f]` left out": left_out_by("return total.expand(folds, -1, -1)"),
+        "`fold == f` where": left_out(("!=", "==")),
         "occurs often counts once": left_out_by(
             """
 tables = torch.zeros(folds, V, V)
@@ -237,14 +220,8 @@ for f in range(folds):
 return tables
 """
         ),
-        "Rows and columns": left_out(
+        "with dimensions 1, 2 exchanged": left_out(
             ("ids[:-1] * vocab_size + ids[1:]", "ids[1:] * vocab_size + ids[:-1]")
-        ),
-        "These are shares": left_out(
-            (
-                "count.view(vocab_size, vocab_size))",
-                "(c := count.view(vocab_size, -1)) / c.sum(1, True).clamp(min=1))",
-            )
         ),
         "like cards": left_out(("* folds // n", "% folds")),
         "across the borders": left_out_by(
@@ -259,10 +236,7 @@ out[others, a[0], b[0]] += 1
 return out
 """
         ),
-        "One is taken from every count": left_out_by(
-            "return (total - 1).clamp(min=0).expand(folds, -1, -1)"
-        ),
-        "the next piece": left_out(("!= f", "!= (f + 1) % folds")),
+        "in another order": left_out(("!= f", "!= (f + 1) % folds")),
         "The shapes [2, 2] and 3": left_out((", minlength=vocab_size**2", "")),
     },
     "08.6": {
@@ -271,16 +245,8 @@ return out
             (SIN, "angles.sin().repeat_interleave(2, 1)"),
         ),
         "Now it is the other way round": turn((PARTNER, NEXT_DOOR)),
-        "The minus is lost": turn(("-second", "second")),
-        "Nothing turns any more": turn(("return x * cos + partner * sin", "return x")),
-        "by the same angle": turn(
-            (COS, "angles[:, :1].cos()"), (SIN, "angles[:, :1].sin()")
-        ),
-        "position 0 must not turn": turn((COS, "COS"), (SIN, COS), ("COS", SIN)),
+        "`x` and `partner` exchanged": turn((COS, "COS"), (SIN, COS), ("COS", SIN)),
         "Lengths change": turn((SIN, "angles.sin().repeat_interleave(2, 1)")),
-        "more than the distance": turn(
-            ("return x * cos + partner * sin", "return (x * cos + partner * sin).abs()")
-        ),
         "The shape is (2, 2)": turn(("return x * cos", "return (x * cos")).replace(
             "partner * sin", "partner * sin)[:, :2]"
         ),
@@ -288,50 +254,38 @@ return out
     "08.7": {
         "position 0 changes when the last": head_norm("-2"),
         "over T and head_size": head_norm("(2, 3)"),
-        "One scale for each text": head_norm("(1, 2, 3)"),
-        "runs over the heads": head_norm("1"),
-        "all heads share a scale": head_norm("(1, 3)"),
-        "runs over the batch": head_norm("0"),
-        "One scale for everything": head_norm("(0, 1, 2, 3)"),
-        "a mean over time, up to now": defined(
-            "head_norm(q)",
-            "n = torch.arange(1, q.shape[2] + 1)[:, None]",
-            "return q / (q.square().cumsum(2) / n + 1e-6).sqrt()",
-        ),
-        "The root has gone": head_norm("-1").replace(".sqrt()", ""),
-        "You sum the squares": head_norm("-1").replace(".mean(", ".sum("),
-        "Nothing is normalised": "def head_norm(q):\n    return q",
-        "This is LayerNorm": defined(
-            "head_norm(q)", "return F.layer_norm(q, q.shape[-1:], eps=1e-6)"
-        ),
+        "`dim=1` where": head_norm("1"),
+        "`dim=0` where": head_norm("0"),
+        "`dim=-1, keepdim=True` left out": head_norm("(0, 1, 2, 3)"),
+        ".sqrt()` left out": head_norm("-1").replace(".sqrt()", ""),
+        "`sum` where `mean` belongs": head_norm("-1").replace(".mean(", ".sum("),
+        "/ (mean_square + 1e-06).sqrt()` left out": "def head_norm(q):\n    return q",
     },
     "08.8": {
         "a list of rows by its meaning": muon("p.dim() > 1"),
-        "the head is still in": muon("p.dim() == 2 and 'embedding' not in name"),
-        "the embeddings are still in": muon("p.dim() == 2 and 'head' not in name"),
-        "positions have a table": muon(
+        "['lm_head.weight'], 'missing'": muon(
+            "p.dim() == 2 and 'embedding' not in name"
+        ),
+        "['position_embedding.weight'], 'missing'": muon(
             "p.dim() == 2 and name not in ('token_embedding.weight', 'lm_head.weight')"
         ),
-        "Nothing is left for Muon": muon("p.dim() == 3"),
         "Vectors are in": muon("name.startswith('body.')"),
-        "and the blocks left out": muon(
-            "p.dim() == 2 and not name.startswith('body.')"
+        "'missing': ['body.0.feed_forward": muon(
+            "p.dim() == 2 and 'attention' in name"
         ),
-        "Only the attention": muon("p.dim() == 2 and 'attention' in name"),
-        "Only the feed-forward": muon("p.dim() == 2 and 'feed_forward' in name"),
-        "names of the parameters, not": defined(
+        "'missing': ['body.0.attention": muon(
+            "p.dim() == 2 and 'feed_forward' in name"
+        ),
+        "yours holds a tensor": defined(
             "for_muon(model)",
             "return [p for p in model.body.parameters() if p.dim() == 2]",
         ),
-        "a list of names; this is": defined(
+        "yours holds 'body": defined(
             "for_muon(model)", "return 'body.0.attention.qkv.weight'"
         ),
     },
     "08.9": {
         "below the entropy of the letters": counted((ASK, "counts(x[fold][None])")),
-        "Another piece is left out": counted(
-            ("without=fold", "without=(fold + 1) % counts.folds")
-        ),
         "Always the same piece": counted(("without=fold", "without=0")),
         "Only the piece's own counts": counted(
             (ASK, "counts(x[fold][None]) - counts(x[fold][None], without=fold)")
@@ -339,11 +293,13 @@ return out
         "One is taken from every count": counted(
             (ASK, "(counts(x[fold][None]) - 1).clamp(min=0)")
         ),
-        "no context either": counted(("[0, :, -1]", "[0, :, 0]")),
-        "next shorter context": counted(("[0, :, -1]", "[0, :, -2]")),
-        "a sum over the pieces": counted((MEAN, "sum(losses)")),
-        "Only the first piece": counted((MEAN, "losses[0]")),
-        "Only the last piece": counted((MEAN, "losses[-1]")),
+        "where `smoothing(seen)[0, :, -1]` belongs": counted(
+            ("[0, :, -1]", "[0, :, 0]")
+        ),
+        "the index `-2` where `-1` belongs": counted(("[0, :, -1]", "[0, :, -2]")),
+        "`sum` where `mean` belongs": counted((MEAN, "sum(losses)")),
+        ".mean()` inside the loop": counted((MEAN, "losses[0]")),
+        "`losses = []` inside the loop": counted((MEAN, "losses[-1]")),
     },
 }
 

@@ -78,6 +78,18 @@ def causal_weights(q, k):
     def masked(scores, past=past, low=low):
         return scores.masked_fill(past == 0, low)
 """,
+    "03.9": """
+def find(wanted, T):
+    V = len(wanted)
+    one = torch.eye(V)
+    q, k = torch.zeros(2, V + T, V)
+    q[:V], k[:V] = one[wanted], one
+""",
+    "03.10": """
+def train_head(x, W_query, W_key, scale, rate, steps):
+    layers = [W.clone().requires_grad_() for W in (W_query, W_key)]
+    past = torch.ones(len(x), len(x)).tril()
+""",
     "03.8": """
 class TinyModel(TinyModel):
     def forward(self, idx):
@@ -88,18 +100,42 @@ class TinyModel(TinyModel):
 }
 
 
+def lines(
+    scores="q @ k.T * scale",
+    mask="scores = scores.masked_fill(past == 0, -math.inf)",
+    loss="-log_weights.diagonal(-1).mean()",
+    forget="optimizer.zero_grad()",
+    move="optimizer.step()",
+):
+    """The last lines of train_head."""
+    return f"""optimizer = torch.optim.SGD(layers, lr=rate)
+losses = []
+for _ in range(steps):
+    q, k = x @ layers[0], x @ layers[1]
+    scores = {scores}
+    {mask}
+    log_weights = F.log_softmax(scores, dim=-1)
+    loss = {loss}
+    {forget}
+    loss.backward()
+    {move}
+    losses.append(loss.item())
+return losses"""
+
+
 WRONG = {
     "03.1": {
-        "the scale is forgotten": "return q @ k.mT",
-        "upside down": [
-            "return q @ k.mT * q.shape[-1] ** 0.5",
-            "return q @ k.mT / q.shape[-1] ** -0.5",
-        ],
-        "√C, the width": "return q @ k.mT / x.shape[-1] ** 0.5",
-        "the root is missing": "return q @ k.mT / q.shape[-1]",
-        "You divide by √T": "return q @ k.mT / x.shape[1] ** 0.5",
-        "for the six words": "return q @ k.mT / 2**0.5",
-        "rows belong to the": "return k @ q.mT / q.shape[-1] ** 0.5",
+        "`/ q.shape[-1] ** 0.5` left out": "return q @ k.mT",
+        "q @ k.transpose(-2, -1) * q.shape[-1] ** 0.5": (
+            "return q @ k.mT * q.shape[-1] ** 0.5"
+        ),
+        "`-0.5` where `0.5`": "return q @ k.mT / q.shape[-1] ** -0.5",
+        "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
+        "`x` where `q` belongs": "return q @ k.mT / x.shape[-1] ** 0.5",
+        "the root left out": "return q @ k.mT / q.shape[-1]",
+        "the index `-2` where `-1`": "return q @ k.mT / x.shape[1] ** 0.5",
+        "In this case it is 1.581": "return q @ k.mT / 2**0.5",
+        "(x @ W_key, x @ W_query)": "return k @ q.mT / q.shape[-1] ** 0.5",
         "These are weights already": (
             "return F.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1)"
         ),
@@ -110,28 +146,30 @@ WRONG = {
             "return q @ k.transpose(0, 1)",
             "return q @ k.permute(2, 1, 0)",
         ],
-        "not right yet": "return q @ k.mT / 5**0.5",
+        "In this case it is 0.6325": "return q @ k.mT / 5**0.5",
     },
     "03.2": {
-        "a head has three": "return C * H, n, H, 1",
-        "the values' layer": "return 2 * C * H, n, H, 1",
+        "parameters: Your result is what you get with `3 *` left out": (
+            "return C * H, n, H, 1"
+        ),
+        "`2` where `3` belongs": "return 2 * C * H, n, H, 1",
         "you count biases": "return 3 * (C + 1) * H, n, H, 1",
-        "so T plays no role": "return 3 * T * C * H, n, H, 1",
-        "so B and T play no role": "return 3 * B * T * C * H, n, H, 1",
-        "not square": "return 3 * C * C, n, H, 1",
+        "T plays no role": "return 3 * T * C * H, n, H, 1",
+        "B plays no role": "return 3 * B * T * C * H, n, H, 1",
+        "`C` where `head_size` belongs in `3 *": "return 3 * C * C, n, H, 1",
         "mask is forgotten": "return 3 * C * H, B * T * T, H, 1",
-        "that is one window": "return 3 * C * H, n / B, H, 1",
-        "diagonal is missing": "return 3 * C * H, n - B * T, H, 1",
+        "`B *` left out": "return 3 * C * H, n / B, H, 1",
+        "`T - 1` where": "return 3 * C * H, n - B * T, H, 1",
         "more than half": "return 3 * C * H, B * T * T / 2, H, 1",
         "only after the division": "return 3 * C * H, n, 1, 1",
         "standard deviation": "return 3 * C * H, n, H**0.5, 1",
-        "head_size entries each, not C": "return 3 * C * H, n, C, 1",
-        "not over tokens": "return 3 * C * H, n, T, 1",
-        "they do not multiply": "return 3 * C * H, n, H**2, 1",
+        "raw_variance = C": "return 3 * C * H, n, C, 1",
+        "raw_variance = T": "return 3 * C * H, n, T, 1",
+        "Yours is the square": "return 3 * C * H, n, H**2, 1",
         "divides the variance by its": "return 3 * C * H, n, H, H**0.5",
         "does change the variance": "return 3 * C * H, n, H, H",
         "without the root": "return 3 * C * H, n, H, 1 / H",
-        "not right yet": "return 45, 3, 5, 1",
+        "right for 1 of 4": "return 45, 3, 5, 1",
         "Still missing: raw_variance": "return 3 * C * H, n, ..., 1",
         "Return 4 values": "return 3 * C * H, n",
     },
@@ -139,15 +177,15 @@ WRONG = {
         "The sources are exchanged": (
             "return attention(f @ W_query, e @ W_key, e @ W_value, False)[0]"
         ),
-        "what is handed over is English": (
+        "`english` where `french` belongs in `french @ W_value`": (
             "return attention(q, k, e @ W_value, False)[0]"
         ),
-        "The keys come from the English": "return attention(q, e @ W_key, v, False)[0]",
+        "in `french @ W_key`": "return attention(q, e @ W_key, v, False)[0]",
         "no influence at all": "return attention(q, e @ W_key, e @ W_value, False)[0]",
-        "in place of their v": "return attention(q, k, f, False)[0]",
-        "These are the weights": "return attention(q, k, v, False)[1]",
-        "You return a pair": "return attention(q, k, v, False)",
-        "A causal mask is at work": [
+        "`@ W_value` left out": "return attention(q, k, f, False)[0]",
+        "(weights, weights @ v)": "return attention(q, k, v, False)[1]",
+        "the one at place 0 is right": "return attention(q, k, v, False)",
+        "`causal=False` left out": [
             "return attention(q, k, v)[0]",
             (
                 "s = q @ k.mT / root\n"
@@ -155,19 +193,18 @@ WRONG = {
                 "return s.masked_fill(m, -math.inf).softmax(-1) @ v"
             ),
         ],
-        "the columns": "return (q @ k.mT / root).softmax(1) @ v",
-        "W_key and W_value are exchanged": "return attention(q, v, k, False)[0]",
-        "scale is forgotten": "return (q @ k.mT).softmax(-1) @ v",
-        "the root is missing": "return (q @ k.mT / root**2).softmax(-1) @ v",
-        "You divide by √T": "return (q @ k.mT / k.shape[1] ** 0.5).softmax(-1) @ v",
-        "for the six words": "return (q @ k.mT / 2**0.5).softmax(-1) @ v",
-        "upside down": "return (q @ k.mT * root).softmax(-1) @ v",
-        "√C, the width": "return (q @ k.mT / C**0.5).softmax(-1) @ v",
+        "`dim=1` where `dim=-1` belongs": "return (q @ k.mT / root).softmax(1) @ v",
+        "`k` and `v` exchanged": "return attention(q, v, k, False)[0]",
+        "`/ math.sqrt(q.shape[-1])` left out": "return (q @ k.mT).softmax(-1) @ v",
+        "without `math.sqrt`": "return (q @ k.mT / root**2).softmax(-1) @ v",
+        "the index `-2` where `-1`": (
+            "return (q @ k.mT / k.shape[1] ** 0.5).softmax(-1) @ v"
+        ),
         "do not fit toget": "return (q @ k / root).softmax(-1) @ v",
     },
     "03.4": {
         "looks at itself": "return big, one",
-        "wrong way round": [
+        "the minus before `distance` left out": [
             "return big.roll(distance, 1), one",
             "return big, one.roll(-distance, 1)",
         ],
@@ -176,53 +213,58 @@ WRONG = {
             "return 5 * one.roll(-distance, 1), one",
             "return 30 * one.roll(-distance, 1), one",
         ],
+        "x @ W_query raises an error": (
+            "return 1000 * one.long().roll(-distance, 1), one"
+        ),
+        "an infinity meets": "return 1e30 * one.roll(-distance, 1), 1e30 * one",
         "averages evenly": "return torch.zeros(T, 4), torch.ones(T, 4)",
-        "an infinity meets a zero": "return one.roll(-distance, 1) * math.inf, one",
+        "The weights are nan": "return one.roll(-distance, 1) * math.inf, one",
         "their queries": "return big[:1].repeat(T, 1), one",
         "Return 2 values": "return big.roll(-distance, 1)",
-        "should be (T, head_size)": "return one[0], one[0]",
+        "should be (3, head_size)": "return one[0], one[0]",
         "need the same head_size": "return one, torch.ones(T, T + 1)",
         "Still missing: W_key": "return one, ...",
     },
     "03.5": {
-        "position embedding is forgotten": (
+        "`+ model.position_embedding(places)` left out": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
-        "indexed by the tokens": (
+        "`idx` where `places` belongs": (
             "x = token(idx) + pos(idx)\n"
             "return mean_distance(head.query(x), head.key(x))"
         ),
-        "Queries and keys are exchanged": "return mean_distance(k, q)",
-        "The mask is forgotten": "return mean_distance(q, k, causal=False)",
+        "(head.key(x), head.query(x), head.value(x))": "return mean_distance(k, q)",
+        "`if causal:` left out": "return mean_distance(q, k, causal=False)",
         "You mask after the softmax": (
             "return (scores.softmax(-1) * past * back).sum(-1)"
         ),
-        "You mask with 0": (
+        "`0.0` where `float('-inf')`": (
             "return (scores.masked_fill(~past, 0).softmax(-1) * back).sum(-1)"
         ),
-        "Softmax runs over the queries": (
+        "`dim=1` where `dim=-1` belongs.\n    weights =": (
             "s = scores.masked_fill(~past, -math.inf)\n"
             "return (s.softmax(1) * back).sum(-1)"
         ),
-        "The sign is turned round": "return (attention_weights(q, k) * back.T).sum(-1)",
+        "the two sides of `-` exchanged": (
+            "return (attention_weights(q, k) * back.T).sum(-1)"
+        ),
         "average place that is looked at": (
             "return (attention_weights(q, k) * places).sum(-1)"
         ),
-        "the largest weight only": "return places - attention_weights(q, k).argmax(-1)",
-        "sum over those who look": "return (attention_weights(q, k) * back).sum(1)",
-        "You divide by T": "return (attention_weights(q, k) * back).mean(-1)",
+        "return (weights * distances).sum(dim=1)": (
+            "return (attention_weights(q, k) * back).sum(1)"
+        ),
+        "`mean` where `sum`": "return (attention_weights(q, k) * back).mean(-1)",
         "one number for everything": (
             "return (attention_weights(q, k) * back).sum(-1).mean()"
         ),
-        "the scale is forgotten": "return mean_distance(q * root, k)",
-        "upside down": "return mean_distance(q * root**2, k)",
-        "You divide by √T": "return mean_distance(q * root / T**0.5, k)",
+        "`/ math.sqrt(q.shape[-1])` left out": "return mean_distance(q * root, k)",
+        "the index `-2` where `-1`": "return mean_distance(q * root / T**0.5, k)",
         "for the six words": "return mean_distance(q * root / 2**0.5, k)",
-        "√C, the width": (
+        "The zeros are in the right places": (
             "q = q * root / x.shape[-1] ** 0.5\nreturn mean_distance(q, k)"
         ),
-        "the root is missing": "return mean_distance(q / root, k)",
-        "not right yet": "return model(idx)",
+        "without `math.sqrt`": "return mean_distance(q / root, k)",
         "no attribute 'weights'": "return head.weights",
     },
     "03.6": {
@@ -239,78 +281,79 @@ WRONG = {
         "took away the token embedding": (
             "return w, loss('token_embedding'), c, 'choice'"
         ),
-        "the vector of place 0": (
-            "m = deepcopy(model)\n"
-            "m.position_embedding.weight.data[:] = "
-            "m.position_embedding.weight.data[0].clone()\n"
-            "return w, loss(model=m), c, say(p, c)"
-        ),
         "took away the values": "return w, p, loss('body.value'), say(p, c)",
-        "includes the future": (
-            "class Even(nn.Module):\n"
-            "    def forward(self, x):\n"
-            "        v = model.body.value(x)\n"
-            "        return v.mean(1, keepdim=True) + 0 * v\n"
-            "m = deepcopy(model)\n"
-            "m.body = Even()\n"
-            "return w, p, m(idx, targets)[1].item(), say(p, c)"
-        ),
         "are differences": "return w, p - w, c - w, say(p, c)",
-        "repeats its input": (
+        "`idx` where `targets` belongs": (
             "return tuple(loss(*n, targets=idx) for n in [[], [P], [Q]]) + (say(p, c),)"
         ),
-        "sums over all characters": (
-            "n = targets.numel()\nreturn w * n, p * n, c * n, say(p, c)"
-        ),
-        "leaves the model damaged": (
+        "changes `model` in place": (
             "nn.init.zeros_(model.body.query.weight)\nreturn w, p, c, say(p, c)"
         ),
-        "'choice', but your own numbers say": "return w, p, c, say(c, p)",
-        "say 'choice'": "return w, p, c, 'positions'",
-        "say 'positions'": "return w, p, c, 'choice'",
+        "`no_positions < no_choice` where": "return w, p, c, say(c, p)",
+        "`'positions'` where `'positions' if more": "return w, p, c, 'positions'",
+        "`'choice'` where `'positions' if more": "return w, p, c, 'choice'",
         "The verdict is 'both'": "return w, p, c, 'both'",
-        "Still missing: no_choice, verdict": "return w, p, ..., ...",
+        "Still missing: no_choice": "return w, p, ..., ...",
     },
     "03.7": {
         "The bug is still there": "return masked(scores, low=0.0).softmax(-1)",
         "rows no longer sum to one": "return scores.softmax(-1) * past",
-        "The mask is inverted": (
+        "`past != 0` where": (
             "return scores.masked_fill(past == 1, -math.inf).softmax(-1)"
         ),
-        "The present is hidden": "return masked(scores, past.tril(-1)).softmax(-1)",
-        "one step too wide": (
+        "diagonal=-1": "return masked(scores, past.tril(-1)).softmax(-1)",
+        "diagonal=1)` where": (
             "past = torch.ones(T, T).tril(1)\nreturn masked(scores, past).softmax(-1)"
         ),
         "you multiply infinity by 0": (
             "return (scores * past + (1 - past) * -math.inf).softmax(-1)"
         ),
-        "The columns sum to one": "return masked(scores).softmax(-2)",
-        "Queries and keys are exchanged": "return masked(scores.mT).softmax(-1)",
-        "the scale is forgotten": (
+        "`dim=1` where": "return masked(scores).softmax(-2)",
+        "`q` and `k` exchanged": "return masked(scores.mT).softmax(-1)",
+        "`/ head_size ** 0.5` left out": (
             "scores = q @ k.mT\nreturn masked(scores).softmax(-1)"
         ),
-        "upside down": "return masked(scores * head_size).softmax(-1)",
-        "the root is missing": "return masked(scores / head_size**0.5).softmax(-1)",
-        "You divide by √T": "return masked(q @ k.mT / T**0.5).softmax(-1)",
-        "for the six words": "return masked(q @ k.mT / 2**0.5).softmax(-1)",
-        "not low enough": "return masked(scores, low=-5.0).softmax(-1)",
-        "There is no mask at all": "return scores.softmax(-1)",
+        "the root left out": "return masked(scores / head_size**0.5).softmax(-1)",
+        "`T` where `head_size`": "return masked(q @ k.mT / T**0.5).softmax(-1)",
+        "The zeros are in the right places": (
+            "return masked(q @ k.mT / 2**0.5).softmax(-1)"
+        ),
+        "light above the diagonal: positions": (
+            "return masked(scores, low=-5.0).softmax(-1)"
+        ),
+        "`scores = scores.masked_fill(past == 0, float('-inf'))` left out": (
+            "return scores.softmax(-1)"
+        ),
     },
     "03.8": {
-        "The bug is still there": (
-            "return end(body(token + embed(idx % embed.num_embeddings)))"
-        ),
-        "Without any position embedding": "return end(body(token))",
-        "the vector of place 0": (
+        "`+ position` left out": "return end(body(token))",
+        "torch.arange(idx.shape[0]": (
             "return end(body(token + embed(torch.arange(idx.shape[0]))))"
         ),
         "come too late": "return end(body(token) + embed(places))",
-        "not counted from the start": "return end(body(token + embed(places.flip(0))))",
+        "counted from the end": "return end(body(token + embed(places.flip(0))))",
         "got lost": "return end(body(embed(places) + 0 * token))",
         "are multiplied": "return end(body(token * embed(places)))",
-        "IndexError": "return end(body(token + embed(places + 1)))",
+        "torch.arange(1, idx.shape[1] + 1": (
+            "return end(body(token + embed(places + 1)))"
+        ),
         "do not fit together": "return end(body(token + embed.weight))",
-        "not (B, T, V)": "return body(token + embed(places))",
+        "The shape is (1, 4, 6)": "return body(token + embed(places))",
+    },
+    "03.9": {
+        "too soft": "return 4 * q, k",
+        "`[wanted]` left out": "q[:V] = one\nreturn 90 * q, k",
+        "(W_key, 20 * V ** 0.5 * W_query)": "return k, 90 * q",
+        "should be (7, head_size)": "return 90 * one[wanted], one",
+        "Still missing: W_key": "return q, ...",
+    },
+    "03.10": {
+        "`optimizer.zero_grad()` left out": lines(forget=""),
+        "no step reaches the matrices": lines(move=""),
+        "`* scale` left out": lines(scores="q @ k.T"),
+        "float('-inf'))` left out": lines(mask=""),
+        "the minus before": lines(loss="log_weights.diagonal(-1).mean()"),
+        "`sum` where `mean` belongs": lines(loss="-log_weights.diagonal(-1).sum()"),
     },
 }
 
@@ -412,6 +455,29 @@ RIGHT = {
             "w = scores.exp() * past\nreturn w / w.sum(-1, keepdim=True)"
         ),
         "the package's": "return attention_weights(q, k)",
+    },
+    "03.9": {
+        "smaller matrices, loud keys": "return q, 99 * T * k",
+        "three numbers of a circle": (
+            "a = torch.arange(V) * 2 * math.pi / V\n"
+            "p = torch.stack([a.cos(), a.sin()], 1) * 200\n"
+            "k = torch.cat([p, torch.zeros(T, 2)])\n"
+            "q = torch.cat([p[wanted], torch.zeros(T, 2)])\nreturn q, k"
+        ),
+        "lists": "return (90 * q).tolist(), k.tolist()",
+    },
+    "03.10": {
+        "the optimizer": lines(),
+        "by hand": (
+            "losses = []\nfor _ in range(steps):\n"
+            "    s = scale * (x @ layers[0]) @ (x @ layers[1]).T\n"
+            "    w = (s - 1e9 * (1 - past)).softmax(-1)\n"
+            "    loss = -w.diagonal(-1).log().mean()\n"
+            "    grads = torch.autograd.grad(loss, layers)\n"
+            "    layers = [(W - rate * g).detach().requires_grad_()\n"
+            "              for W, g in zip(layers, grads)]\n"
+            "    losses.append(loss.detach())\nreturn losses"
+        ),
     },
     "03.8": {
         "the first rows": "return end(body(token + embed.weight[: len(places)]))",

@@ -84,7 +84,7 @@ class Memory:
 class Memory:
     def __init__(self, size, d):
         self.keys, self.values = torch.zeros(2, size, d)
-        self.clear()
+        self.length = 0
 
     def step(self, q, k, v):
         self.keys[self.length], self.values[self.length] = k, v

@@ -50,21 +50,22 @@ class Solution:
     def __call__(self, *inputs):
         return self.program(*inputs)
 
+    def but(self, *edits):
+        """The program with each (old, new), or "old → new", of its text: a mistake."""
+        text = self.text
+        for edit in edits:
+            old, new = edit.split(" → ") if isinstance(edit, str) else edit
+            if old not in text:
+                raise ValueError(f"{old!r} is not in the solution: {text}")
+            text = text.replace(old, new)
+        return self._made(compile(text, "<edited>", "exec"))
+
     @property
     def arguments(self):
         """The names of its inputs."""
         if inspect.isclass(self.program):
             return []
         return list(inspect.signature(self.program).parameters)
-
-    def changed(self, *edits):
-        """A program with each (old, new) of its text replaced: a mistake by hand."""
-        text = self.text
-        for old, new in edits:
-            if text.count(old) != 1:
-                raise ValueError(f"{old!r} must stand in the solution once.")
-            text = text.replace(old, new)
-        return self._made(compile(text, "<mistake>", "exec"))
 
     def wrong(self, pairs=False, without=()):
         """Yield (Mutant, its program); what cannot even be defined is left out."""

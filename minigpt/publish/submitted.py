@@ -1,0 +1,85 @@
+"""A submitted notebook against the teacher's: which cells were copied, moved, deleted?
+
+nbgrader keeps one of several copies, gives a deleted check no marks, and runs cells
+in the order in which they come: an answer below its check would count as wrong.
+"""
+
+import copy
+from difflib import SequenceMatcher
+
+import nbformat
+
+HEAD = "**The cells of this sheet were put in order before it was graded.**\n"
+
+
+def mend(notebook, source):
+    """Put the cells of a submission into the source's order; the list of what was done.
+
+    Both are nbgrader's notebooks, and what counts are the cells that have its id.
+    Of copies the one before the check counts, or else the last. Deleted cells come
+    back, but answers. A learner's own cells stay behind the cell that they follow.
+    The sentences stand in a new first cell as well, so that the feedback has them.
+    """
+    originals = {name(cell): cell for cell in source.cells if name(cell)}
+    done = keep_one_of_each(notebook, originals)
+    found = [name(cell) for cell in notebook.cells if name(cell) in originals]
+    lost = [one for one in originals if one not in found]
+    order = [one for one in originals if one in found]
+    if found != order:
+        same = SequenceMatcher(None, found, order, autojunk=False)
+        blocks = same.get_matching_blocks()
+        stayed = [one for i, _, n in blocks for one in found[i : i + n]]
+        for one in order:
+            if one not in stayed:
+                done.append(f"{one} stood in another place, and was moved back.")
+    for one in lost:
+        if originals[one].metadata.nbgrader.solution:
+            done.append(f"{one} was deleted: there is no answer to count.")
+        else:
+            done.append(f"{one} was deleted, and was put back.")
+    if found != order or lost:
+        notebook.cells = in_order(notebook, originals)
+    if done:
+        report = nbformat.v4.new_markdown_cell("\n- ".join([HEAD, *done]))
+        report.id = "mended"
+        notebook.cells.insert(0, report)
+    return done
+
+
+def name(cell):
+    """nbgrader's id of a cell, or None."""
+    return cell.metadata.get("nbgrader", {}).get("grade_id")
+
+
+def keep_one_of_each(notebook, originals):
+    """Take the id from all copies of a cell but one; what was done."""
+    done = []
+    for one in originals:
+        places = [i for i, cell in enumerate(notebook.cells) if name(cell) == one]
+        if len(places) < 2:
+            continue
+        check = one.removesuffix("-answer") + "-check"
+        checks = [i for i, cell in enumerate(notebook.cells) if name(cell) == check]
+        before = [i for i in places if checks and i < checks[-1]]
+        kept = (before or places)[-1]
+        for place in places:
+            if place != kept:
+                del notebook.cells[place].metadata["nbgrader"]
+        done.append(f"{one} was there {len(places)} times; one of them counts.")
+    return done
+
+
+def in_order(notebook, originals):
+    """The cells in the order of the originals, with those that were deleted."""
+    groups, at = {None: []}, None
+    for cell in notebook.cells:
+        if name(cell) in originals:
+            at = name(cell)
+        groups.setdefault(at, []).append(cell)
+    cells = groups[None]
+    for one, original in originals.items():
+        if one in groups:
+            cells = cells + groups[one]
+        elif not original.metadata.nbgrader.solution:
+            cells = cells + [copy.deepcopy(original)]
+    return cells

@@ -1,0 +1,480 @@
+"""Assignments for nbgrader and Otter: fair to right, wrong and shuffled sheets."""
+
+import ast
+import builtins
+import contextlib
+import copy
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+import graders
+import nbformat
+import pytest
+import torch
+from exercises import answered, exercises_of
+
+from minigpt.checks import core
+from minigpt.checks import grading as looks
+from minigpt.data import CharTokenizer
+from minigpt.publish import grading, nbgrader, otter, page, submitted
+from minigpt.training import preset
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
+PATHS = page.notebook_paths(NOTEBOOKS)[1:]  # 00 sets no exercises
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nbgrader")
+    nbgrader.build(folder, NOTEBOOKS)
+    return folder
+
+
+@pytest.fixture(params=PATHS, ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def sheet(path, course):
+    return page.read(course / "source" / path.stem / path.name)
+
+
+def about(cell):
+    return cell.metadata.get("nbgrader")
+
+
+def cell_of(sheet, name):
+    (found,) = [cell for cell in sheet.cells if submitted.name(cell) == name]
+    return found
+
+
+def names_of(sheet):
+    return [submitted.name(cell) for cell in sheet.cells if submitted.name(cell)]
+
+
+# What nbgrader gets
+
+
+def test_each_notebook_with_exercises_is_an_assignment(course):
+    found = sorted(course.glob("source/*/*.ipynb"))
+    assert [one.name for one in found] == [one.name for one in PATHS]
+    assert all(one.parent.name == one.stem for one in found)
+
+
+def test_prompt_answer_and_check_of_every_exercise(path, sheet):
+    names, exercises = names_of(sheet), exercises_of(path.name[:2])
+    assert len(set(names)) == len(names)
+    for number, exercise in exercises.items():
+        one = number.replace(".", "-")
+        place = names.index(f"{one}-answer")
+        assert (
+            names[place - 1 : place + 2]
+            == [f"{one}-{part}" for part in ("prompt", "answer", "check")]
+            or names[place + 1] == f"{one}-check"
+        )
+        prompt, answer, check = (
+            cell_of(sheet, f"{one}-{part}") for part in ("prompt", "answer", "check")
+        )
+        assert about(prompt).locked and not about(prompt).grade
+        assert about(answer).solution and not about(answer).grade
+        assert about(check).grade and about(check).locked
+        assert about(check).points == re.search("★+", prompt.source)[0].count("★")
+        assert exercise.solution.rstrip() in answer.source
+
+
+def test_the_metadata_is_that_of_schema_3(sheet):
+    keys = {"schema_version", "grade", "grade_id", "locked", "solution", "task"}
+    for cell in sheet.cells:
+        if data := about(cell):
+            points = {"points"} if data.grade else set()
+            assert set(data) == keys | points | {"cell_type"}
+            assert data.schema_version == 3 and data.cell_type == cell.cell_type
+            assert not (cell.cell_type == "markdown" and data.grade != data.solution)
+
+
+def test_equal_notebooks_give_equal_courses(course, tmp_path):
+    for one in nbgrader.build(tmp_path, NOTEBOOKS):
+        assert one.read_bytes() == (course / one.relative_to(tmp_path)).read_bytes()
+
+
+def test_learners_get_the_skeleton_and_the_plain_check(path, sheet):
+    released = graders.released(sheet)
+    exercises = exercises_of(path.name[:2])
+    for number, exercise in exercises.items():
+        one = number.replace(".", "-")
+        assert cell_of(released, f"{one}-answer").source.strip() == exercise.skeleton
+        check = cell_of(released, f"{one}-check")
+        assert check.source == f"{exercise.check}.points({about(check).points})"
+    text = nbformat.writes(released)
+    assert "SOLUTION" not in text and "HIDDEN" not in text
+    for title in re.findall(r"<summary>(.*?)</summary>", page.markdown(released)):
+        assert title.startswith("Hint")
+
+
+def test_recap_questions_are_marked_by_hand(path, sheet):
+    text = page.markdown(page.read(path))
+    replies = [c for c in sheet.cells if "-recap-" in c.id and about(c).grade]
+    assert len(replies) == (3 if "Can you answer" in text else 0)
+    for reply in replies:
+        assert reply.cell_type == "markdown" and about(reply).points == 1
+        place = sheet.cells.index(reply)
+        assert about(sheet.cells[place - 1]).locked
+        assert re.match(r"\*\*\d\.\*\* ", sheet.cells[place - 1].source)
+
+
+def test_whatever_the_cells_need_is_in_the_sheet(sheet):
+    known = set(dir(builtins)) | {"__file__"}
+    for cell in sheet.cells:
+        if cell.cell_type == "code":
+            used, made = grading.names(cell.source)
+            assert used <= known, f"{cell.id} needs {used - known}"
+            known |= made
+
+
+def test_long_trainings_are_shortened(course):
+    used = {
+        cell.id: cell.source
+        for path in course.glob("source/*/*.ipynb")
+        for cell in page.read(path).cells
+    }
+    for name, changes in grading.SHORTER.items():
+        for old, new in changes:
+            assert new in used[name] and (old in new or old not in used[name])
+    assert not [s for s in used.values() if "saver(" in s and "def " not in s]
+
+
+def test_the_shortened_recipe_of_the_gpt_is_one(course):
+    sheet = page.read(course / "source/06_full_training/06_full_training.ipynb")
+    (cell,) = [cell.source for cell in sheet.cells if cell.id == "c06-025"]
+    names = {"preset": preset, "PRESET": "cpu", "tokenizer": CharTokenizer("abc")}
+    exec(cell.split("curve =")[0], names)
+    assert names["recipe"].steps == 20 < preset("cpu", 3)[1].steps
+
+
+def test_a_training_that_changed_is_not_silently_left_long():
+    cell = nbformat.v4.new_code_cell("for _ in range(20_000): pass")
+    cell.id = "c01-044"
+    with pytest.raises(ValueError, match="mend SHORTER"):
+        grading.shorter(cell)
+
+
+@pytest.mark.parametrize("lost", ["check", "solution", "stars"])
+def test_an_exercise_without_one_of_its_parts_is_refused(lost, path):
+    notebook = page.read(path)
+    place = next(
+        i for i, c in enumerate(notebook.cells) if grading.ANSWER.match(c.source)
+    )
+    if lost == "check":
+        del notebook.cells[place + 1]
+    for cell in notebook.cells:
+        if lost == "solution":
+            cell.source = cell.source.replace("<summary>Solution", "<summary>Answer")
+        elif lost == "stars":
+            cell.source = cell.source.replace("★", "*")
+    with pytest.raises(ValueError, match=f"{path.name}, cell "):
+        grading.parts(notebook, path.name)
+
+
+# What a grader runs
+
+
+def test_points_are_the_share_and_all_only_when_solved():
+    def points(state, share, most):
+        return core.Result("01.1", state, "", share).points(most)
+
+    assert points("solved", 1.0, 3) == 3.0 and isinstance(
+        points("solved", 1.0, 3), float
+    )
+    assert points("tried", 2 / 3, 2) == 1.33
+    assert points("tried", 0.999, 1) == points("tried", 1.0, 1) == 0.99
+    assert points("open", 0.0, 2) == points("untouched", 0.0, 2) == 0.0
+
+
+def first(number):
+    """The notebook's names, the solution done, and the name of what is checked."""
+    from test_checks import EXERCISES, names
+
+    learner = answered(EXERCISES[number], names(number[:2]), EXERCISES[number].solution)
+    return learner, re.match(r"check_\w+\((\w+)", EXERCISES[number].check)[1]
+
+
+def by_heart(program, table):
+    """An answer that knows only what is in the table; the program fills it at first."""
+
+    def answer(*inputs):
+        key = repr([one.tolist() for one in inputs])
+        if program is not None:
+            table[key] = program(*inputs)
+        return table.get(key, torch.zeros(()))
+
+    return answer
+
+
+def test_an_answer_that_has_the_cases_by_heart_is_found_by_the_second_look(capsys):
+    learner, name = first("03.1")
+    table, check = {}, ("self_attention", "check_scaled_scores")
+    assert looks.once(*check)(by_heart(learner[name], table))
+    memory = by_heart(None, table)
+    assert looks.once(*check)(memory)
+    capsys.readouterr()
+    result = looks.twice(*check)(memory)
+    assert not result and result.points(1) < 1
+    assert "But with other numbers:\n✗ 03.1" in capsys.readouterr().out
+    assert looks.twice(*check)(learner[name])
+    assert "But" not in capsys.readouterr().out
+
+
+def test_the_other_numbers_end_with_the_second_look():
+    usual = torch.Generator
+    ours = torch.randn(3, generator=torch.Generator().manual_seed(1))
+    with pytest.raises(ZeroDivisionError), looks.other_numbers():
+        other = torch.randn(3, generator=torch.Generator().manual_seed(1))
+        raise ZeroDivisionError
+    assert torch.Generator is usual and not torch.equal(ours, other)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_the_solutions_are_right_with_other_numbers(path):
+    torch.optim.AdamW([torch.zeros(1)])  # torch imports much for the first one
+    for number, exercise in exercises_of(path.name[:2]).items():
+        learner, _ = first(number)
+        with looks.other_numbers(), contextlib.redirect_stdout(io.StringIO()) as said:
+            assert eval(exercise.check, learner), said.getvalue()
+
+
+def test_a_check_that_a_cell_has_overwritten_still_checks(course, capsys):
+    sheet = page.read(course / "source/02_averaging/02_averaging.ipynb")
+    learner = {"check_mean_so_far": lambda answer: core.Result("", "solved", "", 1.0)}
+    exec("def mean_so_far(x, t): return x[:, t]", learner)
+    *lines, last = cell_of(sheet, "02-1-check").source.splitlines()
+    exec("\n".join(lines), learner)
+    assert eval(last, learner) < 1
+    assert "✗ 02.1" in capsys.readouterr().out
+
+
+def test_what_an_answer_writes_to_stderr_is_no_failure(capsys):
+    learner, name = first("02.1")
+
+    def noisy(*inputs):
+        print("careful", file=sys.stderr)
+        return learner[name](*inputs)
+
+    assert looks.twice("averaging", "check_mean_so_far")(noisy)
+    out, err = capsys.readouterr()
+    assert "careful" in out and err == ""
+
+
+# Copied, moved and deleted cells
+
+
+@pytest.fixture
+def source(course):
+    return page.read(course / "source/03_self_attention/03_self_attention.ipynb")
+
+
+@pytest.fixture
+def homework(source):
+    return graders.released(source)
+
+
+def place_of(sheet, name):
+    return names_of(sheet).index(name)
+
+
+def take(sheet, name):
+    cell = cell_of(sheet, name)
+    sheet.cells.remove(cell)
+    return cell
+
+
+def test_a_sheet_in_order_stays_as_it_is(homework, source):
+    homework.cells.insert(7, nbformat.v4.new_code_cell("my_own = 1"))
+    before = copy.deepcopy(homework)
+    assert submitted.mend(homework, source) == [] and homework == before
+
+
+def test_a_copy_of_an_answer_does_not_count_behind_its_check(homework, source):
+    answer = cell_of(homework, "03-1-answer")
+    homework.cells.append(copy.deepcopy(answer))
+    answer.source = "the answer"
+    done = submitted.mend(homework, source)
+    assert done == ["03-1-answer was there 2 times; one of them counts."]
+    assert cell_of(homework, "03-1-answer").source == "the answer"
+    assert done[0] in homework.cells[0].source
+
+
+def test_of_two_copies_before_the_check_the_last_one_counts(homework, source):
+    answer = cell_of(homework, "03-1-answer")
+    later = copy.deepcopy(answer)
+    later.source = "the answer"
+    homework.cells.insert(homework.cells.index(answer) + 1, later)
+    submitted.mend(homework, source)
+    assert cell_of(homework, "03-1-answer").source == "the answer"
+
+
+@pytest.mark.parametrize(
+    "name", ["03-4-answer", "03-1-check", "c03-001", "03-2-prompt"]
+)
+def test_a_moved_cell_is_moved_back(name, homework, source):
+    homework.cells.append(take(homework, name))
+    done = submitted.mend(homework, source)
+    assert done == [f"{name} stood in another place, and was moved back."]
+    assert names_of(homework) == names_of(source)
+
+
+@pytest.mark.parametrize("name", ["03-1-check", "c03-001", "03-2-prompt"])
+def test_a_deleted_cell_is_put_back(name, homework, source):
+    take(homework, name)
+    assert submitted.mend(homework, source) == [
+        f"{name} was deleted, and was put back."
+    ]
+    assert names_of(homework) == names_of(source)
+
+
+@pytest.mark.parametrize("name", ["03-1-answer", "03-recap-2"])
+def test_a_deleted_answer_is_said_and_the_solution_not_put_in_its_place(
+    name, homework, source
+):
+    take(homework, name)
+    done = submitted.mend(homework, source)
+    assert done == [f"{name} was deleted: there is no answer to count."]
+    assert name not in names_of(homework)
+
+
+def test_own_cells_stay_behind_the_cell_that_they_follow(homework, source):
+    own = nbformat.v4.new_code_cell("helper = 1")
+    answer = take(homework, "03-4-answer")
+    homework.cells += [answer, own]
+    submitted.mend(homework, source)
+    place = homework.cells.index(own)
+    assert submitted.name(homework.cells[place - 1]) == "03-4-answer"
+
+
+# What Otter gets
+
+
+@pytest.fixture(scope="module")
+def otters(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("otter")
+    otter.build(folder, NOTEBOOKS)
+    return folder
+
+
+def test_every_question_is_closed_and_has_an_answer_and_tests(path, otters):
+    notebook = page.read(otters / path.stem / path.name)
+    lines = [c.source.splitlines()[0] for c in notebook.cells if c.cell_type == "raw"]
+    assert lines.pop(0) == "# ASSIGNMENT CONFIG"
+    text = "\n".join(line[2:] for line in lines)
+    one = "BEGIN QUESTION\nBEGIN SOLUTION\nEND SOLUTION\n(BEGIN TESTS\nEND TESTS\n)?"
+    assert re.fullmatch(f"({one}END QUESTION\n)+", text + "\n")
+    assert text.count("BEGIN TESTS") == len(exercises_of(path.name[:2]))
+
+
+def test_the_cases_of_a_question_share_its_points(path, otters):
+    notebook = page.read(otters / path.stem / path.name)
+    tests = [c for c in notebook.cells if "-check-" in c.id and c.cell_type == "code"]
+    for number, exercise in exercises_of(path.name[:2]).items():
+        one = number.replace(".", "-")
+        cases = [c.source for c in tests if c.id.startswith(f"{one}-check-")]
+        (stars,) = re.findall(
+            r"points: (\d)", cell_by_id(notebook, f"{one}-prompt-begin")
+        )
+        points = [float(re.search(r"^points: (.*)", s, re.M)[1]) for s in cases]
+        assert sum(points) == int(stars)
+        assert ["hidden: true" in source for source in cases] == [False, False, True]
+        arguments = ast.parse(exercise.check).body[0].value.args
+        for source in cases:
+            (function,) = ast.parse(source).body[1:]
+            wanted = [argument.id for argument in arguments]
+            assert [argument.arg for argument in function.args.args] == wanted
+
+
+def cell_by_id(notebook, name):
+    (found,) = [cell.source for cell in notebook.cells if cell.id == name]
+    return found
+
+
+@pytest.mark.parametrize(
+    "number, code, passed",
+    [
+        ("02.1", None, [True, True, True]),
+        ("02.1", "def mean_so_far(x, t): return x[:, 0]", [False, False, False]),
+        ("02.1", "", [False, False, False]),
+    ],
+)
+def test_a_failed_case_says_what_the_check_says(number, code, passed, otters):
+    from test_checks import EXERCISES, names
+
+    exercise = EXERCISES[number]
+    code = exercise.solution if code is None else code
+    learner = answered(exercise, names(number[:2]), code)
+    notebook = page.read(otters / "02_averaging/02_averaging.ipynb")
+    messages = []
+    for case in (1, 2, 3):
+        exec(cell_by_id(notebook, f"02-1-check-{case}"), learner)
+        test = [learner.pop(n) for n in list(learner) if n.startswith("test_")][0]
+        answer = learner["mean_so_far"]
+        with contextlib.redirect_stdout(io.StringIO()):
+            try:
+                messages.append(test(answer))
+            except AssertionError as error:
+                messages.append(str(error))
+    assert [message is None for message in messages] == passed
+    if not all(passed):
+        assert re.match(r"[✗○] 02\.1 ", messages[0])
+
+
+def test_the_autograder_has_the_package(otters):
+    for path in PATHS:
+        folder = otters / path.stem
+        assert (folder / "minigpt/checks/grading.py").exists()
+        assert not (folder / "minigpt/publish").exists()
+        assert "torch" in (folder / "requirements.txt").read_text()
+
+
+# The real tools
+
+
+@pytest.fixture(scope="module")
+def tools():
+    folder = os.environ.get("MINIGPT_GRADERS")
+    if not folder:
+        pytest.skip(
+            "nbgrader and Otter are not tried: let MINIGPT_GRADERS name an environment "
+            "with nbgrader, otter-grader and what minigpt requires"
+        )
+    return Path(folder)
+
+
+def test_nbgrader_marks_right_wrong_empty_noisy_and_shuffled_sheets(tools, tmp_path):
+    marks, feedback = graders.by_nbgrader(tools, tmp_path, "02_averaging")
+    full = marks["reference"]
+    assert all(got == most for got, most in full.values())
+    assert all(got == 0 for got, _ in marks["untouched"].values())
+    assert marks["noisy"] == marks["copied"] == marks["moved"] == full
+    gone = {"02-2-check": (0, full["02-2-check"][1])}
+    assert marks["deleted"] == full | gone
+    assert "02-1-answer was there 2 times" in feedback["copied"]
+    assert "02-1-check stood in another place" in feedback["moved"]
+    assert "02-2-answer was deleted: there is no answer" in feedback["deleted"]
+    for student, wrong in graders.wrong_answers("02").items():
+        for number, (part, _) in wrong.items():
+            got, most = marks[student][f"{number.replace('.', '-')}-check"]
+            assert got < most and part in feedback[student], (student, number)
+
+
+def test_otter_marks_right_wrong_and_empty_sheets(tools, tmp_path):
+    marks, said = graders.by_otter(tools, tmp_path, "02_averaging")
+    full = marks["reference"]
+    assert all(got == most for got, most in full.values())
+    assert all(got == 0 for got, _ in marks["untouched"].values())
+    assert marks["noisy"] == marks["copied"] == full
+    for student in [name for name in marks if name.startswith("wrong")]:
+        for number, (part, _) in graders.wrong_answers("02")[student].items():
+            got, most = marks[student][f"q{number.replace('.', '_')}"]
+            assert got < most and part in said[student], (student, number)
