@@ -231,7 +231,11 @@ WRONG = {
         "`triu` where `tril` belongs": attend(TRUE_PAST, (".tril()", ".triu()")),
         "diagonal=-1": attend(TRUE_PAST, (".tril()", ".tril(-1)")),
         "`@ x` left out": attend(TRUE_PAST, ("return weights @ x", "return weights")),
+        "by the root of head_size": attend(
+            TRUE_PAST, ("= q @", "= q.shape[-1] ** -0.5 * q @")
+        ),
         "wrong on unlucky ones": [
+            attend(TRUE_PAST, ('float("-inf")', "-100.0")),
             attend(("(-2, -1)  #", "(-2, -1) + 1e-9  #")),
             attend(("torch.tril(scores) == 0", "torch.tril(scores.exp()) == 0")),
         ],

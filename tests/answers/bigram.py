@@ -151,7 +151,7 @@ WRONG = {
             tile(X, Y, "len(data) // T"),
             tile(X, "data.roll(-1)[:n * T]", "len(data) // T"),
         ],
-        "`.view(n, block_size)` left out.": tile(X, Y, shape="-1"),
+        "`.view(n, block_size)` left out": tile(X, Y, shape="-1"),
     },
     "01.3": {
         "exchanged: `zip(": table("c += 1", "return c / c.sum(1, True)"),
@@ -228,7 +228,7 @@ WRONG = {
         "`gap > 0.05` where `gap < 0.05` belongs": experiment(
             verdict='"text" if on_new[-1] - on_read[-1] < .05 else "context"'
         ),
-        "for the first size": experiment(
+        "at the first size": experiment(
             verdict='"context" if on_new[0] - on_read[0] < .05 else "text"'
         ),
         "not 'data'": experiment(verdict='"data"'),
@@ -251,7 +251,7 @@ WRONG = {
         "The bug is still there": write_on("logits[:, 0, :]"),
         "`logits[-1]` where `logits[:, -1]` belongs": write_on("logits[-1]"),
         "every later model": write_on(given="idx[:, -1:]"),
-        "`idx` and `drawn` exchanged": write_on(join="torch.cat([drawn, idx], dim=1)"),
+        "[drawn, idx]": write_on(join="torch.cat([drawn, idx], dim=1)"),
         "only what is new": write_on(out="idx[:, start:]"),
         "`range(1, max_new_tokens)`": write_on(steps="n - 1"),
         "nothing is drawn": write_on(draw="now.argmax(-1, True)"),
@@ -263,6 +263,7 @@ WRONG = {
         "The bug is still there: the first": fit(LOSS, BACK, STEP, before=[CLEAR]),
         "never moves": [
             fit(LOSS, BACK, CLEAR, STEP),
+            fit(LOSS, CLEAR, BACK),
             fit(LOSS, BACK, "optimizer.zero_grad(set_to_none=False)", STEP),
         ],
         "inside the loop in place of before": fit(
