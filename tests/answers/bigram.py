@@ -167,7 +167,7 @@ WRONG = {
             "return c / c.sum(1, keepdim=True)",
         ),
         "`zeros` where `ones` belongs": table("return c.T / c.T.sum(1, True)"),
-        "one sums to 4.": table("return (c.T + 1) / c.T.sum(1, True)"),
+        "not in the sums": table("return (c.T + 1) / c.T.sum(1, True)"),
         "the index `2` where `1` belongs": table(
             "c = torch.ones(V, V)",
             "for a, b in zip(ids[:-2].tolist(), ids[2:].tolist()):",
