@@ -19,6 +19,12 @@ from minigpt.checks.solutions import Solution, texts
 NAMES = {"__name__": "__main__", "torch": torch, "nn": nn, "F": F}
 
 
+@pytest.fixture(autouse=True)
+def at_leisure(monkeypatch):
+    """What is found must not depend on how busy the machine is."""
+    monkeypatch.setattr(core, "THINKING", 60)
+
+
 class Taught(Solution):
     """A solution whose text is given here."""
 
