@@ -19,6 +19,12 @@ from minigpt.checks.solutions import Solution, texts
 NAMES = {"__name__": "__main__", "torch": torch, "nn": nn, "F": F}
 
 
+@pytest.fixture(autouse=True)
+def at_leisure(monkeypatch):
+    """What is found must not depend on how busy the machine is."""
+    monkeypatch.setattr(core, "THINKING", 60)
+
+
 class Taught(Solution):
     """A solution whose text is given here."""
 
@@ -738,3 +744,25 @@ def test_one_entry_too_many_is_said_only_where_the_others_are_right():
             compare(got, lambda x: x[1:], [(numbers(5),), (numbers(4),)])
         assert part in caught.value.args[0]
     assert "One entry" not in caught.value.args[0]
+
+
+def test_inputs_have_the_names_of_the_work_that_gets_them():
+    def work(f, numbers, unused=3):
+        return f(torch.tensor(numbers)) * unused
+
+    with pytest.raises(Explained, match=r"input    numbers = \[1.5, 2.5\]"):
+        compare(torch.exp, torch.sin, [([1.5, 2.5],)], work=work)
+
+
+def test_known_mistakes_may_be_a_dict_and_take_the_exercises_hint():
+    with pytest.raises(Explained, match="That is the cosine") as caught:
+        known = {"That is the cosine.": torch.cos}
+        compare(torch.cos, torch.sin, [(numbers(4),)], known, hint="Look up.")
+    assert caught.value.args[1] == "Look up."
+
+
+def test_in_a_list_of_several_tensors_the_first_wrong_one_is_spoken_of():
+    right = [numbers(2, 3), numbers(4), numbers(5)]
+    wrong = [right[0], -right[1], right[2]]
+    with pytest.raises(Explained, match="value 1: The sign is wrong"):
+        compare(lambda x: wrong, lambda x: right, [(numbers(2),)])

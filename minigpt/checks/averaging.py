@@ -388,7 +388,7 @@ def check_nats_per_character(nats_per_character):
 UNLUCKY = (
     torch.arange(10.0).reshape(1, 10, 1),
     torch.ones(1, 10, 1),
-    -torch.tensor([200.0] + [10.0**-n for n in range(4, 13)]).reshape(1, 10, 1),
+    -torch.tensor([200.0, 1.0] + [10.0**-n for n in range(5, 13)]).reshape(1, 10, 1),
 )
 
 

@@ -9,6 +9,7 @@ gives the same, what is measurably wrong is said (symptoms.py).
 
 import contextlib
 import copy
+import inspect
 import os
 import re
 import time
@@ -210,8 +211,8 @@ def compare(
     inputs, the smallest first; each program gets copies. work(program, *inputs): what
     to compare, in place of program(*inputs). parts: names of the values of a tuple;
     only the first wrong one is spoken of. changes: whether the answer may change its
-    inputs in place. known: a list of Mistake, called with a case's inputs. hint: the
-    exercise's own, where the mistake brings none.
+    inputs in place. known: a list of Mistake, called with a case's inputs, or a dict
+    {what to say: program}. hint: the exercise's own, where the mistake brings none.
     """
 
     def of(program):
@@ -235,10 +236,11 @@ def compare(
         kind = right if same(got, expected, atol) else differences
         kind.append(Difference(inputs, expected, got))
         changed += touched
-    names = getattr(solution, "arguments", ())
+    names = _names(work, solution)
     try:
         if differences:
-            explain(differences, known, atol, solution, of, parts, answer, right, hint)
+            also = solution, of, parts, answer, right, hint, names
+            explain(differences, known, atol, *also)
     except Explained as problem:
         problem.share = len(right) / len(cases)
         raise
@@ -263,14 +265,16 @@ def explain(
     answer=None,
     right=(),
     hint="",
+    names=None,
 ):
     """Raise Explained with what accounts for all differences; see compare.
 
     of(program): the function of a case's inputs that was compared. right: what is
-    known of the cases that are right, as Differences, too.
+    known of the cases that are right, as Differences, too. names: of the inputs.
     """
     first = differences[0]
-    names = getattr(solution, "arguments", ())
+    names = _names(None, solution) if names is None else names
+    known = mistakes(hint, known) if isinstance(known, dict) else known
     part, every, lead = _first_wrong_part(differences, atol), [*differences, *right], ""
     if part is not None:
         differences = [_of_part(d, part) for d in differences]
@@ -280,7 +284,7 @@ def explain(
     shown = show(first, names)
     for mistake in known:
         if all(_accounts(mistake, d, atol) for d in every[: len(every) - len(right)]):
-            raise Explained(mistake.says + shown, mistake.hint)
+            raise Explained(mistake.says + shown, mistake.hint or hint)
     if not attempted(first.got):
         raise Explained(f"Still missing: {lead[:-2] or 'its value'}.")
     shown = show(first, names)
@@ -319,14 +323,23 @@ def explain(
     raise Explained(f"{lead}{what}{shown}", own_hint or hint)
 
 
+def _names(work, solution):
+    """What the inputs are called, by work or by the solution; () where neither does."""
+    if work is None:
+        return getattr(solution, "arguments", ())
+    names = inspect.signature(work).parameters.values()
+    return [n.name for n in names if n.kind is n.POSITIONAL_OR_KEYWORD][1:]
+
+
 def _first_wrong_part(differences, atol):
-    """Where answer and solution are tuples of several values: the first wrong one."""
+    """Of several values (a tuple, or a list that is no tensor), the first wrong one."""
     for d in differences:
-        if not isinstance(d.expected, tuple) or not isinstance(d.got, (tuple, list)):
+        several = isinstance(d.expected, list) and as_tensor(d.expected) is None
+        if not isinstance(d.expected, tuple) and not several:
             return None
-        if len(d.got) != len(d.expected):
+        if not isinstance(d.got, (tuple, list)) or len(d.got) != len(d.expected):
             return None
-    for i in range(len(differences[0].expected)):
+    for i in range(min(len(d.expected) for d in differences)):
         if not all(same(d.got[i], d.expected[i], atol) for d in differences):
             return i
     return None
@@ -505,7 +518,7 @@ def matches(candidates, holds, seconds, most=1):
         try:
             while thread and thread.is_alive() and time.monotonic() < end + 0.5:
                 thread.join(0.02)
-                if time.monotonic() - busy_since[0] > 0.5:
+                if time.monotonic() - busy_since[0] > 1:
                     interrupt(thread)
                     busy_since[0] = time.monotonic()
         finally:

@@ -29,7 +29,9 @@ def _randn(*shape, seed=9):
 
 BYTES = Solution("09.1")
 BYTES_MISTAKES = {
-    "These are bits: eight times too many.": lambda *sizes: 8 * BYTES(*sizes),
+    "You go from bits to bytes, or back: `size` is in bytes already.": Sign(
+        lambda got, expected, *_: same(got / 8, expected) or same(got * 8, expected)
+    ),
     "You count every pair of characters: those are scores, and no step keeps them.": (
         lambda L, h, d, T, B, s: T * BYTES(L, h, d, T, B, s)
     ),
@@ -49,10 +51,10 @@ def check_cache_bytes(cache_bytes):
     with cache:
         model(torch.zeros(2, 1, dtype=torch.long))
     cases = [(1, 1, 2, 3, 1, 1), (3, 2, 5, 7, 11, 4), (6, 6, 64, 256, 2, 2)]
-    cases.append((3, 2, 6, 8, 2, 4))
     hint = "One character in one head of one layer: head_size numbers, twice."
     compare(cache_bytes, BYTES, cases, mistakes(hint, BYTES_MISTAKES), hint=hint)
-    return f"4 sizes; the last one's real KVCache has {cache.bytes()} bytes."
+    compare(cache_bytes, lambda *_: cache.bytes(), [(3, 2, 6, 8, 2, 4)], hint=hint)
+    return f"3 sizes, and a real KVCache ({cache.bytes()} bytes)."
 
 
 # 09.2
@@ -134,7 +136,7 @@ PAD_MISTAKES = {
     "The ids are padded on the left, but the mask belongs to padding on the right.": (
         _masked(">= pads[:, None]", "< T - pads[:, None]")
     ),
-    "The real characters may look at padding, which must be hidden from them.": (
+    "The real characters may look at padding.": (
         _masked(MASK, "past.expand(len(rows), T, T)")
     ),
     "Your mask is True where nobody may look: turn it round.": (
@@ -187,33 +189,32 @@ def _lacking(p, q):
     return (p - q).clamp(min=0)
 
 
-def _again(p, q):
-    return 1 - torch.minimum(p, q).sum()  # the probability of a refusal
-
-
 DRAFT_MISTAKES = {
     "There is a nan: 0 / 0, where q is 0 or where nothing is ever refused.": (
         Sign(lambda got, *_: any(as_tensor(part).isnan().any() for part in got)),
         "Both divisions can be cancelled on paper.",
     ),
-    "p q is how often two draws of their own agree; the model does not draw, it "
-    "accepts with min(1, p / q).": _kept(lambda p, q: p * q),
-    "min(1, p / q) is the probability given that it was drafted; that happens with "
-    "probability q.": _kept(lambda p, q: (p / q).clamp(max=1).nan_to_num()),
-    "The fraction is the other way up: p / q, or the rare ones are kept too often.": (
+    "p q is how often two draws agree; the model does not draw, it accepts.": (
+        _kept(lambda p, q: p * q)
+    ),
+    "min(1, p / q) is given that it was drafted; how probable is that?": (
+        _kept(lambda p, q: (p / q).clamp(max=1).nan_to_num())
+    ),
+    "The fraction is the other way up: the rare ones are kept too often.": (
         _kept(lambda p, q: q * (q / p).clamp(max=1).nan_to_num())
     ),
     "after_refusal is given a refusal; how probable is a refusal?": (
         _refused(lambda p, q: _lacking(p, q) / _lacking(p, q).sum()),
         "Multiply by 1 - kept.sum(), and see what cancels.",
     ),
-    "After a refusal you let it be drawn from p: what the draft says often is then "
-    "said too often.": _refused(lambda p, q: _again(p, q) * p),
-    "After a refusal you let it be drawn from q again.": (
-        _refused(lambda p, q: _again(p, q) * q)
+    "After a refusal, p says again what the draft said often enough.": (
+        _refused(lambda p, q: (1 - torch.minimum(p, q).sum()) * p)
     ),
-    "|p - q| counts both ways: what the draft says too often lacks nothing.": (
-        _refused(lambda p, q: (p - q).abs())
+    "After a refusal you let it be drawn from q again.": (
+        _refused(lambda p, q: (1 - torch.minimum(p, q).sum()) * q)
+    ),
+    "|p - q| counts also what is drafted too often.": _refused(
+        lambda p, q: (p - q).abs()
     ),
 }
 
@@ -305,15 +306,9 @@ PLACES, PLACE = Solution("09.6"), "len(read) - 1"
 PLACE_MISTAKES = {
     "The bug is still there: after the prompt a place is left out, and every step "
     "stands one too far.": PLACES.but((PLACE, "len(read)")),
-    "Every step stands at place 0: it is new, but not the first.": (
-        PLACES.but((PLACE, "0"))
-    ),
-    "The places are counted from the prompt on: they start again at 0.": (
-        PLACES.but((PLACE, "n - prompt"))
-    ),
-    "The places do not advance: every step stands right after the prompt.": (
-        PLACES.but((PLACE, "prompt"))
-    ),
+    "Every step stands at place 0.": PLACES.but((PLACE, "0")),
+    "The steps' places start again at 0.": PLACES.but((PLACE, "n - prompt")),
+    "The places do not advance.": PLACES.but((PLACE, "prompt")),
     "Now the prompt is late as well: the text begins at place 1.": PLACES.but(
         (PLACE, "len(read)"), ("places[:prompt]", "places[1 : prompt + 1]")
     ),
@@ -338,31 +333,28 @@ def check_keys_of(keys_of):
 READ_ON = Solution("09.7")
 
 
-def _seen(mask):
-    """read_on with another mask: True where a new character may look."""
-    return READ_ON.but(("torch.ones(T, n + T).tril(n).bool()", mask))
+def _seen(who):
+    """read_on with a mask of ones of which another part is left."""
+    return READ_ON.but((".tril(n)", who))
 
 
 MASK_MISTAKES = {
     "The bug is still there: the first new character sees only the first one kept, "
-    "as if it were the first of the text.": _seen("torch.ones(T, n + T).tril().bool()"),
-    "Each new character sees one character of the future.": (
-        _seen("torch.ones(T, n + T).tril(n + 1).bool()")
-    ),
-    "A new character does not see itself.": (
-        _seen("torch.ones(T, n + T).tril(n - 1).bool()")
-    ),
+    "as if it were the first of the text.": _seen(".tril()"),
+    "Each new character sees one character of the future.": _seen(".tril(n + 1)"),
+    "A new character does not see itself.": _seen(".tril(n - 1)"),
+    "The mask is the wrong way round: True means to look.": _seen(".triu(n + 1)"),
     "The new characters do not see each other, nor themselves: only what was kept.": (
-        _seen("(torch.arange(n + T) < n).expand(T, -1)")
+        _seen(".where(torch.arange(n + T) < n, 0)")
     ),
     "What was kept is not looked at: the new ones are among themselves.": (
-        _seen("torch.ones(T, n + T).tril(n).bool() & (torch.arange(n + T) >= n)")
+        _seen(".tril(n).where(torch.arange(n + T) >= n, 0)")
     ),
-    "The mask is the wrong way round: True means that it may look.": (
-        _seen("torch.ones(T, n + T).triu(n + 1).bool()")
+    "The new keys stand in front of the old ones, and the mask counts from the end.": (
+        READ_ON.but(("[keys, k]", "[k, keys]"), ("[values, v]", "[v, values]"))
     ),
-    "The scores are not divided by √d.": READ_ON.but(
-        ("attn_mask=mask", "attn_mask=mask, scale=1.0")
+    "The scores are not divided by √d.": (
+        READ_ON.but(("attn_mask=mask", "attn_mask=mask, scale=1.0"))
     ),
 }
 

@@ -277,6 +277,15 @@ def check_mean_surprise(mean_surprise):
         "You take the largest probability in place of what really came.": (
             lambda probs, ids: -probs.amax(dim=1).log().mean()
         ),
+        "F.cross_entropy takes scores, of which it makes probabilities by a softmax; "
+        "these are probabilities already.": F.cross_entropy,
+        "You take more than one probability from each row: only the one of what came "
+        "belongs to it.": Sign(
+            lambda got, _, probs, ids: (
+                same(got, -probs[:, ids].log().mean())
+                or same(got, -probs[ids].log().mean())
+            )
+        ),
     }
     compare(mean_surprise, solution, cases, mistakes(hint, known), hint=hint)
     return "3 texts; each character's surprise counts the same."

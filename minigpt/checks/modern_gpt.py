@@ -80,12 +80,17 @@ def check_rotate_halves(rotate_halves):
     hint = "first, second = x.chunk(2, dim=-1): first[j] and second[j] are a pair."
     solution = Solution("08.2")
 
+    new = "first = first * cos - second * sin"
     read = "x.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2])"
     known = {
         "These are neighbours again, as in `rotate`; wanted are halves.": solution.but(
             read, ("torch.cat(turned, dim=-1)", "torch.stack(turned, -1).flatten(-2)")
         ),
         "You read neighbours and put them back as halves.": solution.but(read),
+        "The second half is made of a first half that has turned already: keep the old "
+        "one until both are done.": solution.but(
+            ("turned = first * cos - second * sin,", f"{new}; turned = first,")
+        ),
         "You turn the other way round. The scores would be the same; `rotate` turns "
         "from the first number of a pair to the second.": (
             solution.but(("angles.sin()", "-angles.sin()"))
@@ -282,6 +287,7 @@ def check_head_norm(head_norm):
     cases = [
         (torch.tensor([[[[3.0, 4.0], [1.0, 0.0]], [[2.0, 2.0], [0.0, 5.0]]]]),),
         (_randn(2, 3, 4, 6) * 2 + 1,),
+        (torch.tensor([[[[1.0, 2.0], [0.0, 0.0]]]]),),
     ]
     hint = "Which dimension is head_size? (B, n_head, T, head_size): the last."
     solution = Solution("08.7")
@@ -293,7 +299,7 @@ def check_head_norm(head_norm):
         ),
     }
     compare(head_norm, solution, cases, mistakes(hint, known), atol=1e-4, hint=hint)
-    return "2 shapes; every position of every head has a scale of its own."
+    return "3 tensors; every position of every head has a scale of its own."
 
 
 # 08.8

@@ -124,21 +124,14 @@ def mutants(source, pairs=False, without=()):
     for slip in found:
         for new in slip.new if isinstance(slip.new, list) else [slip.new]:
             ast.fix_missing_locations(new)
-    chosen = [(slip,) for slip in found]
     if pairs:  # names exchanged are many, and two of them explain anything
-        found = [s for s in found if s.likely < 6 and s.says not in without]
-        chosen = [
-            (a, b)
-            for a, b in itertools.combinations(found, 2)
-            if (a.owner, a.field, a.at) != (b.owner, b.field, b.at)
-        ]
-        chosen.sort(key=lambda pair: pair[0].likely + pair[1].likely)
-        chosen = [pair for pair in chosen if pair[0].says != pair[1].says]
-    else:  # the same slip wherever the same thing stands
+        chosen = _pairs([s for s in found if s.likely < 6 and s.says not in without])
+    else:  # the same slip wherever the same thing stands comes last
         alike = {}
         for slip in found:
             alike.setdefault(slip.says, []).append(slip)
-        chosen += [tuple(some) for some in alike.values() if len(some) > 1]
+        every = [some for some in alike.values() if len(some) > 1]
+        chosen = [*([slip] for slip in found), *every]
     for some in chosen:
         undo = _made(some)
         try:
@@ -153,6 +146,24 @@ def mutants(source, pairs=False, without=()):
         if len(some) > 1 and not pairs:
             says += ", each time" if len(some) > 2 else ", both times"
         yield Mutant(says, some[0].wrong, line, program)
+
+
+def _pairs(found):
+    """Yield two slips of different places, the likeliest first, one after the other."""
+    groups = {
+        likely: list(some)
+        for likely, some in itertools.groupby(found, key=lambda slip: slip.likely)
+    }
+    both = itertools.combinations_with_replacement(groups, 2)
+    for low, high in sorted(both, key=sum):
+        if low == high:
+            pairs = itertools.combinations(groups[low], 2)
+        else:
+            pairs = itertools.product(groups[low], groups[high])
+        for a, b in pairs:
+            elsewhere = (a.owner, a.field, a.at) != (b.owner, b.field, b.at)
+            if elsewhere and a.says != b.says:
+                yield a, b
 
 
 def _statements(tree):

@@ -80,14 +80,14 @@ def show(difference, names=()):
     would read alike, the first entry that differs is shown.
     """
     d = difference
-    named = names if len(names) == len(d.inputs) else [""] * len(d.inputs)
+    named = names if len(names) >= len(d.inputs) else [""] * len(d.inputs)
     lines = [
         f"input    {f'{name} = ' * bool(name)}{_values(x)}"
         for name, x in zip(named, d.inputs)
         if not callable(x)
     ]
     expected, received = _values(d.expected), _values(d.got)
-    if expected == received:
+    if expected == received or max(len(expected), len(received)) > 200:
         expected, received = _apart(d.expected, d.got) or (expected, received)
     return "".join(
         "\n    " + line

@@ -86,7 +86,10 @@ WRONG = {
         "`* batch` left out": size_in_bytes("2 * L * h * d * T * s"),
         "`* context` left out": size_in_bytes("2 * L * h * d * B * s"),
         "`* size` left out": size_in_bytes("2 * L * h * d * T * B"),
-        "These are bits": size_in_bytes("16 * L * h * d * T * B * s"),
+        "from bits to bytes, or back": [
+            size_in_bytes("16 * L * h * d * T * B * s"),
+            size_in_bytes("2 * L * h * d * T * B * s / 8"),
+        ],
         "every pair of characters": size_in_bytes("2 * L * h * d * T * T * B * s"),
         "larger units": [
             size_in_bytes("2 * L * h * d * T * B * s / 1e6"),
@@ -185,13 +188,13 @@ WRONG = {
         "`q` where `p` belongs in `torch.minimum(p, q)`": draft(
             "q", "torch.zeros_like(p)"
         ),
-        "draws of their own agree": draft("p * q"),
+        "how often two draws agree": draft("p * q"),
         "given that it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
         "the other way up": draft("q * (q / p).clamp(max=1).nan_to_num()"),
         "given a refusal": draft(refused=LACKING),
-        "drawn from p": draft(refused="(1 - kept.sum()) * p"),
+        "p says again": draft(refused="(1 - kept.sum()) * p"),
         "drawn from q again": draft(refused="(1 - kept.sum()) * q"),
-        "both ways": draft(refused="(p - q).abs()"),
+        "counts also what is drafted too often": draft(refused="(p - q).abs()"),
         "the two sides of `-` exchanged": draft(refused="(q - p).clamp(min=0)"),
         ".clamp(min=0)` left out": draft(refused="p - q"),
         "0 / 0": [
@@ -245,7 +248,7 @@ WRONG = {
         "The bug is still there": keys_of((PLACE, "places[n + 1]")),
         "`2` where `1` belongs": keys_of((PLACE, "places[n - 1]")),
         "Every step stands at place 0": keys_of((PLACE, "places[0]")),
-        "counted from the prompt": keys_of((PLACE, "places[n - prompt]")),
+        "start again at 0": keys_of((PLACE, "places[n - prompt]")),
         "do not advance": keys_of((PLACE, "places[prompt]")),
         "`+ places[len(read) - 1]` left out": keys_of((f" + {PLACE}", "")),
         "the index `-2` where": keys_of(
@@ -283,7 +286,7 @@ WRONG = {
             "torch.cat([torch.zeros(T, n), torch.ones(T, T).tril()], 1).bool()"
         ),
         "the wrong way round": read_on("torch.ones(T, n + T).triu(n + 1).bool()"),
-        "`keys` and `k` exchanged": read_on(
+        "in front of the old ones": read_on(
             None,
             ("[keys, k]", "[k, keys]"),
             ("[values, v]", "[v, values]"),

@@ -193,6 +193,11 @@ WRONG = {
         ),
         "`log2` where `log` belongs": surprise("-given.log2().mean()"),
         "largest probability": surprise("-probs.max(1)[0].log().mean()"),
+        "these are probabilities already": surprise("F.cross_entropy(probs, ids)"),
+        "more than one probability from each row": [
+            surprise("-probs[:, ids].log().mean()"),
+            surprise("-probs[ids].log().mean()"),
+        ],
     },
     "07.7": {
         "The bug is still there": windows(

@@ -75,7 +75,7 @@ FIRST = "if rank == 0: disk.write(text)"
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "10.1": {
-        "This is the sum": [
+        "This is the sum;": [
             weighed("torch.ones_like(sizes)"),
             defined("whole_gradient(gradients, sizes)", "return gradients.sum(0)"),
         ],
@@ -91,7 +91,7 @@ WRONG = {
             "(torch.ones_like(sizes) / sizes.sum())"
         ),
         "where the number of windows belongs": weighed("sizes / len(sizes)"),
-        "Only the last piece is left": defined(
+        "Only the last piece is left;": defined(
             "whole_gradient(gradients, sizes)", "return gradients[-1]"
         ),
         "The sum over dimension 0 is missing": defined(
@@ -177,15 +177,15 @@ WRONG = {
         ),
     },
     "10.5": {
-        "without sharding": fsdp("16 * parameters"),
-        "The layer that is at work is missing": fsdp("16 * parameters / workers"),
+        "nothing is shared": fsdp("16 * parameters"),
+        "The layer at work is missing": fsdp("16 * parameters / workers"),
         "at_work = 4": fsdp("16 * parameters / workers + 4 * largest"),
         "`kept` where `at_work` belongs": fsdp(
             "16 * parameters / workers + 16 * largest"
         ),
-        "is whole on every worker": fsdp("(16 * parameters + 8 * largest) / workers"),
+        "is whole on each": fsdp("(16 * parameters + 8 * largest) / workers"),
         "AdamW keeps two numbers": fsdp("12 * parameters / workers + 8 * largest"),
-        "not yet bytes": fsdp("4 * parameters / workers + 2 * largest"),
+        "numbers, not yet bytes": fsdp("4 * parameters / workers + 2 * largest"),
     },
     "10.6": {
         "The bug is still there": step((WEIGHT, "2")),
@@ -202,7 +202,7 @@ WRONG = {
                 "return torch.randint(length, (last - first,), generator=generator)",
             ),
         ],
-        "are not the batch that one process draws": [
+        "are not in the batch that one process draws": [
             windows(
                 SEEDED.replace("seed)", "seed + rank)"),
                 MINE,
@@ -214,8 +214,11 @@ WRONG = {
                 "return torch.randint(length, (last - first,), generator=generator)",
             ),
         ],
-        "Everyone takes the whole batch": windows(SEEDED, ALL, "return drawn"),
-        "Some windows are lost": [
+        "Windows are lost or read twice": [
+            windows(SEEDED, ALL, "return drawn"),
+            windows(
+                SEEDED, ALL, "n = batch_size // workers", "return drawn[rank:][:n]"
+            ),
             windows(
                 SEEDED,
                 ALL,

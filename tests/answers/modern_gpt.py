@@ -147,6 +147,9 @@ WRONG = {
         "These are neighbours again": halves(WOVEN, NEIGHBOURS),
         "in another order": halves(WOVEN),
         "You read neighbours": halves(pairs=NEIGHBOURS),
+        "a first half that has turned already": halves(
+            "torch.cat([a := a * cos - b * sin, b * cos + a * sin], -1)"
+        ),
         "the other way round": halves(
             "torch.cat([a * cos + b * sin, b * cos - a * sin], -1)"
         ),
@@ -255,6 +258,9 @@ return out
         "position 0 changes when the last": head_norm("-2"),
         "over T and head_size": head_norm("(2, 3)"),
         "`dim=1` where": head_norm("1"),
+        "`+ 1e-06` left out": head_norm("-1").replace(
+            " + 1e-6).sqrt()", ").sqrt() + 1e-6"
+        ),
         "`dim=0` where": head_norm("0"),
         "`dim=-1, keepdim=True` left out": head_norm("(0, 1, 2, 3)"),
         ".sqrt()` left out": head_norm("-1").replace(".sqrt()", ""),
