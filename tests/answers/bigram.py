@@ -159,7 +159,7 @@ WRONG = {
             table("c = c.T + 1", "return c / c.sum(0)"),
             table("c += 1", "return (c / c.sum(1, True)).T"),
         ],
-        "keepdim=True` left out": table("c = c.T + 1", "return c / c.sum()"),
+        "dim=(-2, -1)": table("c = c.T + 1", "return c / c.sum()"),
         "Repeated pairs count once": function(
             "before_table(ids, V)",
             "c = torch.ones(V, V)",
@@ -204,11 +204,11 @@ WRONG = {
         "text that it has read": experiment(new="loss(train[:n], train[:n])"),
         "`train` where `val` belongs": experiment(new="loss(train[:n], train)"),
         "`val` where `train` belongs": experiment(new="loss(val[:n], val)"),
-        "on_new: Your result is what you get with `[:]`": experiment(
+        "on_new: Your result is what you get with the index `[:n]`": experiment(
             new="loss(train, val)"
         ),
         "another exam": experiment(new="loss(train[:n], val[:n])"),
-        "on_read: Your result is what you get with `[:]`": experiment(
+        "on_read: Your result is what you get with the index `[:n]`": experiment(
             read="loss(train[:n], train)"
         ),
         "(sizes, on_new, on_read, verdict)": [
@@ -238,7 +238,7 @@ WRONG = {
         "believed - came\n": pull("believed - came"),
         "brackets left out": pull("(believed - came) / B * T"),
         "two sides of `-` exchanged": pull("(came - believed) / (B * T)"),
-        "without `F.softmax`": pull("(logits - came) / (B * T)"),
+        "`logits` where `believed` belongs": pull("(logits - came) / (B * T)"),
         "autograd made them": function(
             "loss_gradient(z, y)",
             "z = z.clone().requires_grad_()",
