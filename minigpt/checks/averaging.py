@@ -104,10 +104,6 @@ def check_window_weights(window_weights):
 SHARES = mistakes(
     "",
     {
-        "You average the ids. But id 3 is not three times id 1: ids are only names.": (
-            Sign(lambda got, expected, text: as_tensor(got).numel() == len(text) > 1),
-            "Make each id a vector with a single 1 first: F.one_hot.",
-        ),
         "The present is not included: row t counts text[:t], not text[: t + 1].": (
             Sign(lambda got, expected, text: same(as_tensor(got)[1:], expected[:-1])),
             "The slice [:t] ends before t, as in section 2; tril keeps the diagonal.",
@@ -118,10 +114,6 @@ SHARES = mistakes(
                     as_tensor(got).sort().values, expected.sort().values
                 )
             ),
-            "A row for each position, a column for each of sorted(set(text)).",
-        ),
-        "Your result lies on its side: it is (V, T).": (
-            Sign(lambda got, expected, text: same(as_tensor(got).t(), expected)),
             "A row for each position, a column for each of sorted(set(text)).",
         ),
         "You divide by the length of the whole text: only the last row is right.": (

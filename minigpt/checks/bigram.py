@@ -29,11 +29,8 @@ def _dice():
 
 
 SURPRISES = mistakes(
-    "Take the logarithm of each one, and the mean as the last step.",
+    "Drop the factor p and take the plain mean.",
     {
-        "You average the probabilities first and take the logarithm of that.": (
-            lambda p: -p.mean().log()
-        ),
         "You weigh each surprise by its own p, but the text does the weighing: what "
         "is likely comes often.": lambda p: -(p * p.log()).sum(),
     },
@@ -58,8 +55,6 @@ def _tile(data, T, shift):
 TILES = mistakes(
     "y[0, 0] is the character that follows x[0, 0].",
     {
-        "Your targets are not shifted: a model would learn to repeat what it "
-        "sees.": partial(_tile, shift=0),
         "Your targets are shifted twice: they skip a character.": partial(
             _tile, shift=2
         ),
@@ -173,10 +168,6 @@ POSITIONS = mistakes(
         "Your view or reshape to (B, C, T) mixes time and classes up.": (
             lambda z, y: _each(z.reshape(z.mT.shape).mT, y).mean(dim=0),
             "To exchange two dimensions, use transpose(1, 2).",
-        ),
-        "You take the softmax twice: cross_entropy wants logits, not probabilities.": (
-            lambda z, y: _each(z.softmax(dim=-1), y).mean(dim=0),
-            "Give F.cross_entropy the logits as they are.",
         ),
     },
 )
@@ -381,7 +372,7 @@ def check_write_on(write_on):
             "although in the table a `u` hardly ever follows a `u`. (Below, a model "
             "that always writes the sum of all so far plus 1, mod 7.)": (
                 told("[:, -1]", "[:, 0]"),
-                "",
+                "Print idx and the shape of `now` in each step.",
             ),
             "You give the model the last character only: the bigram does not mind, but "
             "every later model needs the whole text so far.": told(
@@ -406,8 +397,8 @@ def check_write_on(write_on):
             "With a model that always writes the sum of all so far plus 1, mod 7",
             "With a model that gives a character 0.8, its share of 1000 draws",
         ),
-        hint="The last position's logits (B, C), softmax over C, one draw a row, "
-        "appended behind idx.",
+        hint="Which position's logits (B, C) are about what comes next? Then softmax "
+        "over C, one draw for each row, appended behind idx.",
     )
     return "every position counts, each row by itself, and characters are drawn."
 
@@ -423,31 +414,33 @@ def check_fit(fit):
     cases = [(model, batches, 0.2), (model, shorter, 0.1)]
     forget, back = "optimizer.zero_grad()", "loss.backward()"
     clip = "torch.nn.utils.clip_grad_norm_(model.parameters(), 1)"
-    still = solution.but((back, f"pass; {forget}"))
+    frozen = solution.but((back, f"pass; {forget}"))
     known = mistakes(
         "What does backward() do with a gradient that is already there?",
         {
             "The bug is still there: the first steps help, but then the loss climbs "
             "back up, far above where it began.": (
                 solution.but((forget, "pass")),
-                "",
+                "Print the norm of the gradient in each step.",
             ),
             "You made the gradient shorter, but its direction is still that of a sum "
             "over all steps so far.": solution.but(
                 (forget, "pass"), (back, f"{back}; {clip}")
             ),
-            "The table never moves: no step(), or none that has a gradient to use.": (
-                Sign(lambda got, _, *inputs: same(got, still(*inputs), atol=0.02)),
-                "Forget the old gradient before backward(), or after step().",
-            ),
             "The first loss is right, the second is not: your first step is another "
             "one than AdamW's with this learning rate. That only hides the symptom.": (
-                Sign(lambda got, e, *_: same(got[0], e[0]) and not same(got[1], e[1])),
+                Sign(
+                    lambda got, e, *inputs: (
+                        same(got[0], e[0])
+                        and not same(got[1], e[1])
+                        and not same(got, frozen(*inputs))
+                    )
+                ),
                 "Leave AdamW and learning_rate as they were; look at what one step "
                 "leaves behind for the next.",
             ),
         },
     )
-    hint = "One round: the loss, forget the old gradient, backward(), step()."
+    hint = "What does backward() do with a gradient that is already there?"
     compare(fit, solution, cases, known, changes=True, hint=hint)
     return "every step uses the gradient of its own batch, and of no other."

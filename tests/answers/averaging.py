@@ -123,18 +123,18 @@ WRONG = {
         "not in the order sorted": shares(
             "averaging.average_loop(one_hot[None, :, ids.unique()])[0]"
         ).replace("sorted(set(text))", "list(dict.fromkeys(text))"),
-        "(V, T)": shares("averaging.average_loop(one_hot[None])[0].T"),
+        "but transposed": shares("averaging.average_loop(one_hot[None])[0].T"),
         "present is not included": [
             shares("(p := past.tril(-1)) / p.sum(1, keepdim=True) @ one_hot"),
             shares("torch.stack([one_hot[:t].sum(0) / max(t, 1) for t in range(T)])"),
         ],
-        "ids are only names": shares(
+        "without `F.one_hot`": shares(
             "averaging.average_loop(ids.float()[None, :, None])[0, :, 0]"
         ),
         "The shape is (2, 8)": shares(
             "averaging.average_loop(one_hot[None])[0]"
         ).replace("sorted(set(text))", "sorted(set(text) | set('abcdefgh'))"),
-        ".float()": shares("averaging.average_matmul(one_hot.long()[None])[0]"),
+        "give x.float()": shares("averaging.average_matmul(one_hot.long()[None])[0]"),
         "my_text should be a text": EXERCISES["02.3"].solution
         + "\nmy_text = ['to', 'be']",
     },

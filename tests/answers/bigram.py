@@ -131,14 +131,14 @@ WRONG = {
         "`sum` where `mean` belongs": surprise("-p.log().sum()"),
         "`log2` where `log` belongs": surprise("-p.log2().mean()"),
         "the minus before": surprise("p.log().mean()"),
-        "average the probabilities": surprise("-p.mean().log()"),
+        "`mean` before `log`": surprise("-p.mean().log()"),
         "weigh each surprise": surprise("-(p * p.log()).sum()"),
         "`.mean()` left out": surprise("-p.log()"),
         "right for 1 of 5": surprise("1.3863"),
         "AttributeError": surprise("-p.ln().mean()"),
     },
     "01.2": {
-        "not shifted": tile(X, X),
+        "`x` where `y` belongs": tile(X, X),
         "shifted twice": tile(X, "data.roll(-2)[:n * T]"),
         "two values exchanged: `(y, x)`": tile(Y, X),
         "shifted the wrong way": tile(X, "data.roll(1)[:n * T]"),
@@ -187,9 +187,7 @@ WRONG = {
             positions("z = z.reshape(B, C, T)", EACH.replace(".transpose(1, 2)", ""))
             + "    return each.mean(0)\n"
         ),
-        "not probabilities": positions(
-            "z = z.softmax(-1)", EACH, "return each.mean(0)"
-        ),
+        "softmax twice": positions("z = z.softmax(-1)", EACH, "return each.mean(0)"),
         "`dim=-1` where `dim=0` belongs": positions(EACH, "return each.mean(1)"),
         "`dim=0` left out": positions(EACH, "return each.mean()"),
         "`sum` where `mean` belongs": positions(EACH, "return each.sum(0)"),
@@ -261,11 +259,10 @@ WRONG = {
     },
     "01.8": {
         "The bug is still there: the first": fit(LOSS, BACK, STEP, before=[CLEAR]),
-        "never moves": [
-            fit(LOSS, BACK, CLEAR, STEP),
-            fit(LOSS, CLEAR, BACK),
-            fit(LOSS, BACK, "optimizer.zero_grad(set_to_none=False)", STEP),
-        ],
+        "`loss.backward()` before `optimizer.zero_grad()`": fit(
+            LOSS, BACK, CLEAR, STEP
+        ),
+        "the line `optimizer.step()` left out": fit(LOSS, CLEAR, BACK),
         "inside the loop in place of before": fit(
             f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP
         ),
