@@ -273,6 +273,12 @@ SLIPS = [  # solution, (what to change, into what), the cases, what is to be sai
         [(numbers(2, 5), 2)],
         "`[i:]` where `[i]` belongs",
     ),
+    (
+        "def f(x):\n    return (x - 1.5)[:, None]\n",
+        ("[:, None]", ""),
+        [(numbers(4, 2),)],
+        "the index `[:, None]` left out",
+    ),
     (LATEST, ("losses[0], where", "where, losses[0]"), [([3.5, 1.25], 7)], "exchanged"),
 ]
 

@@ -598,7 +598,8 @@ def _attribute(node, owner, scope):
 
 def _subscript(node, owner, scope):
     if isinstance(node.ctx, ast.Load):
-        yield 2, f"the index `[{_text(node.slice)}]` left out", node.value
+        index = _text(_copy(node, value=ast.Name("_")))[1:]
+        yield 2, f"the index `{index}` left out", node.value
     where = node.slice
     if isinstance(where, ast.Tuple):
         for i, j in itertools.combinations(range(len(where.elts)), 2):
