@@ -396,7 +396,10 @@ UNLUCKY = (
 def check_attend(attend):
     """attend(x, q, k): (B, T, C) -> (B, T, C), equal to averaging.average_attention."""
     solution = Solution("02.7")
-    silent = (TOY, torch.tensor([[[1.0], [0.0], [1.0]]]), torch.ones(1, 3, 1))
+    silent = (
+        TOY,
+        *torch.tensor([[[[1.0, 0], [0, 0], [1, 0]]], [[[1, 0], [2, 1], [3, 0]]]]),
+    )
     one_hot = torch.eye(4)[[1, 0, 1, 2, 0]].expand(2, 5, 4)
     orthogonal = (_random(2, 5, 3), one_hot, one_hot * torch.arange(5.0)[:, None])
     usual = (_random(3, 6, 2), _random(3, 6, 4), _random(3, 6, 5)[..., :4])
@@ -416,6 +419,11 @@ def check_attend(attend):
             ),
             "Scores of zero are safe now, but negative scores of the past are "
             "not.": solution.but((f"{mask}float", f"{by[:-4]}< 0, float")),
+            "You divide the scores by the root of head_size. That comes in notebook "
+            "03; here they are q · k as it is.": (
+                lambda x, q, k: average_attention(x, q / q.shape[-1] ** 0.5, k),
+                "",
+            ),
             "Your rows do not sum to one: the mask comes only after the softmax.": (
                 lambda x, q, k: F.softmax(q @ k.mT, dim=-1).tril() @ x
             ),

@@ -269,8 +269,8 @@ def check_experiment(experiment, train, val):
                 "on_new[-1] - on_read[-1] against 0.05; the other way round it is "
                 "negative, and always less.",
             ),
-            "Your curves are right, but that is the verdict for the first size: what "
-            "counts is how far apart they end.": (
+            "Your curves are right, but your verdict is what they say at the first "
+            "size; what counts is how far apart they end.": (
                 solution.but(("on_new[-1] - on_read[-1]", "on_new[0] - on_read[0]"))
             ),
             "on_new judges each table on the text that it has read.": solution.but(
@@ -436,7 +436,7 @@ def check_fit(fit):
             "over all steps so far.": solution.but(
                 (forget, "pass"), (back, f"{back}; {clip}")
             ),
-            "The table never moves: no step has a gradient to use.": (
+            "The table never moves: no step(), or none that has a gradient to use.": (
                 Sign(lambda got, _, *inputs: same(got, still(*inputs), atol=0.02)),
                 "Forget the old gradient before backward(), or after step().",
             ),

@@ -69,7 +69,7 @@ WRONG = {
         ),
         "`2` where `1` belongs": mean("x[:, : t + 2].mean(dim=1)"),
         "`[:]` where `[:t + 1]` belongs": mean("x.mean(1)"),
-        "`x[:t + 1, :]`": mean("x[: t + 1].mean(dim=1)"),
+        "`x[:t + 1]` where": mean("x[: t + 1].mean(dim=1)"),
         "`dim=0` where `dim=1` belongs": mean("x[:, : t + 1].mean(0)"),
         "`dim=-1` where `dim=1` belongs": mean("x[:, : t + 1].mean(2)"),
         "`dim=1` left out": mean("x[:, : t + 1].mean()"),
@@ -82,10 +82,10 @@ WRONG = {
         "The shape is (1, 2), but should be (2, 3)": mean("torch.tensor([[4.0, 5.5]])"),
     },
     "02.2": {
-        "`- 1` left out": window(
+        "triu(-(k - 1) - 1)": window(
             "(s := torch.ones(T, T).tril().triu(-k)) / s.sum(1, keepdim=True)"
         ),
-        "`2` where `1` belongs": window(
+        "triu(-(k - 1) + 1)": window(
             "(s := seen.triu(2 - k)) / s.sum(1, keepdim=True)"
         ),
         "present is not included": window(
@@ -101,7 +101,7 @@ WRONG = {
         "`dim=0` where `dim=1` belongs": window("seen / seen.sum(0)"),
         "`keepdim=True` left out": window("seen / seen.sum(1)"),
         "one sums to 0.5": window("seen / k"),
-        "`return seen` where": window("seen"),
+        "`/ seen.sum(dim=1, keepdim=True)` left out": window("seen"),
         "normalise first and cut": window("seen / torch.arange(1, T + 1)[:, None]"),
         "The shape is (3, 3), but should be (5, 5)": window(
             "torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])"
@@ -231,7 +231,11 @@ WRONG = {
         "`triu` where `tril` belongs": attend(TRUE_PAST, (".tril()", ".triu()")),
         "diagonal=-1": attend(TRUE_PAST, (".tril()", ".tril(-1)")),
         "`@ x` left out": attend(TRUE_PAST, ("return weights @ x", "return weights")),
+        "by the root of head_size": attend(
+            TRUE_PAST, ("= q @", "= q.shape[-1] ** -0.5 * q @")
+        ),
         "wrong on unlucky ones": [
+            attend(TRUE_PAST, ('float("-inf")', "-100.0")),
             attend(("(-2, -1)  #", "(-2, -1) + 1e-9  #")),
             attend(("torch.tril(scores) == 0", "torch.tril(scores.exp()) == 0")),
         ],

@@ -151,7 +151,7 @@ WRONG = {
             tile(X, Y, "len(data) // T"),
             tile(X, "data.roll(-1)[:n * T]", "len(data) // T"),
         ],
-        "`.view(n, block_size)` left out.": tile(X, Y, shape="-1"),
+        "`.view(n, block_size)` left out": tile(X, Y, shape="-1"),
     },
     "01.3": {
         "exchanged: `zip(": table("c += 1", "return c / c.sum(1, True)"),
@@ -159,7 +159,7 @@ WRONG = {
             table("c = c.T + 1", "return c / c.sum(0)"),
             table("c += 1", "return (c / c.sum(1, True)).T"),
         ],
-        "keepdim=True` left out": table("c = c.T + 1", "return c / c.sum()"),
+        "dim=(-2, -1)": table("c = c.T + 1", "return c / c.sum()"),
         "Repeated pairs count once": function(
             "before_table(ids, V)",
             "c = torch.ones(V, V)",
@@ -204,11 +204,11 @@ WRONG = {
         "text that it has read": experiment(new="loss(train[:n], train[:n])"),
         "`train` where `val` belongs": experiment(new="loss(train[:n], train)"),
         "`val` where `train` belongs": experiment(new="loss(val[:n], val)"),
-        "on_new: Your result is what you get with `[:]`": experiment(
+        "on_new: Your result is what you get with the index `[:n]`": experiment(
             new="loss(train, val)"
         ),
         "another exam": experiment(new="loss(train[:n], val[:n])"),
-        "on_read: Your result is what you get with `[:]`": experiment(
+        "on_read: Your result is what you get with the index `[:n]`": experiment(
             read="loss(train[:n], train)"
         ),
         "(sizes, on_new, on_read, verdict)": [
@@ -228,7 +228,7 @@ WRONG = {
         "`gap > 0.05` where `gap < 0.05` belongs": experiment(
             verdict='"text" if on_new[-1] - on_read[-1] < .05 else "context"'
         ),
-        "for the first size": experiment(
+        "at the first size": experiment(
             verdict='"context" if on_new[0] - on_read[0] < .05 else "text"'
         ),
         "not 'data'": experiment(verdict='"data"'),
@@ -238,7 +238,7 @@ WRONG = {
         "believed - came\n": pull("believed - came"),
         "brackets left out": pull("(believed - came) / B * T"),
         "two sides of `-` exchanged": pull("(came - believed) / (B * T)"),
-        "without `F.softmax`": pull("(logits - came) / (B * T)"),
+        "`logits` where `believed` belongs": pull("(logits - came) / (B * T)"),
         "autograd made them": function(
             "loss_gradient(z, y)",
             "z = z.clone().requires_grad_()",
@@ -251,7 +251,7 @@ WRONG = {
         "The bug is still there": write_on("logits[:, 0, :]"),
         "`logits[-1]` where `logits[:, -1]` belongs": write_on("logits[-1]"),
         "every later model": write_on(given="idx[:, -1:]"),
-        "`idx` and `drawn` exchanged": write_on(join="torch.cat([drawn, idx], dim=1)"),
+        "[drawn, idx]": write_on(join="torch.cat([drawn, idx], dim=1)"),
         "only what is new": write_on(out="idx[:, start:]"),
         "`range(1, max_new_tokens)`": write_on(steps="n - 1"),
         "nothing is drawn": write_on(draw="now.argmax(-1, True)"),
@@ -263,6 +263,7 @@ WRONG = {
         "The bug is still there: the first": fit(LOSS, BACK, STEP, before=[CLEAR]),
         "never moves": [
             fit(LOSS, BACK, CLEAR, STEP),
+            fit(LOSS, CLEAR, BACK),
             fit(LOSS, BACK, "optimizer.zero_grad(set_to_none=False)", STEP),
         ],
         "inside the loop in place of before": fit(
