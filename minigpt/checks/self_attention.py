@@ -1,5 +1,6 @@
 """Checks for notebook 03: one head of attention, and the learner's own model."""
 
+import math
 from copy import deepcopy
 from functools import partial
 from zlib import crc32
@@ -29,7 +30,7 @@ class Opened(Solution):
     """A solution whose slips reach into the `attention` that it calls."""
 
     def __init__(self, number, **known):
-        super().__init__(number, **known)
+        super().__init__(number, **{"math": math, "F": F, **known})
         self.text += "\n\n\n" + texts("03")["03.0"]
 
 
