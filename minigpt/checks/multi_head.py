@@ -23,7 +23,7 @@ from minigpt.checks.solutions import Solution
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention
-from minigpt.training import TrainConfig
+from minigpt.training import TrainConfig, train
 
 
 @exercise("04.1 x +, and measure again")
@@ -47,6 +47,14 @@ def check_saved(saved, train_data, val_data):
         nats = program(*inputs)
         return nats if isinstance(nats, (tuple, list)) else round(float(nats), 4)
 
+    def from_trained(model, train_data, val_data, recipe):
+        losses = []
+        for _ in range(2):
+            train(model, train_data, val_data, recipe)
+            losses.append(evaluate(model, val_data, recipe.block_size))
+            model.body = Solution("04.1", name="Beside").program(model.body)
+        return round(losses[0] - losses[1], 4)
+
     texts = [torch.arange(n) * n % 11 % 5 for n in (90, 40)]
     cases = [
         (model(5, 4, 6, 2, 1), *texts, recipe(3, 4)),
@@ -54,6 +62,8 @@ def check_saved(saved, train_data, val_data):
     ]
     hint = "Two copies of one start; in one of them the body is Beside(body)."
     wrong = {
+        "Your model with Beside begins where the plain one has ended: it has been "
+        "trained already.": from_trained,
         "You return two losses; what is saved is their difference.": (
             Sign(lambda got, *_: not isinstance(got, float))
         ),
@@ -119,6 +129,11 @@ def check_take_apart(take_apart, model):
         if isinstance(got, torch.Tensor) and got.dim() == 3:
             got = tuple(got)
         if isinstance(got, (tuple, list)):
+            if len(got) != 3:
+                raise Explained(
+                    f"It returns {len(got)} values, where 3 should be: query, key, "
+                    "value."
+                )
             return tuple(getattr(part, "weight", part) for part in got)
         return got
 

@@ -151,6 +151,14 @@ WRONG = {
         "`+ self.layer(x)` left out": plus(forward="x"),
         "losses[1] - losses[0]": plus(end="losses[1] - losses[0]"),
         "their difference": plus(end="losses"),
+        "has been trained already": plus(
+            start="plain = model",
+            body="train(plain, train_data, val_data, recipe)\n"
+            "    first = evaluate(plain, val_data, recipe.block_size)\n"
+            "    beside = copy.deepcopy(plain)\n"
+            "    beside.body = Beside(beside.body)",
+            end="first - losses[1]",
+        ),
         "in place": plus(start="plain, beside = model, copy.deepcopy(model)"),
         "`train(each, val_data, train_data, recipe)`": plus(
             data="val_data, train_data"
@@ -170,6 +178,7 @@ WRONG = {
         "(key[rows], query[rows], value[rows])": apart(
             "k, q, v = w.view(3, n, s, C)[:, h]\nreturn q, k, v"
         ),
+        "It returns 2 values, where 3 should be": apart("return w[:2].split(1)"),
         "were neighbours": apart("return w.chunk(n)[h].chunk(3)"),
         "next heads' rows": apart("return w.split(s)[h : h + 3]"),
         "every n_head-th row": apart("return [p[h::n] for p in w.chunk(3)]"),
