@@ -416,7 +416,7 @@ def test_a_name_that_was_lost_is_not_called_the_learners_error(number, lost):
 
 
 def test_an_error_in_the_checks_own_wrapping_is_not_the_learners():
-    answer = said("03.6", "def knock_outs(*ignored):\n    return [1j, nn, 2, 'both']")
+    answer = said("03.6", "def knock_outs(*ignored):\n    return [1j, nn, 2, 'choice']")
     assert "This answer could not be compared: " in answer and "It raised" not in answer
     assert "Wanted: answer(model, idx, targets) -> three losses" in answer
 

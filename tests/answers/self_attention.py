@@ -130,7 +130,10 @@ WRONG = {
             "return q @ k.mT * q.shape[-1] ** 0.5"
         ),
         "`-0.5` where `0.5`": "return q @ k.mT / q.shape[-1] ** -0.5",
-        "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
+        "the spread that these": [
+            "s = q @ k.mT\nreturn s / s.std()",
+            "s = q @ k.mT\nreturn (s - s.mean()) / s.std()",
+        ],
         "`x` where `q` belongs": "return q @ k.mT / x.shape[-1] ** 0.5",
         "the root left out": "return q @ k.mT / q.shape[-1]",
         "the index `-2` where `-1`": "return q @ k.mT / x.shape[1] ** 0.5",
@@ -456,6 +459,15 @@ RIGHT = {
         ),
         "the package's": "return attention_weights(q, k)",
     },
+    "03.8": {
+        "the first rows": "return end(body(token + embed.weight[: len(places)]))",
+        "places for every text, a pair": (
+            "return end(body(token + embed(places.expand(idx.shape)))), None"
+        ),
+        "counted by cumsum": (
+            "return end(body(embed(torch.ones_like(idx).cumsum(1) - 1) + token))"
+        ),
+    },
     "03.9": {
         "smaller matrices, loud keys": "return q, 99 * T * k",
         "three numbers of a circle": (
@@ -477,15 +489,6 @@ RIGHT = {
             "    layers = [(W - rate * g).detach().requires_grad_()\n"
             "              for W, g in zip(layers, grads)]\n"
             "    losses.append(loss.detach())\nreturn losses"
-        ),
-    },
-    "03.8": {
-        "the first rows": "return end(body(token + embed.weight[: len(places)]))",
-        "places for every text, a pair": (
-            "return end(body(token + embed(places.expand(idx.shape)))), None"
-        ),
-        "counted by cumsum": (
-            "return end(body(embed(torch.ones_like(idx).cumsum(1) - 1) + token))"
         ),
     },
 }
