@@ -11,6 +11,7 @@ import re
 import warnings
 from importlib import resources
 
+from minigpt.checks.core import mistakes
 from minigpt.checks.mutants import mutants
 
 
@@ -57,6 +58,30 @@ class Solution:
         if inspect.isclass(self.program):
             return []
         return list(inspect.signature(self.program).parameters)
+
+    def but(self, *edits):
+        """The program with edits "old → new" of its text, all places: a mistake."""
+        text = self.text
+        for edit in edits:
+            old, new = edit.split(" → ")
+            if old not in text:
+                raise ValueError(f"The solution has no {old!r} to be replaced.")
+            text = text.replace(old, new)
+        return self._made(compile(text, "<mistake>", "exec"))
+
+    def mistakes(self, hint, table, work=None):
+        """Mistakes from {what to say: an edit, a tuple of them, a program or a Sign}.
+
+        work: as in compare; the edited programs are run by it, too.
+        """
+        programs = {}
+        for says, wrong in table.items():
+            if isinstance(wrong, str) or type(wrong) is tuple:
+                edits = (wrong,) if isinstance(wrong, str) else wrong
+                wrong = self.but(*edits)
+                wrong = functools.partial(work, wrong) if work else wrong
+            programs[says] = wrong
+        return mistakes(hint, programs)
 
     def wrong(self, pairs=False):
         """Yield (Mutant, its program); what cannot even be defined is left out."""
