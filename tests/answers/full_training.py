@@ -173,10 +173,12 @@ WRONG = {
             "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
         ),
         "return the last p only": body("06.1", ("return path", "return p")),
-        "left out.\n    mean = m": body("06.1", ("mean = m / (1 - b1**t)", "mean = m")),
+        "`/ (1 - b1 ** t)` left out": body(
+            "06.1", ("mean = m / (1 - b1**t)", "mean = m")
+        ),
         "the root left out": body("06.1", (") ** 0.5", ")")),
         "your line 8: p = p + lr": body("06.1", ("p = p - lr", "p = p + lr")),
-        "`- b1` left out": body(
+        "`(1 - b1) *` left out": body(
             "06.1", ("m = b1 * m + (1 - b1) * g", "m = b1 * m + g")
         ),
         "inside the loop in place of behind it": body(
@@ -248,7 +250,7 @@ WRONG = {
         "first position": probs(last="[:, 0]"),
         "last row of the batch": probs(last="[-1]"),
         "for every position": probs(last=""),
-        "`return logits` where": probs(end="logits"),
+        "`logits` itself, without `F.softmax`, where `F.softmax": probs(end="logits"),
         "`dim=0` where `dim=-1` belongs": probs(end="F.softmax(logits, dim=0)"),
         "`/ temperature` left out": probs(end="F.softmax(unscaled, dim=-1)"),
         "[0][:, -1] * temperature` where": probs(
@@ -260,7 +262,7 @@ WRONG = {
         "to the power 1 / temperature": probs(
             end="F.softmax(unscaled, dim=-1) ** (1 / temperature)"
         ),
-        "the line `if top_k is not None:` left out": probs(keep="pass"),
+        "`top_k is None` where `top_k is not None` belongs": probs(keep="pass"),
         "the wrong side": probs(
             keep=keep("logits <= logits.sort(dim=-1).values[:, [top_k - 1]]")
         ),
@@ -324,7 +326,7 @@ def loss_with_past(model, data, spots, n):
         "sees n + 1": body(
             "06.6", ("torch.arange(-n, 0)", "torch.arange(-n - 1, 0)")
         ).replace("64, 128, 256", "63"),
-        "`return total` where": body("06.6", ("total / len(spots)", "total")),
+        "`/ len(spots)` left out": body("06.6", ("total / len(spots)", "total")),
         "These are bits": body(
             "06.6", ("total / len(spots)", "total / len(spots) / math.log(2)")
         ),
@@ -486,7 +488,9 @@ def tie(model):
             "mean = sum(after) / len(after) - sum(before) / len(before)",
             "return 'tie' if mean == 0 else 'better' if mean < 0 else 'worse'",
         ),
-        "`mean > 0` where `mean < 0` belongs": body("06.10", ("mean < 0", "mean > 0")),
+        "It is right for 8 of 13 inputs. The first wrong one:": body(
+            "06.10", ("mean < 0", "mean > 0")
+        ),
         "min(changes):` left out": verdict(
             "return 'better' if sum(after) < sum(before) else 'worse'"
         ),
