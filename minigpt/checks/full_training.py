@@ -56,6 +56,8 @@ def check_walk(walk):
         "The decay is not multiplied by the learning rate.": (
             "lr * (decay * p + mean → (decay * p + lr * mean"
         ),
+        "That is plain gradient descent: p moves by g itself, not by m over the root "
+        "of v, both corrected.": "mean / (root + eps) → g",
         "epsilon stands inside the root.": (
             "root = (v / (1 - b2**t)) → root = (v / (1 - b2**t) + eps)",
             "(root + eps) → root",
@@ -184,6 +186,10 @@ def check_train_step(train_step):
         "the direction changes.": (
             "length > max_norm → True",
             "g *= max_norm / length → g *= min(1.0, max_norm / g.norm())",
+        ),
+        "You scale the weights, not their gradients.": (
+            "for g in grads: → for g in model.parameters():",
+            "g *= → g.data *=",
         ),
         "You scale short gradients, too: each becomes max_norm long.": (
             "length > max_norm → True"
@@ -712,10 +718,8 @@ def check_tie(tie):
         "head must multiply with all of them. Share the weight, not the layer.": Sign(
             lambda got, *_: not got[3] and not got[4]
         ),
-        "Both hold the same numbers, but in two tensors: one gradient step, and they "
-        "differ. Nothing is shared, nothing saved.": Sign(
-            lambda got, *_: got[2] and not got[3]
-        ),
+        "Both hold the same numbers, but as two parameters: each has a gradient of its "
+        "own, and both are counted.": Sign(lambda got, *_: got[2] and not got[3]),
         "The two numbers are exchanged: first the count before.": (
             "return before, after → return after, before"
         ),

@@ -161,6 +161,14 @@ WRONG = {
         "not multiplied by the learning rate": body(
             "06.1", ("lr * (decay * p + mean", "decay * p - (lr * mean")
         ),
+        "That is plain gradient descent": """
+def walk(p, grads, lr, betas, decay, eps=1e-8):
+    path = []
+    for g in grads:
+        p = p - lr * (g + decay * p)
+        path.append(p)
+    return path
+""",
         "epsilon stands inside": body(
             "06.1",
             (
@@ -227,6 +235,11 @@ WRONG = {
         ),
         "each parameter on its own": step(
             "for p in ps:\n    nn.utils.clip_grad_norm_(p, max_norm)"
+        ),
+        "You scale the weights": step(
+            f"if {LENGTH} > max_norm:\n"
+            "    for p in ps:\n"
+            f"        p.data *= max_norm / {LENGTH}"
         ),
         "short gradients, too": step(by_hand(LENGTH, "True")),
         "the root left out (`** 0.5`)": step(
@@ -428,7 +441,7 @@ def loss_with_past(model, data, spots, n):
         ),
     },
     "06.9": {
-        "in two tensors": body(
+        "as two parameters": body(
             "06.9",
             (
                 "model.lm_head.weight = model.token_embedding.weight",
