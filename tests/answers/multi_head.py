@@ -187,7 +187,7 @@ WRONG = {
         ),
         "always hand over head 0": apart("return [p[:s] for p in w.chunk(3)]"),
         "`[rows]` left out": apart("return w.chunk(3)"),
-        "dimensions 0 and 1 are exchanged": apart(
+        "query: The numbers are right, but transposed": apart(
             "return [p[h * s : h * s + s].T for p in w.chunk(3)]"
         ),
         "You cut columns": apart(
@@ -211,7 +211,9 @@ WRONG = {
             join="out.permute(0, 2, 3, 1).reshape(B, T, C)"
         ),
         "values of text h": multi_query(kv=""),
-        "`return out` where": multi_query(end="out"),
+        "`out` itself, without `proj`, where `proj(out)` belong": multi_query(
+            end="out"
+        ),
         "divide by √C": [
             multi_query(out="attention(q / n**0.5, k, v)[0]"),
             multi_query(
@@ -331,7 +333,7 @@ WRONG = {
             qkv="[z.reshape(B, n, T, C // n) for z in qkv.chunk(3, -1)]"
         ),
         "Now queries, keys and values": dice(qkv="qkv.reshape(3, B, n, T, C // n)"),
-        "`return out` where": dice(end="out"),
+        "`out` itself, without `self.proj`, where `self.proj(ou": dice(end="out"),
         "divide by √C": dice(out="attention(q / n**0.5, k, v)[0]"),
         "mask is missing": dice(out="attention(q, k, v, causal=False)[0]"),
     },

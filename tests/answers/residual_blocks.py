@@ -142,7 +142,9 @@ WRONG = {
             TWO, ("        x = x + y if plus else y", "        x = x + y")
         ),
         "You use norm1 for both": edited(TWO, ("n2(x) if", "n1(x) if")),
-        "the condition `think`": edited(TWO, ("    if think:", "    if True:")),
+        "no condition where `if think:` belongs": edited(
+            TWO, ("    if think:", "    if True:")
+        ),
         "the line `x = x + said if plus else said` left out": edited(
             TWO, ("    x = x + y if plus else y\n    if", "    if")
         ),
@@ -341,7 +343,7 @@ WRONG = {
             "    out = block(x)",
             "return self.norm(out)",
         ),
-        "`return x` where `return self.norm(x)` belongs": stack(
+        "`x` itself, without `self.norm`, where `self.norm(x)`": stack(
             NEW, "return nn.Sequential(*self.blocks)(x)"
         ),
         "the block has added it": stack(

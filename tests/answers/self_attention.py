@@ -168,7 +168,7 @@ WRONG = {
         "standard deviation": "return 3 * C * H, n, H**0.5, 1",
         "raw_variance = C": "return 3 * C * H, n, C, 1",
         "raw_variance = T": "return 3 * C * H, n, T, 1",
-        "Yours is the square": "return 3 * C * H, n, H**2, 1",
+        "raw_variance: The result is not right": "return 3 * C * H, n, H**2, 1",
         "divides the variance by its": "return 3 * C * H, n, H, H**0.5",
         "does change the variance": "return 3 * C * H, n, H, H",
         "without the root": "return 3 * C * H, n, H, 1 / H",
@@ -289,7 +289,7 @@ WRONG = {
         "`idx` where `targets` belongs": (
             "return tuple(loss(*n, targets=idx) for n in [[], [P], [Q]]) + (say(p, c),)"
         ),
-        "changes `model` in place": (
+        "changes its input in place": (
             "nn.init.zeros_(model.body.query.weight)\nreturn w, p, c, say(p, c)"
         ),
         "`no_positions < no_choice` where": "return w, p, c, say(c, p)",
@@ -341,7 +341,7 @@ WRONG = {
             "return end(body(token + embed(places + 1)))"
         ),
         "do not fit together": "return end(body(token + embed.weight))",
-        "The shape is (1, 4, 6)": "return body(token + embed(places))",
+        "itself, without `self.lm_head`": "return body(token + embed(places))",
     },
     "03.9": {
         "too soft": "return 4 * q, k",
