@@ -3,6 +3,7 @@
 import functools
 import itertools
 import linecache
+import sys
 import threading
 import time
 
@@ -271,6 +272,19 @@ SLIPS = [  # solution, (what to change, into what), the cases, what is to be sai
         [(numbers(5, 2),)],
         "`x.norm(dim=-1, keepdim=True)` where",
     ),
+    (MEANS, (": t + 1", "1 : t + 1"), [(numbers(2, 5, 3), 3)], "`[1:t + 1]` where"),
+    (
+        "def f(x, i):\n    y = x.clone()\n    y[:, i] += 1.5\n    return y\n",
+        ("[:, i]", "[:, i:]"),
+        [(numbers(2, 5), 2)],
+        "`[i:]` where `[i]` belongs",
+    ),
+    (
+        "def f(x):\n    return (x - 1.5)[:, None]\n",
+        ("[:, None]", ""),
+        [(numbers(4, 2),)],
+        "the index `[:, None]` left out",
+    ),
     (LATEST, ("losses[0], where", "where, losses[0]"), [([3.5, 1.25], 7)], "exchanged"),
 ]
 
@@ -364,6 +378,21 @@ def test_a_candidate_that_hangs_is_stopped_and_the_next_one_tried():
     start = time.monotonic()
     assert matches(["wrong", "hangs", "right"], holds, 30) == ["right"]
     assert time.monotonic() - start < 20
+
+
+def test_without_threads_a_candidate_that_hangs_is_stopped_too(monkeypatch):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    def turns(candidate):
+        while candidate == "hangs":
+            pass
+        return candidate == "right"
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    tracing = sys.gettrace()
+    found = matches(["hangs", "wrong", "right"], lambda c: turns(c), 30)
+    assert found == ["right"] and sys.gettrace() is tracing
 
 
 SYMPTOMS = [  # what is done to a right result, what is said
@@ -766,3 +795,9 @@ def test_in_a_list_of_several_tensors_the_first_wrong_one_is_spoken_of():
     wrong = [right[0], -right[1], right[2]]
     with pytest.raises(Explained, match="value 1: The sign is wrong"):
         compare(lambda x: wrong, lambda x: right, [(numbers(2),)])
+
+
+def test_for_nan_alone_no_slip_is_named():
+    text = "def f(x):\n    return (x - x.min()).sqrt() + 1.5\n"
+    answer = said(text, "def f(x):\n    return 0 * x / 0\n", [(numbers(5),)])
+    assert answer.startswith("5 of 5 results are nan")

@@ -12,10 +12,12 @@ import copy
 import inspect
 import os
 import re
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import torch
@@ -32,7 +34,7 @@ from minigpt.checks.running import (
     started,
     stop,
 )
-from minigpt.checks.symptoms import clear, symptom
+from minigpt.checks.symptoms import clear, hopeless, symptom
 from minigpt.checks.values import as_tensor, describe, plain, same, show
 
 __all__ = [
@@ -48,7 +50,7 @@ __all__ = [
     "mistakes",
     "same",
 ]
-THINKING = 3.0  # seconds in which a mistake is looked for
+THINKING = 2.5  # seconds of computing in which a mistake is looked for
 _exercises = {}  # title -> "open", "tried" or "solved", in order of definition
 
 
@@ -292,7 +294,7 @@ def explain(
     whole = None if part is None or not parts else part + 1  # parts that must agree
 
     def slip(pairs):
-        if hasattr(solution, "wrong"):
+        if hasattr(solution, "wrong") and not hopeless(differences):
             judged = solution, of, every, whole, atol, answer
             if mutant := _slip(*judged, pairs, end, moves):
                 says = f"{lead}Your result is what you get with {mutant.says}."
@@ -394,8 +396,10 @@ def _slip(solution, of, every, parts, atol, answer, pairs, end, moves):
             moves[mutant.says] = changes
             if changes and not alike:
                 return False
-        if in_all:
+        if alike and in_all:
             whole.add(id(mutant))
+            if _line_of(mutant, answer, solution):
+                raise Enough
         return alike
 
     if pairs:
@@ -403,7 +407,8 @@ def _slip(solution, of, every, parts, atol, answer, pairs, end, moves):
     else:
         candidates = solution.wrong()
     most = 1 if pairs else 20
-    found = matches(candidates, gives_the_same, end - time.monotonic(), most)
+    seconds = max(0.5, end - time.monotonic())
+    found = matches(candidates, gives_the_same, seconds, most)
     return _likeliest([m for m, _ in found], answer, solution, every, whole)
 
 
@@ -492,30 +497,51 @@ def _telling(value):
     return some.unique().numel()
 
 
+class Enough(Exception):
+    """Raised by what judges a candidate: this one, and no more need be tried."""
+
+
 def matches(candidates, holds, seconds, most=1):
     """The first candidates for which holds(candidate), found in so many seconds.
 
-    Each is tried in a thread, so that one that hangs is stopped, and prints nothing.
+    The seconds are those that the candidates compute, so that a busy machine finds as
+    much; but at most twice as many go by. Each candidate is tried in a thread, so that
+    one that hangs is stopped, and prints nothing.
     """
     found, busy_since = [], [time.monotonic()]
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 2 * seconds
+
+    clock, caller = getattr(time, "thread_time", time.monotonic), get_ident()
+
+    def watch(frame, event, argument):
+        if time.monotonic() - busy_since[0] > 1:
+            raise TimeoutError
+        return watch
 
     def look():
-        remaining = iter(candidates)
-        while time.monotonic() < end and len(found) < most:
+        remaining, start, alone = iter(candidates), clock(), get_ident() == caller
+        while clock() - start < seconds and len(found) < most:
+            if time.monotonic() > end:
+                break
             busy_since[0] = time.monotonic()
+            if alone:  # no thread can stop it
+                sys.settrace(watch)
             try:
                 candidate = next(remaining, None)
                 if candidate is None:
                     break
                 if holds(candidate):
                     found.append(candidate)
+            except Enough:
+                found.append(candidate)
+                break
             except BaseException:  # a wrong program may raise anything, or be stopped
                 continue
 
+    tracing, thread = sys.gettrace(), None
     with _silence():
-        thread = started(look)
         try:
+            thread = started(look)
             while thread and thread.is_alive() and time.monotonic() < end + 0.5:
                 thread.join(0.02)
                 if time.monotonic() - busy_since[0] > 1:
@@ -523,6 +549,7 @@ def matches(candidates, holds, seconds, most=1):
                     busy_since[0] = time.monotonic()
         finally:
             end = 0.0
+            sys.settrace(tracing)
             if thread:
                 stop(thread)
     return found

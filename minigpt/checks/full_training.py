@@ -1,6 +1,5 @@
 """Checks for notebook 06: the recipe of a training, sampling, and honest judging."""
 
-import math
 from functools import partial
 
 import torch
@@ -16,14 +15,12 @@ from minigpt.checks.core import (
     compare,
     describe,
     exercise,
-    mistakes,
     same,
 )
-from minigpt.generation import keep_likeliest
+from minigpt.checks.solutions import Solution
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import check_length
-from minigpt.optimizer import learning_rate_at
-from minigpt.training import TrainConfig
+from minigpt.recipe import preset
 
 
 def _start(numbers):
@@ -31,147 +28,100 @@ def _start(numbers):
     return " ".join(map(str, numbers[:10])) + " …" * (len(numbers) > 10)
 
 
+def _generator(seed):
+    return torch.Generator().manual_seed(seed)
+
+
 # 06.1
 
-_WEIGHTS = {  # name -> shape
-    "lm_head.bias": (65,),
-    "body.0.norm1.weight": (24,),
-    "body.2.weight": (24,),  # the last LayerNorm: its name does not say so
-    "attention.scale": (),
-    "body.0.attention.proj.weight": (24, 24),
-    "token_embedding.weight": (65, 24),
-    "convolution.weight": (24, 8, 3),
-}
-DECAYS = {
-    "You let weights with exactly two dimensions decay. A convolution's has three, "
-    "and it multiplies inputs just the same.": (
-        lambda name, p: p.dim() == 2,
-        "Two *or more*.",
-    ),
-    "Your rule spares the embeddings. They are matrices, and decay too.": (
-        lambda name, p: p.dim() >= 2 and "embedding" not in name,
-        "A number of dimensions is a fact, a name only a habit: ask p.dim().",
-    ),
-    "You go by the names, and the last LayerNorm slips through: in the GPT it is "
-    "called body.2.weight.": (
-        lambda name, p: "norm" not in name and "bias" not in name
-    ),
-    "Biases are spared, but LayerNorm's scales decay: they are called `weight`, "
-    "and should stay near 1.": (lambda name, p: "bias" not in name),
-    "One dimension is enough for your rule, so biases and LayerNorm's scales "
-    "shrink too.": (
-        lambda name, p: p.dim() >= 1,
-        "The border lies between one dimension and two.",
-    ),
-    "Everything decays, biases and LayerNorm's scales too.": (
-        lambda name, p: True,
-        "Biases and scales are vectors, with p.dim() == 1.",
-    ),
-}
 
-
-@exercise("06.1 What may decay?")
-def check_decays(decays):
-    """decays(name, p) -> True for weights with two dimensions or more."""
-
-    def answer(name, p):
-        out = decays(name, p)
-        return bool(out) if attempted(out) else out
-
-    def right(name, p):
-        return p.dim() >= 2
-
-    cases = [(name, torch.ones(shape)) for name, shape in _WEIGHTS.items()]
-    if all(call(answer, *case) != right(*case) for case in cases):
-        raise Explained(
-            "It is the wrong way round: you spare the matrices, and vectors decay.",
-            "True means: this one decays.",
-        )
-    compare(answer, right, cases, mistakes("Ask p.dim(), not the name.", DECAYS))
-    return "7 weights of 0 to 3 dimensions, whatever they are called"
+@exercise("06.1 AdamW by hand")
+def check_walk(walk):
+    """walk(p, grads, lr, betas, decay, eps) -> list: p after each of AdamW's steps."""
+    betas, gentle = (0.9, 0.99), (0.5, 0.75)
+    cases = [
+        (1.0, [2.0], 0.1, gentle, 0.0, 1e-8),
+        (3.0, [0.5, -2.0, 4.0], 0.1, gentle, 0.0, 1e-8),
+        (3.0, [1.0, -2.0, 1.5], 0.1, gentle, 0.5, 0.25),
+        (-1.5, torch.randn(8, generator=_generator(1)).tolist(), 0.02, betas, 0.1, 0.1),
+    ]
+    solution = Solution("06.1")
+    hint = "m and v are updated first; then m / (1 - b1**t), with t = 1 at first."
+    known = {
+        "The decay is added to the gradient, and goes through the averages: that is "
+        "Adam. In AdamW it is decoupled: it acts on p alone.": (
+            "m = b1 * m → g = g + decay * p; m = b1 * m",
+            "decay * p + mean → mean",
+        ),
+        "The decay is not multiplied by the learning rate.": (
+            "lr * (decay * p + mean → (decay * p + lr * mean"
+        ),
+        "That is plain gradient descent: p moves by g itself, not by m over the root "
+        "of v, both corrected.": "mean / (root + eps) → g",
+        "epsilon stands inside the root.": (
+            "root = (v / (1 - b2**t)) → root = (v / (1 - b2**t) + eps)",
+            "(root + eps) → root",
+        ),
+        "The corrected averages go on into the next step; only m and v should.": (
+            "mean = m / → mean = m = m /"
+        ),
+        "The two betas are exchanged: the first is m's, the second v's.": (
+            "(b1, b2), m → (b2, b1), m"
+        ),
+        "You return the last p only; asked are all of them, one for each step.": (
+            "return path → return p"
+        ),
+    }
+    known = solution.mistakes(hint, known)
+    compare(walk, solution, cases, known, atol=1e-7, hint=hint)
+    how = (0.01, (0.9, 0.95), 0.0)
+    far = [
+        solution(0.0, grads, *how)[-1] / -0.01
+        for grads in ([1.0] * 10, [1e-6] * 10, [1.0, -1.0] * 5, [0.0] * 9 + [1.0])
+    ]
+    return (
+        "4 walks, as torch goes them. In ten steps of at most about lr each: "
+        f"all gradients 1, {far[0]:.1f} lr; all 0.000001, {far[1]:.1f} lr; 1 and -1 in "
+        f"turn, {far[2]:.1f} lr; nine times 0, then 1, {far[3]:.1f} lr in one step"
+    )
 
 
 # 06.2
 
 
-def _half_cosine(done, low=0.1, angle=math.pi):
-    return low + (1 - low) * 0.5 * (1 + math.cos(angle * done))
-
-
-def _rate(step, steps, warmup, peak, up=None, done=None, down=_half_cosine):
-    """The schedule, with a mistake in the warm-up, in what is done, or the shape."""
-    if step < warmup:
-        return peak * (up(step, warmup) if up else (step + 1) / warmup)
-    if done:
-        return peak * down(done(step, steps, warmup))
-    return peak * down((step - warmup) / (steps - warmup))
-
-
-RATES = {
-    "Your warm-up is one step late: it begins at 0, so the first step learns "
-    "nothing.": (
-        partial(_rate, up=lambda step, warmup: step / warmup),
-        "Step 0 is the first of `warmup` steps: it gets peak / warmup.",
-    ),
-    "Your warm-up divides by warmup + 1, so its last step stays below the peak.": (
-        partial(_rate, up=lambda step, warmup: (step + 1) / (warmup + 1)),
-        "(step + 1) / warmup is 1 at the last step of the warm-up.",
-    ),
-    "Your cosine counts the warm-up as done, so the rate jumps down when the "
-    "warm-up ends.": (
-        partial(_rate, done=lambda step, steps, warmup: step / steps),
-        "`done` is 0 where step equals warmup.",
-    ),
-    "There is no warm-up: your cosine begins at step 0.": (
-        lambda step, steps, warmup, peak: peak * _half_cosine(step / steps)
-    ),
-    "The warm-up is missing: your first steps take the full rate.": partial(
-        _rate, up=lambda step, warmup: 1.0
-    ),
-    "Your cosine rises: after the warm-up the rate begins low and ends at the peak.": (
-        partial(_rate, down=lambda done: 1.1 - _half_cosine(done)),
-        "0.5 * (1 + cosine), with a plus: from 1 down to 0.",
-    ),
-    "Yours is a whole wave: the rate falls and comes back up to the peak.": (
-        partial(_rate, down=partial(_half_cosine, angle=2 * math.pi)),
-        "Half a cosine: math.pi, not 2 * math.pi.",
-    ),
-    "Your rate falls to 0. It shall end at a tenth of the peak.": (
-        partial(_rate, down=partial(_half_cosine, low=0.0)),
-        "Only nine tenths of the peak may fall: 0.1 + 0.9 * cosine.",
-    ),
-    "You add the tenth to the whole cosine: after the warm-up the rate jumps to "
-    "1.1 times the peak.": (
-        partial(_rate, down=lambda done: 0.1 + _half_cosine(done, low=0.0)),
-        "Only nine tenths may fall: 0.1 + 0.9 * cosine.",
-    ),
-    "Your rate falls along a straight line, not along a cosine.": (
-        partial(_rate, down=lambda done: 1 - 0.9 * done),
-        "`done` goes from 0 to 1, the angle from 0 to math.pi, the cosine from 1 to "
-        "-1.",
-    ),
-    "Your cosine never gets to its end: `done` stops short of 1.": (
-        partial(_rate, done=lambda step, steps, warmup: (step - warmup) / steps),
-        "After the warm-up, only steps - warmup steps are left.",
-    ),
-}
-
-
 @exercise("06.2 A gentle start, a soft landing")
 def check_rate(rate):
     """rate(step, steps, warmup, peak) -> warm-up, then half a cosine to peak / 10."""
-
-    def right(step, steps, warmup, peak):
-        plan = TrainConfig(steps, 1, 1, peak, warmup, final_fraction=0.1)
-        return learning_rate_at(step, plan)
-
     plans = [(10, 4, 1.0), (7, 1, 2.0), (6, 0, 1.0), (50, 20, 3e-3)]
     cases = [(step, *plan) for plan in plans for step in range(plan[0])]
-    known = mistakes(
-        "While step is less than warmup, a part of the peak: (step + 1) / warmup.",
-        RATES,
-    )
-    compare(rate, right, cases, known, atol=1e-7)
+    solution = Solution("06.2")
+    hint = "Up: peak * (step + 1) / warmup. Down: only nine tenths of the peak fall."
+    done = "(step - warmup) / (steps - warmup) → step / steps"
+    known = {
+        "Your cosine counts the warm-up as done, so the rate jumps down when the "
+        "warm-up ends.": done,
+        "There is no warm-up: your cosine begins at step 0.": (
+            "step < warmup → False",
+            done,
+        ),
+        "The warm-up is missing: your first steps take the full rate.": (
+            "peak * (step + 1) / warmup → peak"
+        ),
+        "Yours is a whole wave: the rate falls and comes back up to the peak.": (
+            "math.pi * done → 2 * math.pi * done"
+        ),
+        "Your warm-up divides by warmup + 1, so its last step stays below the peak.": (
+            "(step + 1) / warmup → (step + 1) / (warmup + 1)"
+        ),
+        "Your rate falls along a straight line, not along a cosine.": (
+            "0.5 * (1 + math.cos(math.pi * done)) → 1 - done"
+        ),
+        "Your rate falls to 0. It shall end at a tenth of the peak.": (
+            "(0.1 + 0.9 * falling) → falling"
+        ),
+    }
+    known = solution.mistakes(hint, known)
+    compare(rate, solution, cases, known, atol=1e-7, hint=hint)
     return f"{len(plans)} plans, each step: up to the peak, down to a tenth"
 
 
@@ -190,114 +140,69 @@ class _Line(nn.Module):
         return out, None if targets is None else ((out - targets) ** 2).mean()
 
 
-def _weights_after(train_step, losses):
-    """run(x, y, max_norm): the weights after one SGD step for each row of x, y."""
-
-    def run(x, y, max_norm):
-        model = _Line()
-        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-        for xb, yb in zip(x, y):
-            losses.append(train_step(model, optimizer, xb, yb, max_norm))
-        weights = torch.cat([model.w, model.b]).detach()
-        untouched = not attempted(losses[-1]) and not weights.any()
-        return None if untouched else weights
-
-    return run
-
-
-def _length(grads):
-    return sum((g**2).sum() for g in grads) ** 0.5
-
-
-def _clip_all(parameters, max_norm, measure=_length, always=False):
-    """One factor for all gradients, from a length that may be a mistaken one."""
-    length = measure([p.grad for p in parameters])
-    for p in parameters:
-        p.grad *= max_norm / length if always or length > max_norm else 1.0
-
-
-def _clip_each(parameters, max_norm):
-    for p in parameters:
-        nn.utils.clip_grad_norm_([p], max_norm)
-
-
-def _step(model, optimizer, x, y, max_norm, clip=_clip_all, zero=True, move=True):
-    """A training step, with mistakes to choose."""
-    loss = model(x, y)[1]
-    if zero:
-        optimizer.zero_grad()
-    loss.backward()
-    clip(list(model.parameters()), max_norm)
-    if move:
-        optimizer.step()
-    return loss.item()
-
-
-def _stepped(clip=_clip_all, **wrong):
-    return _weights_after(partial(_step, clip=clip, **wrong), [])
-
-
-STEPS = {
-    "The weights do not move at all: the gradient is wiped out before it is used, "
-    "or the optimizer never steps.": (
-        _stepped(move=False),
-        "zero_grad, backward, clip, step.",
-    ),
-    "A first step is right, a second is not: old gradients are still there, and "
-    "backward() adds to what it finds.": (
-        _stepped(zero=False),
-        "Begin with optimizer.zero_grad().",
-    ),
-    "The gradient is not clipped when the optimizer steps: clipping is missing, or "
-    "comes too late.": (
-        _stepped(lambda parameters, max_norm: None),
-        "Clip between backward() and step().",
-    ),
-    "You clip each number on its own. That bends the gradient into another "
-    "direction.": (
-        _stepped(lambda ps, max_norm: nn.utils.clip_grad_value_(ps, max_norm)),
-        "Multiply all gradients by the same factor.",
-    ),
-    "You clip each parameter on its own: w and b shrink by different factors, and "
-    "the direction changes.": (
-        _stepped(_clip_each),
-        "One length: add up the squares of all parameters, then take the root.",
-    ),
-    "You scale short gradients, too: each becomes max_norm long.": (
-        _stepped(partial(_clip_all, always=True)),
-        "Scale only if the length is greater than max_norm.",
-    ),
-    "You take the squared length: the root is missing.": _stepped(
-        partial(_clip_all, measure=lambda gs: _length(gs) ** 2)
-    ),
-    "You add up the parameters' lengths. Lengths do not add, their squares do "
-    "(Pythagoras).": (
-        _stepped(partial(_clip_all, measure=lambda gs: sum(map(torch.norm, gs)))),
-        "Sum all squares first, take the root at the end.",
-    ),
-    "You add up absolute values; the length is the root of the sum of "
-    "squares.": _stepped(
-        partial(_clip_all, measure=lambda gs: sum(g.abs().sum() for g in gs))
-    ),
-}
+def _trained(train_step, x, y, max_norm):
+    """The weights after one SGD step for each row of x, y; what each step returned."""
+    model, losses = _Line(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    for xb, yb in zip(x, y):
+        losses.append(train_step(model, optimizer, xb, yb, max_norm))
+    weights = torch.cat([model.w, model.b]).detach()
+    return weights if weights.any() or attempted(losses[-1]) else None, losses
 
 
 @exercise("06.3 One step, clipped by hand")
 def check_train_step(train_step):
     """train_step(model, optimizer, x, y, max_norm) -> the loss before the step."""
-    rng = torch.Generator().manual_seed(3)
     one, two = torch.tensor([[[2.0, 2.0]]]), torch.tensor([[[2.0, 2.0]], [[1.0, -3.0]]])
-    many = torch.randn(4, 3, 2, generator=rng), torch.randn(4, 3, generator=rng)
+    many = [torch.randn(4, 3, *size, generator=_generator(3)) for size in ((2,), ())]
     cases = [
         (one, torch.tensor([[15.0]]), 1.0),
         (one, torch.tensor([[0.1]]), 1.0),  # too short to be clipped
         (two, torch.tensor([[15.0], [4.0]]), 2.0),
         (*many, 0.5),
     ]
-    losses = []
-    known = mistakes("length = (sum of all squares) ** 0.5", STEPS)
+
+    def weights(train_step, *inputs):
+        return _trained(train_step, *inputs)[0]
+
+    solution = Solution("06.3")
+    hint = "zero_grad, backward, clip, step; length = (sum of all squares) ** 0.5"
+    length = "sum((g**2).sum() for g in grads) ** 0.5 → "
+    known = {
+        "The weights do not move at all: the gradient is wiped out before it is used, "
+        "or the optimizer never steps.": "optimizer.step() → pass",
+        "A first step is right, a second is not: old gradients are still there, and "
+        "backward() adds to what it finds.": "optimizer.zero_grad() → pass",
+        "The weights move as if nothing were clipped: it is missing, comes after "
+        "step(), or makes new tensors, which the optimizer does not know. `p.grad *= "
+        "…` and `p.grad = …` change the gradient; `g = g * …` gives another tensor the "
+        "name g.": "g *= max_norm / length → pass",
+        "You clip each number on its own. That bends the gradient into another "
+        "direction.": (
+            "length > max_norm → True",
+            "g *= max_norm / length → g.clamp_(-max_norm, max_norm)",
+        ),
+        "You clip each parameter on its own: w and b shrink by different factors, and "
+        "the direction changes.": (
+            "length > max_norm → True",
+            "g *= max_norm / length → g *= min(1.0, max_norm / g.norm())",
+        ),
+        "You scale the weights, not their gradients.": (
+            "for g in grads: → for g in model.parameters():",
+            "g *= → g.data *=",
+        ),
+        "You scale short gradients, too: each becomes max_norm long.": (
+            "length > max_norm → True"
+        ),
+        "You add up the parameters' lengths. Lengths do not add, their squares do "
+        "(Pythagoras).": length + "sum(g.norm() for g in grads)",
+        "You add up absolute values; the length is the root of the sum of squares.": (
+            length + "sum(g.abs().sum() for g in grads)"
+        ),
+    }
+    known = solution.mistakes(hint, known, weights)
     try:
-        compare(_weights_after(train_step, losses), _stepped(), cases, known)
+        compare(train_step, solution, cases, known, work=weights, hint=hint)
     except Explained as problem:
         if "NoneType" not in problem.args[0]:
             raise
@@ -306,16 +211,31 @@ def check_train_step(train_step):
             "loss.backward().",
             "zero_grad, backward, clip, step.",
         ) from None
-    first = as_tensor(losses[0]) if attempted(losses[0]) else None
-    if first is None or first.numel() != 1:
-        raise Explained("The step is right, but the loss is not returned as a number.")
-    if abs(first.item() - 225.0) > 1e-3:
-        raise Explained(
-            f"The step is right, but the loss returned is {first.item():.4g}, and the "
-            "model's loss was 225 before the step.",
-            "Return the loss that you called backward() on.",
-        )
+    _check_loss(_trained(train_step, *cases[0])[1][0])
     return "4 runs of 1 to 4 steps: fresh gradients, one length for all, direction kept"
+
+
+def _check_loss(loss):
+    hint = "Return the number of the loss that you called backward() on: loss.item()."
+    if isinstance(loss, torch.Tensor) and loss.requires_grad:
+        raise Explained(
+            "The step is right, but the loss is returned as a tensor that still knows "
+            "how it was computed: keep a thousand of them, and a thousand steps' "
+            "intermediate results stay in memory.",
+            hint,
+            share=0.75,
+        )
+    number = as_tensor(loss) if attempted(loss) else None
+    if number is None or number.numel() != 1:
+        what = "The step is right, but the loss is not returned as a number."
+        raise Explained(what, hint, share=0.75)
+    if abs(number.item() - 225.0) > 1e-3:
+        raise Explained(
+            f"The step is right, but the loss returned is {number.item():.4g}, and the "
+            "model's loss was 225 before the step.",
+            hint,
+            share=0.75,
+        )
 
 
 # 06.4
@@ -326,123 +246,12 @@ class _Counts(nn.Module):
 
     def __init__(self, block_size, vocab_size=4):
         super().__init__()
-        self.block_size, self.vocab_size, self.longest = block_size, vocab_size, 0
+        self.block_size, self.vocab_size = block_size, vocab_size
 
     def forward(self, idx, targets=None):
-        self.longest = max(self.longest, idx.shape[1])
         check_length(idx.shape[1], self.block_size)
         so_far = F.one_hot(idx, self.vocab_size).cumsum(1)  # (B, T, vocab_size)
         return so_far + 0.3 * torch.arange(self.vocab_size), None
-
-
-def _next_probs(idx, size, temperature, top_k, crop=None, place=None, end=None):
-    """A step of generation, with a mistake in the window, the position or the end."""
-    logits = _Counts(size)(crop(idx, size) if crop else idx[:, -size:])[0]
-    logits = place(logits) if place else logits[:, -1]
-    if end:
-        return end(logits, temperature if top_k is None else top_k)
-    return F.softmax(keep_likeliest(logits / temperature, top_k), dim=-1)
-
-
-def _kept(logits, kept, fill=float("-inf")):
-    return F.softmax(logits.masked_fill(~kept, fill), dim=-1)
-
-
-def _kth(logits, k):
-    """The k-th largest of each row, (B, 1)."""
-    return logits.topk(k, dim=-1).values[:, -1:]
-
-
-def _end(end):
-    return partial(_next_probs, end=end)
-
-
-WINDOWS = {
-    "You keep the first block_size tokens: the model never sees how the text goes "
-    "on.": (
-        partial(_next_probs, crop=lambda idx, size: idx[:, :size]),
-        "Count from the end: idx[:, -block_size:].",
-    ),
-    "The model sees block_size - 1 tokens only.": (
-        partial(_next_probs, crop=lambda idx, size: idx[:, 1 - size :]),
-        "idx[:, -block_size:] keeps exactly block_size.",
-    ),
-    "You read the first position. It has seen one token, and predicts what follows "
-    "that one.": (
-        partial(_next_probs, place=lambda logits: logits[:, 0]),
-        "The last position has seen all: logits[:, -1].",
-    ),
-    "You take the last row of the batch, not the last position.": (
-        partial(_next_probs, place=lambda logits: logits[-1]),
-        "Dimension 0 is the batch: logits[:, -1] leaves it alone.",
-    ),
-    "You give probabilities for every position; asked is the last one.": (
-        partial(_next_probs, place=lambda logits: logits),
-        "logits[:, -1]: (B, T, vocab_size) -> (B, vocab_size).",
-    ),
-    "Your rows are logits: they do not sum to one.": (
-        _end(lambda logits, _: logits),
-        "Softmax at the end.",
-    ),
-    "Your softmax runs down the batch: columns sum to one, rows do not.": (
-        _end(lambda logits, _: F.softmax(logits, dim=0)),
-        "dim=-1 is the vocabulary.",
-    ),
-}
-TEMPERATURES = {
-    "The temperature changes nothing in your program.": (
-        _end(lambda logits, t: F.softmax(logits, -1)),
-        "Divide the logits by it, before the softmax.",
-    ),
-    "You multiply by the temperature: 0.5 makes yours bolder, where it should make "
-    "it more careful.": (
-        _end(lambda logits, t: F.softmax(logits * t, -1)),
-        "Divide the logits by it.",
-    ),
-    "You divide the probabilities, so they no longer sum to one.": (
-        _end(lambda logits, t: F.softmax(logits, -1) / t),
-        "Temperature comes before the softmax: it divides the logits.",
-    ),
-    "You raise the probabilities to the power 1 / temperature. That is right only "
-    "if they are scaled to sum to one again.": (
-        _end(lambda logits, t: F.softmax(logits, -1) ** (1 / t)),
-        "Dividing the logits before the softmax does both at once.",
-    ),
-}
-TOP_K = {
-    "top_k changes nothing in your program.": (
-        _end(lambda lo, k: F.softmax(lo, -1)),
-        "logits.topk(top_k).values[:, -1:] is the smallest logit to keep.",
-    ),
-    "You keep the k unlikeliest: the wrong side.": (
-        _end(lambda lo, k: _kept(lo, lo <= -_kth(-lo, k))),
-        "Mask what is *smaller* than the k-th largest.",
-    ),
-    "You keep one too few: the k-th largest itself is thrown away.": (
-        _end(lambda lo, k: _kept(lo, lo > _kth(lo, k))),
-        "Mask what is < the k-th largest, not what is <= it.",
-    ),
-    "You keep one too many: k + 1 stay.": (
-        _end(lambda lo, k: _kept(lo, lo >= _kth(lo, k + 1))),
-        "Sorted downwards, the k-th largest is at index k - 1.",
-    ),
-    "What you throw away gets the logit 0, and e⁰ is 1: it may still be drawn.": (
-        _end(lambda lo, k: _kept(lo, lo >= _kth(lo, k), fill=0.0)),
-        'Fill with float("-inf"); its softmax is 0.',
-    ),
-    "You cut after the softmax and leave it so: the rows sum to less than one.": (
-        _end(lambda lo, k: F.softmax(lo, -1) * (lo >= _kth(lo, k))),
-        "Mask the logits before the softmax (or divide by the new sum).",
-    ),
-    "You give only k numbers a row. Whose are they? Keep vocab_size places.": (
-        _end(lambda lo, k: F.softmax(lo.topk(k, -1).values, -1)),
-        'Fill the logits of the others with float("-inf").',
-    ),
-    "All rows are cut at the first row's threshold.": (
-        _end(lambda lo, k: _kept(lo, lo >= _kth(lo, k)[0])),
-        "Keep a column for the threshold, (B, 1): values[:, -1:].",
-    ),
-}
 
 
 @exercise("06.4 What comes next?")
@@ -451,90 +260,82 @@ def check_next_probs(next_probs):
     short, longer = torch.tensor([[0, 1, 1]]), torch.tensor([[3, 3, 0, 1, 0]])
     batch = torch.tensor([[0, 1, 1, 2, 1], [3, 3, 3, 1, 0], [2, 0, 2, 2, 2]])
     shapes = [(short, 3), (longer, 3), (batch, 4), (batch, 8)]
-    models = []
-
-    def run(idx, block_size, temperature, top_k):
-        models.append(_Counts(block_size))
-        return next_probs(models[-1], idx, block_size, temperature, top_k)
-
+    solution = Solution("06.4")
+    soft, cooled = "F.softmax(logits, dim=-1)", "[:, -1] / temperature → [:, -1]"
+    cut = 'logits = logits.masked_fill(logits < smallest, float("-inf")) → '
     parts = [  # one after the other, so that two mistakes are told one at a time
-        (mistakes("", WINDOWS), [(1.0, None)]),
-        (mistakes("", TEMPERATURES), [(0.5, None), (2.0, None)]),
-        (mistakes("", TOP_K), [(1.0, 2), (1.0, 3)]),
-        ((), [(0.5, 2), (1.0, 1), (2.0, 4)]),
+        (
+            "The last block_size tokens, idx[:, -block_size:]; then [:, -1].",
+            {
+                "You keep the first block_size tokens: the model never sees how the "
+                "text goes on.": "-block_size: → :block_size",
+                "The model sees block_size - 1 tokens only.": (
+                    "-block_size → 1-block_size"
+                ),
+                "You read the first position. It has seen one token, and predicts what "
+                "follows that one.": "[0][:, -1] → [0][:, 0]",
+                "You take the last row of the batch, not the last position.": (
+                    "[0][:, -1] → [0][-1]"
+                ),
+                "You give probabilities for every position; asked is the last one.": (
+                    "[0][:, -1] → [0]"
+                ),
+            },
+            [(1.0, None)],
+        ),
+        (
+            "Divide the logits by the temperature, before the softmax.",
+            {
+                "You divide the probabilities, so they no longer sum to one.": (
+                    cooled,
+                    f"{soft} → {soft} / temperature",
+                ),
+                "You raise the probabilities to the power 1 / temperature. That is "
+                "right only if they are scaled to sum to one again.": (
+                    cooled,
+                    f"{soft} → {soft} ** (1 / temperature)",
+                ),
+            },
+            [(0.5, None), (2.0, None)],
+        ),
+        (
+            "values[:, -1:] of topk is the smallest to keep; the others become -inf.",
+            {
+                "You keep the k unlikeliest: the wrong side.": (
+                    "logits.topk(top_k, → (-logits).topk(top_k,",
+                    "logits < → -logits <",
+                ),
+                "What you throw away gets the logit 0, and e⁰ is 1: it may still be "
+                "drawn.": 'float("-inf") → 0.0',
+                "You cut after the softmax and leave it so: the rows sum to less than "
+                "one.": f"{cut}return {soft}.masked_fill(logits < smallest, 0.0)",
+                "You give only k numbers a row. Whose are they? Keep vocab_size "
+                "places.": f"{cut}logits = logits.topk(top_k).values",
+                "You keep one too many: k + 1 stay.": "topk(top_k, → topk(top_k + 1,",
+                "All rows are cut at the first row's threshold.": "[:, -1:] → [0, -1]",
+            },
+            [(1.0, 2), (1.0, 3)],
+        ),
+        ("", {}, [(0.5, 2), (1.0, 1), (2.0, 4)]),
     ]
-    for known, knobs in parts:
-        cases = [(*shape, *knob) for knob in knobs for shape in shapes]
+    for done, (hint, table, knobs) in enumerate(parts):
+        cases = [(_Counts(s), idx, s, *knob) for knob in knobs for idx, s in shapes]
+        known = solution.mistakes(hint, table)
         try:
-            compare(run, _next_probs, cases, known)
-        except Explained:
-            if all(model.longest <= model.block_size for model in models):
-                raise
-            raise Explained(
-                f"You feed the model {models[-1].longest} tokens, but its block_size "
-                f"is {models[-1].block_size}: it has no embeddings for further "
-                "positions.",
-                "Keep the last block_size tokens: idx[:, -block_size:].",
-            ) from None
+            compare(next_probs, solution, cases, known, hint=hint)
+        except Explained as problem:
+            what, hint = problem.args
+            if "but block_size is" in what:
+                what = (
+                    "You feed the model more tokens than its block_size, and it has no "
+                    f"embeddings for further positions. {what}"
+                )
+                hint = "Keep the last block_size tokens: idx[:, -block_size:]."
+            raise Explained(what, hint, share=(done + problem.share) / 4) from None
     return "short and long texts, 8 settings; rows sum to one"
 
 
 # 06.5
-
-
-def _sums(probs, dim=-1, descending=True):
-    return probs.sort(dim=-1, descending=descending).values.cumsum(dim)
-
-
-def _nucleus(probs, p, sums=_sums, extra=1):
-    return (sums(probs) < p).sum(dim=-1) + extra
-
-
-def _drops(got, expected, probs, p):
-    """Is the character that crosses p left out, also where p is reached exactly?"""
-    return same(got, expected - 1) or same(got, (_sums(probs) <= p).sum(dim=-1))
-
-
-NUCLEI = {
-    "You drop the character that crosses p: what stays sums to less than p.": (
-        Sign(_drops),
-        "Count it too: one more than those whose sum stays below p.",
-    ),
-    "You keep one too many where the sum is exactly p.": (
-        lambda probs, p: (_sums(probs) <= p).sum(dim=-1) + 1,
-        "p is reached there: count the sums < p, not <= p, and add one.",
-    ),
-    "You add up in the order of the ids, not beginning with the likeliest.": (
-        partial(_nucleus, sums=lambda probs: probs.cumsum(-1)),
-        "Sort each row first: probs.sort(dim=-1, descending=True).values.",
-    ),
-    "You begin with the unlikeliest: sort goes upwards unless you say so.": (
-        partial(_nucleus, sums=partial(_sums, descending=False)),
-        "probs.sort(dim=-1, descending=True)",
-    ),
-    "You add up down the columns: one position's sum goes on in the next.": (
-        partial(_nucleus, sums=partial(_sums, dim=0)),
-        "Each position has its own sum: cumsum(dim=-1).",
-    ),
-    "You compare single probabilities with p. It is their sum that must reach p.": (
-        lambda probs, p: (probs >= p).sum(dim=-1),
-        "cumsum gives the sums of the first, the first two, and so on.",
-    ),
-    "You count over all positions together: one number for the whole text.": (
-        lambda probs, p: _nucleus(probs, p).sum(),
-        "Sum over the last dimension only: .sum(dim=-1).",
-    ),
-    "You give the sum that is reached, not how many it takes.": (
-        lambda probs, p: (
-            _sums(probs).gather(-1, _nucleus(probs, p, extra=0)[:, None]).squeeze(-1)
-        ),
-        "Compare the sums with p first, then count the True with .sum(dim=-1).",
-    ),
-    "You say which characters stay; asked is how many.": (
-        Sign(lambda got, _, probs, p: as_tensor(got).shape == probs.shape),
-        "Count the True: .sum(dim=-1).",
-    ),
-}
 
 
 @exercise("06.5 Where does your GPT hesitate?")
@@ -542,12 +343,44 @@ def check_nucleus_size(nucleus_size, probs):
     """nucleus_size(probs (T, vocab_size), p) -> (T,), also of the learner's model."""
     four = torch.tensor([0.5, 0.25, 0.1875, 0.0625])
     mixed = torch.stack([four[[1, 0, 3, 2]], four[[3, 2, 1, 0]]])
-    rng = torch.Generator().manual_seed(5)
-    rows = F.softmax(2 * torch.randn(6, 11, generator=rng), dim=-1)
+    rows = F.softmax(2 * torch.randn(6, 11, generator=_generator(5)), dim=-1)
     cases = [(four[None], p) for p in (0.4, 0.7, 0.75, 0.9)]
     cases += [(mixed, 0.6), (mixed, 0.95), (rows, 0.5), (rows, 0.9), (rows, 0.99)]
-    compare(nucleus_size, _nucleus, [*cases, (probs, 0.9)], mistakes("", NUCLEI))
-    fewest, most = _nucleus(probs, 0.9).aminmax()
+    solution = Solution("06.5")
+    above = "likely.cumsum(dim=-1) < p).sum(dim=-1) + 1 → "
+    drops = solution.but(above + "likely.cumsum(dim=-1) <= p).sum(dim=-1)")
+    least = solution.but(above + "likely.cumsum(dim=-1) < p).sum(dim=-1).clamp(min=1)")
+    known = {
+        "You drop the character that crosses p: what stays sums to less than p.": Sign(
+            lambda got, right, *inputs: (
+                same(got, right - 1)
+                or same(got, drops(*inputs))
+                or same(got, least(*inputs))
+            )
+        ),
+        "You add up in the order of the ids, not beginning with the likeliest.": (
+            "probs.sort(dim=-1, descending=True).values → probs"
+        ),
+        "You compare single probabilities with p. It is their sum that must reach p.": (
+            lambda probs, p: (probs >= p).sum(dim=-1)
+        ),
+        "You give the sum that is reached, not how many it takes.": Sign(
+            lambda got, right, probs, p: same(
+                got, [row.topk(k).values.sum() for row, k in zip(probs, right)]
+            )
+        ),
+        "You count over all rows together: one number for the whole table.": Sign(
+            lambda got, *_: as_tensor(got).dim() == 0
+        ),
+        "You say which characters stay; asked is how many.": Sign(
+            lambda got, _, probs, p: as_tensor(got).shape == probs.shape
+        ),
+    }
+    hint = "Sort each row downwards, cumsum, count the sums below p, and add one."
+    known = solution.mistakes(hint, known)
+    cases.append((probs, 0.9))
+    compare(nucleus_size, solution, cases, known, hint=hint)
+    fewest, most = solution(probs, 0.9).aminmax()
     return (
         "3 tables and your GPT's, 8 values of p; at 0.9 it leaves open between "
         f"{fewest} and {most} of {probs.shape[-1]} characters"
@@ -567,100 +400,11 @@ def _toy_gpt(device):
     return model.to(device)
 
 
-@torch.no_grad()
-def _judged(model, data, spots, n, first=None, ahead=0, place=-1, finish=torch.mean):
-    """Loss at `spots` from the n ids before each, with mistakes to choose."""
-    steps = torch.arange(n) + (-n if first is None else first)
-    device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    losses = []
-    for some in spots.split(128):
-        logits = model(data[some[:, None] + steps].to(device))[0]  # (S, n, vocab_size)
-        y = data[some + ahead].to(device)
-        losses.append(F.cross_entropy(logits[:, place], y, reduction="none").cpu())
-    model.train(was_training)
-    return finish(torch.cat(losses))
-
-
-def _known_losses(toy):
-    judged = partial(_judged, toy)
-
-    @torch.no_grad()
-    def everywhere(data, spots, n):
-        x = data[spots[:, None] + torch.arange(-n, 1)].to(toy.lm_head.weight.device)
-        toy.eval()
-        return toy(x[:, :-1], x[:, 1:])[1]
-
-    def unweighted(got, _, *inputs):
-        """Is `got` the mean of the means of batches, whatever their size?"""
-        losses, got = judged(*inputs, finish=torch.clone), as_tensor(got)
-        for size in range(2, len(losses)):
-            means = torch.stack([part.mean() for part in losses.split(size)])
-            if abs(means.mean() - got) < 2e-6:
-                return True
-        return False
-
-    return mistakes(
-        "The n ids before spot s are s - n, …, s - 1: arange(-n, 0).",
-        {
-            "Your window includes the very character that it shall predict.": (
-                lambda data, spots, n: judged(data, spots, n, first=1 - n)
-            ),
-            "Your window ends one too early: the character just before the spot is "
-            "missing.": (lambda data, spots, n: judged(data, spots, n, first=-n - 1)),
-            "The target is one too far: you predict what follows the spot.": (
-                partial(_judged, toy, ahead=1),
-                "The target is data[spots].",
-            ),
-            "You take the mean over all positions of the window. The earlier ones have "
-            "seen less than n characters.": (
-                everywhere,
-                "The last has seen all n: logits[:, -1].",
-            ),
-            "You read the first position, which has seen one character.": (
-                partial(_judged, toy, place=0),
-                "The last position has seen all n: logits[:, -1].",
-            ),
-            "Your model always sees block_size characters, whatever n is.": (
-                lambda data, spots, n: judged(data, spots, toy.block_size),
-                "The window is n long: arange(-n, 0).",
-            ),
-            "Your model sees n + 1 characters.": (
-                lambda data, spots, n: judged(data, spots, n + 1),
-                "arange(-n, 0) has n members.",
-            ),
-            "You add the losses up: twice the spots would give twice the loss.": (
-                partial(_judged, toy, finish=torch.sum),
-                "The mean over the spots.",
-            ),
-            "Yours is in bits: you took the logarithm to base 2.": (
-                lambda *inputs: judged(*inputs) / math.log(2),
-                "Nats: the natural logarithm, which F.cross_entropy takes.",
-            ),
-            "You return the perplexity, e to the loss.": (
-                lambda *inputs: judged(*inputs).exp(),
-                "Leave out the exp.",
-            ),
-            "You return one loss for each spot; asked is one number.": (
-                partial(_judged, toy, finish=torch.clone),
-                "Take their mean.",
-            ),
-            "You average the batches' means, but the last batch is shorter: its "
-            "characters "
-            "weigh more than the others.": (
-                Sign(unweighted),
-                "Add up loss * len(batch), then divide by len(spots).",
-            ),
-        },
-    )
-
-
 @exercise("06.6 How much of the past does it use?")
 def check_past(loss_with_past, losses, enough, model, spots, train_data, val_data):
     """The learner's measure, its results on `val_data`, and the conclusion."""
-    toy = _toy_gpt(next(model.parameters()).device)
-    rng = torch.Generator().manual_seed(6)
+    device = next(model.parameters()).device
+    toy, rng = _toy_gpt(device), _generator(6)
     data = torch.randint(11, (420,), generator=rng)
     cases = [
         (data[:14], torch.tensor([9, 12]), 2),
@@ -668,23 +412,65 @@ def check_past(loss_with_past, losses, enough, model, spots, train_data, val_dat
         (data, torch.arange(10, 399), 3),  # 389 spots, a prime: no batch size fits
     ]
 
-    def run(data, spots, n):
+    def run(program, data, spots, n):
         toy.train()
         toy.modes.clear()
-        return loss_with_past(toy, data, spots, n)
+        loss = program(toy, data, spots, n)
+        if True in toy.modes:
+            raise Explained(
+                "You judge a model in training mode: dropout blanks out half of what "
+                "this one knows, and each call gives another loss.",
+                "model.eval() before you judge: the check hands you a model in "
+                "training mode.",
+            )
+        return loss
 
-    try:
-        compare(run, partial(_judged, toy), cases, _known_losses(toy), atol=1e-4)
-    except Explained:
-        if True not in toy.modes:
-            raise
-        raise Explained(
-            "You judge a model in training mode: dropout blanks out half of what "
-            "this one knows, and each call gives another loss.",
-            "model.eval() before you judge: the check hands you a model in "
-            "training mode.",
-        ) from None
-    _check_evidence(losses, model, spots, train_data, val_data)
+    given = {"device": device, "model": toy, "config": GPTConfig(11, 1, 1, 1, 2)}
+    given |= {"val_data": data, "spots": torch.tensor([9])}  # for its last lines
+    solution = Solution("06.6", "loss_with_past", **given)
+
+    @torch.no_grad()
+    def everywhere(data, spots, n):
+        x = data[spots[:, None] + torch.arange(-n, 1)].to(device)
+        return toy.eval()(x[:, :-1], x[:, 1:])[1]
+
+    def unweighted(got, _, data, spots, n):
+        """Is `got` the mean of the means of batches, whatever their size?"""
+        each = torch.tensor(
+            [run(solution, data, spots[[i]], n) for i in range(len(spots))]
+        )
+        for size in range(2, len(each)):
+            means = torch.stack([part.mean() for part in each.split(size)])
+            if abs(means.mean() - as_tensor(got)) < 2e-6:
+                return True
+        return False
+
+    window = "torch.arange(-n, 0) → torch.arange"
+    known = {
+        "Your window includes the very character that it shall predict.": (
+            window + "(1 - n, 1)"
+        ),
+        "Your window ends one too early: the character just before the spot is "
+        "missing.": window + "(-n - 1, -1)",
+        "Your model sees n + 1 characters.": window + "(-n - 1, 0)",
+        "Your model always sees block_size characters, whatever n is.": (
+            window + "(-model.block_size, 0)"
+        ),
+        "The target is one too far: you predict what follows the spot.": (
+            "data[spots].to → data[spots + 1].to"
+        ),
+        "You read the first position, which has seen one character.": (
+            "[0][:, -1] → [0][:, 0]"
+        ),
+        "You take the mean over all positions of the window. The earlier ones have "
+        "seen less than n characters.": everywhere,
+        "You average the batches' means, but the last batch is shorter: its characters "
+        "weigh more than the others.": Sign(unweighted),
+    }
+    hint = "The n ids before spot s: arange(-n, 0). The last has seen all: [:, -1]."
+    known = solution.mistakes(hint, known, run)
+    compare(loss_with_past, solution, cases, known, 1e-4, work=run, hint=hint)
+    _check_evidence(solution, losses, model, spots, train_data, val_data)
     _check_enough(enough, {n: float(loss) for n, loss in losses.items()})
     return (
         "the n ids before each spot, eval mode, all spots weigh the same; your losses "
@@ -692,7 +478,7 @@ def check_past(loss_with_past, losses, enough, model, spots, train_data, val_dat
     )
 
 
-def _check_evidence(losses, model, spots, train_data, val_data):
+def _check_evidence(judge, losses, model, spots, train_data, val_data):
     lengths = sorted(losses) if isinstance(losses, dict) else []
     if len(lengths) < 5 or lengths[0] != 1 or lengths[-1] != model.block_size:
         raise Explained(
@@ -704,7 +490,7 @@ def _check_evidence(losses, model, spots, train_data, val_data):
     def differing(data):
         """The first of two short lengths whose loss is not what `data` give."""
         for n in (lengths[0], lengths[len(lengths) // 2]):  # long ones take long
-            loss = _judged(model, data, spots, n).item()
+            loss = judge(model, data, spots, n)
             if abs(loss - float(losses[n])) > 3e-3:
                 return n, loss
         return None
@@ -905,3 +691,133 @@ def _check_windows(learned, judged, N, size, fraction):
             f"are learned and {len(asked)} judged, with train_fraction {fraction}.",
             "Use train_fraction for the cut, and all windows of each side.",
         )
+
+
+# 06.9
+
+
+@exercise("06.9 One table for both ends")
+def check_tie(tie):
+    """tie(model) -> parameters before and after; lm_head has the embedding's weight."""
+    cases = [(GPT(GPTConfig(V, 4, 1, 2, C)),) for V, C in ((5, 4), (11, 6))]
+    solution = Solution("06.9")
+
+    def work(tie, model):
+        biases = [id(p) for name, p in model.named_parameters() if "bias" in name]
+        found = tie(model)
+        head, table = model.lm_head, model.token_embedding.weight
+        before, after = found if isinstance(found, (tuple, list)) else (found, None)
+        one = head.weight is table and isinstance(head, nn.Linear)
+        kept = id(getattr(head, "bias", None)) in biases
+        if found is not None:
+            return before, after, same(head.weight, table), one, kept
+
+    parts = ("the count before", "the count after", "both hold the same numbers")
+    known = {
+        "lm_head is no longer a linear layer: an embedding looks up a row, and the "
+        "head must multiply with all of them. Share the weight, not the layer.": Sign(
+            lambda got, *_: not got[3] and not got[4]
+        ),
+        "Both hold the same numbers, but as two parameters: each has a gradient of its "
+        "own, and both are counted.": Sign(lambda got, *_: got[2] and not got[3]),
+        "The two numbers are exchanged: first the count before.": (
+            "return before, after → return after, before"
+        ),
+        "The table is shared, but counted twice in the sum after: state_dict() and a "
+        "sum over layers name it under both names. parameters() gives each once.": Sign(
+            lambda got, right, *_: got[3] and right[0] == got[0] == got[1]
+        ),
+        "The table is shared, but the bias of lm_head is gone, or a new one.": Sign(
+            lambda got, *_: got[3] and not got[4]
+        ),
+        "You count tensors; asked are the numbers in them: p.numel().": "p.numel() → 1",
+        "Two numbers are wanted: the count before and the count after.": Sign(
+            lambda got, *_: got[1] is None
+        ),
+    }
+    hint = "model.lm_head.weight = model.token_embedding.weight, between two counts."
+    known = solution.mistakes(hint, known, work)
+    how = {"work": work, "parts": parts, "changes": True, "hint": hint}
+    compare(tie, solution, cases, known, **how)
+    shares = []
+    for name, config in (
+        ("ours", preset("cpu", 65)[0]),
+        ("the gpu preset", preset("gpu", 65)[0]),
+        ("one of GPT-2's size", GPTConfig(50_257, 1024, 12, 12, 768)),
+    ):
+        with torch.device("meta"):  # shapes without numbers
+            before, after = solution(GPT(config))
+        shares.append(f"{(before - after) / before:.1%} of {name}")
+    return (
+        "2 GPTs: one tensor with two names, the bias kept, each weight counted once. "
+        f"Tying saves {', '.join(shares)}"
+    )
+
+
+# 06.10
+
+
+def _said(verdict, before, after):
+    word = verdict(before, after)
+    return word.strip().lower() if isinstance(word, str) else word
+
+
+@exercise("06.10 Below 1.69: one change, three seeds, a verdict")
+def check_verdict(verdict, before, after):
+    """verdict(before, after) -> "better", "worse" or "tie", by the rule of the text."""
+    cases = [
+        ([2.0, 2.0, 2.0], [1.75, 1.5, 1.625]),  # lower at each seed, by more than...
+        ([2.0, 2.0, 2.0], [2.25, 2.5, 2.375]),  # ... the differences are apart
+        ([2.0, 2.5, 3.0], [1.875, 2.375, 2.875]),  # paired: better; as heaps: a tie
+        ([2.0, 2.5, 3.0], [2.125, 2.625, 3.125]),
+        ([2.0, 2.0, 2.0], [1.875, 1.625, 1.375]),  # all lower, but far apart: a tie
+        ([2.0, 2.0, 2.0, 2.0], [2.125, 1.5, 1.5, 1.5]),
+        ([2.0, 2.0, 2.0], [1.75, 1.5, 1.25]),  # mean and spread equal: a tie
+        ([2.0, 2.0, 2.0], [2.25, 2.5, 2.75]),
+        ([2.0, 2.0, 2.0], [1.5, 2.25, 1.75]),
+        ([2.0, 2.0, 2.0], [2.5, 1.75, 2.25]),
+        ([2.0, 2.25, 1.75], [1.75, 1.75, 2.0]),  # as heaps: lower; paired: a tie
+        ([1.5, 1.75], [1.5, 1.75]),
+        ([3.0, 2.0, 1.0, 4.0], [2.5, 1.5, 0.5, 3.375]),
+    ]
+    solution = Solution("06.10")
+    hint = "changes = [a - b for a, b in zip(after, before)]: their mean, their spread."
+    spread = "max(changes) - min(changes) → "
+    known = {
+        "Exactly on the border, where mean and spread are equal, it is a tie.": (
+            "<= max → < max"
+        ),
+        "You compare two heaps. Pair them: the difference of each seed, then the mean "
+        "and the spread of the differences.": (
+            spread + "max(max(x) - min(x) for x in (before, after))"
+        ),
+        "You ask whether all seeds agree; the rule compares mean and spread.": (
+            f"abs(mean) <= {spread}min(changes) <= 0 <= max(changes)"
+        ),
+        "Half the spread is too strict a rule here: the text takes all of it.": (
+            spread + "(max(changes) - min(changes)) / 2"
+        ),
+        "You look at the mean only: any difference decides.": spread + "0.0",
+    }
+    known = solution.mistakes(hint, known, _said)
+    compare(verdict, solution, cases, known, work=_said, hint=hint)
+    told = f"{len(cases)} pairs of runs, ties included"
+    runs = [as_tensor(losses) for losses in (before, after)]
+    if any(losses is None for losses in runs) or not len(runs[1]):
+        return (
+            f"{told}. Now the real thing: one change, three seeds, and run this again"
+        )
+    if runs[0].shape != runs[1].shape or len(runs[1]) < 3:
+        raise Explained(
+            f"Your rule is right. But `before` has {len(runs[0])} losses and `after` "
+            f"{len(runs[1])}: at least three seeds, the same for both.",
+            "after = three_seeds(name=value), with one change.",
+            share=0.9,
+        )
+    changes = runs[1] - runs[0]
+    below = int((runs[1] < 1.69).sum())
+    return (
+        f"{told}. Your change: {changes.mean():+.3f} ± "
+        f"{(changes.max() - changes.min()) / 2:.3f}, {solution(*map(list, runs))}; "
+        f"{below} of {len(runs[1])} seeds below 1.69"
+    )

@@ -1,72 +1,91 @@
 """Checks of notebook 04: heads side by side, packed, shared and switched off."""
 
-import contextlib
-import copy
-from functools import partial
+import statistics
 from itertools import combinations
 
 import torch
 import torch.nn as nn
 
-from minigpt.attention import attention
-from minigpt.checks.core import Explained, Sign, call, compare, exercise, mistakes
+from minigpt.attention import Head, attention
+from minigpt.checks.core import (
+    Explained,
+    NotAttempted,
+    Sign,
+    call,
+    compare,
+    exercise,
+    mistakes,
+    same,
+)
+from minigpt.checks.running import is_skeleton
+from minigpt.checks.self_attention import Opened
+from minigpt.checks.solutions import Solution
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
-from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
-
-MEMORY = "A reshape keeps the numbers in memory order; it exchanges no dimensions. "
-TURNS = "Heads do not take turns: the channels of one head lie next to each other."
-COUNT = "You use the number of heads as the width of a head."
-FROM_ONE = "You take the head before: your heads are counted from one."
-UNPROJECTED = "The projection is missing: the heads' findings are not mixed."
-WIDE = "The scores are too small: you divide by √C instead of √head_size."
-UNMASKED = "The mask is missing: every position sees the future."
+from minigpt.multi_head import CausalSelfAttention
+from minigpt.training import TrainConfig, train
 
 
-@exercise("04.1 Cut out one head")
-def check_part_of_head(part_of_head):
-    """part_of_head(side_by_side (B, T, C), h, n_head) -> (B, T, head_size)."""
-    cases = []
-    for B, T, C, n in [(1, 2, 6, 2), (2, 5, 12, 3), (3, 2, 8, 2)]:
-        x = torch.arange(B * T * C).float().view(B, T, C)
-        cases += [(x, h, n) for h in (1, 0, n - 1)]
+@exercise("04.1 x +, and measure again")
+def check_saved(saved, train_data, val_data):
+    """saved(model, train_data, val_data, recipe) -> nats that `x +` saves."""
 
-    def sized(program):
-        return lambda x, h, n: program(x, h, n, x.shape[-1] // n)
+    def recipe(steps, block_size, seed=1, batch_size=8):
+        rate = {"learning_rate": 2e-2, "warmup_steps": 0, "eval_batches": 1}
+        sizes = {"steps": steps, "block_size": block_size, "batch_size": batch_size}
+        return TrainConfig(**sizes, **rate, seed=seed, eval_every=steps)
 
-    right = sized(lambda x, h, n, size: x[..., h * size : (h + 1) * size])
+    def model(vocab_size, block_size, n_embd, n_head, seed):
+        torch.default_generator.manual_seed(seed)
+        body = CausalSelfAttention(n_embd, n_head)
+        return LanguageModel(vocab_size, block_size, n_embd, body)
+
+    def work(program, *inputs):
+        if is_skeleton(program):
+            raise NotAttempted
+        torch.default_generator.manual_seed(9)
+        nats = program(*inputs)
+        return nats if isinstance(nats, (tuple, list)) else round(float(nats), 4)
+
+    def from_trained(model, train_data, val_data, recipe):
+        losses = []
+        for _ in range(2):
+            train(model, train_data, val_data, recipe)
+            losses.append(evaluate(model, val_data, recipe.block_size))
+            model.body = Solution("04.1", name="Beside").program(model.body)
+        return round(losses[0] - losses[1], 4)
+
+    texts = [torch.arange(n) * n % 11 % 5 for n in (90, 40)]
+    cases = [
+        (model(5, 4, 6, 2, 1), *texts, recipe(3, 4)),
+        (model(5, 6, 8, 4, 2), *texts, recipe(4, 6, seed=2)),
+    ]
+    hint = "Two copies of one start; in one of them the body is Beside(body)."
     wrong = {
-        f"You take every n_head-th channel. {TURNS}": (
-            lambda x, h, n, size: x[..., h::n]
+        "Your model with Beside begins where the plain one has ended: it has been "
+        "trained already.": from_trained,
+        "You return two losses; what is saved is their difference.": (
+            Sign(lambda got, *_: not isinstance(got, float))
         ),
-        COUNT: lambda x, h, n, size: x[..., h * n : (h + 1) * n],
-        FROM_ONE: lambda x, h, n, size: x[..., (h - 1) * size : h * size],
-        "The width is right, but you begin at channel h: the heads overlap.": (
-            lambda x, h, n, size: x[..., h : h + size]
-        ),
-        "One channel too many: the end of a slice is not part of it.": (
-            lambda x, h, n, size: x[..., h * size : (h + 1) * size + 1]
-        ),
-        "You take head h and all heads after it: the slice has no end.": (
-            lambda x, h, n, size: x[..., h * size :]
-        ),
-        "You take one channel; a head owns head_size of them.": (
-            lambda x, h, n, size: x[..., h]
-        ),
-        "You cut in time: these are positions, with the channels of all heads.": (
-            lambda x, h, n, size: x[:, h * size : (h + 1) * size]
-        ),
-        "You take all heads of position h, not head h of all positions.": (
-            lambda x, h, n, size: x.unflatten(-1, (n, size))[:, h]
-        ),
-        f"{MEMORY}Your head mixes channels of several heads.": (
-            lambda x, h, n, size: _split_in_memory(x, n)[:, h]
+        "Nothing is saved, to the last digit: both models have learned the same. Does "
+        "Beside add x, and is it the body of one of them?": (
+            Sign(lambda got, *_: got == 0)
         ),
     }
-    hint = "h heads come before head h, and each is head_size channels wide."
-    wrong = {says: sized(program) for says, program in wrong.items()}
-    compare(part_of_head, right, cases, mistakes(hint, wrong))
-    return "3 shapes; the pieces of all heads are exactly the C channels."
+    how = {"work": work, "atol": 2e-4, "hint": hint}
+    compare(saved, Solution("04.1"), cases, mistakes(hint, wrong), **how)
+    vocab_size = int(max(train_data.max(), val_data.max())) + 1
+    some, found = val_data[:1000], {1: [], 4: []}
+    for n_head, nats in found.items():
+        for seed in (1, 2, 3):
+            start = model(vocab_size, 8, 16, n_head, seed)
+            nats.append(float(saved(start, train_data, some, recipe(30, 8, seed))))
+    said = " and ".join(
+        f"{statistics.mean(nats):.2f} ± {(max(nats) - min(nats)) / 2:.2f} nats with "
+        f"{n_head} head{'s' * (n_head > 1)}"
+        for n_head, nats in found.items()
+    )
+    return f"2 trainings. On your text, 30 steps, three seeds, `x +` saves {said}."
 
 
 @exercise("04.2 Count before you build")
@@ -74,27 +93,23 @@ def check_parameters(parameters):
     """parameters(n_embd, n_head) -> number of parameters of multi-head attention."""
     cases = [(6, 2), (6, 3), (20, 5), (64, 4), (768, 12), (768, 24)]
     wrong = {
-        "The bias of the projection is missing.": lambda c, n: 4 * c * c,
-        "The projection is missing.": lambda c, n: 3 * c * c,
         "You count wide heads, each from C to C.": (
             lambda c, n: 3 * n * c * c + c * c + c
+        ),
+        "You give queries, keys and values a bias; here they have none.": (
+            lambda c, n: 4 * c * c + 4 * c
+        ),
+        "You give every head its own projection; one mixes what all found.": (
+            lambda c, n: 3 * c * c + n * (c * c + c)
         ),
         "You count one head only, or heads that read head_size channels. There are "
         "n_head of them, and each reads all C.": (
             lambda c, n: 3 * c * (c // n) + c * c + c
         ),
-        "You give queries, keys and values a bias; here they have none.": (
-            lambda c, n: 4 * c * c + 4 * c
-        ),
-        "Your projection reads one head; it reads all of them, side by side.": (
-            lambda c, n: 3 * c * c + c * (c // n) + c
-        ),
-        "You give every head its own projection; one mixes what all found.": (
-            lambda c, n: 3 * c * c + n * (c * c + c)
-        ),
     }
     hint = "Three matrices from C to head_size a head; then one nn.Linear(C, C)."
-    compare(parameters, lambda c, n: 4 * c * c + c, cases, mistakes(hint, wrong))
+    known = mistakes(hint, wrong)
+    compare(parameters, Solution("04.2"), cases, known, hint=hint)
     return (
         "6 sizes. For n_embd = 768 it is 2,360,064 with 12 heads and with 24: "
         "the number of heads changes nothing."
@@ -105,54 +120,53 @@ def check_parameters(parameters):
 def check_take_apart(take_apart, model):
     """take_apart(layer, h) -> query, key and value weights of h: (head_size, C)."""
     own = _own_layer(model)
-    cases = [(_numbered(2, 2), 1)]
+    cases = [(_numbered(4, 2), 1)]
     cases += [(_numbered(6, 3), h) for h in (0, 1, 2)] + [(_numbered(8, 2), 1)]
     cases += [(own, h) for h in range(own.n_head)]
 
-    def answer(layer, h):
-        got = take_apart(layer, h)
-        if not isinstance(got, (tuple, list)):
-            return got
-        parts = [torch.as_tensor(getattr(w, "weight", w)).detach() for w in got]
-        return torch.stack(parts) if len({p.shape for p in parts}) == 1 else got
+    def work(program, layer, h):
+        got = program(layer, h)
+        if isinstance(got, torch.Tensor) and got.dim() == 3:
+            got = tuple(got)
+        if isinstance(got, (tuple, list)):
+            if len(got) != 3:
+                raise Explained(
+                    f"It returns {len(got)} values, where 3 should be: query, key, "
+                    "value."
+                )
+            return tuple(getattr(part, "weight", part) for part in got)
+        return got
 
-    def weights(program):
-        return lambda m, h: program(m.qkv.weight.detach(), h, m.n_head, m.head_size)
+    def rows(program):
+        return lambda m, h: tuple(program(m.qkv.weight, h, m.n_head, m.head_size))
 
-    right = weights(lambda w, h, n, size: w.unflatten(0, (3, n, size))[:, h])
     wrong = {
-        "Your order is key, query, value; the layer's is query, key, value.": (
-            lambda w, h, n, size: w.unflatten(0, (3, n, size))[[1, 0, 2], h]
-        ),
         "You read the rows as if a head's query, key and value were neighbours.": (
-            lambda w, h, n, size: w.unflatten(0, (n, 3, size))[h]
+            rows(lambda w, h, n, size: w.unflatten(0, (n, 3, size))[h])
         ),
         "Your query is right, but your key and value come from the next heads' rows.": (
-            lambda w, h, n, size: w.unflatten(0, (-1, size))[h : h + 3]
+            rows(lambda w, h, n, size: w.unflatten(0, (-1, size))[h : h + 3])
         ),
-        f"You take every n_head-th row. {TURNS}": (
-            lambda w, h, n, size: w.unflatten(0, (3, size, n))[:, :, h]
+        "You take every n_head-th row. Heads do not take turns: the rows of one head "
+        "lie next to each other.": (
+            rows(lambda w, h, n, size: w.unflatten(0, (3, size, n))[:, :, h])
         ),
-        COUNT: lambda w, h, n, size: w.unflatten(0, (3, -1))[:, h * n : (h + 1) * n],
+        "You use the number of heads as the width of a head.": rows(
+            lambda w, h, n, size: w.unflatten(0, (3, -1))[:, h * n : (h + 1) * n]
+        ),
         "You always hand over head 0.": (
-            lambda w, h, n, size: w.unflatten(0, (3, n, size))[:, 0]
-        ),
-        "You hand over all heads together.": (
-            lambda w, h, n, size: w.unflatten(0, (3, -1))
-        ),
-        "The right numbers, but transposed: nn.Linear keeps one row an output.": (
-            lambda w, h, n, size: w.unflatten(0, (3, n, size))[:, h].mT
+            rows(lambda w, h, n, size: w.unflatten(0, (3, n, size))[:, 0])
         ),
         "You cut columns: these are the inputs, and all heads read all of them.": (
-            lambda w, h, n, size: w.unflatten(0, (3, -1)).chunk(n, dim=-1)[h]
+            rows(lambda w, h, n, size: w.unflatten(0, (3, -1)).chunk(n, dim=-1)[h])
         ),
     }
     hint = (
         "The rows hold the queries of all heads, then the keys, then the values. (In "
         "the small layers here, row r begins with 10 r.)"
     )
-    wrong = {says: weights(program) for says, program in wrong.items()}
-    compare(answer, right, cases, mistakes(hint, wrong))
+    how = {"work": work, "parts": ("query", "key", "value"), "hint": hint}
+    compare(take_apart, Solution("04.3"), cases, mistakes(hint, wrong), **how)
     return f"3 small layers and the {own.n_head} heads of your own model."
 
 
@@ -174,37 +188,6 @@ def _own_layer(model):
     return layer
 
 
-def _split(z, n_head):  # (B, T, C) -> (B, n_head, T, head_size)
-    return z.unflatten(-1, (n_head, -1)).transpose(1, 2)
-
-
-def _split_in_memory(z, n_head):
-    B, T, C = z.shape
-    return z.reshape(B, n_head, T, C // n_head)
-
-
-def _split_in_turns(z, n_head):
-    return z.unflatten(-1, (-1, n_head)).permute(0, 3, 1, 2)
-
-
-def _join(out):  # (B, n_head, T, head_size) -> (B, T, C)
-    return out.transpose(1, 2).flatten(2)
-
-
-def _join_in_memory(out):
-    return out.reshape(_join(out).shape)
-
-
-def _join_in_turns(out):
-    return out.permute(0, 2, 3, 1).flatten(2)
-
-
-def _attend(q, k, v, proj, join=_join, wide=False, causal=True):
-    """q, k, v: (B, n_head, T, head_size) -> (B, T, C)."""
-    q = q / q.shape[1] ** 0.5 if wide else q
-    return proj(join(attention(q, k, v, causal)[0])).detach()
-
-
 @exercise("04.4 One memory for all heads")
 def check_multi_query(multi_query):
     """multi_query(x, query, key, value, proj, n_head): (B, T, C) -> (B, T, C)."""
@@ -216,33 +199,39 @@ def check_multi_query(multi_query):
         narrow = [nn.Linear(C, C // n, bias=False) for _ in range(2)]
         cases.append((torch.randn(B, T, C), wide, *narrow, proj, n))
 
-    def program(x, query, key, value, proj, n, split=_split, heads_at=1, **how):
-        k, v = key(x).unsqueeze(heads_at), value(x).unsqueeze(heads_at)
-        return _attend(split(query(x), n), k, v, proj, **how)
+    def in_turns(x, query, key, value, proj, n):
+        q = query(x).unflatten(-1, (-1, n)).permute(0, 3, 1, 2)
+        out = attention(q, key(x)[:, None], value(x)[:, None])[0]
+        return proj(out.transpose(1, 2).flatten(2))
 
+    def out_in_turns(x, query, key, value, proj, n):
+        q = query(x).unflatten(-1, (n, -1)).transpose(1, 2)
+        out = attention(q, key(x)[:, None], value(x)[:, None])[0]
+        return proj(out.permute(0, 2, 3, 1).flatten(2))
+
+    def in_memory(x, query, key, value, proj, n):
+        B, T, C = x.shape
+        q = query(x).reshape(B, n, T, C // n)
+        out = attention(q, key(x)[:, None], value(x)[:, None])[0]
+        return proj(out.reshape(B, T, C))
+
+    turns = "Heads do not take turns: the channels of one head lie next to each other."
     wrong = {
-        f"{MEMORY}Your queries mix time and heads.": (
-            partial(program, split=_split_in_memory)
-        ),
-        f"{MEMORY}Your way back from heads to channels mixes time and heads.": (
-            partial(program, join=_join_in_memory)
-        ),
-        f"{MEMORY}Both on the way to the heads and back, you mix time and heads.": (
-            partial(program, split=_split_in_memory, join=_join_in_memory)
-        ),
-        f"Your queries are interleaved. {TURNS}": (
-            partial(program, split=_split_in_turns)
-        ),
-        f"Your outputs are interleaved. {TURNS}": partial(program, join=_join_in_turns),
+        "A reshape keeps the numbers in memory order; it exchanges no dimensions. Both "
+        "on the way to the heads and back, you mix time and heads.": in_memory,
+        f"Your queries are interleaved. {turns}": in_turns,
+        f"Your outputs are interleaved. {turns}": out_in_turns,
         "Head h reads the keys and values of text h: they lack a dimension for the "
-        "heads, so torch takes the batch for it.": partial(program, heads_at=0),
-        UNPROJECTED: lambda *args: program(*args[:4], nn.Identity(), args[5]),
-        WIDE: partial(program, wide=True),
-        UNMASKED: partial(program, causal=False),
+        "heads, so torch takes the batch for it.": (
+            Solution("04.4", attention=_batch_as_heads)
+        ),
+        WIDE: Solution("04.4", attention=_wide),
+        UNMASKED: Solution("04.4", attention=_unmasked),
     }
     hint = "`attention` wants q as (B, n_head, T, head_size), k and v as (B, 1, T, …)."
+    known = mistakes(hint, wrong)
     try:
-        compare(multi_query, program, cases, mistakes(hint, wrong))
+        compare(multi_query, Opened("04.4"), cases, known, hint=hint)
     except Explained as problem:
         if "(6x2 and 6x6)" not in problem.args[0]:
             raise
@@ -254,6 +243,24 @@ def check_multi_query(multi_query):
     return "4 sizes; time and heads stay apart, and the future is hidden."
 
 
+WIDE = "The scores are too small: you divide by √C instead of √head_size."
+
+
+def _wide(q, k, v, causal=True):
+    return attention(q / q.shape[1] ** 0.5, k, v, causal)
+
+
+UNMASKED = "The mask is missing: every position sees the future."
+
+
+def _unmasked(q, k, v, causal=True):
+    return attention(q, k, v, causal=False)
+
+
+def _batch_as_heads(q, k, v, causal=True):
+    return attention(q, k.squeeze(1), v.squeeze(1), causal)
+
+
 @exercise("04.5 Switch a head off")
 def check_without_head(without_head, model, val_data):
     """without_head(model, h) -> a model like it in which head h adds nothing."""
@@ -261,90 +268,77 @@ def check_without_head(without_head, model, val_data):
     torch.default_generator.manual_seed(4)
     small = LanguageModel(3, 4, 6, CausalSelfAttention(6, 3))
     large = LanguageModel(5, 6, 8, CausalSelfAttention(8, 2))
-    window = torch.as_tensor(val_data)[None, : model.block_size]
-    cases = [(small, h, torch.tensor([[0, 2]])) for h in (1, 0, 2)]
-    cases += [(large, h, torch.arange(12).view(2, 6) % 5) for h in (1, 0)]
-    cases += [(model, h, window) for h in range(own.n_head)]
+    cases = [(small, h) for h in (1, 0, 2)] + [(large, h) for h in (1, 0)]
+    cases += [(model, h) for h in range(own.n_head)]
 
-    def logits(model, idx):
-        got = model(idx)
-        return (got[0] if isinstance(got, tuple) else got).detach()
+    def logits(model):
+        T, vocab_size = model.block_size, model.lm_head.out_features
+        return torch.arange(2 * T).view(2, T) % vocab_size
 
-    def answer(model, h, idx):
-        smaller = without_head(model, h)
-        return logits(smaller, idx) if callable(smaller) else smaller
-
-    def afterwards(model, h, idx):
-        without_head(model, h)
-        return logits(model, idx)
+    def work(program, model, h):
+        smaller, idx = program(model, h), logits(model)
+        got = smaller(idx) if callable(smaller) else smaller
+        return got[0] if isinstance(got, tuple) else got
 
     def zeroed(views):
-        """The program that sets views(layer, h, channels of h, layer.proj) to zero."""
+        """The program that sets views(layer, channels of h, layer.proj) to zero."""
 
-        def program(model, h, idx):
-            model = copy.deepcopy(model)
+        def program(model, h):
             layer, size = model.body, model.body.head_size
-            channels = slice(h * size, (h + 1) * size)
-            for view in views(layer, h, channels, layer.proj):
+            for view in views(layer, slice(h * size, (h + 1) * size), layer.proj):
                 view.data.zero_()
-            return logits(model, idx)
+            return work(lambda model, h: model, model, h)
 
         return program
 
     wrong = {
-        "The model does what it did before: your change does not reach it.": (
-            lambda layer, h, own, proj: []
-        ),
+        "The model that you return does what it did before.": zeroed(lambda *_: []),
         "You set rows of the projection to zero; a row mixes what all heads found.": (
-            lambda layer, h, own, proj: [proj.weight[own]]
+            zeroed(lambda layer, own, proj: [proj.weight[own]])
         ),
         "You silence channels behind the projection; there all heads are mixed.": (
-            lambda layer, h, own, proj: [proj.weight[own], proj.bias[own]]
+            zeroed(lambda layer, own, proj: [proj.weight[own], proj.bias[own]])
         ),
         "The head is not off: with all scores at zero, it still hands over the mean "
-        "of its values.": lambda layer, h, own, proj: [layer.qkv.weight[own]],
+        "of its values.": zeroed(lambda layer, own, proj: [layer.qkv.weight[own]]),
         "You take channels away from the input of all heads.": (
-            lambda layer, h, own, proj: [layer.qkv.weight[:, own]]
+            zeroed(lambda layer, own, proj: [layer.qkv.weight[:, own]])
         ),
-        "You read qkv as if a head's query, key and value were neighbours.": (
-            lambda layer, h, own, proj: [layer.qkv.weight.chunk(layer.n_head)[h]]
+        "You read qkv as if a head's query, key and value were neighbours.": zeroed(
+            lambda layer, own, proj: [
+                layer.qkv.weight[3 * own.start : 3 * own.stop],
+            ]
         ),
-        f"You switch off every n_head-th channel. {TURNS}": (
-            lambda layer, h, own, proj: [proj.weight[:, h :: layer.n_head]]
+        "You switch off every n_head-th channel. Heads do not take turns.": zeroed(
+            lambda layer, own, proj: [
+                proj.weight[:, own.start // layer.head_size :: layer.n_head]
+            ]
         ),
-        COUNT: lambda layer, h, own, proj: [
-            proj.weight[:, h * layer.n_head : (h + 1) * layer.n_head]
-        ],
-        FROM_ONE: lambda layer, h, own, proj: [
-            proj.weight[:, own.start - layer.head_size : own.start]
-        ],
-        "You keep head h and switch off all the others.": lambda layer, h, own, proj: [
-            proj.weight[:, : own.start],
-            proj.weight[:, own.stop :],
-        ],
+        "You use the number of heads as the width of a head.": zeroed(
+            lambda layer, own, proj: [
+                proj.weight[:, own.start // layer.head_size * layer.n_head :][
+                    :, : layer.n_head
+                ]
+            ]
+        ),
+        "You take the head before: your heads are counted from one.": zeroed(
+            lambda layer, own, proj: [
+                proj.weight[:, own.start - layer.head_size : own.start]
+            ]
+        ),
+        "You keep head h and switch off all the others.": zeroed(
+            lambda layer, own, proj: [
+                proj.weight[:, : own.start],
+                proj.weight[:, own.stop :],
+            ]
+        ),
         "Head h is off, but the projection's bias is too, and that is no head's.": (
-            lambda layer, h, own, proj: [proj.weight[:, own], proj.bias]
+            zeroed(lambda layer, own, proj: [proj.weight[:, own], proj.bias])
         ),
     }
     hint = "Which columns of proj.weight (C, C) are multiplied by what head h wrote?"
-    off = zeroed(lambda layer, h, own, proj: [proj.weight[:, own]])
-    wrong = {says: zeroed(views) for says, views in wrong.items()}
-    try:
-        compare(answer, off, cases, mistakes(hint, wrong))
-    except Explained as problem:
-        if "leaf Variable" not in problem.args[0]:
-            raise
-        raise Explained(
-            "torch keeps track of what happens to a parameter, for the gradients, and "
-            "does not allow this change.",
-            "Put the change under `with torch.no_grad():`.",
-        ) from None
-    spoiled = (
-        "The model that you return is right, but the one that you were given has lost "
-        "its head as well: you changed it in place."
-    )
-    keep = mistakes("Change copy.deepcopy(model).", {spoiled: Sign(lambda *_: True)})
-    compare(afterwards, zeroed(lambda *_: []), cases[:4], keep)
+    known = mistakes(hint, wrong)
+    compare(without_head, Solution("04.5"), cases, known, work=work, hint=hint)
     full, *missing = _subsets(own.n_head)[: own.n_head + 1]
     losses = _losses(model, val_data, [full, *missing])
     rises = {(set(full) - set(on)).pop(): losses[on] - losses[full] for on in missing}
@@ -386,51 +380,47 @@ def check_stand_ins(stand_ins, model, val_data):
         _made_up((0.3, 0.1, 0.2, 0.6), {(0, 2): 0.25, (1, 3): -0.4, (2, 3): 0.05}),
         _made_up((0.4, 0.3, 0.5), {(0, 1): -0.2, (0, 2): -0.05, (1, 2): -0.1}),
     ]
+    cases.append((_losses(model, val_data, _subsets(own.n_head)), own.n_head))
 
-    def answer(losses, n_head):
+    def work(program, losses, n_head):
         def loss_of(heads):
             on = tuple(sorted({int(h) for h in heads}))
             if on not in losses:
                 raise ValueError(f"there are no heads {on} among {n_head}")
             return losses[on]
 
-        got = stand_ins(loss_of, n_head)
+        got = program(loss_of, n_head)
         try:
             (a, b), extra = got
             return tuple(sorted((int(a), int(b)))), round(float(extra), 4)
         except (TypeError, ValueError):
             return got
 
-    def best(extra, choose=max, only=False, far=99):
-        """The program that chooses by extra(full, without a, without b, without both);
-        only: with these heads on instead of off; far: how far apart they may be."""
+    def best(extra, choose=max):
+        """Chooses by extra(full, without a, without b, without both)."""
 
         def program(losses, n_head):
-            def loss(*heads):
-                return losses[tuple(h for h in full if (h in heads) == only)]
+            def loss(*off):
+                return losses[tuple(h for h in range(n_head) if h not in off)]
 
-            full, found = range(n_head), {}
-            for a, b in combinations(full, 2):
-                if b - a <= far:
-                    four = losses[tuple(full)], loss(a), loss(b), loss(a, b)
-                    found[a, b] = round(extra(*four), 4)
+            found = {}
+            for a, b in combinations(range(n_head), 2):
+                four = loss(), loss(a), loss(b), loss(a, b)
+                found[a, b] = round(extra(*four), 4)
             pair = choose(found, key=found.get)
             return pair, found[pair]
 
         return program
 
-    def right(full, a, b, both):
-        return (both - full) - (a - full) - (b - full)
-
-    def by_size(found, key):
+    def largest(found, key):
         return max(found, key=lambda pair: abs(key(pair)))
 
     wrong = {
         "You drop the sign: an extra cost far below zero is not a large one.": (
-            best(right, choose=by_size)
+            best(lambda full, a, b, both: both - a - b + full, choose=largest)
         ),
         "You drop the sign: an extra cost below zero is not a positive one.": (
-            best(lambda *losses: abs(right(*losses)))
+            best(lambda full, a, b, both: abs(both - a - b + full))
         ),
         "You mix losses and rises: each rise is a loss minus that of the full model.": (
             best(lambda full, a, b, both: both - a - b)
@@ -442,24 +432,23 @@ def check_stand_ins(stand_ins, model, val_data):
         "You compare with the larger of the two rises instead of their sum.": (
             best(lambda full, a, b, both: both - max(a, b))
         ),
-        "You switch on the heads that you mean to switch off.": best(right, only=True),
-        "You return the pair with the smallest extra cost.": best(right, choose=min),
         "Your sign is the wrong way round: joint rise minus single rises.": (
-            best(lambda *losses: -right(*losses))
+            best(lambda full, a, b, both: a + b - both - full)
         ),
-        "You try neighbouring heads only; heads 0 and 2 are a pair as well.": (
-            best(right, far=1)
+        "You return the pair with the smallest extra cost.": (
+            best(lambda full, a, b, both: both - a - b + full, choose=min)
         ),
         "Where every extra cost is negative, you find no pair.": (
-            Sign(lambda got, expected, *_: expected[1] < 0 and not got[1]),
-            'Begin the search at -float("inf") instead of 0.',
+            Sign(lambda got, expected, *_: expected[1] < 0 and not got[1])
         ),
     }
     hint = "extra = rise without both - (rise without a + rise without b)."
-    compare(answer, best(right), cases, mistakes(hint, wrong))
-    yours = _losses(model, val_data, _subsets(own.n_head)), own.n_head
-    compare(answer, best(right), [yours])
-    (a, b), extra = best(right)(*yours)
+    known = mistakes(hint, wrong)
+    solution = Solution("04.6")
+    compare(
+        stand_ins, solution, cases, known, work=work, parts=("pair", "extra"), hint=hint
+    )
+    (a, b), extra = work(solution, *cases[-1])
     return (
         f"4 made-up models and yours. There, losing heads {a} and {b} together costs "
         f"{abs(extra):.3f} nats {'more' if extra > 0 else 'less'} than losing each by "
@@ -497,7 +486,7 @@ def _check_copy(Heads, n_embd, n_head):
         first, second = (Heads(n_embd, n_head) for _ in range(2))
         second.load_state_dict(first.state_dict())
         out = first(x)
-        agree = torch.allclose(out, second(x))
+        agree = same(second(x), out)
         out.sum().backward()
         return first, out, agree
 
@@ -524,29 +513,26 @@ def _check_copy(Heads, n_embd, n_head):
             "The bug is still there: a fresh copy that loads the saved weights gives "
             "other outputs than the original."
         )
-    heads, proj = 3 * n_embd**2, n_embd**2 + n_embd
-    known = {
-        heads // n_head + proj: "All places hold one and the same head.",
-        heads: "The projection is gone.",
-        n_head * (heads + n_embd**2) + n_embd: "Each head is wide now, from C to C.",
-    }
-    count = sum(p.numel() for p in first.parameters())
-    if count != heads + proj:
+    heads = [m for m in first.modules() if isinstance(m, Head)]
+    widths = {tuple(head.query.weight.shape) for head in heads}
+    wanted = (n_embd // n_head, n_embd)
+    if len(heads) != n_head or widths != {wanted}:
+        shapes = ", ".join(map(str, sorted(widths))) or "none"
         raise Explained(
-            f"{known.get(count, 'The copies agree, but the layer has changed.')} "
-            f"Heads({n_embd}, {n_head}) has {count} parameters; {heads + proj} "
-            "would be right.",
+            f"The copies agree, but Heads({n_embd}, {n_head}) has {len(heads)} "
+            f"different head{'s' * (len(heads) != 1)} with queries of {shapes}; there "
+            f"should be {n_head} of {wanted}.",
             "Change only what keeps the heads; each place needs a new Head.",
         )
-    plain = MultiHeadAttention(n_embd, n_head)
-    if first.state_dict().keys() == plain.state_dict().keys():
-        plain.load_state_dict(first.state_dict())
-        if out.shape != x.shape or not torch.allclose(out, plain(x), atol=1e-5):
-            raise Explained(
-                "The copies agree, but the outputs are not the heads side by side, "
-                "projected.",
-                "Leave forward as it was.",
-            )
+    proj = getattr(first, "proj", None)
+    if not isinstance(proj, nn.Linear):
+        raise Explained("The copies agree, but the projection is gone.")
+    if not same(out, proj(torch.cat([head(x) for head in heads], dim=-1))):
+        raise Explained(
+            "The copies agree, but the outputs are not the heads side by side, "
+            "projected.",
+            "Leave forward as it was.",
+        )
     if any(p.grad is None for p in first.parameters()):
         raise Explained(
             "The copies agree, but some parameters never get a gradient.",
@@ -576,57 +562,64 @@ def check_dice(DiceHeads):
         for B, T, C, n in [(1, 2, 6, 3), (2, 5, 8, 2), (3, 4, 12, 2)]
     ]
 
-    def answer(x, qkv, proj, n_head):
-        layer = DiceHeads(x.shape[-1], n_head)
+    def work(program, x, qkv, proj, n_head):
+        layer = program(x.shape[-1], n_head)
         layer.qkv.load_state_dict(qkv.state_dict())
         layer.proj.load_state_dict(proj.state_dict())
-        return layer(x).detach()
+        return layer(x)
 
-    def program(x, qkv, proj, n, split=_split, **how):
-        q, k, v = (split(z, n) for z in qkv(x).chunk(3, dim=-1))
-        return _attend(q, k, v, proj, **how)
+    def joined(join):
+        """The program with another way back from (B, n_head, T, head_size)."""
 
-    def all_in_memory(x, qkv, proj, n):
-        B, T, C = x.shape
-        return _attend(*qkv(x).reshape(3, B, n, T, C // n), proj)
+        def program(x, qkv, proj, n):
+            q, k, v = qkv(x).unflatten(-1, (3, n, -1)).permute(2, 0, 3, 1, 4)
+            return proj(join(attention(q, k, v)[0]).reshape(x.shape))
+
+        return program
 
     def among_heads(x, qkv, proj, n):
         q, k, v = qkv(x).unflatten(-1, (3, n, -1)).unbind(2)  # (B, T, n, head_size)
-        return proj(attention(q, k, v)[0].flatten(2)).detach()
+        return proj(attention(q, k, v)[0].flatten(2))
 
-    def exchange(*dims):
-        def join(out):
-            return out.transpose(*dims).reshape(_join(out).shape)
+    def in_memory(parts):
+        """The program in which a reshape of the layer's output makes q, k and v."""
 
-        return partial(program, join=join)
+        def program(x, qkv, proj, n):
+            B, T, C = x.shape
+            heads = [z.reshape(-1, B, n, T, C // n) for z in parts(qkv(x))]
+            out, _ = attention(*torch.cat(heads))
+            return proj(out.transpose(1, 2).flatten(2))
+
+        return program
 
     wrong = {
-        "No more leak, but the channels of the heads are interleaved: a saved model "
-        f"would give other results. {TURNS}": partial(program, join=_join_in_turns),
-        "You exchange time and head_size; a row still holds several positions.": (
-            exchange(2, 3)
+        "The bug is still there: nobody can foresee dice, yet the model is better "
+        "than chance. It knows throws that are still to come.": (
+            joined(lambda out: out),
+            "Which shape has `out`, and what does the last line make of it?",
         ),
-        "You exchange batch and heads: the texts of a batch are mixed.": exchange(0, 1),
+        "No more leak, but the channels of the heads are interleaved: a saved model "
+        "would give other results.": joined(lambda out: out.permute(0, 2, 3, 1)),
+        "You exchange time and head_size; a row still holds several positions.": (
+            joined(lambda out: out.transpose(2, 3))
+        ),
+        "You exchange batch and heads: the texts of a batch are mixed.": (
+            joined(lambda out: out.transpose(0, 1))
+        ),
         "No more leak, but no attention either: at each position heads look at heads, "
         "and no position sees another one.": among_heads,
-        f"{MEMORY}Now q, k and v are mixed up; they were right before.": (
-            partial(program, split=_split_in_memory)
+        "A reshape keeps the numbers in memory order. Now queries, keys and values are "
+        "mixed up.": in_memory(lambda z: [z]),
+        "A reshape keeps the numbers in memory order. Now time and heads are mixed up "
+        "in q, k and v; they were right before.": in_memory(
+            lambda z: z.chunk(3, dim=-1)
         ),
-        f"{MEMORY}Now queries, keys and values are mixed up.": all_in_memory,
-        UNPROJECTED: lambda x, qkv, proj, n: program(x, qkv, nn.Identity(), n),
-        WIDE: partial(program, wide=True),
-        UNMASKED: partial(program, causal=False),
+        WIDE: lambda *inputs: work(Solution("04.8", attention=_wide), *inputs),
+        UNMASKED: lambda *inputs: work(Solution("04.8", attention=_unmasked), *inputs),
     }
     hint = "Which shape has `out`, and what does the last line make of it?"
-    with contextlib.suppress(Explained):
-        compare(answer, partial(program, join=_join_in_memory), cases)
-        hint = ""  # it is the program as it was
-    if not hint:
-        raise Explained(
-            "The bug is still there: nobody can foresee dice, yet the model is better "
-            "than chance. It knows throws that are still to come."
-        )
-    compare(answer, program, cases, mistakes(hint, wrong))
+    known = mistakes(hint, wrong)
+    compare(DiceHeads, Opened("04.8"), cases, known, work=work, hint=hint)
     return (
         "3 sizes; the heads stand side by side, no position sees the future, no text "
         "another one."

@@ -598,7 +598,8 @@ def _attribute(node, owner, scope):
 
 def _subscript(node, owner, scope):
     if isinstance(node.ctx, ast.Load):
-        yield 2, f"the index `[{_text(node.slice)}]` left out", node.value
+        index = _text(_copy(node, value=ast.Name("_")))[1:]
+        yield 2, f"the index `{index}` left out", node.value
     where = node.slice
     if isinstance(where, ast.Tuple):
         for i, j in itertools.combinations(range(len(where.elts)), 2):
@@ -634,6 +635,11 @@ def _slice(node, owner, scope):
                 moved = ast.BinOp(value, op, ast.Constant(1))
                 new = _copy(node, **{bound: moved})
                 yield 0, f"`{bare(new)}` where `{bare(node)}` belongs", new
+    if node.upper is not None and _literal(node.upper) is None and not node.step:
+        moved = isinstance(node.upper, ast.BinOp) and _literal(node.upper.right) == 1
+        single = node.upper.left if moved else node.upper
+        for new in (ast.Slice(_number(1), node.upper), ast.Slice(single, None), single):
+            yield 2, f"`{bare(new)}` where `{bare(node)}` belongs", new
     if node.lower is not None and node.upper is None:
         new = ast.Slice(None, node.lower)
         yield 1, f"`{bare(new)}` where `{bare(node)}` belongs", new
@@ -652,6 +658,9 @@ def _name(node, owner, scope):
         for op in (ast.Add(), ast.Sub()) if isinstance(node.ctx, ast.Load) else ():
             new = ast.BinOp(node, op, ast.Constant(1))
             yield 3, _instead(new, node), new
+    if index or id(owner) in scope.indices:
+        for new in (ast.Slice(node, None), ast.Slice(None, node)):
+            yield 3, f"`[{_text(new)}]` where `[{node.id}]` belongs", new
     if isinstance(node.ctx, ast.Load) and node.id in scope.names:
         for other in scope.names:
             if other != node.id:

@@ -1,5 +1,6 @@
 """Checks for notebook 03: one head of attention, and the learner's own model."""
 
+import math
 from copy import deepcopy
 from functools import partial
 from zlib import crc32
@@ -29,7 +30,7 @@ class Opened(Solution):
     """A solution whose slips reach into the `attention` that it calls."""
 
     def __init__(self, number, **known):
-        super().__init__(number, **known)
+        super().__init__(number, **{"math": math, "F": F, **known})
         self.text += "\n\n\n" + texts("03")["03.0"]
 
 
@@ -83,15 +84,10 @@ def _several(names):
 # 03.1: scores
 
 
-def _by_spread(x, W_query, W_key):
-    scores = (x @ W_query) @ (x @ W_key).transpose(-2, -1)
-    return scores / scores.std()
-
-
 SCORES = {
     "You divide by the spread that these scores happen to have. Change one token, and "
     "all scores of the batch change.": (
-        _by_spread,
+        Sign(lambda got, *_: abs(got.std() - 1) < 1e-4),
         "Divide by a fixed number: the root of head_size.",
     ),
     "You compare x with x itself, so W_query and W_key have no say.": (
@@ -576,7 +572,7 @@ def check_train_head(answer):
         return x, *(_random(*matrices, seed=i) / C**0.5 for i in (1, 2))
 
     cases = [
-        (*start(3, 2, 4), 0.5, 0.1, 1),
+        (*start(3, 2, 4), 0.5, 0.1, 2),
         (*start(4, 3, 9), 1 / 3, 0.2, 3),
         (*start(6, 4, 2), 1.0, 0.05, 5),
     ]

@@ -32,6 +32,18 @@ def _first_of(looks, differences, atol):
             return said[0][0].split(". ")[0].rstrip(".") + ".", ""
 
 
+def hopeless(differences):
+    """Whether no slip need be looked for: nan or no numbers say more themselves."""
+    got, expected = _numbers(differences[0])
+    if expected is None:
+        return False
+    if got is None:
+        return not isinstance(differences[0].got, (tuple, list, dict))
+    every = [_numbers(d)[0] for d in differences]
+    some = (n is None or n.isfinite().any() or not n.numel() for n in every)
+    return bool(expected.isfinite().all()) and not any(some)
+
+
 def symptom(differences, right=(), answer=None, reference=None, atol=1e-5):
     """(what to say, a hint) for an answer's differences; a bare word at the last.
 

@@ -98,14 +98,7 @@ WRONG = {
         "`* head_size` left out": size_in_bytes("2 * L * h * T * B * s"),
     },
     "09.2": {
-        "out: Your result is what you get with the line": step(
-            (
-                "scores = q @ keys.mT / q.shape[-1] ** 0.5",
-                "scores = q @ keys[:, :, :-1].mT / q.shape[-1] ** 0.5",
-            ),
-            out="F.softmax(scores, -1) @ values[:, :, :-1], keys, values",
-        ),
-        "keys: Your result is what you get with the line": step(
+        "keys: The shape is (1, 1, 1, 2), but should be (1, 1,": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
         "sees only itself": step(out="v, keys, values"),
@@ -115,11 +108,11 @@ WRONG = {
             out="F.scaled_dot_product_attention(q, keys, values, is_causal=True),"
             " keys, values"
         ),
-        "keys: Your result is what you get with `keys` and `k` exchanged": step(
+        "two values exchanged: `[k, keys]`, and two values exch": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
-        "out: Your result is what you get with `keys` and `k` exchanged": step(
+        "two values exchanged: `[k, keys]`": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
         ),
         "two values exchanged": step(
@@ -219,7 +212,7 @@ WRONG = {
         "`dim=0` where `dim=1` belongs": int8(
             ("dim=1, keepdim=True", "dim=0, keepdim=True")
         ),
-        ").round()` left out": int8((".round()", "")),
+        "`.round()` left out": int8((".round()", "")),
         "128 is no int8": int8(("/ 127", "/ 128")),
         "`.abs()` left out": int8(("weight.abs().amax", "weight.amax")),
         "`.clamp(min=1e-12)` left out": [
@@ -232,7 +225,7 @@ WRONG = {
             int8(("torch.int8)", "torch.int32)")),
         ],
         "`weight * scale` where": int8(("weight / scale", "weight * scale")),
-        "the two sides of `/` exchanged": int8(
+        "scale: Yours is one over what was asked for: upside do": int8(
             ("torch.int8), scale", "torch.int8), 1 / scale")
         ),
         "`numbers / scale` where": int8(("numbers * scale", "numbers / scale")),
@@ -246,7 +239,7 @@ WRONG = {
     },
     "09.6": {
         "The bug is still there": keys_of((PLACE, "places[n + 1]")),
-        "`2` where `1` belongs": keys_of((PLACE, "places[n - 1]")),
+        "`[1:n + 1]` where `[:n + 1]` belongs": keys_of((PLACE, "places[n - 1]")),
         "Every step stands at place 0": keys_of((PLACE, "places[0]")),
         "start again at 0": keys_of((PLACE, "places[n - prompt]")),
         "do not advance": keys_of((PLACE, "places[prompt]")),
@@ -260,15 +253,19 @@ WRONG = {
         "the line `for n in range(prompt, len(text)):` left out": keys_of(
             ("range(prompt, len(text))", "range(prompt, prompt)")
         ),
-        "One entry is missing": keys_of(("len(text))", "len(text) - 1)")),
-        "in reverse order": keys_of(("[keys, new[None]]", "[new[None], keys]")),
+        "`len(text) - 1` where `len(text)` belongs": keys_of(
+            ("len(text))", "len(text) - 1)")
+        ),
+        "two values exchanged: `[new[None], keys]`": keys_of(
+            ("[keys, new[None]]", "[new[None], keys]")
+        ),
     },
     "09.7": {
         "The bug is still there": [
             read_on("torch.ones(T, n + T).tril().bool()"),
             read_on("torch.arange(n + T) <= torch.arange(T)[:, None]"),
         ],
-        "`attn_mask=mask` left out": read_on("torch.ones(T, n + T).bool()"),
+        "`.tril(n)` left out": read_on("torch.ones(T, n + T).bool()"),
         "one character of the future": read_on(
             "torch.ones(T, n + T).tril(n + 1).bool()"
         ),
@@ -319,7 +316,7 @@ WRONG = {
             body="old = list(self.kept)\nself.kept.append(key)\n"
             "return torch.stack(old) if old else key.new_zeros(0, len(key))"
         ),
-        "another order": remembering(
+        "`self.kept.insert(0, key)` where `self.kept.append(key": remembering(
             body="self.kept.insert(0, key)\nreturn torch.stack(self.kept)"
         ),
         "The shape is (2,), but should be (1, 2)": remembering(

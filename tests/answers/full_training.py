@@ -5,6 +5,7 @@ import string
 import torch
 from exercises import edited, exercises_of
 
+from minigpt import record
 from minigpt.data import CharTokenizer
 from minigpt.gpt import GPT, GPTConfig
 
@@ -20,6 +21,7 @@ def names():
     model.lm_head.weight.data.mul_(5)
     return {
         "device": torch.device("cpu"),
+        "record": record,
         **{"tokenizer": tokenizer, "config": config, "model": model},
         **{"train_data": data[:3000], "val_data": data[3000:]},
         "probs": model(data[None, 3000:3050])[0][0].detach().softmax(dim=-1),
@@ -30,11 +32,7 @@ def body(number, *edits):
     return edited(EXERCISES[number].solution, *edits)
 
 
-# 06.1 and 06.2
-
-
-def decays(expression):
-    return f"def decays(name, p):\n    return {expression}\n"
+# 06.2
 
 
 def rate(up="(step + 1) / warmup", done=None, down="0.1 + 0.9 * falling"):
@@ -114,6 +112,13 @@ BATCH_MEANS = ").item()\n    return total / len(x.split(128))"
 EVIDENCE = "losses = {n: loss_with_past(model, val_data, spots, n)"
 
 
+# 06.10
+
+
+def verdict(*lines):
+    return "def verdict(before, after):\n" + "".join(f"    {line}\n" for line in lines)
+
+
 # 06.7
 
 
@@ -148,33 +153,62 @@ return windows[:n], windows[n:]"""
 
 WRONG = {
     "06.1": {
-        "Everything decays": decays("True"),
-        "One dimension is enough": decays("p.dim() > 0"),
-        "LayerNorm's scales decay": decays("'bias' not in name"),
-        "the last LayerNorm slips through": decays(
-            "not ('bias' in name or 'norm' in name)"
+        "In AdamW it is decoupled": body(
+            "06.1",
+            ("m = b1 * m", "g = g + decay * p; m = b1 * m"),
+            ("decay * p + mean", "mean"),
         ),
-        "exactly two dimensions": decays("p.dim() == 2"),
-        "spares the embeddings": decays(
-            "p.dim() >= 2 and not name.endswith('embedding.weight')"
+        "not multiplied by the learning rate": body(
+            "06.1", ("lr * (decay * p + mean", "decay * p - (lr * mean")
         ),
-        "the wrong way round": decays("p.dim() < 2"),
-        "It raised AttributeError": decays("p.dims() >= 2"),
+        "That is plain gradient descent": """
+def walk(p, grads, lr, betas, decay, eps=1e-8):
+    path = []
+    for g in grads:
+        p = p - lr * (g + decay * p)
+        path.append(p)
+    return path
+""",
+        "epsilon stands inside": body(
+            "06.1",
+            (
+                "root = (v / (1 - b2**t)) ** 0.5",
+                "root = (v / (1 - b2**t) + eps) ** 0.5",
+            ),
+            ("(root + eps)", "root"),
+        ),
+        "should.": body(
+            "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
+        ),
+        "return the last p only": body("06.1", ("return path", "return p")),
+        "`/ (1 - b1 ** t)` left out": body(
+            "06.1", ("mean = m / (1 - b1**t)", "mean = m")
+        ),
+        "the root left out": body("06.1", (") ** 0.5", ")")),
+        "your line 8: p = p + lr": body("06.1", ("p = p - lr", "p = p + lr")),
+        "`(1 - b1) *` left out": body(
+            "06.1", ("m = b1 * m + (1 - b1) * g", "m = b1 * m + g")
+        ),
+        "inside the loop in place of behind it": body(
+            "06.1", ("        path.append(p)\n    return path", "        return [p]")
+        ),
+        "It raised ZeroDivisionError": body("06.1", (", start=1", "")),
+        "The two betas are exchanged": body("06.1", ("(b1, b2), m", "(b2, b1), m")),
     },
     "06.2": {
-        "one step late": rate(up="step / warmup"),
+        "`+ 1` left out": rate(up="step / warmup"),
         "divides by warmup + 1": rate(up="(step + 1) / (warmup + 1)"),
         "take the full rate": rate(up="1"),
         "your cosine begins at step 0": rate(
             up="0.1 + 0.45 * (1 + math.cos(math.pi * step / steps))"
         ).replace("done = (step - warmup) / (steps - warmup)", "done = step / steps"),
-        "Your cosine rises": rate(down="0.1 + 0.9 * (1 - falling)"),
+        "`1 - math.cos(math.pi * done)` where": rate(down="0.1 + 0.9 * (1 - falling)"),
         "whole wave": rate().replace("math.pi * done", "2 * math.pi * done"),
         "falls to 0": rate(down="falling"),
-        "1.1 times the peak": rate(down="0.1 + falling"),
+        "`0.9 *` left out": rate(down="0.1 + falling"),
         "straight line": rate(down="1 - 0.9 * done"),
         "counts the warm-up as done": rate(done="step / steps"),
-        "stops short of 1": rate(done="(step - warmup) / steps"),
+        "`- warmup` left out": rate(done="(step - warmup) / steps"),
     },
     "06.3": {
         "old gradients are still there": step(
@@ -184,7 +218,14 @@ WRONG = {
             step(CLIP, "forward backward clip zero step return"),
             step(CLIP, "forward zero backward clip return"),
         ],
-        "clipping is missing, or comes too late": [
+        "as if nothing were clipped: it is missing, comes after": [
+            step(
+                "grads = [p.grad for p in ps]\n"
+                f"length = {LENGTH}\n"
+                "for g in grads:\n"
+                "    if length > max_norm:\n"
+                "        g = g * max_norm / length"
+            ),
             step("pass"),
             step(CLIP, "forward zero backward step clip return"),
         ],
@@ -195,17 +236,25 @@ WRONG = {
         "each parameter on its own": step(
             "for p in ps:\n    nn.utils.clip_grad_norm_(p, max_norm)"
         ),
+        "You scale the weights": step(
+            f"if {LENGTH} > max_norm:\n"
+            "    for p in ps:\n"
+            f"        p.data *= max_norm / {LENGTH}"
+        ),
         "short gradients, too": step(by_hand(LENGTH, "True")),
-        "the root is missing": step(by_hand("sum((p.grad**2).sum() for p in ps)")),
+        "the root left out (`** 0.5`)": step(
+            by_hand("sum((p.grad**2).sum() for p in ps)")
+        ),
         "Lengths do not add": step(by_hand("sum(p.grad.norm() for p in ps)")),
         "absolute values": step(by_hand("sum(p.grad.abs().sum() for p in ps)")),
         "225 before the step": step(CLIP).replace(
             "return loss", "return model(x, y)[1]"
         ),
+        "a tensor that still knows": step(CLIP).replace("loss.item()", "loss"),
         "not returned as a number": step(CLIP).replace("return loss.item()", ""),
     },
     "06.4": {
-        "You feed the model 5 tokens": probs(crop="idx"),
+        "The input has T = 5 tokens": probs(crop="idx"),
         "keep the first": [
             probs(crop="idx[:, :block_size]"),
             probs(crop="idx[:, :block_size]", end="F.softmax(unscaled, dim=-1)"),
@@ -214,10 +263,10 @@ WRONG = {
         "first position": probs(last="[:, 0]"),
         "last row of the batch": probs(last="[-1]"),
         "for every position": probs(last=""),
-        "Your rows are logits": probs(end="logits"),
-        "runs down the batch": probs(end="F.softmax(logits, dim=0)"),
-        "temperature changes nothing": probs(end="F.softmax(unscaled, dim=-1)"),
-        "You multiply by the temperature": probs(
+        "`logits` itself, without `F.softmax`, where `F.softmax": probs(end="logits"),
+        "`dim=0` where `dim=-1` belongs": probs(end="F.softmax(logits, dim=0)"),
+        "`/ temperature` left out": probs(end="F.softmax(unscaled, dim=-1)"),
+        "[0][:, -1] * temperature` where": probs(
             end="F.softmax(unscaled * temperature, dim=-1)"
         ),
         "You divide the probabilities": probs(
@@ -226,11 +275,11 @@ WRONG = {
         "to the power 1 / temperature": probs(
             end="F.softmax(unscaled, dim=-1) ** (1 / temperature)"
         ),
-        "top_k changes nothing": probs(keep="pass"),
+        "`top_k is None` where `top_k is not None` belongs": probs(keep="pass"),
         "the wrong side": probs(
             keep=keep("logits <= logits.sort(dim=-1).values[:, [top_k - 1]]")
         ),
-        "one too few": probs(keep=keep("logits > kth")),
+        "`logits <= smallest` where": probs(keep=keep("logits > kth")),
         "one too many": probs(
             keep=keep("logits >= logits.sort(-1, descending=True)[0][:, [top_k]]")
         ),
@@ -248,14 +297,14 @@ WRONG = {
             nucleus("(sums < p).sum(-1)"),
             nucleus("(sums <= p).sum(-1)"),
         ],
-        "one too many where": nucleus("(sums <= p).sum(-1) + 1"),
+        "`likely.cumsum(dim=-1) <= p` where": nucleus("(sums <= p).sum(-1) + 1"),
         "in the order of the ids": nucleus(
             "(sums < p).sum(-1) + 1", "probs.cumsum(-1)"
         ),
-        "begin with the unlikeliest": nucleus(
+        "`descending=True` left out": nucleus(
             "(sums < p).sum(-1) + 1", "probs.sort(-1).values.cumsum(-1)"
         ),
-        "down the columns": nucleus(
+        "`dim=0` where `dim=-1` belongs": nucleus(
             "(sums < p).sum(-1) + 1", "probs.sort(-1, descending=True).values.cumsum(0)"
         ),
         "single probabilities": nucleus("(probs >= p).sum(-1)"),
@@ -290,11 +339,11 @@ def loss_with_past(model, data, spots, n):
         "sees n + 1": body(
             "06.6", ("torch.arange(-n, 0)", "torch.arange(-n - 1, 0)")
         ).replace("64, 128, 256", "63"),
-        "add the losses up": body("06.6", ("total / len(spots)", "total")),
-        "in bits": body(
+        "`/ len(spots)` left out": body("06.6", ("total / len(spots)", "total")),
+        "These are bits": body(
             "06.6", ("total / len(spots)", "total / len(spots) / math.log(2)")
         ),
-        "perplexity": body(
+        "e to the power of what": body(
             "06.6", ("total / len(spots)", "math.exp(total / len(spots))")
         ),
         "training mode": [
@@ -305,7 +354,7 @@ def loss_with_past(model, data, spots, n):
             body("06.6", (WEIGHED, BATCH_MEANS)),
             body("06.6", (WEIGHED, BATCH_MEANS)).replace("split(128)", "split(50)"),
         ],
-        "one loss for each spot": """
+        "The mean over dimension 0 is missing": """
 @torch.no_grad()
 def loss_with_past(model, data, spots, n):
     logits = model.eval()(data[spots[:, None] + torch.arange(-n, 0)])[0][:, -1]
@@ -391,13 +440,106 @@ def loss_with_past(model, data, spots, n):
             "a = ids.unfold(0, size, 1)\nreturn a, a[:0]"
         ),
     },
+    "06.9": {
+        "as two parameters": body(
+            "06.9",
+            (
+                "model.lm_head.weight = model.token_embedding.weight",
+                "model.lm_head.weight.data = model.token_embedding.weight.data.clone()",
+            ),
+        ),
+        "no longer a linear layer": body(
+            "06.9",
+            (
+                "model.lm_head.weight = model.token_embedding.weight",
+                "model.lm_head = model.token_embedding",
+            ),
+        ),
+        "counted twice": """
+def tie(model):
+    before = sum(p.numel() for p in model.parameters())
+    model.lm_head.weight = model.token_embedding.weight
+    return before, sum(p.numel() for p in model.state_dict().values())
+""",
+        "Two numbers are wanted": body(
+            "06.9", ("return before, after", "return after")
+        ),
+        "weight` left out": body(
+            "06.9", ("    model.lm_head.weight = model.token_embedding.weight\n", "")
+        ),
+        "The two numbers are exchanged": body(
+            "06.9", ("return before, after", "return after, before")
+        ),
+        "the bias of lm_head is gone": body(
+            "06.9",
+            (
+                "model.lm_head.weight = model.token_embedding.weight",
+                "model.lm_head = nn.Linear(4, 5, bias=False); "
+                "model.lm_head.weight = model.token_embedding.weight",
+            ),
+        ),
+        "You count tensors": """
+def tie(model):
+    before = len(list(model.parameters()))
+    model.lm_head.weight = model.token_embedding.weight
+    return before, len(list(model.parameters()))
+""",
+    },
+    "06.10": {
+        "Exactly on the border": body("06.10", ("<= max", "< max")),
+        "You compare two heaps": verdict(
+            "mean = sum(after) / len(after) - sum(before) / len(before)",
+            "spread = max(max(after) - min(after), max(before) - min(before))",
+            "if abs(mean) <= spread: return 'tie'",
+            "return 'better' if mean < 0 else 'worse'",
+        ),
+        "Half the spread": body(
+            "06.10",
+            ("max(changes) - min(changes)", "(max(changes) - min(changes)) / 2"),
+        ),
+        "mean only": verdict(
+            "mean = sum(after) / len(after) - sum(before) / len(before)",
+            "return 'tie' if mean == 0 else 'better' if mean < 0 else 'worse'",
+        ),
+        "It is right for 8 of 13 inputs. The first wrong one:": body(
+            "06.10", ("mean < 0", "mean > 0")
+        ),
+        "min(changes):` left out": verdict(
+            "return 'better' if sum(after) < sum(before) else 'worse'"
+        ),
+        "at least three seeds": body("06.10") + "\nafter = [1.68]",
+        "whether all seeds agree": verdict(
+            "d = [a - b for a, b in zip(after, before)]",
+            "if max(d) < 0: return 'better'",
+            "return 'worse' if min(d) > 0 else 'tie'",
+        ),
+    },
 }
 
 RIGHT = {
     "06.1": {
-        "length of the shape": decays("len(p.shape) > 1"),
-        "not a vector, not a number": decays("p.ndim not in (0, 1)"),
-        "a number": decays("int(p.squeeze().dim() >= 2)"),
+        "torch's own": """
+def walk(p, grads, lr, betas, decay, eps=1e-8):
+    weight, path = nn.Parameter(torch.tensor([p], dtype=torch.double)), []
+    opt = torch.optim.AdamW([weight], lr, betas, eps, weight_decay=decay)
+    for g in grads:
+        weight.grad = torch.full_like(weight, g)
+        opt.step()
+        path.append(weight.item())
+    return path
+""",
+        "sums of the past": """
+def walk(p, grads, lr, betas, decay, eps=1e-8):
+    path = []
+    for t in range(1, len(grads) + 1):
+        means = []
+        for beta, values in zip(betas, (grads, [g * g for g in grads])):
+            weights = [beta ** (t - 1 - s) for s in range(t)]
+            means.append(sum(w * x for w, x in zip(weights, values)) / sum(weights))
+        p = p * (1 - lr * decay) - lr * means[0] / (math.sqrt(means[1]) + eps)
+        path.append(p)
+    return torch.tensor(path, dtype=torch.double)
+""",
     },
     "06.2": {
         "in torch, float64": rate().replace(
@@ -527,5 +669,36 @@ def loss_with_past(model, data, spots, n):
             "ids[n:].unfold(0, size, block_size)"
         ),
         "pieces without overlap, shuffled": split(SHUFFLED.format(stride="size")),
+    },
+    "06.9": {
+        "the other way round": """
+def tie(model):
+    before = sum(p.numel() for p in model.parameters())
+    model.token_embedding.weight = model.lm_head.weight
+    return before, before - model.lm_head.weight.numel()
+""",
+        "a list, counted by id": """
+def tie(model):
+    def count():
+        return sum({id(p): p.numel() for p in model.state_dict(keep_vars=True).values()}
+                   .values())
+    before = count()
+    model.lm_head.weight = model.token_embedding.weight
+    return [before, torch.tensor(count())]
+""",
+    },
+    "06.10": {
+        "tensors": verdict(
+            "d = torch.tensor(after) - torch.tensor(before)",
+            "if d.mean().abs() <= d.max() - d.min(): return 'tie'",
+            "return ['better', 'worse'][int(d.mean() > 0)]",
+        ),
+        "measured": verdict(
+            "d = sorted(a - b for a, b in zip(after, before))",
+            "mean = sum(d) / len(d)",
+            "if mean > d[-1] - d[0]: return 'worse'",
+            "return 'better' if -mean > d[-1] - d[0] else 'tie'",
+        )
+        + "\nafter = [1.68, 1.675, 1.695]",
     },
 }

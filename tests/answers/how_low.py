@@ -68,7 +68,7 @@ def windows(body):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "07.1": {
-        "with `.clamp(min=1e-12)` left out": entropy("-(p * p.log()).sum(-1)"),
+        "2 of 2 results are nan": entropy("-(p * p.log()).sum(-1)"),
         "`log2` where `log` belongs": entropy("s.sum(-1) / math.log(2)"),
         "the minus before `p.clamp": entropy("-s.sum(-1)"),
         "`mean` where `sum` belongs": entropy("s.mean(-1)"),
@@ -94,7 +94,9 @@ WRONG = {
         "a number of bits": temperature(
             (".sum() < nats", ".sum() / math.log(2) < nats")
         ),
-        "`nats` where ": temperature(("return middle", "return nats")),
+        "`return nats` where `return middle` belongs": temperature(
+            ("return middle", "return nats")
+        ),
         "stops at one end": [
             temperature(("100.0", "1.0")),
             temperature(("100.0", "2.0")),
@@ -121,7 +123,7 @@ WRONG = {
         "The rows do not sum to one: one sums to 0.3333": smooth(
             "(c := counts + strength * lower) / c.sum()"
         ),
-        "`dim=-1, keepdim=True` left out": smooth(
+        "`dim=(-2, -1)` where `dim=-1` belongs": smooth(
             "(counts + strength * lower) / (counts.sum() + strength)"
         ),
         "it is the total": smooth(
@@ -139,7 +141,7 @@ WRONG = {
         "spread the strength evenly": smooth(
             "(counts + strength / counts.shape[1]) / (seen + strength)"
         ),
-        "and `+ strength` left out": smooth("counts / seen"),
+        "3 of 6 results are nan": smooth("counts / seen"),
         "do not fit together": smooth(
             "(counts + strength * lower) / (counts.sum(-1) + strength)"
         ),

@@ -129,16 +129,16 @@ WRONG = {
     },
     "10.3": {
         "`2 *` left out": ring("(workers - 1) / workers * size"),
-        "`/ workers` left out": [
+        "`size` where `chunk` belongs in `2 * (workers - 1) * c": [
             ring("workers * 2 * (workers - 1) / workers * size"),
             ring("2 * (workers - 1) * size"),
         ],
         "Everyone sends everything to everyone": ring("(workers - 1) * size"),
         "`- 1` left out": ring("2 * size"),
         "get with `return chunk` where": ring("size / workers"),
-        "workers - 1` left out": ring("2 * size / workers"),
+        "`* (workers - 1)` left out": ring("2 * size / workers"),
         "`* chunk` left out": ring("2 * (workers - 1)"),
-        "`/ workers` left out, and `return chunk`": ring("size"),
+        "`return size` where `return 2 * (workers - 1) * chunk`": ring("size"),
     },
     "10.4": {
         "compute + steps * latency": time(
@@ -192,7 +192,9 @@ WRONG = {
         "The mean of means": step((WEIGHT, "2 / workers")),
         "It is divided twice": step((WEIGHT, "2 / len(x)")),
         "`/ len(x)` left out": step((WEIGHT, "len(error) * 2")),
-        "the two sides of `-` exchanged": step(("w - rate", "w + rate")),
+        "`w + rate * total` where `w - rate * total` belongs": step(
+            ("w - rate", "w + rate")
+        ),
     },
     "10.7": {
         "The bug is still there": [
@@ -269,7 +271,7 @@ WRONG = {
         "no condition where `if rank == 0:`": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
-        "the line `group.barrier()` left out": [
+        "`group.barrier()` before `if rank == 0:`": [
             save(FIRST, "return disk.read()"),
             save("group.barrier()", FIRST, "return disk.read()"),
         ],

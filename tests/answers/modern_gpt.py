@@ -239,7 +239,6 @@ out[others, a[0], b[0]] += 1
 return out
 """
         ),
-        "in another order": left_out(("!= f", "!= (f + 1) % folds")),
         "The shapes [2, 2] and 3": left_out((", minlength=vocab_size**2", "")),
     },
     "08.6": {
@@ -299,9 +298,7 @@ return out
         "One is taken from every count": counted(
             (ASK, "(counts(x[fold][None]) - 1).clamp(min=0)")
         ),
-        "where `smoothing(seen)[0, :, -1]` belongs": counted(
-            ("[0, :, -1]", "[0, :, 0]")
-        ),
+        "the index `0` where `-1` belongs": counted(("[0, :, -1]", "[0, :, 0]")),
         "the index `-2` where `-1` belongs": counted(("[0, :, -1]", "[0, :, -2]")),
         "`sum` where `mean` belongs": counted((MEAN, "sum(losses)")),
         ".mean()` inside the loop": counted((MEAN, "losses[0]")),

@@ -6,8 +6,10 @@ import torch
 from exercises import exercises_of
 
 from minigpt.attention import Head, attention
+from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention
+from minigpt.training import train
 
 EXERCISES = exercises_of("04")
 
@@ -19,7 +21,10 @@ def names():
         "attention": attention,
         "CausalSelfAttention": CausalSelfAttention,
         "model": LanguageModel(65, 8, 12, CausalSelfAttention(12, 4)),
+        "train_data": torch.randint(65, (500,)),
         "val_data": torch.randint(65, (200,)),
+        "train": train,
+        "evaluate": evaluate,
     }
 
 
@@ -29,9 +34,27 @@ def defined(name, arguments, body):
     return f"def {name}({arguments}):\n{lines}"
 
 
-def part(body):
-    first = "B, T, C = x.shape; s = C // n\n"
-    return defined("part_of_head", "x, h, n", first + body)
+def plus(
+    forward="x + self.layer(x)",
+    start="plain, beside = copy.deepcopy(model), copy.deepcopy(model)",
+    body="beside.body = Beside(beside.body)",
+    data="train_data, val_data",
+    judged="val_data",
+    end="losses[0] - losses[1]",
+):
+    return f"""
+class Beside(Beside):
+    def forward(self, x):
+        return {forward}
+def saved(model, train_data, val_data, recipe):
+    {start}
+    {body}
+    losses = []
+    for each in (plain, beside):
+        train(each, {data}, recipe)
+        losses.append(evaluate(each, {judged}, recipe.block_size))
+    return {end}
+"""
 
 
 def count(expression):
@@ -121,35 +144,41 @@ class DiceHeads(nn.Module):
 """
 
 
-MIXED = "mixes channels of several heads"
 WRONG = {
     "04.1": {
-        "every n_head-th": part("return x[..., h::n]"),
-        "number of heads as the width": part("return x[..., h * n : h * n + n]"),
-        "counted from one": part("return x[..., (h - 1) * s : h * s]"),
-        "the heads overlap": part("return x[..., h : h + s]"),
-        "One channel too many": part("return x[..., h * s : h * s + s + 1]"),
-        "the slice has no end": part("return x[..., h * s :]"),
-        "You take one channel": part("return x[..., h]"),
-        "You cut in time": part("return x[:, h * s : h * s + s]"),
-        "all heads of position h": part("return x.view(B, T, n, s)[:, h]"),
-        MIXED: part("return x.reshape(B, n, T, s)[:, h]"),
-        "The shape is (1, 2, 1, 3)": part("return x.view(B, T, n, s)[:, :, [h]]"),
+        "both models have learned the same": plus(forward="self.layer(x)"),
+        "`x - self.layer(x)` where": plus(forward="x - self.layer(x)"),
+        "`+ self.layer(x)` left out": plus(forward="x"),
+        "losses[1] - losses[0]": plus(end="losses[1] - losses[0]"),
+        "their difference": plus(end="losses"),
+        "has been trained already": plus(
+            start="plain = model",
+            body="train(plain, train_data, val_data, recipe)\n"
+            "    first = evaluate(plain, val_data, recipe.block_size)\n"
+            "    beside = copy.deepcopy(plain)\n"
+            "    beside.body = Beside(beside.body)",
+            end="first - losses[1]",
+        ),
+        "in place": plus(start="plain, beside = model, copy.deepcopy(model)"),
+        "`train(each, val_data, train_data, recipe)`": plus(
+            data="val_data, train_data"
+        ),
     },
     "04.2": {
-        "bias of the projection": count("4 * C * C"),
-        "The projection is missing": count("n * 3 * C * s"),
+        "`+ n_embd` left out": count("4 * C * C"),
+        "`+ proj` left out": count("n * 3 * C * s"),
         "wide heads": count("n * 3 * C * C + C * C + C"),
         "one head only": count("3 * C * s + C * C + C"),
         "keys and values a bias": count("4 * (C * C + C)"),
         "or heads that read head_size": count("n * 3 * s * s + C * C + C"),
-        "Your projection reads one head": count("n * 3 * C * s + s * C + C"),
+        "`head_size` where `n_embd` belongs": count("n * 3 * C * s + s * C + C"),
         "its own projection": count("n * (3 * C * s + C * C + C)"),
     },
     "04.3": {
-        "order is key, query, value": apart(
+        "(key[rows], query[rows], value[rows])": apart(
             "k, q, v = w.view(3, n, s, C)[:, h]\nreturn q, k, v"
         ),
+        "It returns 2 values, where 3 should be": apart("return w[:2].split(1)"),
         "were neighbours": apart("return w.chunk(n)[h].chunk(3)"),
         "next heads' rows": apart("return w.split(s)[h : h + 3]"),
         "every n_head-th row": apart("return [p[h::n] for p in w.chunk(3)]"),
@@ -157,15 +186,21 @@ WRONG = {
             "return [p[h * n : h * n + n] for p in w.chunk(3)]"
         ),
         "always hand over head 0": apart("return [p[:s] for p in w.chunk(3)]"),
-        "all heads together": apart("return w.chunk(3)"),
-        "but transposed": apart("return [p[h * s : h * s + s].T for p in w.chunk(3)]"),
+        "`[rows]` left out": apart("return w.chunk(3)"),
+        "query: The numbers are right, but transposed": apart(
+            "return [p[h * s : h * s + s].T for p in w.chunk(3)]"
+        ),
         "You cut columns": apart(
             "return [p[:, h * s : h * s + s] for p in w.chunk(3)]"
         ),
     },
     "04.4": {
-        "Your queries mix time": multi_query(q="q.reshape(B, n, T, s)"),
-        "Your way back": multi_query(join="out.reshape(B, T, C)"),
+        "leaves the numbers in memory order, where `query(x)": multi_query(
+            q="q.reshape(B, n, T, s)"
+        ),
+        "the transpose before `reshape` left out": multi_query(
+            join="out.reshape(B, T, C)"
+        ),
         "Both on the way": multi_query(
             q="q.reshape(B, n, T, s)", join="out.reshape(B, T, C)"
         ),
@@ -176,7 +211,9 @@ WRONG = {
             join="out.permute(0, 2, 3, 1).reshape(B, T, C)"
         ),
         "values of text h": multi_query(kv=""),
-        "projection is missing": multi_query(end="out"),
+        "`out` itself, without `proj`, where `proj(out)` belong": multi_query(
+            end="out"
+        ),
         "divide by √C": [
             multi_query(out="attention(q / n**0.5, k, v)[0]"),
             multi_query(
@@ -192,7 +229,7 @@ WRONG = {
         ],
     },
     "04.5": {
-        "your change does not reach it": without("p.weight[:, a:b].clone().zero_()"),
+        "does what it did before": without("p.weight[:, a:b].clone().zero_()"),
         "rows of the projection": without("p.weight[a:b] = 0"),
         "behind the projection": without("p.weight[a:b] = 0; p.bias[a:b] = 0"),
         "mean of its values": [
@@ -208,8 +245,8 @@ WRONG = {
             "p.weight[:, :a] = 0; p.weight[:, b:] = 0"
         ),
         "projection's bias is too": without("p.weight[:, a:b] = 0; p.bias.zero_()"),
-        "changed it in place": without("p.weight[:, a:b] = 0", start="m = model"),
-        "with torch.no_grad():": (
+        "changes `model` in place": without("p.weight[:, a:b] = 0", start="m = model"),
+        "put the change under torch.no_grad()": (
             "def without_head(model, h):\n    m = copy.deepcopy(model)\n"
             "    m.body.proj.weight[:, :2] = 0\n    return m"
         ),
@@ -218,10 +255,10 @@ WRONG = {
         "mix losses and rises": stand_ins("both - one - other"),
         "costs most together": stand_ins("both - full"),
         "larger of the two": stand_ins("both - max(one, other)"),
-        "switch on the heads": stand_ins(RIGHT_EXTRA, loss="h in off"),
+        "`h in off` where `h not in off`": stand_ins(RIGHT_EXTRA, loss="h in off"),
         "smallest extra": stand_ins(RIGHT_EXTRA, choose="min(e, key=e.get)"),
         "sign is the wrong way": stand_ins("one + other - both - full"),
-        "neighbouring heads only": stand_ins(
+        "pair: It is right for 2 of 5": stand_ins(
             RIGHT_EXTRA, "max((p for p in e if p[1] - p[0] == 1), key=e.get)"
         ),
         "far below zero": stand_ins(
@@ -257,13 +294,18 @@ WRONG = {
             "        for head in self.heads:\n"
             "            yield from head.parameters()\n"
         ),
-        "one and the same head": heads(f"self.heads = nn.ModuleList([{NEW}] * n)"),
-        "Each head is wide": heads(
+        "has 1 different head with queries of (2, 6)": heads(
+            f"self.heads = nn.ModuleList([{NEW}] * n)"
+        ),
+        "has 3 different heads with queries of (6, 6)": heads(
             "self.heads = nn.ModuleList("
             "Head(C, C) for _ in range(n))\n"
             "        self.proj = nn.Linear(n * C, C)"
         ),
-        "The projection is gone": heads(
+        "has 1 different head with queries of (6, 6)": heads(
+            "self.heads = nn.ModuleList([Head(C, C)])"
+        ),
+        "the projection is gone": heads(
             f"self.heads = nn.ModuleList({NEW} for _ in range(n)); del self.proj",
             "return torch.cat([f(x) for f in self.heads], -1)",
         ),
@@ -287,11 +329,11 @@ WRONG = {
             qkv="qkv.view(B, T, 3, n, C // n).permute(2, 0, 1, 3, 4)",
             join="out.reshape(B, T, C)",
         ),
-        "Now q, k and v": dice(
+        "Now time and heads are mixed up": dice(
             qkv="[z.reshape(B, n, T, C // n) for z in qkv.chunk(3, -1)]"
         ),
         "Now queries, keys and values": dice(qkv="qkv.reshape(3, B, n, T, C // n)"),
-        "projection is missing": dice(end="out"),
+        "`out` itself, without `self.proj`, where `self.proj(ou": dice(end="out"),
         "divide by √C": dice(out="attention(q / n**0.5, k, v)[0]"),
         "mask is missing": dice(out="attention(q, k, v, causal=False)[0]"),
     },
@@ -299,15 +341,21 @@ WRONG = {
 
 RIGHT = {
     "04.1": {
-        "chunk": part("return x.chunk(n, dim=-1)[h]"),
-        "view, in float64": part("return x.double().view(B, T, n, s)[:, :, h]"),
-        "lists": part(
-            "return [[[x[b, t, h * s + i].item() for i in range(s)]"
-            " for t in range(T)] for b in range(B)]"
+        "the layer first, as a tensor": plus(
+            forward="self.layer(x).add(x)", end="torch.tensor(losses[0] - losses[1])"
         ),
-        "einsum": part(
-            "return torch.einsum('btns,n->bts', x.view(B, T, n, s), torch.eye(n)[h])"
-        ),
+        "one after the other": """
+class Beside(Beside):
+    def forward(self, x):
+        return self.layer(x) + x
+def saved(model, train_data, val_data, recipe):
+    def trained(body):
+        each = copy.deepcopy(model)
+        each.body = body(each.body)
+        train(each, train_data, val_data, recipe)
+        return evaluate(each, val_data, recipe.block_size)
+    return -trained(Beside) + trained(nn.Sequential)
+""",
     },
     "04.2": {
         "one formula": count("4 * C * C + C"),

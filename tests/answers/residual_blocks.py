@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn as nn
-from exercises import exercises_of
+from exercises import edited, exercises_of
 
 from minigpt.block import Block, FeedForward
 from minigpt.language_model import LanguageModel
@@ -29,23 +29,38 @@ def function(head, *lines):
     return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def layers(inside):
-    return function("make_feed_forward(n_embd)", f"return nn.Sequential({inside})")
+def through(*lines):
+    return function("through(x, block, plus, think, norm)", *lines)
 
 
-EXPAND, PROJ = "nn.Linear(n_embd, 4 * n_embd)", "nn.Linear(4 * n_embd, n_embd)"
+TWO = """def through(x, block, plus, think, norm):
+    a, f, n1, n2 = block.attention, block.feed_forward, block.norm1, block.norm2
+    y = a(n1(x) if norm else x)
+    x = x + y if plus else y
+    if think:
+        y = f(n2(x) if norm else x)
+        x = x + y if plus else y
+    return x
+"""
 
 
-def stops(line):
-    parts = "block.attention, block.feed_forward, block.norm1, block.norm2"
+def terms(*lines):
     return function(
-        "stops(x, block)", f"a, f, n1, n2 = {parts}", line, "return first, second"
+        "terms(x, blocks)",
+        "found = [x]",
+        "for b in blocks:",
+        *["    " + line for line in lines],
+        "return found",
     )
 
 
-def dropout(line):
+ATTEND = "a = b.attention(b.norm1(x)); found.append(a); x = x + a"
+THINK = "f = b.feed_forward(b.norm2(x)); found.append(f); x = x + f"
+
+
+def dropout(*lines):
     return function(
-        "dropout_by_hand(x, p, training)", "if not training: return x", line
+        "dropout_by_hand(x, p, training)", "if not training: return x", *lines
     )
 
 
@@ -114,97 +129,97 @@ PASS = "return self.norm(nn.Sequential(*self.blocks)(x))"
 
 WRONG = {
     "05.1": {
-        "No ReLU acts": layers(f"{EXPAND}, {PROJ}"),
-        "Nothing negative ever comes out": [
-            layers(f"{EXPAND}, {PROJ}, nn.ReLU()"),
-            layers(f"{EXPAND}, nn.ReLU(), {PROJ}, nn.ReLU()"),
-        ],
-        "acts on the input": layers(f"nn.ReLU(), {EXPAND}, {PROJ}"),
-        "the inner layer is 2 wide; 4 times would be 8": layers(
-            "nn.Linear(n_embd, n_embd), nn.ReLU(), nn.Linear(n_embd, n_embd)"
+        "whatever the switches say": through("return block(x)"),
+        "That is post-norm": """def through(x, block, plus, think, norm):
+    for n, part in ((block.norm1, block.attention), (block.norm2, block.feed_forward)):
+        if think or part is block.attention:
+            x = x + part(x) if plus else part(x)
+            x = n(x) if norm else x
+    return x
+""",
+        "`block.norm2(x)` where": edited(TWO, ("f(n2(x) if norm else x)", "f(n2(x))")),
+        "`x + said` where `x + said if plus": edited(
+            TWO, ("        x = x + y if plus else y", "        x = x + y")
         ),
-        "the inner layer is 256 wide": layers(
-            "nn.Linear(n_embd, 256), nn.ReLU(), nn.Linear(256, n_embd)"
+        "You use norm1 for both": edited(TWO, ("n2(x) if", "n1(x) if")),
+        "no condition where `if think:` belongs": edited(
+            TWO, ("    if think:", "    if True:")
         ),
-        "your layers have sizes [64, 256]": layers(
-            "nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)"
+        "the line `x = x + said if plus else said` left out": edited(
+            TWO, ("    x = x + y if plus else y\n    if", "    if")
         ),
-        "Two linear layers are wanted, but it has 1": layers(f"{EXPAND}, nn.ReLU()"),
-        "a bias is missing": layers(f"{EXPAND}, nn.ReLU(), {PROJ[:-1]}, bias=False)"),
-        "the bend is another one": layers(f"{EXPAND}, nn.GELU(), {PROJ}"),
-        "An nn.Module should come out": (
-            f"def make_feed_forward(n_embd): return [{EXPAND}, nn.ReLU(), {PROJ}]"
+        "The pathway carries normed": TWO.replace(
+            "y = a(n1(x) if norm else x)", "x = n1(x) if norm else x; y = a(x)"
+        ).replace("y = f(n2(x) if norm else x)", "x = n2(x) if norm else x; y = f(x)"),
+        "`block.norm1(x)` where": edited(
+            TWO, ("y = a(n1(x) if norm else x)", "y = a(n1(x))")
         ),
+        "It returns nothing": edited(TWO, ("    return x\n", "")),
     },
     "05.2": {
         "a straight line": "W1, W2 = [[1, -1]], [[1], [-1]]",
-        "to the left of 0 everything is zero": "W1, W2 = [[1, 1]], [[1], [0]]",
-        "to the right of 0 everything is zero": "W1, W2 = [[-1, -2]], [[1], [0]]",
+        "To the left of 0 everything is zero": "W1, W2 = [[1, 1]], [[1], [0]]",
+        "To the right of 0 everything is zero": "W1, W2 = [[-1, -2]], [[1], [0]]",
         "stands on its head": "W1, W2 = [[1, -1]], [[-1], [-1]]",
         "rise by 2 for each step": "W1, W2 = [[2, -2]], [[1], [1]]",
-        "the left one rises by 3": "W1, W2 = [[1, -1]], [[1], [3]]",
+        "the left rises by 3": "W1, W2 = [[1, -1]], [[1], [3]]",
         "Nothing comes through": "W1, W2 = [[0, 0]], [[1], [1]]",
         "W1 has shape (2, 1)": "W1, W2 = [[1], [-1]], [[1, 1]]",
         "W1 has shape (2,)": "W1, W2 = [1, -1], [1, 1]",
         "W1 is not a matrix": "W1, W2 = 'V', 'V'",
     },
     "05.3": {
-        "The pathway carries normed numbers": [
-            stops("x = n1(x); first = x + a(x); second = first + f(n2(first))"),
-            stops("first = x + a(n1(x)); y = n2(first); second = y + f(y)"),
-        ],
-        "A plus sign is missing": [
-            stops("first = a(n1(x)); second = f(n2(first))"),
-            stops("first = x + a(n1(x)); second = f(n2(first))"),
-        ],
-        "what attention added is lost": stops(
-            "first = x + a(n1(x)); second = x + f(n2(first))"
+        "the pathway itself": terms(
+            ATTEND, THINK.replace("append(f)", "append(x + f)")
         ),
-        "added a second time": stops(
-            "first = x + a(n1(x)); second = x + first + f(n2(first))"
+        "+= has changed it": terms(
+            ATTEND.replace("x = x + a", "x += a"), THINK.replace("x = x + f", "x += f")
         ),
-        "it does not hear attention": stops(
-            "first = x + a(n1(x)); second = first + f(n2(x))"
+        "what the feed-forward part of block 0 adds: Your result is": terms(
+            ATTEND.replace("; x = x + a", ""), THINK
         ),
-        "norm2 has nothing to do": stops(
-            "first = x + a(n1(x)); second = first + f(n1(first))"
+        "changes `x` in place": terms(ATTEND, THINK)
+        .replace("[x]", "[x.clone()]")
+        .replace("x = x + a", "x += a")
+        .replace("x = x + f", "x += f"),
+        "norm2 has nothing to do": terms(ATTEND, THINK.replace("norm2", "norm1")),
+        "what attention of block 1 adds: Your result is": terms(
+            ATTEND, THINK.replace("; x = x + f", "")
         ),
-        "That is post-norm": stops(
-            "first = n1(x + a(x)); second = n2(first + f(first))"
+        "The order is turned round": terms(THINK, ATTEND),
+        "No LayerNorm is used": terms(
+            ATTEND.replace("b.norm1(x)", "x"), THINK.replace("b.norm2(x)", "x")
         ),
-        "No LayerNorm is used": stops("first = x + a(x); second = first + f(first)"),
-        "turned round: you compute before you communicate": stops(
-            "first = x + f(n1(x)); second = first + a(n2(first))"
+        "x itself, the first entry, is missing": terms(ATTEND, THINK).replace(
+            "[x]", "[]"
         ),
-        "the norms too": stops("first = x + f(n2(x)); second = first + a(n1(first))"),
-        "+= has changed the first": stops(
-            "x += a(n1(x)); first = x; x += f(n2(x)); second = x"
+        "`return x` where `return found` belongs": terms(ATTEND, THINK).replace(
+            "return found", "return sum(found)"
         ),
-        "Two stops are wanted": "def stops(x, block): return block(x)",
     },
     "05.4": {
         "With training=False numbers still vanish": (
             "def dropout_by_hand(x, p, training):\n"
             "    return x * (torch.rand(x.shape) >= p) / (1 - p)"
         ),
-        "The switch is the wrong way round": (
+        "With training=False numbers": (
             "def dropout_by_hand(x, p, training):\n"
             "    return F.dropout(x, p, not training)"
         ),
-        "The survivors are not rescaled": dropout(
+        "the survivors are x times 1; x / (1 - p)": dropout(
             "return x * (torch.rand(x.shape) >= p)"
         ),
-        "You keep with probability p": [
+        "75% of the numbers vanish, as should survive": [
             dropout("return x * (torch.rand(x.shape) < p) / (1 - p)"),
             dropout("return x * (torch.rand(x.shape) < p) / p"),
         ],
-        "You divide the survivors by p": dropout(
+        "the survivors are x times 4;": dropout(
             "return x * (torch.rand(x.shape) >= p) / p"
         ),
-        "You multiply the survivors by 1 - p": dropout(
+        "the survivors are x times 0.75;": dropout(
             "return x * (torch.rand(x.shape) >= p) * (1 - p)"
         ),
-        "In evaluation you multiply by 1 - p": (
+        "With training=False you multiply by 1 - p": (
             "def dropout_by_hand(x, p, training):\n"
             "    mask = torch.rand(x.shape) >= p\n"
             "    return x * mask if training else x * (1 - p)"
@@ -214,15 +229,23 @@ WRONG = {
             "    x = x / (1 - p)\n"
             "    return x * (torch.rand(x.shape) >= p) if training else x"
         ),
-        "Whole rows or columns vanish": [
+        "Whole rows, columns or texts vanish": [
             dropout("return x * (torch.rand(len(x), *[1] * (x.dim() - 1)) >= p)"),
             dropout("return x * (torch.rand(x.shape[-1]) >= p)"),
         ],
-        "With p = 0.25, 51% of the numbers vanish": dropout(
+        "With p = 0.25, 50% of the numbers vanish": dropout(
             "return x * (torch.rand(x.shape) >= 0.5)"
         ),
         "Each call drops the same numbers": dropout(
             "torch.manual_seed(0); return F.dropout(x, p)"
+        ),
+        "exactly as many numbers": dropout(
+            "n = int(p * x.numel()); gone = torch.randperm(x.numel())[:n]",
+            "mask = torch.ones(x.numel()).index_fill(0, gone, 0).view(x.shape)",
+            "return x * mask / (1 - p)",
+        ),
+        "changes `x` in place": dropout(
+            "x *= torch.rand(x.shape) >= p", "x /= 1 - p", "return x"
         ),
         "Nothing vanishes in training": dropout("return x"),
         "x of shape (100, 50) goes in": dropout(
@@ -231,7 +254,7 @@ WRONG = {
     },
     "05.5": {
         "You add up the norms": loudness("sum(g.norm() for g in grads)"),
-        "The root is missing": loudness("sum((g * g).sum() for g in grads)"),
+        "`.sqrt()` left out": loudness("sum((g * g).sum() for g in grads)"),
         "the mean of the squares": loudness(
             "torch.cat([g.flatten() for g in grads]).square().mean().sqrt()"
         ),
@@ -241,8 +264,8 @@ WRONG = {
         "the largest of the norms": loudness("max(g.norm() for g in grads)"),
         "length needs squares": loudness("sum(g.abs().sum() for g in grads)"),
         "Only the first tensor": loudness("grads[0].norm()"),
-        "The vectors are left out": loudness(
-            "sum(g.pow(2).sum() for g in grads if g.ndim > 1) ** 0.5"
+        "changes `grads` in place": loudness(
+            "sum(g.pow_(2).sum() for g in grads) ** 0.5"
         ),
         "One number for each tensor": loudness(
             "torch.stack([g.norm() for g in grads])"
@@ -258,19 +281,10 @@ WRONG = {
         "The last LayerNorm is left out as well": leave(
             "[b for b in body[:-1] if b is not body[i]]", BEST
         ),
-        "Only attention is left out": (
-            leave("[b if b is not body[i] else Half(b) for b in body]", BEST)
-            + "\nclass Half(nn.Module):\n"
-            "    def __init__(self, b): super().__init__(); self.b = b\n"
-            "    def forward(self, x):\n"
-            "        return x + self.b.feed_forward(self.b.norm2(x))"
-        ),
-        "there is one loss too many": leave(REST, BEST).replace(
+        "`range(len(whole) - 1 + 1)` where": leave(REST, BEST).replace(
             "len(body) - 1", "len(body)"
         ),
-        "you name the block that is missed most": leave(
-            REST, "losses, losses.index(max(losses))"
-        ),
+        "`max` where `min` belongs": leave(REST, "losses, losses.index(max(losses))"),
         "you count the blocks from 1": leave(
             REST, "losses, 1 + losses.index(min(losses))"
         ),
@@ -278,10 +292,8 @@ WRONG = {
             REST,
             "[n - model(x, y)[1].item() for n in losses], losses.index(min(losses))",
         ),
-        "Two things are wanted": [
-            leave(REST, "losses"),
-            leave(REST, "losses.index(min(losses)), losses"),
-        ],
+        "only `losses` returned": leave(REST, "losses"),
+        "two values exchanged": leave(REST, "losses.index(min(losses)), losses"),
         "the model is left changed": leave(REST, BEST)
         .replace("m = copy.copy(model)", "m = model")
         .replace("m._modules = dict(model._modules)", ""),
@@ -291,7 +303,6 @@ WRONG = {
         "you average over dim=0": norm_over(0, 0, SCALED),
         "as in BatchNorm": norm_over((0, 1), (0, 1), SCALED),
         "the variance runs over": norm_over(-1, (1, 2), SCALED),
-        "the mean runs over": norm_over((1, 2), -1, SCALED),
         "divided by n_embd - 1": norm(
             "self.gamma * (x - mean) / (x.var(-1, keepdim=True)"
             " + self.eps).sqrt() + self.beta"
@@ -299,10 +310,10 @@ WRONG = {
         "epsilon stands outside": norm(
             "self.gamma * (x - mean) / (variance.sqrt() + self.eps) + self.beta"
         ),
-        "the root is missing": norm(SCALED.replace(".sqrt()", "")),
-        "but gamma is": norm(f"{NORMED} + self.beta"),
-        "but beta is": norm(f"self.gamma * {NORMED}"),
-        "gamma and beta are": norm(NORMED),
+        ".sqrt()` left out": norm(SCALED.replace(".sqrt()", "")),
+        "`self.gamma *` left out": norm(f"{NORMED} + self.beta"),
+        "`+ self.beta` left out": norm(f"self.gamma * {NORMED}"),
+        "`return normed` where": norm(NORMED),
         "gamma (ones at first) and beta (zeros)": [
             norm(SCALED).replace("torch.ones(n_embd)", "torch.ones(1)"),
             "def HandNorm(n_embd): return nn.LayerNorm((6, n_embd))",
@@ -319,10 +330,10 @@ WRONG = {
                 PASS,
             ),
         ],
-        "n_layer = 3 was asked for, but 2 blocks were built": stack(
+        "n_layer = 3 was asked for, but it has 2 blocks": stack(
             "nn.ModuleList(new() for _ in range(1, n_layer))", PASS
         ),
-        "n_layer = 3 was asked for, but 6 blocks were built": stack(
+        "n_layer = 3 was asked for, but it has 6 blocks": stack(
             "nn.ModuleList(new() for _ in range(6))", PASS
         ),
         "The bug is still there": stack("nn.ModuleList(n_layer * [new()])", PASS),
@@ -332,7 +343,7 @@ WRONG = {
             "    out = block(x)",
             "return self.norm(out)",
         ),
-        "the last LayerNorm is not used": stack(
+        "`x` itself, without `self.norm`, where `self.norm(x)`": stack(
             NEW, "return nn.Sequential(*self.blocks)(x)"
         ),
         "the block has added it": stack(
@@ -352,28 +363,12 @@ WRONG = {
 
 RIGHT = {
     "05.1": {
-        "the package's": "make_feed_forward = FeedForward",
-        "a class with matrices of its own": """
-class make_feed_forward(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.W1 = nn.Parameter(torch.randn(n, 4 * n))
-        self.b1 = nn.Parameter(torch.randn(4 * n))
-        self.W2 = nn.Parameter(torch.randn(4 * n, n))
-        self.b2 = nn.Parameter(torch.randn(n))
-
-    def forward(self, x):
-        return (x @ self.W1 + self.b1).clamp(min=0) @ self.W2 + self.b2
-""",
-        "projection defined first": """
-class make_feed_forward(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.proj, self.expand = nn.Linear(4 * n, n), nn.Linear(n, 4 * n)
-
-    def forward(self, x):
-        return self.proj(F.relu(self.expand(x)))
-""",
+        "step by step": TWO,
+        "times one or nothing": through(
+            "x = plus * x + block.attention(block.norm1(x) if norm else x)",
+            "if not think: return x",
+            "return plus * x + block.feed_forward(block.norm2(x) if norm else x)",
+        ),
     },
     "05.2": {
         "other order": "W1, W2 = [[-1, 1]], [[1], [1]]",
@@ -381,12 +376,11 @@ class make_feed_forward(nn.Module):
         "tensors": "W1, W2 = torch.tensor([[1, -1]]), torch.ones(2, 1).double()",
     },
     "05.3": {
-        "one line each": stops("first = x + a(n1(x)); second = f(n2(first)) + first"),
-        "from the end": stops("second = block(x); first = x + a(n1(x))"),
-        "a list": (
-            "def stops(x, b):\n"
-            "    y = torch.add(x, b.attention(b.norm1(x)))\n"
-            "    return [y, y + b.feed_forward(b.norm2(y))]"
+        "step by step": terms(ATTEND, THINK),
+        "one tensor": terms(ATTEND, THINK).replace("found\n", "torch.stack(found)\n"),
+        "differences": terms(
+            "y = x + b.attention(b.norm1(x)); z = b(x)",
+            "found += [y - x, z - y]; x = z",
         ),
     },
     "05.4": {

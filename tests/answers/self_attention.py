@@ -130,7 +130,10 @@ WRONG = {
             "return q @ k.mT * q.shape[-1] ** 0.5"
         ),
         "`-0.5` where `0.5`": "return q @ k.mT / q.shape[-1] ** -0.5",
-        "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
+        "the spread that these": [
+            "s = q @ k.mT\nreturn s / s.std()",
+            "s = q @ k.mT\nreturn (s - s.mean()) / s.std()",
+        ],
         "`x` where `q` belongs": "return q @ k.mT / x.shape[-1] ** 0.5",
         "the root left out": "return q @ k.mT / q.shape[-1]",
         "the index `-2` where `-1`": "return q @ k.mT / x.shape[1] ** 0.5",
@@ -165,7 +168,7 @@ WRONG = {
         "standard deviation": "return 3 * C * H, n, H**0.5, 1",
         "raw_variance = C": "return 3 * C * H, n, C, 1",
         "raw_variance = T": "return 3 * C * H, n, T, 1",
-        "Yours is the square": "return 3 * C * H, n, H**2, 1",
+        "raw_variance: The result is not right": "return 3 * C * H, n, H**2, 1",
         "divides the variance by its": "return 3 * C * H, n, H, H**0.5",
         "does change the variance": "return 3 * C * H, n, H, H",
         "without the root": "return 3 * C * H, n, H, 1 / H",
@@ -286,7 +289,7 @@ WRONG = {
         "`idx` where `targets` belongs": (
             "return tuple(loss(*n, targets=idx) for n in [[], [P], [Q]]) + (say(p, c),)"
         ),
-        "changes `model` in place": (
+        "changes its input in place": (
             "nn.init.zeros_(model.body.query.weight)\nreturn w, p, c, say(p, c)"
         ),
         "`no_positions < no_choice` where": "return w, p, c, say(c, p)",
@@ -338,7 +341,7 @@ WRONG = {
             "return end(body(token + embed(places + 1)))"
         ),
         "do not fit together": "return end(body(token + embed.weight))",
-        "The shape is (1, 4, 6)": "return body(token + embed(places))",
+        "itself, without `self.lm_head`": "return body(token + embed(places))",
     },
     "03.9": {
         "too soft": "return 4 * q, k",
@@ -456,6 +459,15 @@ RIGHT = {
         ),
         "the package's": "return attention_weights(q, k)",
     },
+    "03.8": {
+        "the first rows": "return end(body(token + embed.weight[: len(places)]))",
+        "places for every text, a pair": (
+            "return end(body(token + embed(places.expand(idx.shape)))), None"
+        ),
+        "counted by cumsum": (
+            "return end(body(embed(torch.ones_like(idx).cumsum(1) - 1) + token))"
+        ),
+    },
     "03.9": {
         "smaller matrices, loud keys": "return q, 99 * T * k",
         "three numbers of a circle": (
@@ -477,15 +489,6 @@ RIGHT = {
             "    layers = [(W - rate * g).detach().requires_grad_()\n"
             "              for W, g in zip(layers, grads)]\n"
             "    losses.append(loss.detach())\nreturn losses"
-        ),
-    },
-    "03.8": {
-        "the first rows": "return end(body(token + embed.weight[: len(places)]))",
-        "places for every text, a pair": (
-            "return end(body(token + embed(places.expand(idx.shape)))), None"
-        ),
-        "counted by cumsum": (
-            "return end(body(embed(torch.ones_like(idx).cumsum(1) - 1) + token))"
         ),
     },
 }

@@ -8,12 +8,13 @@ from minigpt.block import Block
 
 
 # 05.1
-def make_feed_forward(n_embd):
-    return nn.Sequential(
-        nn.Linear(n_embd, 4 * n_embd),
-        nn.ReLU(),
-        nn.Linear(4 * n_embd, n_embd),
-    )
+def through(x, block, plus, think, norm):
+    said = block.attention(block.norm1(x) if norm else x)
+    x = x + said if plus else said
+    if think:
+        said = block.feed_forward(block.norm2(x) if norm else x)
+        x = x + said if plus else said
+    return x
 
 
 # 05.2
@@ -22,10 +23,16 @@ W2 = [[1.0], [1.0]]
 
 
 # 05.3
-def stops(x, block):
-    first = x + block.attention(block.norm1(x))
-    second = first + block.feed_forward(block.norm2(first))
-    return first, second
+def terms(x, blocks):
+    found = [x]
+    for block in blocks:
+        said = block.attention(block.norm1(x))
+        found.append(said)
+        x = x + said
+        said = block.feed_forward(block.norm2(x))
+        found.append(said)
+        x = x + said
+    return found
 
 
 # 05.4

@@ -7,8 +7,16 @@ import torch.nn.functional as F
 
 
 # 06.1
-def decays(name, p):
-    return p.dim() >= 2
+def walk(p, grads, lr, betas, decay, eps=1e-8):
+    (b1, b2), m, v, path = betas, 0.0, 0.0, []
+    for t, g in enumerate(grads, start=1):
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g**2
+        mean = m / (1 - b1**t)
+        root = (v / (1 - b2**t)) ** 0.5
+        p = p - lr * (decay * p + mean / (root + eps))
+        path.append(p)
+    return path
 
 
 # 06.2
@@ -89,3 +97,20 @@ def split_windows(ids, block_size, train_fraction=0.9):
     to_learn, to_judge = ids[:n], ids[n:]
     return (to_learn.unfold(0, block_size + 1, 1),
             to_judge.unfold(0, block_size + 1, 1))
+
+
+# 06.9
+def tie(model):
+    before = sum(p.numel() for p in model.parameters())
+    model.lm_head.weight = model.token_embedding.weight
+    after = sum(p.numel() for p in model.parameters())
+    return before, after
+
+
+# 06.10
+def verdict(before, after):
+    changes = [a - b for a, b in zip(after, before)]
+    mean = sum(changes) / len(changes)
+    if abs(mean) <= max(changes) - min(changes):
+        return "tie"
+    return "better" if mean < 0 else "worse"

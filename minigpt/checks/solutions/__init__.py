@@ -10,6 +10,7 @@ import inspect
 import re
 from importlib import resources
 
+from minigpt.checks.core import mistakes
 from minigpt.checks.mutants import mutants
 
 
@@ -66,6 +67,20 @@ class Solution:
         if inspect.isclass(self.program):
             return []
         return list(inspect.signature(self.program).parameters)
+
+    def mistakes(self, hint, table, work=None):
+        """Mistakes from {what to say: an edit, a tuple of them, a program or a Sign}.
+
+        work: as in compare; the edited programs are run by it, too.
+        """
+        programs = {}
+        for says, wrong in table.items():
+            if isinstance(wrong, str) or type(wrong) is tuple:
+                edits = (wrong,) if isinstance(wrong, str) else wrong
+                wrong = self.but(*edits)
+                wrong = functools.partial(work, wrong) if work else wrong
+            programs[says] = wrong
+        return mistakes(hint, programs)
 
     def wrong(self, pairs=False, without=()):
         """Yield (Mutant, its program); what cannot even be defined is left out."""
