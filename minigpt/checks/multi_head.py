@@ -17,8 +17,8 @@ from minigpt.checks.core import (
     mistakes,
     same,
 )
+from minigpt.checks.opened import Opened
 from minigpt.checks.running import is_skeleton
-from minigpt.checks.self_attention import Opened
 from minigpt.checks.solutions import Solution
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel

@@ -1,6 +1,5 @@
 """Checks for notebook 03: one head of attention, and the learner's own model."""
 
-import math
 from copy import deepcopy
 from functools import partial
 from zlib import crc32
@@ -21,17 +20,10 @@ from minigpt.checks.core import (
     mistakes,
     same,
 )
+from minigpt.checks.opened import Opened
 from minigpt.checks.running import is_skeleton
-from minigpt.checks.solutions import Solution, texts
+from minigpt.checks.solutions import Solution
 from minigpt.language_model import LanguageModel
-
-
-class Opened(Solution):
-    """A solution whose slips reach into the `attention` that it calls."""
-
-    def __init__(self, number, **known):
-        super().__init__(number, **{"math": math, "F": F, **known})
-        self.text += "\n\n\n" + texts("03")["03.0"]
 
 
 def _random(*shape, seed=0):
