@@ -129,10 +129,8 @@ WRONG = {
     },
     "10.3": {
         "`2 *` left out": ring("(workers - 1) / workers * size"),
-        "`size` where `chunk` belongs in `2 * (workers - 1) * c": [
-            ring("workers * 2 * (workers - 1) / workers * size"),
-            ring("2 * (workers - 1) * size"),
-        ],
+        "`/ workers` left out": ring("workers * 2 * (workers - 1) / workers * size"),
+        "`size` where `chunk` belongs": ring("2 * (workers - 1) * size"),
         "Everyone sends everything to everyone": ring("(workers - 1) * size"),
         "`- 1` left out": ring("2 * size"),
         "get with `return chunk` where": ring("size / workers"),
@@ -271,10 +269,10 @@ WRONG = {
         "no condition where `if rank == 0:`": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
-        "`group.barrier()` before `if rank == 0:`": [
-            save(FIRST, "return disk.read()"),
-            save("group.barrier()", FIRST, "return disk.read()"),
-        ],
+        "the line `group.barrier()` left out": save(FIRST, "return disk.read()"),
+        "`group.barrier()` before `if rank == 0:`": save(
+            "group.barrier()", FIRST, "return disk.read()"
+        ),
         "worker 0 waits in barrier": save(
             "if rank == 0:",
             "    disk.write(text)",
