@@ -9,6 +9,7 @@ al., PyTorch FSDP (2023), and Rajbhandari et al., ZeRO (2020), for shares of a m
 
 import os
 import signal
+import time
 import warnings
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -120,16 +121,13 @@ class Lost(RuntimeError):
 def joined(fsdp=False):
     """The Workers of this job, if torchrun started this process; else ALONE.
 
-    fsdp: each holds only a share of the model. The first one that fails says why,
-    the others leave in silence, by SystemExit. Raises ValueError for fsdp where
-    there is nothing to join or for half an environment, Lost if a worker died.
+    fsdp: each holds a share of the model. The first that fails says why, the others
+    leave by SystemExit. ValueError: nothing to join, or half of it. Lost: one died.
     """
     if not several():
         if fsdp:
-            raise ValueError(
-                "--fsdp shares a model out over processes, and this is only one: "
-                "torchrun --nproc_per_node=2 -m minigpt train --fsdp …"
-            )
+            one = "--fsdp shares a model out over processes, and this is only one: "
+            raise ValueError(f"{one}torchrun --nproc_per_node=2 -m minigpt … --fsdp")
         yield ALONE
         return
     if "LOCAL_RANK" not in os.environ:
@@ -156,6 +154,7 @@ def joined(fsdp=False):
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+            time.sleep(0.2)  # gloo lets go of tensors; at exit it aborts (issue 190489)
 
 
 def several():
