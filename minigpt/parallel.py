@@ -126,8 +126,8 @@ def joined(fsdp=False):
     """
     if not several():
         if fsdp:
-            one = "--fsdp shares a model out over processes, and this is only one: "
-            raise ValueError(f"{one}torchrun --nproc_per_node=2 -m minigpt … --fsdp")
+            it = "--fsdp shares a model out over processes, and this is only one: "
+            raise ValueError(f"{it}torchrun --nproc_per_node=2 -m minigpt train --fsdp")
         yield ALONE
         return
     if "LOCAL_RANK" not in os.environ:

@@ -96,8 +96,15 @@ def _read(folder, small):
 
 def _seals(place):
     """The SHA-256 of each file in a folder, by its name."""
-    files = sorted(place.iterdir())
-    return {file.name: sha256(file.read_bytes()).hexdigest() for file in files}
+    return {file.name: _seal(file) for file in sorted(place.iterdir())}
+
+
+def _seal(path):
+    digest = sha256()
+    with open(path, "rb") as file:  # a shard may be larger than what memory is left
+        while piece := file.read(2**20):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _take_out(value, tensors, name):

@@ -1,5 +1,6 @@
 """A text, a plan and a GPT so small that a whole training takes a blink."""
 
+import os
 from dataclasses import replace
 
 import torch
@@ -54,3 +55,13 @@ class Recorder(nn.Module):
     def forward(self, idx, targets):
         (self.learned if self.training else self.judged).append(idx)
         return None, self.weight.square().sum() + idx.float().mean()
+
+
+class Intruder:
+    """Unpickling this makes a folder."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small import DATA, PLAN, TOKENIZER, V, fit, plan, small_gpt, weights_of
+from small import DATA, PLAN, TOKENIZER, Intruder, V, fit, plan, small_gpt, weights_of
 from torch.testing import assert_close
 
 from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, saver
@@ -199,16 +199,6 @@ def seal(path):
 def write(path, content):
     torch.save(content, path)
     seal(path)
-
-
-class Intruder:
-    """Unpickling this makes a folder."""
-
-    def __init__(self, folder):
-        self.folder = str(folder)
-
-    def __reduce__(self):
-        return os.mkdir, (self.folder,)
 
 
 def zip_of_something_else(path):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small import PLAN, TOKENIZER, fit, plan, small_gpt, weights_of
+from small import PLAN, TOKENIZER, Intruder, fit, plan, small_gpt, weights_of
 from torch.testing import assert_close
 
 import minigpt.__main__ as cli
@@ -476,16 +476,6 @@ def test_a_folder_is_whole_until_its_successor_is(tmp_path, monkeypatch):
         keep(tmp_path, model, step)
         assert torch.equal(weights(tmp_path), weights_of(model))
         assert len(list(tmp_path.iterdir())) == 2  # nothing old is left
-
-
-class Intruder:
-    """Unpickling this makes a folder."""
-
-    def __init__(self, folder):
-        self.folder = str(folder)
-
-    def __reduce__(self):
-        return os.mkdir, (self.folder,)
 
 
 def cut_short(tensors):
