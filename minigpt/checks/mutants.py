@@ -7,29 +7,26 @@ DeMillo, Lipton and Sayward, 1978, turned round).
 """
 
 import ast
+import functools
 import itertools
 from copy import deepcopy
 from typing import Any, NamedTuple
 
 SISTERS = [  # names that are taken for each other
-    {"mean", "sum"},
-    {"max", "min"},
+    {"mean", "sum", "max", "min", "median"},
+    {"any", "all"},
     {"argmax", "argmin"},
-    {"softmax", "log_softmax"},
+    {"softmax", "log_softmax", "sigmoid"},
     {"log", "log2", "log10", "exp"},
     {"tril", "triu"},
     {"std", "var"},
-    {"zeros", "ones"},
+    {"zeros", "ones", "rand", "randn"},
     {"zeros_", "ones_"},
-    {"any", "all"},
     {"sum", "len"},
-    {"mean", "median"},
-    {"square", "abs"},
+    {"square", "abs", "sqrt", "rsqrt"},
     {"AdamW", "Adam", "SGD"},
     {"floor", "ceil", "round"},
     {"sin", "cos"},
-    {"rand", "randn"},
-    {"sqrt", "rsqrt", "square"},
     {"relu", "gelu", "silu", "sigmoid", "tanh"},
     {"cumsum", "cumprod", "cummax"},
     {"argsort", "sort"},
@@ -37,8 +34,8 @@ SISTERS = [  # names that are taken for each other
     {"row", "column"},
     {"train", "val"},
     {"append", "extend"},
-    {"softmax", "sigmoid"},
     {"view", "reshape", "transpose"},
+    {"cat", "stack"},
 ]
 WORDS = [{"mean", "sum", "none"}, {"train", "val"}, {"first", "second"}]
 OPERATORS = {  # what is taken for what
@@ -71,6 +68,89 @@ SIZES = {"dim", "dims", "axis"}
 CHAINED = {  # calls that are made in the wrong order
     *("mean", "sum", "log", "exp", "sqrt", "square", "abs", "softmax", "pow"),
     *("amax", "round", "cumsum"),
+}
+IN_MEMORY = (
+    "a `view` or `reshape` to that shape, which leaves the numbers in memory order,"
+)
+FORMS = {  # what belongs: what is written instead  # how that is called, if it is
+    "_a ** 0.5": ["_a  # the root left out (`** 0.5`)", "_a ** -0.5"],
+    "_a ** -0.5": ["_a  # the root left out (`** -0.5`)", "_a ** 0.5"],
+    "_a ** 2": ["_a  # the square left out (`** 2`)", "_a.abs()"],
+    "_a.pow(2)": ["_a.abs()"],
+    "sum(_e for _v in _s) ** 0.5": ["sum(_e ** 0.5 for _v in _s)"],
+    "sum(_e for _v in _s).sqrt()": ["sum(_e.sqrt() for _v in _s)"],
+    "_a @ _b": [
+        f"{new}  # a transpose too many: `{{new}}`"
+        for new in ("_a @ _b.mT", "_a.mT @ _b", "_a.mT @ _b.mT")
+    ],
+    'float("-inf")': ["0.0", "1.0", "-1.0", 'float("inf")'],
+    "F.cross_entropy(_x, *_a, **_k)": [
+        "F.cross_entropy(F.softmax(_x, dim=-1), *_a, **_k)  # softmax twice: `{new}`"
+    ],
+    "F.softmax(_x, dim=-1)": [
+        "F.one_hot(_x.argmax(-1), _x.shape[-1]).float()  # the largest alone "
+        "(`argmax`), where `{old}` lets all of them count"
+    ],
+    "_x.mean(*_a, **_k)": [
+        "-(-_x).exp().mean(*_a, **_k).log()  # the mean of the probabilities, and its "
+        "logarithm then, where the mean of their logarithms belongs"
+    ],
+    "_x.append(_y)": ["_x.insert(0, _y)"],
+    "_x.exp()": ["2 ** _x"],
+    "torch.exp(_x)": ["2 ** _x"],
+    "math.exp(_x)": ["2 ** _x"],
+    "range(_n)": [
+        *("range(1, _n)", "range(_n - 1)", "range(_n + 1)", "range(1, _n + 1)")
+    ],
+    "torch.arange(_n, **_k)": [
+        *("torch.arange(1, _n + 1, **_k)", "torch.arange(-1, _n - 1, **_k)"),
+        *("torch.arange(_n, **_k).flip(0)", "torch.arange(_n, **_k) * 0"),
+        "torch.full((_n,), _n - 1)  # the same `{old}` for all: its last number",
+    ],
+    "enumerate(_x)": ["enumerate(_x, 1)"],
+    "_x.index(*_a)": ["_x.index(*_a) + 1", "_x.index(*_a) - 1"],
+    "_x.argmax(*_a, **_k)": ["_x.argmax(*_a, **_k) + 1", "_x.argmax(*_a, **_k) - 1"],
+    "len(_x)": ["len(_x) + 1", "len(_x) - 1"],
+    "_x.bool()": ["~_x.bool()  # the mask the wrong way round: `{new}`"],
+    "_x.transpose(_i, _j)": [
+        f"_x.reshape(_x.transpose(_i, _j).shape)  # {IN_MEMORY} where `{{old}}` belongs"
+    ],
+    "_x.transpose(1, 2).reshape(_a, _b, _c)": [
+        "_x.reshape(_a, _c, _b).transpose(1, 2)"
+    ],
+    "_x[:, _i]": [
+        "_x.mean(dim=1)  # the mean over dimension 1, where `{old}` belongs",
+        "_x[-1:, _i].expand_as(_x[:, _i])  # the last row of the batch for all",
+        "_x[:1, _i].expand_as(_x[:, _i])  # the first row of the batch for all",
+    ],
+    **{
+        f"_x.{name}(_n)": [f"_x.{name}(_n + 1)", f"_x.{name}(_n - 1)"]
+        for name in ("tril", "triu", "roll")
+    },
+    **{
+        f"{start})": [f"{start}diagonal=-1)", f"{start}diagonal=1)"]
+        for start in ("_x.tril(", "_x.triu(", "torch.tril(_x, ", "torch.triu(_x, ")
+    },
+    **{
+        f"_x.{name}()": [
+            f"_x.{name}(dim=0, keepdim=True)",
+            f"_x.{name}(dim=0)",
+            f"_x.{name}(dim=-1, keepdim=True)",
+            f"_x.{name}(dim=-1)",
+        ]
+        for name in ("sum", "mean", "norm", "std", "var")
+    },
+}
+RESULTS = {  # what is done to a result at the end: how that is called
+    "x.mT": "a transpose",
+    "x.mean(dim=0)": "a mean over dimension 0",
+    "x.sum(dim=0)": "a sum over dimension 0",
+    "x[-1]": "nothing but the last entry kept (`[-1]`)",
+    "x[0]": "nothing but the first entry kept (`[0]`)",
+    "1 - x": "`1 - …`",
+    "x / 0.6931471805599453": "a division by ln 2 (bits)",
+    "x.cumsum(dim=0)": "a running sum",
+    "x.cumsum(dim=0) / (x * 0 + 1).cumsum(dim=0)": "a mean of all entries so far",
 }
 
 
@@ -240,6 +320,11 @@ def _stored(lines):
 def _visit(owner, scope):
     if isinstance(owner, ast.FunctionDef):
         scope = scope._replace(names=_names_of(owner))
+        for what, says in RESULTS.items() if owner.name != "__init__" else ():
+            text = f"lambda f: lambda *a, **k: (lambda x: {what})(f(*a, **k))"
+            wrapper = [ast.parse(text, mode="eval").body, *owner.decorator_list]
+            says += " at the end"
+            yield Slip(3, says, "", owner, "decorator_list", None, wrapper)
     for field, value in ast.iter_fields(owner):
         if field in ("args", "decorator_list", "returns", "annotation", "type_comment"):
             if isinstance(owner, (ast.FunctionDef, ast.AnnAssign)):
@@ -316,15 +401,83 @@ def _changes(node, owner, scope):
     number = _literal(node)
     if number is not None:
         yield from _numbers(node, number, owner, scope)
-    elif rule:
+        return
+    for form, new, words in _forms().get(type(node), ()):
+        found = {}
+        if _fits(form, node, found):
+            changed = _Filled(found).visit(deepcopy(new))
+            says = words.format(old=_text(node), new=_text(changed))
+            yield 0 if words else 2, says or _instead(changed, node), changed
+    if rule:
         yield from rule(node, owner, scope)
+
+
+@functools.cache
+def _forms():
+    """{type of node: [(the form that fits, what is written instead, words)]}."""
+    found = {}
+    for form, others in FORMS.items():
+        tree = ast.parse(form, mode="eval").body
+        for other in others:
+            new, _, words = other.partition("  # ")
+            one = tree, ast.parse(new, mode="eval").body, words
+            found.setdefault(type(tree), []).append(one)
+    return found
+
+
+def _rest(parts):
+    """The name of the rest that ends a form's arguments (`*_a`, `**_k`), or None."""
+    last = parts[-1] if parts else None
+    open_ended = isinstance(last, ast.Starred) or getattr(last, "arg", "") is None
+    return last.value.id if open_ended else None
+
+
+def _fits(form, node, found):
+    """Whether a node has a form; `found` gets what stands for its names `_x`."""
+    if isinstance(form, ast.Name) and form.id.startswith("_"):
+        alike = found.setdefault(form.id, node)
+        return isinstance(node, ast.expr) and ast.dump(alike) == ast.dump(node)
+    if not isinstance(form, ast.AST):
+        return form == node
+    if type(form) is not type(node):
+        return False
+    for field, part in ast.iter_fields(form):
+        other = getattr(node, field)
+        if isinstance(part, list):
+            if rest := _rest(part):
+                part = part[:-1]
+                found[rest], other = other[len(part) :], other[: len(part)]
+            if len(part) != len(other):
+                return False
+            if not all(_fits(*both, found) for both in zip(part, other)):
+                return False
+        elif field != "ctx" and not _fits(part, other, found):
+            return False
+    return True
+
+
+class _Filled(ast.NodeTransformer):
+    """Puts what was found for the names of a form in their places."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def visit_Name(self, node):
+        return self.found.get(node.id, node)
+
+    def visit_Call(self, node):
+        for field in ("args", "keywords"):
+            parts = getattr(node, field)
+            if rest := _rest(parts):
+                parts[-1:] = self.found[rest]
+        return self.generic_visit(node)
 
 
 def _numbers(node, number, owner, scope):
     dim = isinstance(owner, ast.keyword) and owner.arg in SIZES
     if isinstance(number, int):
         if dim:
-            others = [-1, 0, 1, 2, -2, (-2, -1)]
+            others = [-1, 0, 1, 2, -2, (-2, -1), (0, -1), (0, 1)]
         else:
             others = [number - 1, number + 1, -number, 0, 2 * number, -1]
             if number == 4:
@@ -367,19 +520,7 @@ def _unary(node, owner, scope):
 def _binary(node, owner, scope):
     left, right, kind = node.left, node.right, type(node.op)
     sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
-    if kind is ast.Pow and _literal(right) in (0.5, -0.5):
-        yield 0, f"the root left out (`{sign} {_text(right)}`)", left
-        if summed := _summed(left):
-            each = ast.BinOp(summed.elt, node.op, right)
-            yield 1, *_inside_sum(left, summed, each, node)
-        yield (
-            1,
-            _instead(ast.BinOp(left, node.op, _number(-_literal(right))), node),
-            (ast.BinOp(left, node.op, _number(-_literal(right)))),
-        )
-    elif kind is ast.Pow and _literal(right) == 2:
-        yield 0, f"the square left out (`{sign} 2`)", left
-    else:
+    if kind is not ast.Pow or _literal(right) is None:
         gap = ast.Name("_")  # so that brackets stay
         yield 1, _without(_text(ast.BinOp(gap, node.op, right))[2:]), left
         yield 2, _without(_text(ast.BinOp(left, node.op, gap))[:-2]), right
@@ -395,25 +536,24 @@ def _binary(node, owner, scope):
     if kind in ONE_WAY or joined:
         new = ast.BinOp(right, node.op, left)
         yield 1, f"the two sides of `{sign}` exchanged: `{_text(new)}`", new
-    if kind is ast.MatMult:
-        for new in (
-            ast.BinOp(left, node.op, ast.Attribute(right, "mT", ast.Load())),
-            ast.BinOp(ast.Attribute(left, "mT", ast.Load()), node.op, right),
-            ast.BinOp(
-                ast.Attribute(left, "mT", ast.Load()),
-                node.op,
-                ast.Attribute(right, "mT", ast.Load()),
-            ),
-        ):
-            yield 3, f"a transpose too many: `{_text(new)}`", new
-    if kind in (ast.Mult, ast.Div, ast.Pow):  # brackets forgotten
+    if kind is ast.Div and not isinstance(right, ast.Name):
+        for name in scope.names:
+            for text in (name, f"len({name})"):
+                size = ast.parse(text, mode="eval").body
+                new = ast.BinOp(left, node.op, size)
+                yield 3, _instead(new, node), new
+    if kind in (ast.Mult, ast.Div, ast.FloorDiv, ast.Pow):  # brackets forgotten
         if isinstance(left, ast.BinOp) and isinstance(left.op, (ast.Add, ast.Sub)):
-            inner = ast.BinOp(left.right, node.op, right)
-            new = ast.BinOp(left.left, left.op, inner)
-            yield 1, f"brackets left out: `{_text(new)}`", new
+            a, b = left.left, left.right
+            for first, second in (
+                (a, ast.BinOp(b, node.op, right)),
+                (ast.BinOp(a, node.op, right), b),
+            ):
+                new = ast.BinOp(first, left.op, second)
+                yield 1, f"other brackets: `{_text(new)}`", new
         if isinstance(right, ast.BinOp) and not isinstance(right.op, ast.Pow):
             new = ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
-            yield 1, f"brackets left out: `{_text(new)}`", new
+            yield 1, f"other brackets: `{_text(new)}`", new
 
 
 def _compare(node, owner, scope):
@@ -439,28 +579,10 @@ def _choice(node, owner, scope):
     yield 1, f"the two cases exchanged: `{_text(new)}`", new
 
 
-def _summed(node):
-    """The generator inside a sum(...), or None."""
-    if _called(node) == "sum" and isinstance(node.func, ast.Name) and node.args:
-        return node.args[0] if isinstance(node.args[0], ast.GeneratorExp) else None
-
-
-def _inside_sum(call, summed, each, node):
-    """What is done to a sum, done to each of its numbers: what to say, the new node."""
-    new = _copy(call, args=[_copy(summed, elt=each)])
-    return _instead(new, node), new
-
-
 def _call(node, owner, scope):
     name, args = _called(node), node.args
     method = isinstance(node.func, ast.Attribute)
     inner = node.func.value if method else None
-    if name == "float" and args and isinstance(args[0], ast.Constant):
-        for other in (0.0, 1.0, -1.0):
-            yield 1, f"`{other}` where `{_text(node)}` belongs", _number(other)
-        new = ast.Call(node.func, [ast.Constant("inf")], [])
-        yield 1, _instead(new, node), new
-        return
     for at, keyword in enumerate(node.keywords):
         rest = [k for i, k in enumerate(node.keywords) if i != at]
         says = f"`{_text(keyword)}` left out in `{_text(node)}`"
@@ -470,9 +592,6 @@ def _call(node, owner, scope):
         yield 1, f"`{says}` left out in `{_text(node)}`", _copy(node, keywords=[])
     module = _is_module(inner)
     if method and not module:
-        if (summed := _summed(inner)) and not args:
-            each = _copy(node, func=_copy(node.func, value=summed.elt))
-            yield 1, *_inside_sum(inner, summed, each, node)
         rest = "." + _text(_copy(node, func=ast.Name(name)))
         yield 0 if name in ("transpose", "clone") else 1, _without(rest), inner
         before = inner.func if isinstance(inner, ast.Call) else None
@@ -481,28 +600,6 @@ def _call(node, owner, scope):
                 turned = _copy(node, func=_copy(node.func, value=before.value))
                 new = _copy(inner, func=_copy(before, value=turned))
                 yield 1, f"`{name}` before `{before.attr}`: `{_text(new)}`", new
-    reduces = method and not module and not args and not node.keywords
-    if reduces and name in ("sum", "mean", "norm", "std", "var"):
-        for dim in (0, -1):
-            keys = (
-                ast.keyword("dim", _number(dim)),
-                ast.keyword("keepdim", ast.Constant(True)),
-            )
-            for some in (keys, keys[:1]):
-                new = _copy(node, keywords=list(some))
-                yield 3, _instead(new, node), new
-    if name == "cross_entropy" and args:
-        softmax = ast.Attribute(ast.Name("F", ast.Load()), "softmax", ast.Load())
-        twice = ast.Call(softmax, args[:1], [ast.keyword("dim", _number(-1))])
-        new = _copy(node, args=[twice, *args[1:]])
-        yield 1, f"softmax twice: `{_text(new)}`", new
-    if name == "append" and method and args:
-        front = _copy(node.func, attr="insert")
-        new = _copy(node, func=front, args=[_number(0), *args])
-        yield 2, _instead(new, node), new
-    if name == "exp":
-        new = ast.BinOp(_number(2), ast.Pow(), inner if not args else args[0])
-        yield 1, _instead(new, node), new
     starred = (ast.Starred, ast.Tuple, ast.List, ast.Constant)
     if args and not isinstance(args[0], starred) and not isinstance(owner, ast.Expr):
         if name not in ("range", "zip", "enumerate") and _literal(args[0]) is None:
@@ -529,54 +626,6 @@ def _call(node, owner, scope):
             func = _copy(node.func, **{"attr" if method else "id": other})
             new = _copy(node, func=func)
             yield 2, f"`{other}` where `{name}` belongs", new
-    if name in ("range", "arange") and len(args) == 1:
-        one = ast.Constant(1)
-        less, more = (
-            ast.BinOp(args[0], ast.Sub(), one),
-            ast.BinOp(args[0], ast.Add(), one),
-        )
-        for bounds in (
-            [one, args[0]],
-            [less],
-            [more],
-            [one, more],
-            [_number(-1), less],
-        ):
-            new = _copy(node, args=bounds)
-            yield 1 + (bounds[-1] is less), _instead(new, node), new
-    if name in ("index", "argmax", "argmin", "len") and not isinstance(
-        owner, ast.BinOp
-    ):
-        for op in (ast.Add(), ast.Sub()):
-            new = ast.BinOp(node, op, ast.Constant(1))
-            yield 1, _instead(new, node), new
-    if name == "bool" and method and not args:
-        new = ast.UnaryOp(ast.Invert(), node)
-        yield 1, f"the mask the wrong way round: `{_text(new)}`", new
-    if name in ("tril", "triu", "roll") and args and _literal(args[-1]) is None:
-        for op in (ast.Add(), ast.Sub()) if len(args) > module else ():
-            moved = ast.BinOp(args[-1], op, ast.Constant(1))
-            new = _copy(node, args=[*args[:-1], moved])
-            yield 0, _instead(new, node), new
-    if name in ("tril", "triu"):
-        at = 1 if module else 0
-        if len(args) <= at and not node.keywords:
-            for diagonal in (-1, 1):
-                key = ast.keyword("diagonal", _number(diagonal))
-                new = _copy(node, keywords=[key])
-                yield 0, _instead(new, node), new
-    if name == "transpose" and method and _called(inner) in ("view", "reshape"):
-        where = [_literal(a) for a in args]
-        sizes = list(inner.args)
-        if None not in where and len(sizes) > max(where) and min(where) >= 0:
-            i, j = where
-            sizes[i], sizes[j] = sizes[j], sizes[i]
-            new = _copy(inner, args=sizes)
-            says = f"`{_text(new)}`, which leaves the numbers in memory order, where "
-            yield 0, f"{says}`{_text(node)}` belongs", new
-    if name == "reshape" and method and _called(inner) == "transpose":
-        new = _copy(node, func=_copy(node.func, value=inner.func.value))
-        yield 0, f"the transpose before `{name}` left out: `{_text(new)}`", new
 
 
 def _sisters(name):
@@ -640,6 +689,9 @@ def _slice(node, owner, scope):
         single = node.upper.left if moved else node.upper
         for new in (ast.Slice(_number(1), node.upper), ast.Slice(single, None), single):
             yield 2, f"`{bare(new)}` where `{bare(node)}` belongs", new
+        if node.lower is not None and _literal(node.lower) is None:
+            new = node.lower
+            yield 2, f"`{bare(new)}` where `{bare(node)}` belongs", new
     if node.lower is not None and node.upper is None:
         new = ast.Slice(None, node.lower)
         yield 1, f"`{bare(new)}` where `{bare(node)}` belongs", new
@@ -671,13 +723,17 @@ def _name(node, owner, scope):
 
 
 def _tuple(node, owner, scope):
-    places = (ast.Return, ast.Assign, ast.Call, ast.Tuple)
-    if isinstance(node.ctx, ast.Load) and isinstance(owner, places):
+    places = (ast.Return, ast.Assign, ast.For, ast.Call, ast.Tuple)
+    if isinstance(owner, places):
         for i, j in itertools.combinations(range(len(node.elts)), 2):
             order = list(node.elts)
             order[i], order[j] = order[j], order[i]
             new = _copy(node, elts=order)
             yield 1, f"two values exchanged: `{_text(new)}`", new
+    if isinstance(owner, ast.Call) and _called(owner) in ("cat", "stack"):
+        for part in node.elts if isinstance(node, ast.List) else ():
+            new = _copy(node, elts=[one for one in node.elts if one is not part])
+            yield 1, f"`{_text(part)}` left out in `{_text(node)}`", new
 
 
 def _comprehension(node, owner, scope):
@@ -736,7 +792,7 @@ def _of_lines(owner, field, lines, scope):
                 yield moved(1, says, [*others, inside, *rest])
         if isinstance(after, (ast.For, ast.While)):
             for i, inner in enumerate(after.body):
-                if isinstance(inner, ast.Assign) and len(after.body) > 1:
+                if isinstance(inner, (ast.Assign, ast.Expr)) and after.body[1:]:
                     body = after.body[:i] + after.body[i + 1 :]
                     says = f"`{_head(inner)}` before the loop in place of inside it"
                     new = [*before, line, inner, _copy(after, body=body), *rest]
@@ -770,6 +826,29 @@ def _literals(line):
     """The numbers that are written in a line, at most four."""
     nodes = (n for n in ast.walk(line) if isinstance(n, ast.Constant))
     return [n for n in nodes if type(n.value) is float][:4]
+
+
+def _masked_late(owner, field, lines, at, mask):
+    """The mask of a line moved behind the softmax of a later one."""
+    for i, later in enumerate(lines[at + 1 :], at + 1):
+        for part in ast.walk(later):
+            if _called(part) == "softmax":
+                func = ast.Attribute(part, "masked_fill", ast.Load())
+                cut = ast.Call(func, [mask, _number(0.0)], [])
+                new = _Replaced(part, cut).visit(deepcopy(later))
+                says = "the mask only after the softmax: the rows no longer sum to one"
+                some = [*lines[:at], *lines[at + 1 : i], new, *lines[i + 1 :]]
+                yield Slip(0, says, "", owner, field, None, some)
+
+
+class _Replaced(ast.NodeTransformer):
+    """Puts a new node in the place of another one, known by its text."""
+
+    def __init__(self, old, new):
+        self.old, self.new = ast.dump(old), new
+
+    def visit_Call(self, node):
+        return self.new if ast.dump(node) == self.old else self.generic_visit(node)
 
 
 def _of_line(owner, field, lines, at, line, scope):
@@ -807,6 +886,8 @@ def _of_line(owner, field, lines, at, line, scope):
                 new = ast.Return(part)
                 yield slip(1, f"only `{_text(part)}` returned", new, _text(new))
     value = getattr(line, "value", None)
+    if _called(value) == "masked_fill":
+        yield from _masked_late(owner, field, lines, at, value.args[0])
     if isinstance(line, (ast.Assign, ast.Return)) and isinstance(value, ast.AST):
         for first, second in itertools.combinations(_used(value)[:6], 2):
             new = _copy(line, value=_Exchanged(first, second).visit(deepcopy(value)))
