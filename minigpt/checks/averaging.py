@@ -1,7 +1,6 @@
 """Checks for notebook 02: means of the past, fading memories, leaks and two bugs."""
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +14,6 @@ from minigpt.checks.core import (
     compare,
     describe,
     exercise,
-    mistakes,
     same,
 )
 from minigpt.checks.solutions import Solution
@@ -29,29 +27,15 @@ def _random(*shape):
     return torch.randn(*shape, generator=generator)
 
 
-def _past(T):
-    return torch.ones(T, T).tril()
-
-
-def _rows_to_one(seen):
-    return seen / seen.sum(dim=-1, keepdim=True)
-
-
-MEANS = mistakes(
-    "Positions 0, ..., t: how many are they?",
-    {
-        "You return position t alone: an index, where a slice is needed.": (
-            lambda x, t: x[:, t],
-            "A slice a:b holds a, ..., b - 1. Which b makes position t the last one?",
-        ),
-        "You divide by T, but there are fewer positions so far.": (
-            lambda x, t: x[:, : t + 1].sum(dim=1) / x.shape[1]
-        ),
-        "You divide by t, but counting from 0 there are t + 1 positions.": (
-            lambda x, t: x[:, : t + 1].sum(dim=1) / t
-        ),
-    },
-)
+MEAN = ".mean(dim=1) → .sum(dim=1)"
+MEANS = {
+    "You return position t alone: an index, where a slice is needed.": (
+        ": t + 1].mean(dim=1) → t]",
+        "A slice a:b holds a, ..., b - 1. Which b makes position t the last one?",
+    ),
+    "You divide by T, but there are fewer positions so far.": f"{MEAN} / x.shape[1]",
+    "You divide by t, but counting from 0 there are t + 1 positions.": f"{MEAN} / t",
+}
 
 
 @exercise("02.1 The present included")
@@ -65,27 +49,23 @@ def check_mean_so_far(mean_so_far):
     return "3 shapes and 4 positions; the present is in, the future is out."
 
 
-def _band(T, k):
-    return _past(T).triu(1 - k)
-
-
-WINDOWS = mistakes(
-    "Write the row t = 2 for k = 2 on paper: which entries are not zero?",
-    {
-        "The present is not included, and row 0 is the mean of nothing, nan.": (
-            lambda T, k: _rows_to_one(_band(T, k + 1).tril(-1))
-        ),
-        "Your window looks ahead: above the diagonal is the future.": (
-            lambda T, k: _rows_to_one(_band(T, k).T)
-        ),
-        "Softmax of zeros and ones leaks: exp(0) = 1, so a 0 hides nothing.": (
-            lambda T, k: F.softmax(_band(T, k), dim=-1)
-        ),
-        "You normalise first and cut the window after: rows do not sum to one.": (
-            lambda T, k: _rows_to_one(_past(T)) * _band(T, k)
-        ),
-    },
-)
+WINDOWS = {
+    "The present is not included, and row 0 is the mean of nothing, nan.": (
+        ".tril().triu(-(k - 1)) → .tril(-1).triu(-k)"
+    ),
+    "Your window looks ahead: above the diagonal is the future.": (
+        "-(k - 1)) → -(k - 1)).T"
+    ),
+    "You average the first k positions in each row, not the last k.": (
+        ".triu(-(k - 1)) → * (torch.arange(T) < k)"
+    ),
+    "Softmax of zeros and ones leaks: exp(0) = 1, so a 0 hides nothing.": (
+        "seen / seen.sum(dim=1, keepdim=True) → seen.softmax(dim=1)"
+    ),
+    "You normalise first and cut the window after: rows do not sum to one.": (
+        "/ seen.sum(dim=1, keepdim=True) → / torch.arange(1, T + 1)[:, None]"
+    ),
+}
 
 
 @exercise("02.2 A memory of k positions")
@@ -101,32 +81,17 @@ def check_window_weights(window_weights):
     )
 
 
-SHARES = mistakes(
-    "",
-    {
-        "The present is not included: row t counts text[:t], not text[: t + 1].": (
-            Sign(lambda got, expected, text: same(as_tensor(got)[1:], expected[:-1])),
-            "The slice [:t] ends before t, as in section 2; tril keeps the diagonal.",
-        ),
-        "Your columns are not in the order sorted(set(text)).": (
-            Sign(
-                lambda got, expected, text: same(
-                    as_tensor(got).sort().values, expected.sort().values
-                )
-            ),
-            "A row for each position, a column for each of sorted(set(text)).",
-        ),
-        "You divide by the length of the whole text: only the last row is right.": (
-            Sign(
-                lambda got, expected, text: same(
-                    len(text) * as_tensor(got).mT,
-                    expected.mT * torch.arange(1, len(text) + 1),
-                )
-            ),
-            "Row t counts t + 1 characters.",
-        ),
-    },
-)
+def _but_for_order(got, expected, text):
+    return same(as_tensor(got).sort().values, expected.sort().values)
+
+
+SHARES = {
+    "The present is not included: row t counts text[:t], not text[: t + 1].": (
+        Sign(lambda got, expected, text: same(as_tensor(got)[1:], expected[:-1])),
+        "The slice [:t] ends before t, as in section 2; tril keeps the diagonal.",
+    ),
+    "Your columns are not in the order sorted(set(text)).": Sign(_but_for_order),
+}
 
 
 @exercise("02.3 Counting is averaging")
@@ -152,32 +117,19 @@ def check_shares_so_far(shares_so_far, my_text):
     )
 
 
-def _steps(x):
-    time = torch.arange(x.shape[1])
-    return (time[:, None] - time).float()
-
-
-FADING = mistakes(
-    "scores, hide the future, weights = F.softmax(scores, dim=-1), then weights @ x.",
-    {
-        "Your rows do not sum to one: the mask comes only after the softmax.": (
-            lambda x, rate: (
-                (F.softmax(-rate * _steps(x), dim=-1) * _past(x.shape[1])) @ x
-            )
-        ),
-        "Your rows do not sum to one: exp is there, the division is not.": (
-            lambda x, rate: (-rate * _steps(x)).exp().tril() @ x
-        ),
-        "The rate changes nothing: this is the plain mean, version 3.": (
-            lambda x, rate: average_matmul(x)
-        ),
-        "Everything is nan: 0 times minus infinity is nan, and a row without any "
-        "score left is 0 / 0.": (
-            Sign(lambda got, *_: as_tensor(got).isnan().all()),
-            "Do not multiply by the mask; scores.masked_fill(~past, float('-inf')).",
-        ),
-    },
-)
+FADING = {
+    "Your rows do not sum to one: exp is there, the division is not.": (
+        "F.softmax(scores, dim=-1) → scores.exp()"
+    ),
+    "The rate changes nothing: this is the plain mean, version 3.": "-rate * → 0 *",
+    "You take rate itself for the factor of one step back; that is exp(-rate), for a "
+    "score of -rate.": "-rate * → math.log(rate or 1e-9) *",
+    "Everything is nan: 0 times minus infinity is nan, and a row without any score "
+    "left is 0 / 0.": (
+        Sign(lambda got, *_: as_tensor(got).isnan().all()),
+        "Do not multiply by the mask; scores.masked_fill(~past, float('-inf')).",
+    ),
+}
 
 
 @exercise("02.4 A memory that fades")
@@ -187,7 +139,7 @@ def check_fading_average(fading_average):
     cases += [(_random(3, 4, 1), 2.0), (_random(2, 1, 4), 1.0)]
     hint = "scores.masked_fill(~past, float('-inf')) before the softmax over each row "
     hint += "(section 4), then weights @ x. A step back must lower the score."
-    compare(fading_average, Solution("02.4"), cases, FADING, hint=hint)
+    compare(fading_average, Solution("02.4", math=math), cases, FADING, hint=hint)
     return (
         "4 shapes and 5 rates; the future is hidden, rows sum to one, and rate 0 is "
         "the plain mean."
@@ -195,20 +147,19 @@ def check_fading_average(fading_average):
 
 
 def _by(weights, x):
-    return weights.to(x.dtype) @ x
+    return (weights / weights.sum(dim=-1, keepdim=True)).to(x.dtype) @ x
 
 
 def _everything(x):
-    T = x.shape[1]
-    return _by(torch.ones(T, T) / T, x)
+    return _by(torch.ones(x.shape[1], x.shape[1]), x)
 
 
 def _one_ahead(x):
-    return _by(_rows_to_one(torch.ones(x.shape[1], x.shape[1]).tril(1)), x)
+    return _by(torch.ones(x.shape[1], x.shape[1]).tril(1), x)
 
 
 def _two_positions(x):
-    return _by(_rows_to_one(_past(x.shape[1]).triu(-1)), x)
+    return _by(torch.ones(x.shape[1], x.shape[1]).tril().triu(-1), x)
 
 
 def _total_less_rest(x):
@@ -272,60 +223,49 @@ def _tried(who_hears_whom, average, T):
     return tuple(result)
 
 
-def _suspicions(solution):
-    moved = "(average(changed) - before).abs() > 1e-4"
-
-    def told(*edits):
-        return partial(_tried, solution.but(*edits))
-
-    return mistakes(
-        "Change the one input i by an ordinary number, say 1, from a random start.",
-        {
-            "This honest box adds the future and takes it away again: its past moves "
-            "by rounding errors, about 1e-15, and you call that hearing.": (
-                Sign(lambda got, e, box, T: box == HONEST and not same(got[0], e[0])),
-                "Which change would you tolerate? A float32 keeps about 7 digits; what "
-                "is heard moves by far more.",
-            ),
-            "You poison an input with nan (or infinity) and follow it, but 0 * nan is "
-            "nan: it marks positions that have the weight 0.": told(
-                ("+= 1.0", "= float('nan')"), (moved, f"~({moved[:-6]}<= 1e-4)")
-            ),
-            "You change all inputs from i on, so you cannot tell which one was "
-            "heard.": told((":, i] +=", ":, i:] +=")),
-            "Your experiment starts from zeros, where this leak cannot show: the "
-            "weights do move, but they are multiplied by x = 0.": told(
-                ("randn", "zeros")
-            ),
-            "You look at one channel of the output only; the leak is in another "
-            "one.": told((".any(dim=-1)", "[..., 0]")),
-            "Your map is empty: no output ever moves.": (
-                Sign(lambda got, *_: not as_tensor(got[0]).any()),
-                "Is `changed` a copy? `changed = x` is a second name for one tensor.",
-            ),
-            "All maps are right, but a causal box need not hear all of its past.": Sign(
-                lambda got, e, box, T: same(got[0], e[0]) and "last two" in box
-            ),
-            "All maps are right, but this one has a True above the diagonal: the box "
-            "is not causal.": Sign(
-                lambda got, e, *_: same(got[0], e[0]) and got[1] and not e[1]
-            ),
-        },
-    )  # fmt: skip
+MOVED = "(average(changed) - before).abs() > 1e-4"
+SUSPICIONS = {
+    "This honest box adds the future and takes it away again: its past moves by "
+    "rounding errors, about 1e-15, and you call that hearing.": (
+        Sign(lambda got, e, box, T: box == HONEST and not same(got[0], e[0])),
+        "Which change would you tolerate? A float32 keeps about 7 digits; what is "
+        "heard moves by far more.",
+    ),
+    "You poison an input with nan (or infinity) and follow it, but 0 * nan is nan: it "
+    "marks positions that have the weight 0.": (
+        "+= 1.0 → = float('nan')",
+        f"{MOVED} → ~({MOVED[:-6]}<= 1e-4)",
+    ),
+    "Your experiment starts from zeros, where this leak cannot show: the weights do "
+    "move, but they are multiplied by x = 0.": "randn → zeros",
+    "You miss a leak in one channel of several: it shows neither if you look at one "
+    "channel only, nor if you ask whether all of them move.": (
+        ".any(dim=-1) → [..., 0]",
+        "Any channel may move: .any(dim=-1).",
+    ),
+    "Your map is empty: no output ever moves.": (
+        Sign(lambda got, *_: not as_tensor(got[0]).any()),
+        "Is `changed` a copy? `changed = x` is a second name for one tensor.",
+    ),
+    "All maps are right, but a causal box need not hear all of its past.": Sign(
+        lambda got, e, box, T: same(got[0], e[0]) and "last two" in box
+    ),
+    "All maps are right, but this one has a True above the diagonal: the box is not "
+    "causal.": Sign(lambda got, e, *_: same(got[0], e[0]) and got[1] and not e[1]),
+}
 
 
 @exercise("02.5 Who hears whom?")
 def check_who_hears_whom(who_hears_whom):
     """who_hears_whom(average, T) -> heard (T, T), causal; tried on nine black boxes."""
-    solution = Solution("02.5")
     compare(
         who_hears_whom,
-        solution,
+        Solution("02.5"),
         [(name, 3 + i % 2) for i, name in enumerate(SUSPECTS)],
-        _suspicions(solution),
+        SUSPICIONS,
         work=_tried,
         parts=("heard", "causal"),
-        hint="Column i of heard: change only input i of a fresh copy; any channel of "
+        hint="Column i of heard: change input i of a fresh copy by 1; any channel of "
         "any row may move. causal: no True above the diagonal; below, anything goes.",
     )
     return (
@@ -338,38 +278,36 @@ def check_who_hears_whom(who_hears_whom):
 def check_nats_per_character(nats_per_character):
     """nats_per_character(text) -> float; the first character may be left out."""
     solution, texts = Solution("02.6"), ["ab", "aab", "noon", "to be or not to be"]
-    last = "(probs.log(), ids)"
-    shorter = solution.but((last, "(probs[1:].log(), ids[1:])"))
-    present, guess = ("diagonal=-1", "diagonal=0"), "probs[:-1].log(), ids[1:]"
+    last, present = "(probs.log(), ids)", "diagonal=-1 → diagonal=0"
+    shorter = solution.but(f"{last} → (probs[1:].log(), ids[1:])")
 
     def without_first(nats_per_character, text):
         """The loss; where it is right but for the first character, the one with it."""
         loss = nats_per_character(text)
         return solution(text) if same(loss, shorter(text)) else loss
 
-    known = mistakes(
-        "Take the text 'ab' on paper. What may be known when 'a' is guessed? When 'b'?",
-        {
-            "The bug is still there: on letters drawn blindly, which nobody can "
-            "predict, the program claims to do better than guessing.": (
-                solution.but(present)
-            ),
-            "Better than before, hence worse: even the next character is "
-            "counted.": solution.but(("diagonal=-1", "diagonal=1")),
-            "The targets are shifted the wrong way: row t + 1 guesses character "
-            "t.": solution.but(present, (last, "(probs[1:].log(), ids[:-1])")),
-            "Mended twice, diagonal and targets: now the counts are two steps "
-            "behind.": (
-                solution.but((last, f"({guess})")),
-                "One of the two repairs is enough.",
-            ),
-            "The loss is infinite: a character that was never seen has probability "
-            "0.": (
-                Sign(lambda got, *_: as_tensor(got).isinf().all()),
-                "Keep the + 1: it gives every character a chance before it has come.",
-            ),
-        },
-    )
+    known = {
+        "The bug is still there: on letters drawn blindly, which nobody can predict, "
+        "the program claims to do better than guessing.": (
+            present,
+            "Take the text 'ab' on paper. What may be known when 'a' is guessed?",
+        ),
+        "Better than before, hence worse: even the next character is counted.": (
+            "diagonal=-1 → diagonal=1"
+        ),
+        "The targets are shifted the wrong way: row t + 1 guesses character t.": (
+            present,
+            f"{last} → (probs[1:].log(), ids[:-1])",
+        ),
+        "Mended twice, diagonal and targets: now the counts are two steps behind.": (
+            f"{last} → (probs[:-1].log(), ids[1:])",
+            "One of the two repairs is enough.",
+        ),
+        "The loss is infinite: a character that was never seen has probability 0.": (
+            Sign(lambda got, *_: as_tensor(got).isinf().all()),
+            "Keep the + 1: it gives every character a chance before it has come.",
+        ),
+    }
     hint = "The probabilities for character t may count characters 0 to t - 1."
     cases = [(text,) for text in texts]
     compare(nats_per_character, solution, cases, known, work=without_first, hint=hint)
@@ -395,38 +333,36 @@ def check_attend(attend):
     one_hot = torch.eye(4)[[1, 0, 1, 2, 0]].expand(2, 5, 4)
     orthogonal = (_random(2, 5, 3), one_hot, one_hot * torch.arange(5.0)[:, None])
     usual = (_random(3, 6, 2), _random(3, 6, 4), _random(3, 6, 5)[..., :4])
-    mask = "scores.masked_fill(~past, "
-    by = "scores.masked_fill(scores.tril() == 0"
-    by_score = (f"{mask}float", f"{by}, float")
+    fill, by = 'masked_fill(~past, float("-inf"))', "masked_fill(scores.tril() == 0, "
+    by_score = f'{fill} → {by}float("-inf"))'
     print_it = "Print what each line makes of one silent query: where is the nan born?"
-    known = mistakes(
-        "Which positions are the future? Does the answer depend on the scores?",
-        {
-            "The bug is still there: a query of zeros should give the plain mean, as "
-            "in version 3, but gives nan.": (solution.but(by_score), print_it),
-            "You have swept the nan away, not its cause: the silent position now gets "
-            "zeros instead of the plain mean.": (
-                solution.but(by_score, ("weights @ x", "weights.nan_to_num() @ x")),
-                print_it,
-            ),
-            "Scores of zero are safe now, but negative scores of the past are "
-            "not.": solution.but((f"{mask}float", f"{by[:-4]}< 0, float")),
-            "You divide the scores by the root of head_size. That comes in notebook "
-            "03; here they are q · k as it is.": (
-                lambda x, q, k: average_attention(x, q / q.shape[-1] ** 0.5, k),
-                "",
-            ),
-            "Your rows do not sum to one: the mask comes only after the softmax.": (
-                lambda x, q, k: F.softmax(q @ k.mT, dim=-1).tril() @ x
-            ),
-            "Right on the usual scores, wrong on unlucky ones (here from -200 to "
-            "-1e-12): either your mask still depends on the values of the scores, or "
-            "what you put in the place of the future is not low enough.": (
-                Sign(lambda got, expected, x, *_: x.shape == UNLUCKY[0].shape),
-                "Make the mask without looking at the scores; fill in -inf.",
-            ),
-        },
-    )  # fmt: skip
+    known = {
+        "The bug is still there: a query of zeros should give the plain mean, as in "
+        "version 3, but gives nan.": (by_score, print_it),
+        "You have swept the nan away, not its cause: the silent position now gets "
+        "zeros instead of the plain mean.": (
+            by_score,
+            "weights @ x → weights.nan_to_num() @ x",
+            print_it,
+        ),
+        "The nan is gone, since the future gets a finite score; but your mask is still "
+        "made from the scores: the silent query hears everything, the future too.": (
+            f"{fill} → {by}-1e9)"
+        ),
+        "Scores of zero are safe now, but negative scores of the past are not.": (
+            f'{fill} → masked_fill(scores.tril() < 0, float("-inf"))'
+        ),
+        "You divide the scores by the root of head_size. That comes in notebook 03; "
+        "here they are q · k as it is.": (
+            "k.transpose(-2, -1) → k.transpose(-2, -1) / q.shape[-1] ** 0.5"
+        ),
+        "Right on the usual scores, wrong on unlucky ones (here from -200 to -1e-12): "
+        "either your mask still depends on the values of the scores, or what you put "
+        "in the place of the future is not low enough.": (
+            Sign(lambda got, expected, x, *_: x.shape == UNLUCKY[0].shape),
+            "Make the mask without looking at the scores; fill in -inf.",
+        ),
+    }
     hint = "The mask says which positions are the future: make it from ones (T, T)."
     cases = [silent, orthogonal, usual, UNLUCKY]
     compare(attend, solution, cases, known, hint=hint)

@@ -1,7 +1,7 @@
 """Checks for lesson 01: surprise, windows, counts, a gradient, text, and two bugs."""
 
 import math
-from functools import partial
+from copy import deepcopy
 
 import torch
 import torch.nn as nn
@@ -16,7 +16,6 @@ from minigpt.checks.core import (
     compare,
     describe,
     exercise,
-    mistakes,
     same,
 )
 from minigpt.checks.running import source
@@ -28,13 +27,13 @@ def _dice():
     return torch.Generator().manual_seed(1)
 
 
-SURPRISES = mistakes(
-    "Drop the factor p and take the plain mean.",
-    {
-        "You weigh each surprise by its own p, but the text does the weighing: what "
-        "is likely comes often.": lambda p: -(p * p.log()).sum(),
-    },
-)
+SURPRISES = {
+    "You weigh each surprise by its own p, but the text does the weighing: what is "
+    "likely comes often.": (
+        lambda p: -(p * p.log()).sum(),
+        "Drop the factor p and take the plain mean.",
+    )
+}
 
 
 @exercise("01.1 How surprised was it?")
@@ -47,26 +46,29 @@ def check_surprise(surprise):
     return "5 texts, in nats, and a longer text costs no more than a short one."
 
 
-def _tile(data, T, shift):
-    n = (len(data) - 1) // T
-    return tuple(part[: n * T].view(n, T) for part in (data, data.roll(-shift)))
-
-
-TILES = mistakes(
-    "y[0, 0] is the character that follows x[0, 0].",
-    {
-        "Your targets are shifted twice: they skip a character.": partial(
-            _tile, shift=2
+SLICE = "data[1 : n * block_size + 1]"
+TILES = {
+    "Your targets are shifted twice: they skip a character.": (
+        f"{SLICE} → data.roll(-2)[: n * block_size]"
+    ),
+    "Your targets are shifted the wrong way: they are the characters before.": (
+        f"{SLICE} → data.roll(1)[: n * block_size]"
+    ),
+    "Your last target of each window is its own first character: the shift goes round "
+    "inside the window.": f"y = {SLICE}.view(n, block_size) → y = x.roll(-1, dims=1)",
+    "You cut windows of block_size + 1: each gives its last character as a target, "
+    "and no window as an input.": (
+        lambda data, T: (
+            (w := data[: len(data) // (T + 1) * (T + 1)].view(-1, T + 1))[:, :-1],
+            w[:, 1:],
         ),
-        "Your targets are shifted the wrong way: they are the characters before.": (
-            partial(_tile, shift=-1)
-        ),
-        "Your windows overlap: one begins at every character.": (
-            lambda data, T: (data[:-1].unfold(0, T, 1), data[1:].unfold(0, T, 1)),
-            "The next window begins block_size characters further on.",
-        ),
-    },
-)
+        "The next window begins block_size characters further on.",
+    ),
+    "Your windows overlap: one begins at every character.": (
+        lambda data, T: (data[:-1].unfold(0, T, 1), data[1:].unfold(0, T, 1)),
+        "The next window begins block_size characters further on.",
+    ),
+}
 
 
 def _tiles(tile, data, T):
@@ -98,37 +100,35 @@ def check_tile(tile):
     cases += [(data[:6], 3), (data[:2], 1), (long[:40], 8)]
     hint = "x begins at character 0 and y at character 1; N characters have N - 1 "
     hint += "targets, so there are (N - 1) // block_size windows."
-    solution, parts = Solution("01.2"), ("x", "y")
-    compare(tile, solution, cases, TILES, work=_tiles, parts=parts, hint=hint)
+    how = {"work": _tiles, "parts": ("x", "y"), "hint": hint}
+    compare(tile, Solution("01.2"), cases, TILES, **how)
     return "8 lengths, every target used once, nothing wasted, nothing invented."
 
 
-def _pairs(ids, V):
-    key = ids[:-1] * V + ids[1:]
-    return torch.bincount(key, minlength=V * V).view(V, V).double()
-
-
-def _by_row(table):
+def _table(ids, V, by=1):
+    """Add-one probabilities (V, V) of what comes after each id; before it if by=-1."""
+    a, b = (ids[:-1], ids[1:])[::by]
+    table = torch.bincount(a * V + b, minlength=V * V).view(V, V) + 1.0
     return table / table.sum(dim=1, keepdim=True)
 
 
-BEFORE = mistakes(
-    "",
-    {
-        "Repeated pairs count once: table[a, b] += 1 on whole tensors forgets them.": (
-            lambda ids, V: _by_row((_pairs(ids, V).T > 0) + 1.0),
-            "Count in a loop, or with torch.bincount(a * V + b, minlength=V * V).",
-        ),
-        "Your rows sum to more than one: the +1 is in the cells, not in the sums.": (
-            lambda ids, V: (_pairs(ids, V).T + 1) / _pairs(ids, V).sum(dim=0)[:, None],
-            "Add 1 to the table first, then take its row sums.",
-        ),
-        "You count one pair too many: the last character before the first one.": (
-            lambda ids, V: _by_row(_pairs(torch.cat([ids, ids[:1]]), V).T + 1),
-            "Nothing stands before the first character: N of them make N - 1 pairs.",
-        ),
-    },
-)
+BEFORE = {
+    "Repeated pairs count once: table[a, b] += 1 on whole tensors forgets them.": (
+        "+= 1 → = 2",
+        "Count in a loop, or with torch.bincount(a * V + b, minlength=V * V).",
+    ),
+    "Your rows sum to more than one: the +1 is in the cells, not in the sums.": (
+        "table.sum(dim=1, keepdim=True) → (table - 1).sum(dim=1, keepdim=True)",
+        "Add 1 to the table first, then take its row sums.",
+    ),
+    "You count one pair too many: the last character before the first one.": (
+        "ids[1:] → ids.roll(-1)",
+        "ids[:-1] → ids",
+        "Nothing stands before the first character: N of them make N - 1 pairs.",
+    ),
+    "Your columns sum to one, not your rows: you divide along dim=0, or turn the table "
+    "only after the division.": "dim=1 → dim=0",
+}
 
 
 @exercise("01.3 Read it backwards")
@@ -142,7 +142,7 @@ def check_before_table(before_table, data, tokenizer):
     hint += "add 1 to all counts, then divide each row by its own sum."
     compare(before_table, solution, cases, BEFORE, hint=hint)
     often = torch.bincount(data, minlength=V) >= 100
-    table = _by_row(_pairs(data, V).T + 1) * often[:, None]
+    table = _table(data, V, by=-1) * often[:, None]
     seen, before = divmod(table.argmax().item(), V)
     return (
         "4 texts, all rows sum to one. Your text is most predictable before "
@@ -151,26 +151,22 @@ def check_before_table(before_table, data, tokenizer):
     )
 
 
-def _each(logits, y):
-    return F.cross_entropy(logits.transpose(1, 2), y, reduction="none")  # (B, T)
-
-
 def _not_flattened(got, expected, logits, y):
     each = F.cross_entropy(logits, y, reduction="none")
     return same(got, each.mean(dim=0)) or same(got, each.mean())
 
 
-POSITIONS = mistakes(
-    "Classes belong in dimension 1: (B * T, C), or one position, logits[:, t].",
-    {
-        "cross_entropy took your T time steps for classes: nothing is flattened. Here "
-        "T = C, so it did not complain.": Sign(_not_flattened),
-        "Your view or reshape to (B, C, T) mixes time and classes up.": (
-            lambda z, y: _each(z.reshape(z.mT.shape).mT, y).mean(dim=0),
-            "To exchange two dimensions, use transpose(1, 2).",
-        ),
-    },
-)
+POSITIONS = {
+    "cross_entropy took your T time steps for classes: nothing is flattened. Here "
+    "T = C, so it did not complain.": (
+        Sign(_not_flattened),
+        "Classes belong in dimension 1: (B * T, C), or one position, logits[:, t].",
+    ),
+    "Your view or reshape to (B, C, T) mixes time and classes up.": (
+        "rows = logits → rows = logits.reshape(logits.mT.shape).mT",
+        "To exchange two dimensions, use transpose(1, 2).",
+    ),
+}
 
 
 @exercise("01.4 Does it get wiser along the line?")
@@ -199,7 +195,7 @@ def counted_loss(learn_from, judge_on):
     learn_from, judge_on: ids (N,). The table has a row for each id up to the largest.
     """
     V = int(max(learn_from.max(), judge_on.max())) + 1
-    table = _by_row(_pairs(learn_from, V) + 1)
+    table = _table(learn_from, V).double()
     return -table[judge_on[:-1], judge_on[1:]].log().mean().item()
 
 
@@ -247,31 +243,31 @@ def check_experiment(experiment, train, val):
         "[len(train) // k for k in (16, 8, 4, 2, 1)]", "chosen[len(train)]"
     )
     solution.program = solution.but()
-    known = mistakes(
-        "The exam is val, the same for all sizes, and none of it was in the homework.",
-        {
-            "Your curves are right, but your verdict is the same for all 4 texts, "
-            "whether they end close together or far apart.": (
-                Sign(
-                    lambda got, right, *_: (
-                        same(got[:3], right[:3]) and len(set(verdicts)) == 1
-                    )
-                ),
-                "on_new[-1] - on_read[-1] against 0.05; the other way round it is "
-                "negative, and always less.",
-            ),
-            "Your curves are right, but your verdict is what they say at the first "
-            "size; what counts is how far apart they end.": (
-                solution.but(("on_new[-1] - on_read[-1]", "on_new[0] - on_read[0]"))
-            ),
-            "on_new judges each table on the text that it has read.": solution.but(
-                ("train[:n], val)", "train[:n], train[:n])")
-            ),
-            "on_new cuts val too: each size has another exam.": solution.but(
-                ("train[:n], val)", "train[:n], val[:n])")
-            ),
-        },
-    )
+    exam = "The exam is val, the same for all sizes; none of it was in the homework."
+
+    def always_the_same(got, right, *_):
+        return same(got[:3], right[:3]) and len(set(verdicts)) == 1
+
+    known = {
+        "Your curves are right, but your verdict is the same for all 4 texts, whether "
+        "they end close together or far apart.": (
+            Sign(always_the_same),
+            "on_new[-1] - on_read[-1] against 0.05; the other way round it is "
+            "negative, and always less.",
+        ),
+        "Your curves are right, but your verdict is not about where they end. What "
+        "counts is the gap between the two at the last size: not at the first, nor "
+        "how much one of them still falls.": "on_new[-1] - on_read[-1] → on_new[0] - "
+        "on_read[0]",
+        "on_new judges each table on the text that it has read.": (
+            "train[:n], val) → train[:n], train[:n])",
+            exam,
+        ),
+        "on_new cuts val too: each size has another exam.": (
+            "train[:n], val) → train[:n], val[:n])",
+            exam,
+        ),
+    }
     compare(
         experiment,
         solution,
@@ -360,33 +356,26 @@ def check_write_on(write_on):
     """write_on(model, idx, max_new_tokens): (B, T) -> (B, T + max_new_tokens)."""
     small, model = torch.tensor([[2, 3], [1, 5]]), _SumModel()
     longer, solution = torch.randint(7, (2, 3), generator=_dice()), Solution("01.7")
-
-    def told(*edit):
-        return partial(_written, solution.but(edit))
-
     draw = "torch.multinomial(probs, num_samples=1)"
-    known = mistakes(
-        "Call model(idx), choose among its answers, append what was drawn.",
-        {
-            "The bug is still there: after the `u` comes another `u`, and another, "
-            "although in the table a `u` hardly ever follows a `u`. (Below, a model "
-            "that always writes the sum of all so far plus 1, mod 7.)": (
-                told("[:, -1]", "[:, 0]"),
-                "Print idx and the shape of `now` in each step.",
-            ),
-            "You give the model the last character only: the bigram does not mind, but "
-            "every later model needs the whole text so far.": told(
-                "model(idx)", "model(idx[:, -1:])"
-            ),
-            "You return only what is new; the text so far belongs to it.": told(
-                "return idx", "return idx[:, -max_new_tokens:]"
-            ),
-            "Your program always writes the likeliest character: nothing is drawn.": (
-                told(draw, "probs.argmax(dim=-1, keepdim=True)"),
-                f"{draw} draws.",
-            ),
-        },
-    )
+    known = {
+        "The bug is still there: after the `u` comes another `u`, and another, "
+        "although in the table a `u` hardly ever follows a `u`. (Below, a model "
+        "that always writes the sum of all so far plus 1, mod 7.)": (
+            "[:, -1] → [:, 0]",
+            "Print idx and the shape of `now` in each step.",
+        ),
+        "You give the model the last character only: the bigram does not mind, but "
+        "every later model needs the whole text so far.": (
+            "model(idx) → model(idx[:, -1:])"
+        ),
+        "You return only what is new; the text so far belongs to it.": (
+            "return idx → return idx[:, -max_new_tokens:]"
+        ),
+        "Your program always writes the likeliest character: nothing is drawn.": (
+            f"{draw} → probs.argmax(dim=-1, keepdim=True)",
+            f"{draw} draws.",
+        ),
+    }
     compare(
         write_on,
         solution,
@@ -412,35 +401,40 @@ def check_fit(fit):
     batches = list(zip(x.split(1), x.roll(-1, dims=1).split(1)))
     shorter = [(x[:, :2], x[:, 1:]) for x, _ in batches[::-1]]
     cases = [(model, batches, 0.2), (model, shorter, 0.1)]
-    forget, back = "optimizer.zero_grad()", "loss.backward()"
-    clip = "torch.nn.utils.clip_grad_norm_(model.parameters(), 1)"
-    frozen = solution.but((back, f"pass; {forget}"))
-    known = mistakes(
-        "What does backward() do with a gradient that is already there?",
-        {
-            "The bug is still there: the first steps help, but then the loss climbs "
-            "back up, far above where it began.": (
-                solution.but((forget, "pass")),
-                "Print the norm of the gradient in each step.",
-            ),
-            "You made the gradient shorter, but its direction is still that of a sum "
-            "over all steps so far.": solution.but(
-                (forget, "pass"), (back, f"{back}; {clip}")
-            ),
-            "The first loss is right, the second is not: your first step is another "
-            "one than AdamW's with this learning rate. That only hides the symptom.": (
-                Sign(
-                    lambda got, e, *inputs: (
-                        same(got[0], e[0])
-                        and not same(got[1], e[1])
-                        and not same(got, frozen(*inputs))
-                    )
-                ),
-                "Leave AdamW and learning_rate as they were; look at what one step "
-                "leaves behind for the next.",
-            ),
-        },
-    )
+    back, clip = "loss.backward()", "torch.nn.utils.clip_grad_norm_"
+    frozen = solution.but((back, "pass; optimizer.zero_grad()"))
+    forgets = solution.but("optimizer.zero_grad() → pass")
     hint = "What does backward() do with a gradient that is already there?"
+
+    def another_step(got, e, *inputs):
+        first_only = same(got[0], e[0]) and not same(got[1], e[1])
+        return first_only and not same(got, frozen(*inputs))
+
+    def once(got, _, *inputs):
+        return "zero_grad" in source(fit) and same(got, forgets(*deepcopy(inputs)))
+
+    known = {
+        "You empty the gradient, but not in every step: each backward() adds to what "
+        "the one before has left.": (
+            Sign(once),
+            "zero_grad() belongs inside the loop, before backward().",
+        ),
+        "The bug is still there: the first steps help, but then the loss climbs back "
+        "up, far above where it began.": (
+            forgets,
+            "Print the norm of the gradient in each step.",
+        ),
+        "You made the gradient shorter, but its direction is still that of a sum over "
+        "all steps so far.": (
+            "optimizer.zero_grad() → pass",
+            f"{back} → {back}; {clip}(model.parameters(), 1)",
+        ),
+        "The first loss is right, the second is not: your first step is another one "
+        "than AdamW's with this learning rate. That only hides the symptom.": (
+            Sign(another_step),
+            "Leave AdamW and learning_rate as they were; look at what one step leaves "
+            "behind for the next.",
+        ),
+    }
     compare(fit, solution, cases, known, changes=True, hint=hint)
     return "every step uses the gradient of its own batch, and of no other."

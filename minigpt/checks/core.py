@@ -241,6 +241,9 @@ def compare(
     names = _names(work, solution)
     try:
         if differences:
+            if isinstance(known, dict):
+                made = getattr(solution, "mistakes", None)
+                known = made(hint, known, work) if made else mistakes(hint, known)
             also = solution, of, parts, answer, right, hint, names
             explain(differences, known, atol, *also)
     except Explained as problem:

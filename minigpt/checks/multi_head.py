@@ -14,7 +14,6 @@ from minigpt.checks.core import (
     call,
     compare,
     exercise,
-    mistakes,
     same,
 )
 from minigpt.checks.opened import Opened
@@ -64,16 +63,12 @@ def check_saved(saved, train_data, val_data):
     wrong = {
         "Your model with Beside begins where the plain one has ended: it has been "
         "trained already.": from_trained,
-        "You return two losses; what is saved is their difference.": (
-            Sign(lambda got, *_: not isinstance(got, float))
-        ),
         "Nothing is saved, to the last digit: both models have learned the same. Does "
         "Beside add x, and is it the body of one of them?": (
             Sign(lambda got, *_: got == 0)
         ),
     }
-    how = {"work": work, "atol": 2e-4, "hint": hint}
-    compare(saved, Solution("04.1"), cases, mistakes(hint, wrong), **how)
+    compare(saved, Solution("04.1"), cases, wrong, 2e-4, work=work, hint=hint)
     vocab_size = int(max(train_data.max(), val_data.max())) + 1
     some, found = val_data[:1000], {1: [], 4: []}
     for n_head, nats in found.items():
@@ -93,23 +88,17 @@ def check_parameters(parameters):
     """parameters(n_embd, n_head) -> number of parameters of multi-head attention."""
     cases = [(6, 2), (6, 3), (20, 5), (64, 4), (768, 12), (768, 24)]
     wrong = {
-        "You count wide heads, each from C to C.": (
-            lambda c, n: 3 * n * c * c + c * c + c
-        ),
         "You give queries, keys and values a bias; here they have none.": (
-            lambda c, n: 4 * c * c + 4 * c
+            "n_embd * head_size → (n_embd + 1) * head_size"
         ),
         "You give every head its own projection; one mixes what all found.": (
-            lambda c, n: 3 * c * c + n * (c * c + c)
+            "proj = n_embd * n_embd + n_embd → proj = n_head * n_embd * (n_embd + 1)"
         ),
         "You count one head only, or heads that read head_size channels. There are "
-        "n_head of them, and each reads all C.": (
-            lambda c, n: 3 * c * (c // n) + c * c + c
-        ),
+        "n_head of them, and each reads all C.": "n_head * 3 → 3",
     }
     hint = "Three matrices from C to head_size a head; then one nn.Linear(C, C)."
-    known = mistakes(hint, wrong)
-    compare(parameters, Solution("04.2"), cases, known, hint=hint)
+    compare(parameters, Solution("04.2"), cases, wrong, hint=hint)
     return (
         "6 sizes. For n_embd = 768 it is 2,360,064 with 12 heads and with 24: "
         "the number of heads changes nothing."
@@ -137,28 +126,26 @@ def check_take_apart(take_apart, model):
             return tuple(getattr(part, "weight", part) for part in got)
         return got
 
-    def rows(program):
-        return lambda m, h: tuple(program(m.qkv.weight, h, m.n_head, m.head_size))
+    def rows(edit):
+        """An edit that takes weight.<edit> in place of the rows of head h."""
+        n = "n = layer.n_head"
+        return f"query, key, value = weight.chunk(3) → {n}; return weight.{edit}"
 
     wrong = {
         "You read the rows as if a head's query, key and value were neighbours.": (
-            rows(lambda w, h, n, size: w.unflatten(0, (n, 3, size))[h])
+            rows("unflatten(0, (n, 3, head_size))[h]")
         ),
         "Your query is right, but your key and value come from the next heads' rows.": (
-            rows(lambda w, h, n, size: w.unflatten(0, (-1, size))[h : h + 3])
+            rows("unflatten(0, (-1, head_size))[h : h + 3]")
         ),
         "You take every n_head-th row. Heads do not take turns: the rows of one head "
-        "lie next to each other.": (
-            rows(lambda w, h, n, size: w.unflatten(0, (3, size, n))[:, :, h])
+        "lie next to each other.": rows("unflatten(0, (3, head_size, n))[:, :, h]"),
+        "You use the number of heads as the width of a head.": (
+            rows("unflatten(0, (3, -1))[:, h * n : (h + 1) * n]")
         ),
-        "You use the number of heads as the width of a head.": rows(
-            lambda w, h, n, size: w.unflatten(0, (3, -1))[:, h * n : (h + 1) * n]
-        ),
-        "You always hand over head 0.": (
-            rows(lambda w, h, n, size: w.unflatten(0, (3, n, size))[:, 0])
-        ),
+        "You always hand over head 0.": "slice( → slice(0, head_size) or (",
         "You cut columns: these are the inputs, and all heads read all of them.": (
-            rows(lambda w, h, n, size: w.unflatten(0, (3, -1)).chunk(n, dim=-1)[h])
+            rows("unflatten(0, (3, -1)).chunk(n, dim=-1)[h]")
         ),
     }
     hint = (
@@ -166,7 +153,7 @@ def check_take_apart(take_apart, model):
         "the small layers here, row r begins with 10 r.)"
     )
     how = {"work": work, "parts": ("query", "key", "value"), "hint": hint}
-    compare(take_apart, Solution("04.3"), cases, mistakes(hint, wrong), **how)
+    compare(take_apart, Solution("04.3"), cases, wrong, **how)
     return f"3 small layers and the {own.n_head} heads of your own model."
 
 
@@ -199,39 +186,30 @@ def check_multi_query(multi_query):
         narrow = [nn.Linear(C, C // n, bias=False) for _ in range(2)]
         cases.append((torch.randn(B, T, C), wide, *narrow, proj, n))
 
-    def in_turns(x, query, key, value, proj, n):
-        q = query(x).unflatten(-1, (-1, n)).permute(0, 3, 1, 2)
-        out = attention(q, key(x)[:, None], value(x)[:, None])[0]
-        return proj(out.transpose(1, 2).flatten(2))
-
-    def out_in_turns(x, query, key, value, proj, n):
-        q = query(x).unflatten(-1, (n, -1)).transpose(1, 2)
-        out = attention(q, key(x)[:, None], value(x)[:, None])[0]
-        return proj(out.permute(0, 2, 3, 1).flatten(2))
-
-    def in_memory(x, query, key, value, proj, n):
-        B, T, C = x.shape
-        q = query(x).reshape(B, n, T, C // n)
-        out = attention(q, key(x)[:, None], value(x)[:, None])[0]
-        return proj(out.reshape(B, T, C))
-
     turns = "Heads do not take turns: the channels of one head lie next to each other."
+    split = "view(B, T, n_head, C // n_head).transpose(1, 2)"
+    joined = "out.transpose(1, 2).reshape(B, T, C)"
     wrong = {
         "A reshape keeps the numbers in memory order; it exchanges no dimensions. Both "
-        "on the way to the heads and back, you mix time and heads.": in_memory,
-        f"Your queries are interleaved. {turns}": in_turns,
-        f"Your outputs are interleaved. {turns}": out_in_turns,
+        "on the way to the heads and back, you mix time and heads.": (
+            f"{split} → view(B, n_head, T, C // n_head)",
+            f"{joined} → out.reshape(B, T, C)",
+        ),
+        f"Your queries are interleaved. {turns}": (
+            f"{split} → view(B, T, C // n_head, n_head).permute(0, 3, 1, 2)"
+        ),
+        f"Your outputs are interleaved. {turns}": (
+            f"{joined} → out.permute(0, 2, 3, 1).reshape(B, T, C)"
+        ),
         "Head h reads the keys and values of text h: they lack a dimension for the "
         "heads, so torch takes the batch for it.": (
-            Solution("04.4", attention=_batch_as_heads)
+            "key(x)[:, None], value(x)[:, None] → key(x), value(x)"
         ),
-        WIDE: Solution("04.4", attention=_wide),
-        UNMASKED: Solution("04.4", attention=_unmasked),
+        **ATTENTION,
     }
     hint = "`attention` wants q as (B, n_head, T, head_size), k and v as (B, 1, T, …)."
-    known = mistakes(hint, wrong)
     try:
-        compare(multi_query, Opened("04.4"), cases, known, hint=hint)
+        compare(multi_query, Opened("04.4"), cases, wrong, hint=hint)
     except Explained as problem:
         if "(6x2 and 6x6)" not in problem.args[0]:
             raise
@@ -243,22 +221,14 @@ def check_multi_query(multi_query):
     return "4 sizes; time and heads stay apart, and the future is hidden."
 
 
-WIDE = "The scores are too small: you divide by √C instead of √head_size."
-
-
-def _wide(q, k, v, causal=True):
-    return attention(q / q.shape[1] ** 0.5, k, v, causal)
-
-
-UNMASKED = "The mask is missing: every position sees the future."
-
-
-def _unmasked(q, k, v, causal=True):
-    return attention(q, k, v, causal=False)
-
-
-def _batch_as_heads(q, k, v, causal=True):
-    return attention(q, k.squeeze(1), v.squeeze(1), causal)
+ATTENTION = {
+    "The scores are too small: you divide by √C instead of √head_size.": (
+        "attention(q, k, v) → attention(q / q.shape[1] ** 0.5, k, v)"
+    ),
+    "The mask is missing: every position sees the future.": (
+        "attention(q, k, v) → attention(q, k, v, causal=False)"
+    ),
+}
 
 
 @exercise("04.5 Switch a head off")
@@ -280,65 +250,50 @@ def check_without_head(without_head, model, val_data):
         got = smaller(idx) if callable(smaller) else smaller
         return got[0] if isinstance(got, tuple) else got
 
-    def zeroed(views):
-        """The program that sets views(layer, channels of h, layer.proj) to zero."""
+    channels = "start : start + layer.head_size"
+    there = f"layer.proj.weight[:, {channels}] = 0"
 
-        def program(model, h):
-            layer, size = model.body, model.body.head_size
-            for view in views(layer, slice(h * size, (h + 1) * size), layer.proj):
-                view.data.zero_()
-            return work(lambda model, h: model, model, h)
+    def zeroed(*parts):
+        """An edit that sets these parts of the layer to zero, own: the head's place."""
+        zeros = "; ".join(f"layer.{part} = 0" for part in parts)
+        return f"{there} → own = slice({channels.replace(' :', ',')}); {zeros}"
 
-        return program
+    def shifted(got, right, *_):
+        """All positions are off by the same numbers."""
+        return (got - right).flatten(0, 1).std(dim=0).max() < 1e-6
 
     wrong = {
-        "The model that you return does what it did before.": zeroed(lambda *_: []),
-        "You set rows of the projection to zero; a row mixes what all heads found.": (
-            zeroed(lambda layer, own, proj: [proj.weight[own]])
-        ),
         "You silence channels behind the projection; there all heads are mixed.": (
-            zeroed(lambda layer, own, proj: [proj.weight[own], proj.bias[own]])
+            zeroed("proj.weight[own]", "proj.bias[own]")
         ),
         "The head is not off: with all scores at zero, it still hands over the mean "
-        "of its values.": zeroed(lambda layer, own, proj: [layer.qkv.weight[own]]),
+        "of its values.": zeroed("qkv.weight[own]"),
         "You take channels away from the input of all heads.": (
-            zeroed(lambda layer, own, proj: [layer.qkv.weight[:, own]])
+            zeroed("qkv.weight[:, own]")
         ),
-        "You read qkv as if a head's query, key and value were neighbours.": zeroed(
-            lambda layer, own, proj: [
-                layer.qkv.weight[3 * own.start : 3 * own.stop],
-            ]
+        "You read qkv as if a head's query, key and value were neighbours.": (
+            zeroed("qkv.weight[3 * own.start : 3 * own.stop]")
         ),
-        "You switch off every n_head-th channel. Heads do not take turns.": zeroed(
-            lambda layer, own, proj: [
-                proj.weight[:, own.start // layer.head_size :: layer.n_head]
-            ]
+        "You switch off every n_head-th channel. Heads do not take turns.": (
+            zeroed("proj.weight[:, h :: layer.n_head]")
         ),
-        "You use the number of heads as the width of a head.": zeroed(
-            lambda layer, own, proj: [
-                proj.weight[:, own.start // layer.head_size * layer.n_head :][
-                    :, : layer.n_head
-                ]
-            ]
+        "You switch off one channel, number h; a head has head_size of them.": (
+            zeroed("proj.weight[:, h]")
         ),
-        "You take the head before: your heads are counted from one.": zeroed(
-            lambda layer, own, proj: [
-                proj.weight[:, own.start - layer.head_size : own.start]
-            ]
+        "You use the number of heads as the width of a head.": (
+            zeroed("proj.weight[:, h * layer.n_head : (h + 1) * layer.n_head]")
         ),
-        "You keep head h and switch off all the others.": zeroed(
-            lambda layer, own, proj: [
-                proj.weight[:, : own.start],
-                proj.weight[:, own.stop :],
-            ]
+        "You take the head before: your heads are counted from one.": (
+            zeroed("proj.weight[:, own.start - layer.head_size : own.start]")
         ),
-        "Head h is off, but the projection's bias is too, and that is no head's.": (
-            zeroed(lambda layer, own, proj: [proj.weight[:, own], proj.bias])
+        "You keep head h and switch off all the others.": (
+            zeroed("proj.weight[:, : own.start]", "proj.weight[:, own.stop :]")
         ),
+        "Head h is off, but the projection's bias is too, or a part of it: that is no "
+        "head's.": Sign(shifted),
     }
     hint = "Which columns of proj.weight (C, C) are multiplied by what head h wrote?"
-    known = mistakes(hint, wrong)
-    compare(without_head, Solution("04.5"), cases, known, work=work, hint=hint)
+    compare(without_head, Solution("04.5"), cases, wrong, work=work, hint=hint)
     full, *missing = _subsets(own.n_head)[: own.n_head + 1]
     losses = _losses(model, val_data, [full, *missing])
     rises = {(set(full) - set(on)).pop(): losses[on] - losses[full] for on in missing}
@@ -396,58 +351,30 @@ def check_stand_ins(stand_ins, model, val_data):
         except (TypeError, ValueError):
             return got
 
-    def best(extra, choose=max):
-        """Chooses by extra(full, without a, without b, without both)."""
-
-        def program(losses, n_head):
-            def loss(*off):
-                return losses[tuple(h for h in range(n_head) if h not in off)]
-
-            found = {}
-            for a, b in combinations(range(n_head), 2):
-                four = loss(), loss(a), loss(b), loss(a, b)
-                found[a, b] = round(extra(*four), 4)
-            pair = choose(found, key=found.get)
-            return pair, found[pair]
-
-        return program
-
-    def largest(found, key):
-        return max(found, key=lambda pair: abs(key(pair)))
-
+    rises = "rise(a, b) - rise(a) - rise(b)"
     wrong = {
         "You drop the sign: an extra cost far below zero is not a large one.": (
-            best(lambda full, a, b, both: both - a - b + full, choose=largest)
+            "key=extra.get → key=lambda pair: abs(extra[pair])"
         ),
         "You drop the sign: an extra cost below zero is not a positive one.": (
-            best(lambda full, a, b, both: abs(both - a - b + full))
-        ),
-        "You mix losses and rises: each rise is a loss minus that of the full model.": (
-            best(lambda full, a, b, both: both - a - b)
+            f"{rises} → abs({rises})"
         ),
         "This pair costs most together; two heads that matter much by themselves do "
-        "that too. Subtract what they cost separately.": (
-            best(lambda full, a, b, both: both - full)
-        ),
+        "that too. Subtract what they cost separately.": f"{rises} → rise(a, b)",
         "You compare with the larger of the two rises instead of their sum.": (
-            best(lambda full, a, b, both: both - max(a, b))
+            f"{rises} → rise(a, b) - max(rise(a), rise(b))"
         ),
         "Your sign is the wrong way round: joint rise minus single rises.": (
-            best(lambda full, a, b, both: a + b - both - full)
-        ),
-        "You return the pair with the smallest extra cost.": (
-            best(lambda full, a, b, both: both - a - b + full, choose=min)
+            f"{rises} → rise(a) + rise(b) - rise(a, b)"
         ),
         "Where every extra cost is negative, you find no pair.": (
             Sign(lambda got, expected, *_: expected[1] < 0 and not got[1])
         ),
     }
     hint = "extra = rise without both - (rise without a + rise without b)."
-    known = mistakes(hint, wrong)
     solution = Solution("04.6")
-    compare(
-        stand_ins, solution, cases, known, work=work, parts=("pair", "extra"), hint=hint
-    )
+    how = {"work": work, "parts": ("pair", "extra"), "hint": hint}
+    compare(stand_ins, solution, cases, wrong, **how)
     (a, b), extra = work(solution, *cases[-1])
     return (
         f"4 made-up models and yours. There, losing heads {a} and {b} together costs "
@@ -508,21 +435,26 @@ def _check_copy(Heads, n_embd, n_head):
             f"A {kind.__name__} hides its modules from torch just as before.",
             "torch.nn has containers of its own.",
         )
+    heads = [m for m in first.modules() if isinstance(m, Head)]
     if not agree:
+        some = f" Of {n_head} heads torch knows only {len(heads)}." if heads else ""
         raise Explained(
             "The bug is still there: a fresh copy that loads the saved weights gives "
-            "other outputs than the original."
+            f"other outputs than the original.{some}",
+            "An attribute keeps one module; torch.nn has containers." * bool(some),
         )
-    heads = [m for m in first.modules() if isinstance(m, Head)]
     widths = {tuple(head.query.weight.shape) for head in heads}
     wanted = (n_embd // n_head, n_embd)
+    in_turn = any(isinstance(m, nn.Sequential) for m in first.modules())
     if len(heads) != n_head or widths != {wanted}:
         shapes = ", ".join(map(str, sorted(widths))) or "none"
         raise Explained(
             f"The copies agree, but Heads({n_embd}, {n_head}) has {len(heads)} "
             f"different head{'s' * (len(heads) != 1)} with queries of {shapes}; there "
             f"should be {n_head} of {wanted}.",
-            "Change only what keeps the heads; each place needs a new Head.",
+            "nn.Sequential runs modules one after the other; heads stand side by side."
+            if in_turn
+            else "Change only what keeps the heads; each place needs a new Head.",
         )
     proj = getattr(first, "proj", None)
     if not isinstance(proj, nn.Linear):
@@ -568,58 +500,46 @@ def check_dice(DiceHeads):
         layer.proj.load_state_dict(proj.state_dict())
         return layer(x)
 
-    def joined(join):
-        """The program with another way back from (B, n_head, T, head_size)."""
-
-        def program(x, qkv, proj, n):
-            q, k, v = qkv(x).unflatten(-1, (3, n, -1)).permute(2, 0, 3, 1, 4)
-            return proj(join(attention(q, k, v)[0]).reshape(x.shape))
-
-        return program
+    joined, split = "out.transpose(1, 2).reshape", "self.qkv(x).view(shape)"
 
     def among_heads(x, qkv, proj, n):
         q, k, v = qkv(x).unflatten(-1, (3, n, -1)).unbind(2)  # (B, T, n, head_size)
         return proj(attention(q, k, v)[0].flatten(2))
 
-    def in_memory(parts):
-        """The program in which a reshape of the layer's output makes q, k and v."""
-
-        def program(x, qkv, proj, n):
-            B, T, C = x.shape
-            heads = [z.reshape(-1, B, n, T, C // n) for z in parts(qkv(x))]
-            out, _ = attention(*torch.cat(heads))
-            return proj(out.transpose(1, 2).flatten(2))
-
-        return program
-
+    memory = "A reshape keeps the numbers in memory order."
     wrong = {
         "The bug is still there: nobody can foresee dice, yet the model is better "
         "than chance. It knows throws that are still to come.": (
-            joined(lambda out: out),
+            f"{joined} → out.reshape",
             "Which shape has `out`, and what does the last line make of it?",
         ),
         "No more leak, but the channels of the heads are interleaved: a saved model "
-        "would give other results.": joined(lambda out: out.permute(0, 2, 3, 1)),
+        "would give other results.": f"{joined} → out.permute(0, 2, 3, 1).reshape",
         "You exchange time and head_size; a row still holds several positions.": (
-            joined(lambda out: out.transpose(2, 3))
+            f"{joined} → out.transpose(2, 3).reshape"
         ),
         "You exchange batch and heads: the texts of a batch are mixed.": (
-            joined(lambda out: out.transpose(0, 1))
+            f"{joined} → out.transpose(0, 1).reshape"
+        ),
+        "Each head gets the mean of all heads; they belong side by side.": (
+            f"{joined} → out.mean(1, True).expand_as(out).transpose(1, 2).reshape"
         ),
         "No more leak, but no attention either: at each position heads look at heads, "
         "and no position sees another one.": among_heads,
-        "A reshape keeps the numbers in memory order. Now queries, keys and values are "
-        "mixed up.": in_memory(lambda z: [z]),
-        "A reshape keeps the numbers in memory order. Now time and heads are mixed up "
-        "in q, k and v; they were right before.": in_memory(
-            lambda z: z.chunk(3, dim=-1)
+        f"{memory} Now queries, keys and values are mixed up.": (
+            f"{split} → self.qkv(x).view(3, B, self.n_head, T, -1)",
+            "qkv.permute(2, 0, 3, 1, 4) → qkv",
         ),
-        WIDE: lambda *inputs: work(Solution("04.8", attention=_wide), *inputs),
-        UNMASKED: lambda *inputs: work(Solution("04.8", attention=_unmasked), *inputs),
+        f"{memory} Now time and heads are mixed up in q, k and v; they were right "
+        "before.": (
+            f"{split} → self.qkv(x).chunk(3, dim=-1)",
+            "qkv.permute(2, 0, 3, 1, 4) → "
+            "[z.reshape(B, self.n_head, T, -1) for z in qkv]",
+        ),
+        **ATTENTION,
     }
     hint = "Which shape has `out`, and what does the last line make of it?"
-    known = mistakes(hint, wrong)
-    compare(DiceHeads, Opened("04.8"), cases, known, work=work, hint=hint)
+    compare(DiceHeads, Opened("04.8"), cases, wrong, work=work, hint=hint)
     return (
         "3 sizes; the heads stand side by side, no position sees the future, no text "
         "another one."

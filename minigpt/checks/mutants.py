@@ -133,31 +133,30 @@ FORMS = {  # what belongs: what is written instead  # how that is called, if it 
     },
     **{
         f"_x.{name}()": [
-            f"_x.{name}(dim=0, keepdim=True)",
-            f"_x.{name}(dim=0)",
-            f"_x.{name}(dim=-1, keepdim=True)",
-            f"_x.{name}(dim=-1)",
+            f"_x.{name}(dim={dim}{keep})"
+            for dim in (0, -1)
+            for keep in (", keepdim=True", "")
         ]
         for name in ("sum", "mean", "norm", "std", "var")
     },
 }
-RESULTS = {  # what is done to a result at the end: how that is called
-    "x.mT": "a transpose",
-    "x.mean(dim=0)": "a mean over dimension 0",
-    "x.sum(dim=0)": "a sum over dimension 0",
-    "x[-1]": "nothing but the last entry kept (`[-1]`)",
-    "x[0]": "nothing but the first entry kept (`[0]`)",
-    "1 - x": "`1 - …`",
-    "x / 0.6931471805599453": "a division by ln 2 (bits)",
-    "x.cumsum(dim=0)": "a running sum",
-    "x.cumsum(dim=0) / (x * 0 + 1).cumsum(dim=0)": "a mean of all entries so far",
+RESULTS = {  # what is done to a result at the end: how that is called, how likely it is
+    "x.mean(dim=0)": ("a mean over dimension 0", 3),
+    "x.sum(dim=0)": ("a sum over dimension 0", 3),
+    "x[-1]": ("nothing but the last entry kept (`[-1]`)", 3),
+    "x[0]": ("nothing but the first entry kept (`[0]`)", 3),
+    "x.cumsum(dim=0)": ("a running sum", 3),
+    "x.cumsum(dim=0) / (x * 0 + 1).cumsum(dim=0)": ("a mean of all entries so far", 3),
+    "x.mT": ("a transpose", 5),
+    "1 - x": ("`1 - …`", 5),
+    "x / 0.6931471805599453": ("a division by ln 2 (bits)", 5),
 }
 
 
 class Slip(NamedTuple):
     """One change of a tree: owner.field (or owner.field[at]) becomes `new`."""
 
-    likely: int  # 0 first
+    likely: int  # 0 first; 5 in pairs only, for alone it is a symptom
     says: str  # "`dim=1` where `dim=-1` belongs"
     wrong: str  # what now stands there, to be looked for in the learner's code
     owner: ast.AST
@@ -208,6 +207,7 @@ def mutants(source, pairs=False, without=()):
         chosen = _pairs([s for s in found if s.likely < 6 and s.says not in without])
     else:  # the same slip wherever the same thing stands comes last
         alike = {}
+        found = [slip for slip in found if slip.likely != 5]
         for slip in found:
             alike.setdefault(slip.says, []).append(slip)
         every = [some for some in alike.values() if len(some) > 1]
@@ -320,11 +320,11 @@ def _stored(lines):
 def _visit(owner, scope):
     if isinstance(owner, ast.FunctionDef):
         scope = scope._replace(names=_names_of(owner))
-        for what, says in RESULTS.items() if owner.name != "__init__" else ():
+        for what, (says, likely) in RESULTS.items() if owner.name != "__init__" else ():
             text = f"lambda f: lambda *a, **k: (lambda x: {what})(f(*a, **k))"
             wrapper = [ast.parse(text, mode="eval").body, *owner.decorator_list]
             says += " at the end"
-            yield Slip(3, says, "", owner, "decorator_list", None, wrapper)
+            yield Slip(likely, says, "", owner, "decorator_list", None, wrapper)
     for field, value in ast.iter_fields(owner):
         if field in ("args", "decorator_list", "returns", "annotation", "type_comment"):
             if isinstance(owner, (ast.FunctionDef, ast.AnnAssign)):
@@ -407,7 +407,7 @@ def _changes(node, owner, scope):
         if _fits(form, node, found):
             changed = _Filled(found).visit(deepcopy(new))
             says = words.format(old=_text(node), new=_text(changed))
-            yield 0 if words else 2, says or _instead(changed, node), changed
+            yield 0 if words else 3, says or _instead(changed, node), changed
     if rule:
         yield from rule(node, owner, scope)
 
@@ -729,7 +729,8 @@ def _tuple(node, owner, scope):
             order = list(node.elts)
             order[i], order[j] = order[j], order[i]
             new = _copy(node, elts=order)
-            yield 1, f"two values exchanged: `{_text(new)}`", new
+            likely = 1 if isinstance(node.ctx, ast.Load) else 3
+            yield likely, f"two values exchanged: `{_text(new)}`", new
     if isinstance(owner, ast.Call) and _called(owner) in ("cat", "stack"):
         for part in node.elts if isinstance(node, ast.List) else ():
             new = _copy(node, elts=[one for one in node.elts if one is not part])
@@ -796,7 +797,7 @@ def _of_lines(owner, field, lines, scope):
                     body = after.body[:i] + after.body[i + 1 :]
                     says = f"`{_head(inner)}` before the loop in place of inside it"
                     new = [*before, line, inner, _copy(after, body=body), *rest]
-                    yield moved(1, says, new)
+                    yield moved(1 + isinstance(inner, ast.Expr), says, new)
 
 
 class _Exchanged(ast.NodeTransformer):

@@ -1,7 +1,9 @@
 """Checks for lesson 05: what a block computes, adds, normalises, drops and learns."""
 
+import re
 from functools import partial
 from itertools import product
+from statistics import NormalDist
 
 import torch
 import torch.nn as nn
@@ -16,9 +18,9 @@ from minigpt.checks.core import (
     call,
     compare,
     exercise,
-    mistakes,
     same,
 )
+from minigpt.checks.running import source
 from minigpt.checks.solutions import Solution
 from minigpt.language_model import LanguageModel
 
@@ -46,9 +48,6 @@ def _is_module(module):
     return module
 
 
-# 05.1
-
-
 def _recorded(experiment):
     """What is lost without one part, as the record says, in a few words."""
     runs = record.load(experiment)
@@ -70,7 +69,6 @@ def check_parts(through):
     for B, T, C, n_head in sizes:
         (block,), x = _blocks(1, C, n_head), 2 * _randn(B, T, C, seed=B)
         cases += [(x, block, *some) for some in switches]
-    solution = Solution("05.1")
     hint = "Without plus: x = part(x). Without norm: the part reads x as it is."
     known = {
         "The result is that of the whole block, whatever the switches say.": (
@@ -82,7 +80,7 @@ def check_parts(through):
         ),
         "That is post-norm: the LayerNorm acts after the addition.": _step_by_step,
     }
-    compare(through, solution, cases, solution.mistakes(hint, known), hint=hint)
+    compare(through, Solution("05.1"), cases, known, hint=hint)
     return (
         "all 8 combinations. In the record (600 steps, three seeds) the loss changes "
         f"so: one block, {_recorded('05-parts')}; three blocks, "
@@ -98,9 +96,6 @@ def _step_by_step(x, block, plus, think, norm, pre=False):
         x = x + part(x) if plus else part(x)
         x = n(x) if norm and not pre else x
     return x
-
-
-# 05.2
 
 
 @exercise("05.2 A V out of straight lines")
@@ -124,18 +119,17 @@ def check_v(W1, W2):
     elif left == -right:
         what += "It is a straight line: one arm goes down where the other goes up."
     elif left == 0 or right == 0:
-        what += f"To the {'left' if left == 0 else 'right'} of 0 everything is zero."
+        what += f"To the {'left' if left == 0 else 'right'} of 0 everything is zero: "
+        what += f"W1 = {W1.tolist()} has no number that is positive there."
     elif left == right < 0:
         what += "The V stands on its head."
     elif left == right:
-        what += f"A V, but its arms rise by {left:g} for each step, not by 1."
+        what += f"A V, but its arms rise by {left:g} for each step, not by 1: on each "
+        what += f"arm W1 times W2 is {left:g}. The two arms are added, not averaged."
     else:
         what += f"The arms differ: the left rises by {left:g}, the right by {right:g}."
     hint = "relu(x) is the right arm. What is relu(-x), and what is their sum?"
     raise Explained(what, hint, share=0.5 * (left == 1 or right == 1))
-
-
-# 05.3
 
 
 @exercise("05.3 The pathway is a sum")
@@ -178,7 +172,6 @@ def check_terms(terms, model, x):
             "z( → feed_forward(",
         ),
     }
-    known = solution.mistakes(hint, known)
     compare(terms, solution, cases, known, work=work, parts=names, hint=hint)
     with torch.no_grad():
         lengths = [term.norm(dim=-1).mean() for term in solution(*cases[-1])]
@@ -187,9 +180,6 @@ def check_terms(terms, model, x):
         f"3 stacks. In your model the longest addition is {names[longest]}: on "
         f"average {lengths[longest] / lengths[0]:.1f} times as long as the embedding"
     )
-
-
-# 05.4
 
 
 def _alike(gone, dim):
@@ -211,8 +201,10 @@ def _dropout_problem(x, p, outs, quiet):
     if any(_alike(gone, d) for d in range(1, gone.dim())):
         return "Whole rows, columns or texts vanish together, not single numbers."
     if abs(share - p) > 0.03:
-        right = ", as should survive." if abs(share - (1 - p)) < 0.03 else "."
-        return f"With p = {p}, {share:.0%} of the numbers vanish{right}"
+        more = ", as should survive" if abs(share - (1 - p)) < 0.03 else ""
+        if abs(share - NormalDist().cdf(p)) < 0.02:
+            more = ", as with normal random numbers (randn) in place of uniform ones"
+        return f"With p = {p}, {share:.0%} of the numbers vanish{more}."
     if not same(factors, torch.full_like(factors, 1 / (1 - p))):
         if same(factors, torch.full_like(factors, factors[0].item())):
             has = f"the survivors are x times {factors[0].item():.4g}"
@@ -256,9 +248,6 @@ def _shape_of(dropout, x, p, training):
     return list(dropout(x, p, training).shape)
 
 
-# 05.5 and 05.6
-
-
 def _body(model):
     body = getattr(model, "body", None)
     blocks = list(body)[:-1] if isinstance(body, nn.Sequential) else []
@@ -268,18 +257,30 @@ def _body(model):
     return body
 
 
+EACH = {  # what may be taken of each tensor
+    "the sum of its squares": "g.pow(2).sum()",
+    "its norm": "g.norm()",
+    "the mean of its squares": "g.pow(2).mean()",
+    "the sum of its absolute values": "g.abs().sum()",
+}
+WHOLE = {  # and what of these numbers
+    "their sum": "sum({})",
+    "their mean": "sum({}) / len(grads)",
+    "the largest": "max({})",
+    "the root of their sum": "sum({}).sqrt()",
+    "the root of their mean": "(sum({}) / len(grads)).sqrt()",
+    "all of them, where one number is wanted": "torch.stack([*({})])",
+}
 LENGTHS = {
-    "You add up the norms of the single tensors.": "sum(g.norm() for g in grads)",
-    "You take the mean of the norms.": "sum(g.norm() for g in grads) / len(grads)",
-    "You take the largest of the norms.": "max(g.norm() for g in grads)",
+    f"Of each tensor you take {each}, and then {whole}.": over.format(
+        f"{of} for g in grads"
+    )
+    for each, of in EACH.items()
+    for whole, over in WHOLE.items()
+    if (each, whole) != ("the sum of its squares", "the root of their sum")
+} | {
     "You take the mean of the squares, not their sum.": (
         "torch.cat([g.flatten() for g in grads]).pow(2).mean().sqrt()"
-    ),
-    "One number for each tensor comes out, but they should become one.": (
-        "torch.stack([g.norm() for g in grads])"
-    ),
-    "You add up absolute values; a length needs squares.": (
-        "sum(g.abs().sum() for g in grads)"
     ),
     "Only the first tensor counts.": "grads[0].norm()",
 }
@@ -305,7 +306,6 @@ def check_loudness(loudness, model, x, y):
     hint = "Square all numbers, add all the squares, take one root at the very end."
     solution, right = Solution("05.5"), "sum(g.pow(2).sum() for g in grads).sqrt()"
     known = {says: f"{right} → {wrong}" for says, wrong in LENGTHS.items()}
-    known = solution.mistakes(hint, known)
     compare(loudness, solution, cases, known, atol=1e-7, hint=hint)
     loudest = max(parts, key=lambda name: solution(parts[name]))
     return f"3, 4 and 12 give 13. In your model {loudest} has the largest gradient"
@@ -357,19 +357,15 @@ def check_leave_one_out(leave_one_out, model, x, y):
             "return losses, → return [n - model(x, y)[1].item() for n in losses],"
         ),
     }
-    known = solution.mistakes(hint, known)
     how = {"work": rounded, "parts": parts, "changes": True, "hint": hint}
     compare(leave_one_out, solution, cases, known, 1e-4, **how)
     says = "The numbers are right, but the model is left changed."
     hint = "Put back what you take out, or work on copy.deepcopy(model)."
-    known = mistakes(hint, {says: Sign(lambda *_: True)})
+    known = {says: (Sign(lambda *_: True), hint)}
     compare(leave_one_out, solution, cases, known, work=loss_afterwards, changes=True)
     losses, spare = solution(model, x, y)
     dear = losses.index(max(losses))
     return f"3 models. Yours can best do without block {spare}, worst without {dear}"
-
-
-# 05.7
 
 
 @exercise("05.7 The position that knew too much")
@@ -394,19 +390,15 @@ def check_norm(make_norm):
     for C in (3, 6, 8):
         x = _randn(2, 4, C) + 1
         cases += [(some,) for some in (x[:1, :2], 1e-3 * x[:1, :2], x)]
-    solution = Solution("05.7")
     hint = "For one position: (its channels - their mean) / sqrt(variance + eps)."
     known = {
         "The bug is still there: change the last position of an input, and those "
-        "before it move.": "dim=-1 → dim=(1, 2)",
-        "The future still shows: now you average each channel over time.": (
-            "dim=-1 → dim=1"
+        "before it move.": (
+            "dim=-1 → dim=(1, 2)",
+            "Attention has its mask, the feed-forward layer keeps to itself. What else "
+            "does a block compute, and from which numbers?",
         ),
-        "Now the sequences of a batch mix: you average over dim=0.": "dim=-1 → dim=0",
         "Now batch and time mix, as in BatchNorm.": "dim=-1 → dim=(0, 1)",
-        "The future still shows: the variance runs over time.": (
-            "pow(2).mean(dim=-1 → pow(2).mean(dim=(1, 2)"
-        ),
         "The future is hidden, but the variance is divided by n_embd - 1.": (
             "centred.pow(2).mean( → x.var("
         ),
@@ -414,16 +406,8 @@ def check_norm(make_norm):
             "(variance + self.eps).sqrt() → (variance.sqrt() + self.eps)"
         ),
     }
-    known = solution.mistakes(hint, known, work)
-    known[0] = known[0]._replace(
-        hint="Attention has its mask, the feed-forward layer keeps to itself. What "
-        "else does a block compute, and from which numbers?"
-    )
-    compare(make_norm, solution, cases, known, work=work, hint=hint)
+    compare(make_norm, Solution("05.7"), cases, known, work=work, hint=hint)
     return "3 shapes, large and tiny numbers, each position by itself, gamma and beta"
-
-
-# 05.8
 
 
 def _filled(make_stack, x, n_layer, n_embd, n_head):
@@ -436,10 +420,13 @@ def _filled(make_stack, x, n_layer, n_embd, n_head):
     what, hint = "", "Block(...) runs anew for each layer; an nn.ModuleList keeps them."
     weights = [block.attention.qkv.weight for block in blocks]
     if len(blocks) == 1 < n_layer:
-        what = (
-            "The bug is still there: a deep stack has no more to learn than one block."
-        )
+        what = "The bug is still there: a deep stack has no more to learn than one "
         hint = "On paper, six blocks have six times as much to learn. And here?"
+        if re.search(r"block\s*\]\s*\*", source(make_stack)):
+            what += "block."
+        else:
+            what += f"block, for all {n_layer} of your blocks are one and the same."
+            hint = "A name makes no new block: Block(...) itself must run each time."
     elif not blocks:
         what = "model.parameters() finds no block: the optimiser would miss them all."
     elif len(blocks) != n_layer:
@@ -461,7 +448,6 @@ def check_stack(make_stack):
     sizes = [(3, 3, 1), (4, 6, 3), (1, 8, 2)]
     cases = [(_randn(2, 4, size[1]), *size) for size in sizes]
     hint = "x = block(x) for each block, then the LayerNorm, once."
-    solution = Solution("05.8")
     known = {
         "Every block gets the first x, so that only the last one counts.": (
             "x = block(x) → out = block(x)",
@@ -475,6 +461,5 @@ def check_stack(make_stack):
             "x = block(x) → x = x + block(x)"
         ),
     }
-    known = solution.mistakes(hint, known, _filled)
-    compare(make_stack, solution, cases, known, work=_filled, hint=hint)
+    compare(make_stack, Solution("05.8"), cases, known, work=_filled, hint=hint)
     return "1, 3 and 4 blocks, each with its own numbers, one after the other"

@@ -1,14 +1,13 @@
 """Checks for notebook 03: one head of attention, and the learner's own model."""
 
 from copy import deepcopy
-from functools import partial
 from zlib import crc32
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.attention import Head, attention, attention_weights
+from minigpt.attention import Head, attention_weights
 from minigpt.checks.core import (
     Explained,
     NotAttempted,
@@ -17,7 +16,6 @@ from minigpt.checks.core import (
     attempted,
     compare,
     exercise,
-    mistakes,
     same,
 )
 from minigpt.checks.opened import Opened
@@ -73,9 +71,6 @@ def _several(names):
     return work
 
 
-# 03.1: scores
-
-
 SCORES = {
     "You divide by the spread that these scores happen to have. Change one token, and "
     "all scores of the batch change.": (
@@ -83,7 +78,7 @@ SCORES = {
         "Divide by a fixed number: the root of head_size.",
     ),
     "You compare x with x itself, so W_query and W_key have no say.": (
-        lambda x, W, _: x @ x.transpose(-2, -1) / W.shape[1] ** 0.5,
+        "q @ k.transpose → x @ x.transpose",
         "Use q and k.",
     ),
     "You transposed the queries, not the keys: the head_size features are compared "
@@ -103,11 +98,8 @@ def check_scaled_scores(answer):
     ]
     cases.append((_random(6, 4, 3).transpose(0, 1), *cases[0][1:]))  # not contiguous
     hint = "The number under the root is the length of a query: q.shape[-1]."
-    compare(answer, Solution("03.1"), cases, mistakes("", SCORES), hint=hint)
+    compare(answer, Solution("03.1"), cases, SCORES, hint=hint)
     return "4 inputs; the queries are in the rows, the scale is √head_size"
-
-
-# 03.2: counting
 
 
 NUMBERS = {  # what to say: (which number, what it is)
@@ -142,31 +134,23 @@ def check_head_in_numbers(answer):
     hint = "A layer has C * head_size numbers; row t of a mask opens t; section 5."
     says = {f"{names[i]}: {text}.": _number(i, f) for text, (i, f) in NUMBERS.items()}
     how = {"work": _several(names), "parts": names, "hint": hint}
-    compare(answer, Solution("03.2"), sizes, mistakes(hint, says), **how)
+    compare(answer, Solution("03.2"), sizes, says, **how)
     return "all four formulas, for 4 heads of different sizes"
-
-
-# 03.3: cross-attention
-
-
-def _sources(ask, give):
-    """The program in which one sentence asks and one gives keys and values."""
-
-    def program(e, f, W_query, W_key, W_value):
-        given = {"e": e, "f": f}
-        k = given[give] @ W_key
-        weights = attention_weights(given[ask] @ W_query, k, causal=False)
-        return weights @ (given[give] @ W_value)
-
-    return program
 
 
 SOURCES = {
     "The sources are exchanged: in your program French asks and English answers.": (
-        _sources("f", "e")
+        "english @ W_query → french @ W_query",
+        "french @ W_key → english @ W_key",
+        "french @ W_value → english @ W_value",
     ),
     "This is self-attention: the French sentence has no influence at all.": (
-        _sources("e", "e")
+        "french @ W_key → english @ W_key",
+        "french @ W_value → english @ W_value",
+    ),
+    "You put both sentences in a row: English words answer, too, not French alone.": (
+        "french @ W_key → torch.cat([english, french], 1) @ W_key",
+        "french @ W_value → torch.cat([english, french], 1) @ W_value",
     ),
 }
 
@@ -182,11 +166,8 @@ def check_cross_attention(answer):
     hint = "Only the queries come from the English sentence, and nothing is hidden."
     # Where T equals S even exchanged sources run: find the mistake there first.
     for some in (cases[:2], cases):
-        compare(answer, Opened("03.3"), some, mistakes(hint, SOURCES), hint=hint)
+        compare(answer, Opened("03.3"), some, SOURCES, hint=hint)
     return "4 inputs, also with T ≠ S; every English word sees all French ones"
-
-
-# 03.4 and 03.9: heads made by hand
 
 
 def _looks(pair, x, marked):
@@ -251,40 +232,24 @@ def check_look_back(answer):
         return _looks(program(T, distance), torch.eye(T), marked)
 
     def looking(rows):
-        """What work gives if the queries are rows(the keys, which are one each)."""
-        return partial(work, lambda T, _: (1e3 * rows(torch.eye(T)), torch.eye(T)))
+        """An edit in which the queries are these rows, and key i is one at place i."""
+        return f"torch.eye(T).roll(-distance, dims=1) → 50 * torch.eye(T){rows}"
 
     hint = "Row t of W_query is the query of place t: it must equal key t - distance."
     wrong = {
         "In each row all scores are equal, so everyone averages evenly.": (
-            looking(lambda keys: 0 * keys)
-        ),
-        "Every position looks at itself: query t equals key t.": (
-            looking(lambda keys: keys)
+            looking(" * 0")
         ),
         "Every position looks one step back, whatever the distance.": (
-            looking(lambda keys: keys.roll(-1, dims=1))
+            looking(".roll(-1, dims=1)")
         ),
         "All positions look at place 0: their queries agree.": (
-            looking(lambda keys: keys[:1].expand_as(keys))
+            looking("[:1].expand(T, T)")
         ),
     }
     cases = [(3, 1), (4, 2), (6, 1), (9, 3), (16, 5), (64, 7)]
-    how = {"atol": 1e-4, "work": work, "hint": hint}
-    compare(answer, Solution("03.4"), cases, mistakes(hint, wrong), **how)
+    compare(answer, Solution("03.4"), cases, wrong, 1e-4, work=work, hint=hint)
     return "6 pairs of T and distance, always at least 99 % of the attention"
-
-
-# 03.5: the reach of the learner's own model
-
-
-def _masked_after(q, k, v, causal=True):
-    weights = attention_weights(q, k, causal=False)
-    return None, weights * torch.ones_like(weights).tril()
-
-
-def _by_root_two(q, k, v, causal=True):
-    return attention(q * (q.shape[-1] / 2) ** 0.5, k, v, causal)
 
 
 @exercise("03.5 How far back your model looks")
@@ -298,19 +263,20 @@ def check_reach(answer, model, data):
     hint = "The heatmap after the training shows the way from idx to the weights."
     wrong = {
         "You give the average place that is looked at, not how far away it is.": (
-            lambda m, idx: torch.arange(idx.shape[1]) - solution(m, idx)
+            "places[:, None] - places → places"
         ),
         "You mask after the softmax, so the weights sum to less than one.": (
-            Solution("03.5", attention=_masked_after)
+            "attention(q, k, v) → attention(q, k, v, causal=False)",
+            "weights * → weights.tril() *",
         ),
         "You divide by √2. That was right for the six words, where head_size was 2.": (
-            Solution("03.5", attention=_by_root_two)
+            "attention(q, k, v) → attention(q * (q.shape[-1] / 2) ** 0.5, k, v)"
         ),
         "This is one number for everything; keep one for each position.": (
             Sign(lambda got, *_: as_tensor(got).numel() == 1)
         ),
     }
-    compare(answer, solution, cases, mistakes(hint, wrong), hint=hint)
+    compare(answer, solution, cases, wrong, hint=hint)
     mean, even = solution(model, idx).mean(), (idx.shape[1] - 1) / 4
     return (
         f"3 small models, and yours: it looks {mean:.1f} characters back on average "
@@ -318,42 +284,31 @@ def check_reach(answer, model, data):
     )
 
 
-# 03.6: knock-outs
-
-
-def _without(*layers):
-    """Value of a loss if these layers of the model are set to zero."""
-
-    def loss(model, idx, targets):
-        for layer in layers:
-            nn.init.zeros_(model.get_submodule(layer).weight)
-        return round(model(idx, targets)[1].item(), 4)
-
-    return loss
-
-
-def _loss_is(i, wrong):
-    """A Sign: loss i is wrong(a copy of the model, idx, targets)."""
+def _loss_is(i, *layers):
+    """A Sign: loss i is that without these layers of the model."""
 
     def holds(got, _, model, idx, targets):
-        return abs(got[i] - wrong(deepcopy(model), idx, targets)) < 2e-4
+        patient = deepcopy(model)
+        for layer in layers:
+            nn.init.zeros_(patient.get_submodule(layer).weight)
+        return abs(got[i] - patient(idx, targets)[1].item()) < 2e-4
 
     return Sign(holds)
 
 
-BOTH = _without("position_embedding", "body.query")
+BOTH = ("position_embedding", "body.query")
 KNOCK_OUTS = {
     "Your no_choice was measured on a model that had already lost its positions: "
-    "the two experiments are mixed.": _loss_is(2, BOTH),
+    "the two experiments are mixed.": _loss_is(2, *BOTH),
     "Your no_positions was measured on a model that had already lost its choice: "
-    "the two experiments are mixed.": _loss_is(1, BOTH),
+    "the two experiments are mixed.": _loss_is(1, *BOTH),
     "You took away the token embedding, not the position embedding.": (
-        _loss_is(1, _without("token_embedding")),
+        _loss_is(1, "token_embedding"),
         "Set position_embedding.weight to zero.",
     ),
     "You took away the values, so the head hands over nothing. Only the choice "
     "should go, the even average stays.": (
-        _loss_is(2, _without("body.value")),
+        _loss_is(2, "body.value"),
         "Equal scores give equal weights: which layer must give zeros?",
     ),
     "The last two are differences.": (
@@ -384,12 +339,10 @@ def check_knock_outs(answer, model, data):
         rounded = [v if v is ... else round(as_tensor(v).item(), 4) for v in losses]
         return (*rounded, verdict)
 
-    fresh = "Give each knock-out a fresh deepcopy of the model."
-    known = mistakes(fresh, KNOCK_OUTS)
     solution = Solution("03.6")
     hint = "Each loss from a fresh deepcopy with one layer's weight at zero."
     how = {"work": work, "parts": names, "hint": hint}
-    compare(answer, solution, cases, known, atol=2e-4, **how)
+    compare(answer, solution, cases, KNOCK_OUTS, 2e-4, **how)
     whole, positions, choice, _ = solution(*cases[-1])
     return (
         f"3 models. Yours has a loss of {whole:.2f}, without positions "
@@ -397,32 +350,15 @@ def check_knock_outs(answer, model, data):
     )
 
 
-# 03.7: bug hunt
-
-
-def _masked_by(mask):
-    """The program of the hunt around a mask(scores, past) that is wrong."""
-
-    def program(q, k):
-        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
-        return mask(scores, torch.ones_like(scores).tril())
-
-    return program
-
-
+FILL = 'scores.masked_fill(past == 0, float("-inf"))'
 MASKS = {
     "The bug is still there: all rows sum to one, but the first position gives a "
     "part of its attention to one that comes later.": (
-        _masked_by(lambda s, past: F.softmax(s * past, dim=-1)),
+        f"{FILL} → scores * past",
         "Follow one number from above the diagonal through every line.",
     ),
-    "The future is dark now, but the rows no longer sum to one: you mask after the "
-    "softmax, and the future still stands in the denominator.": (
-        _masked_by(lambda s, past: F.softmax(s, dim=-1) * past),
-        "Mask the scores, then softmax.",
-    ),
     "All weights are nan: you multiply infinity by 0.": (
-        _masked_by(lambda s, past: F.softmax(s * past + (1 - past) * -torch.inf, -1)),
+        f"{FILL} → scores * past + (1 - past) * -torch.inf",
         "Do not multiply: masked_fill puts a value in place.",
     ),
 }
@@ -434,22 +370,8 @@ def check_causal_weights(answer):
     shapes = [(1, 2, 3), (2, 5, 4), (3, 4, 16), (1, 1, 5)]
     cases = [(_random(*shape), _random(*shape, seed=1)) for shape in shapes]
     hint = "The future's scores must become minus infinity; the rest was right."
-    compare(answer, Solution("03.7"), cases, mistakes("", MASKS), hint=hint)
+    compare(answer, Solution("03.7"), cases, MASKS, hint=hint)
     return "4 inputs, rows sum to one, and the future is dark"
-
-
-# 03.8: bug hunt
-
-
-def _tiny(logits):
-    """The model of the hunt with logits(model, token vectors, places, idx)."""
-
-    class Tiny(Solution("03.8").program):
-        def forward(self, idx):
-            places = torch.arange(idx.shape[1])
-            return logits(self, self.token_embedding(idx), places, idx)
-
-    return partial(_filled, Tiny)
 
 
 def _filled(program, vocab_size, block_size, n_embd, idx):
@@ -468,29 +390,21 @@ def _filled(program, vocab_size, block_size, n_embd, idx):
 
 
 BAG = "after 0123 and after 2103 the model predicts exactly the same"
+PLACE = "position = self.position_embedding(positions)"
 PLACES = {
     f"The bug is still there: {BAG}, as if it could not tell who sat where.": (
-        _tiny(lambda m, x, t, idx: m.lm_head(m.body(x + m.position_embedding(idx)))),
+        f"{PLACE} → position = self.position_embedding(idx)",
         "Print what is added to the token vectors for 0123, and for 2103.",
     ),
     f"The positions come too late, when the head has mixed all: {BAG}.": (
-        _tiny(lambda m, x, t, idx: m.lm_head(m.body(x) + m.position_embedding(t))),
+        "self.body(token + position) → self.body(token) + position",
         "Queries and keys must know the places: add before the body.",
     ),
     "The order counts now, but token and position are multiplied.": (
-        _tiny(lambda m, x, t, idx: m.lm_head(m.body(x * m.position_embedding(t)))),
-        "Add the two: token + position.",
+        "token + position → token * position"
     ),
     "The tokens got lost, only the places are left.": (
-        _tiny(lambda m, x, t, idx: m.lm_head(m.body(0 * x + m.position_embedding(t)))),
-        "Add the two: token + position.",
-    ),
-    "The places are counted from the end: when a character is added, the earlier ones "
-    "move, and what was predicted after them changes.": (
-        _tiny(
-            lambda m, x, t, idx: m.lm_head(m.body(x + m.position_embedding(t.flip(0))))
-        ),
-        "The first character is at place 0, however many follow.",
+        "token + position → 0 * token + position"
     ),
 }
 
@@ -509,13 +423,9 @@ def check_word_order(answer):
             (9, 9, 5, 4, 2),
         ]
     ]
-    hint = "What is added to a token's vector must depend on its place alone."
-    known = mistakes("", PLACES)
-    compare(answer, Solution("03.8"), cases, known, work=_filled, hint=hint)
+    hint = "Add to a token's vector one that depends on its place alone."
+    compare(answer, Solution("03.8"), cases, PLACES, work=_filled, hint=hint)
     return "4 inputs: each place has a vector of its own, up to block_size tokens"
-
-
-# 03.9: by hand, again
 
 
 @exercise("03.9 Whoever it is, wherever it stands")
@@ -537,8 +447,7 @@ def check_find(answer):
         "The first V rows belong to the characters, the last T to the places. Key of "
         "character c: one at c. Query: one at wanted[c]."
     )
-    how = {"atol": 1e-4, "work": work, "hint": hint}
-    compare(answer, Solution("03.9"), cases, **how)
+    compare(answer, Solution("03.9"), cases, atol=1e-4, work=work, hint=hint)
     chars, found = "()[]aijx", []
     wanted = [chars.index({")": "(", "]": "["}.get(c, c)) for c in chars]
     for text in ("x(a[i])", "x(aaaaaaaa[iiiijj])"):
@@ -550,9 +459,6 @@ def check_find(answer):
         f"bracket finds its partner {found[0]} places back, in x(aaaaaaaa[iiiijj]) "
         f"{found[1]} places back."
     )
-
-
-# 03.10: without the root
 
 
 @exercise("03.10 Train without the root")
@@ -581,8 +487,7 @@ def check_train_head(answer):
             Sign(lambda got, *_: len(got) > 1 and len(set(got)) == 1)
         )
     }
-    known = mistakes(hint, still)
-    compare(answer, solution, cases, known, atol=1e-4, work=work, hint=hint)
+    compare(answer, solution, cases, still, 1e-4, work=work, hint=hint)
 
     def largest(head_size, scale):
         """The largest rate at which the loss never rises above its start."""

@@ -82,11 +82,14 @@ WRONG = {
         "The shape is (1, 2), but should be (2, 3)": mean("torch.tensor([[4.0, 5.5]])"),
     },
     "02.2": {
-        "triu(-(k - 1) - 1)": window(
+        "`- 1` left out": window(
             "(s := torch.ones(T, T).tril().triu(-k)) / s.sum(1, keepdim=True)"
         ),
-        "triu(-(k - 1) + 1)": window(
+        "`2` where `1` belongs": window(
             "(s := seen.triu(2 - k)) / s.sum(1, keepdim=True)"
+        ),
+        "the first k positions": window(
+            "(s := torch.ones(T, T).tril() * (torch.arange(T) < k)) / s.sum(1, True)"
         ),
         "present is not included": window(
             "(s := torch.ones(T, T).tril(-1).triu(-k)) / s.sum(1, keepdim=True)"
@@ -100,7 +103,7 @@ WRONG = {
         "0 hides nothing": window("seen.softmax(1)"),
         "`dim=0` where `dim=1` belongs": window("seen / seen.sum(0)"),
         "`keepdim=True` left out": window("seen / seen.sum(1)"),
-        "one sums to 0.5": window("seen / k"),
+        "`seen / k` where": window("seen / k"),
         "`/ seen.sum(dim=1, keepdim=True)` left out": window("seen"),
         "normalise first and cut": window("seen / torch.arange(1, T + 1)[:, None]"),
         "The shape is (3, 3), but should be (5, 5)": window(
@@ -113,9 +116,9 @@ WRONG = {
             shares("averaging.average_loop(one_hot[None])[0] if T > 20 else one_hot"),
         ],
         "keepdim=True)` left out.": shares("past @ one_hot"),
-        "length of the whole": shares("past @ one_hot / T"),
+        "weights / len(text)": shares("past @ one_hot / T"),
         "`.tril()` left out": shares("torch.stack([one_hot.mean(0)] * T)"),
-        "The shape is (2,), but should be (2, 2)": shares("one_hot.mean(0)"),
+        "nothing but the last entry": shares("one_hot.mean(0)"),
         "`triu` where `tril` belongs": shares(
             "(past.T / past.T.sum(1, keepdim=True)) @ one_hot"
         ),
@@ -148,6 +151,12 @@ WRONG = {
         "the `~` before `past` left out": fading(("~past", "past")),
         "diagonal=-1": fading(("dtype=torch.bool))", "dtype=torch.bool), -1)")),
         "`dim=0` where `dim=-1` belongs": fading(("dim=-1", "dim=0")),
+        "rate itself for the factor": (
+            "def fading_average(x, rate):\n"
+            "    steps = torch.arange(x.shape[1])\n"
+            "    w = (rate ** (steps[:, None] - steps).clamp(min=0)).tril()\n"
+            "    return w / w.sum(1, keepdim=True) @ x"
+        ),
         "rate changes nothing": fading(("-rate *", "0 *")),
         "the division is not": fading(("F.softmax(scores, dim=-1)", "scores.exp()")),
         "the minus before `rate`": fading(("-rate", "rate")),
@@ -170,7 +179,7 @@ WRONG = {
             ("(average(changed) - before).abs() > 1e-4", "average(changed) != before"),
         ),
         "`.clone()` left out": heard(("x.clone()", "x")),
-        "all inputs from i on": heard(("[:, i] +=", "[:, i:] +=")),
+        "`[i:]` where `[i]` belongs": heard(("[:, i] +=", "[:, i:] +=")),
         "starts from zeros": heard(("randn", "zeros")),
         "one channel": heard((".any(dim=-1)", "[..., 0]")),
         "Your map is empty": heard(
@@ -213,6 +222,7 @@ WRONG = {
     },
     "02.7": {
         "The bug is still there": "",
+        "the future gets a finite score": attend(('float("-inf")', "-1e9")),
         "swept the nan away": attend(
             ("F.softmax(scores, dim=-1)", "F.softmax(scores, -1).nan_to_num()")
         ),

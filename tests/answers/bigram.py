@@ -139,6 +139,12 @@ WRONG = {
     },
     "01.2": {
         "`x` where `y` belongs": tile(X, X),
+        "the shift goes round": tile(X, f"({X}).view(n, T).roll(-1, 1)"),
+        "windows of block_size + 1": function(
+            "tile(data, T)",
+            "w = data[: len(data) // (T + 1) * (T + 1)].view(-1, T + 1)",
+            "return w[:, :-1], w[:, 1:]",
+        ),
         "shifted twice": tile(X, "data.roll(-2)[:n * T]"),
         "two values exchanged: `(y, x)`": tile(Y, X),
         "shifted the wrong way": tile(X, "data.roll(1)[:n * T]"),
@@ -226,7 +232,7 @@ WRONG = {
         "`gap > 0.05` where `gap < 0.05` belongs": experiment(
             verdict='"text" if on_new[-1] - on_read[-1] < .05 else "context"'
         ),
-        "at the first size": experiment(
+        "not about where they end": experiment(
             verdict='"context" if on_new[0] - on_read[0] < .05 else "text"'
         ),
         "not 'data'": experiment(verdict='"data"'),
@@ -234,7 +240,7 @@ WRONG = {
     },
     "01.6": {
         "believed - came\n": pull("believed - came"),
-        "brackets left out": pull("(believed - came) / B * T"),
+        "other brackets": pull("(believed - came) / B * T"),
         "two sides of `-` exchanged": pull("(came - believed) / (B * T)"),
         "`logits` where `believed` belongs": pull("(logits - came) / (B * T)"),
         "autograd made them": function(
@@ -258,7 +264,9 @@ WRONG = {
         ),
     },
     "01.8": {
-        "The bug is still there: the first": fit(LOSS, BACK, STEP, before=[CLEAR]),
+        "empty the gradient, but not in every step": fit(
+            LOSS, BACK, STEP, before=[CLEAR]
+        ),
         "`loss.backward()` before `optimizer.zero_grad()`": fit(
             LOSS, BACK, CLEAR, STEP
         ),

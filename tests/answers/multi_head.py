@@ -150,7 +150,7 @@ WRONG = {
         "`x - self.layer(x)` where": plus(forward="x - self.layer(x)"),
         "`+ self.layer(x)` left out": plus(forward="x"),
         "losses[1] - losses[0]": plus(end="losses[1] - losses[0]"),
-        "their difference": plus(end="losses"),
+        "`return losses` where": plus(end="losses"),
         "has been trained already": plus(
             start="plain = model",
             body="train(plain, train_data, val_data, recipe)\n"
@@ -167,7 +167,7 @@ WRONG = {
     "04.2": {
         "`+ n_embd` left out": count("4 * C * C"),
         "`+ proj` left out": count("n * 3 * C * s"),
-        "wide heads": count("n * 3 * C * C + C * C + C"),
+        "`// n_head` left out": count("n * 3 * C * C + C * C + C"),
         "one head only": count("3 * C * s + C * C + C"),
         "keys and values a bias": count("4 * (C * C + C)"),
         "or heads that read head_size": count("n * 3 * s * s + C * C + C"),
@@ -198,9 +198,7 @@ WRONG = {
         "leaves the numbers in memory order, where `query(x)": multi_query(
             q="q.reshape(B, n, T, s)"
         ),
-        "the transpose before `reshape` left out": multi_query(
-            join="out.reshape(B, T, C)"
-        ),
+        "`.transpose(1, 2)` left out": multi_query(join="out.reshape(B, T, C)"),
         "Both on the way": multi_query(
             q="q.reshape(B, n, T, s)", join="out.reshape(B, T, C)"
         ),
@@ -229,8 +227,10 @@ WRONG = {
         ],
     },
     "04.5": {
-        "does what it did before": without("p.weight[:, a:b].clone().zero_()"),
-        "rows of the projection": without("p.weight[a:b] = 0"),
+        "] = 0` left out": without("p.weight[:, a:b].clone().zero_()"),
+        "layer.proj.weight[start:start + layer.head_size, :]` where": without(
+            "p.weight[a:b] = 0"
+        ),
         "behind the projection": without("p.weight[a:b] = 0; p.bias[a:b] = 0"),
         "mean of its values": [
             without("qkv[a:b] = 0"),
@@ -239,6 +239,7 @@ WRONG = {
         "input of all heads": without("qkv[:, a:b] = 0"),
         "were neighbours": without("qkv[3 * a : 3 * b] = 0"),
         "every n_head-th channel": without("p.weight[:, h::n] = 0"),
+        "one channel, number h": without("p.weight[:, h] = 0"),
         "number of heads as the width": without("p.weight[:, h * n : h * n + n] = 0"),
         "counted from one": without("p.weight[:, a - s : a] = 0"),
         "switch off all the others": without(
@@ -252,11 +253,11 @@ WRONG = {
         ),
     },
     "04.6": {
-        "mix losses and rises": stand_ins("both - one - other"),
+        "`- full` left out": stand_ins("both - one - other"),
         "costs most together": stand_ins("both - full"),
         "larger of the two": stand_ins("both - max(one, other)"),
         "`h in off` where `h not in off`": stand_ins(RIGHT_EXTRA, loss="h in off"),
-        "smallest extra": stand_ins(RIGHT_EXTRA, choose="min(e, key=e.get)"),
+        "`min` where `max` belongs": stand_ins(RIGHT_EXTRA, choose="min(e, key=e.get)"),
         "sign is the wrong way": stand_ins("one + other - both - full"),
         "pair: It is right for 2 of 5": stand_ins(
             RIGHT_EXTRA, "max((p for p in e if p[1] - p[0] == 1), key=e.get)"
@@ -325,6 +326,7 @@ WRONG = {
         ),
         "time and head_size": dice(join="out.transpose(2, 3).reshape(B, T, C)"),
         "batch and heads": dice(join="out.transpose(0, 1).reshape(B, T, C)"),
+        "Each head gets the mean": dice(join="out.mean(1).repeat(1, 1, n)"),
         "heads look at heads": dice(
             qkv="qkv.view(B, T, 3, n, C // n).permute(2, 0, 1, 3, 4)",
             join="out.reshape(B, T, C)",

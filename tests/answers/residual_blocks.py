@@ -5,6 +5,7 @@ import torch.nn as nn
 from exercises import edited, exercises_of
 
 from minigpt.block import Block, FeedForward
+from minigpt.checks.residual_blocks import LENGTHS
 from minigpt.language_model import LanguageModel
 
 EXERCISES = exercises_of("05")
@@ -253,22 +254,9 @@ WRONG = {
         ),
     },
     "05.5": {
-        "You add up the norms": loudness("sum(g.norm() for g in grads)"),
-        "`.sqrt()` left out": loudness("sum((g * g).sum() for g in grads)"),
-        "the mean of the squares": loudness(
-            "torch.cat([g.flatten() for g in grads]).square().mean().sqrt()"
-        ),
-        "the mean of the norms": loudness(
-            "torch.stack([g.norm() for g in grads]).mean()"
-        ),
-        "the largest of the norms": loudness("max(g.norm() for g in grads)"),
-        "length needs squares": loudness("sum(g.abs().sum() for g in grads)"),
-        "Only the first tensor": loudness("grads[0].norm()"),
+        **{says: loudness(body) for says, body in LENGTHS.items()},
         "changes `grads` in place": loudness(
             "sum(g.pow_(2).sum() for g in grads) ** 0.5"
-        ),
-        "One number for each tensor": loudness(
-            "torch.stack([g.norm() for g in grads])"
         ),
     },
     "05.6": {
@@ -281,9 +269,7 @@ WRONG = {
         "The last LayerNorm is left out as well": leave(
             "[b for b in body[:-1] if b is not body[i]]", BEST
         ),
-        "`range(len(whole) - 1 + 1)` where": leave(REST, BEST).replace(
-            "len(body) - 1", "len(body)"
-        ),
+        "`- 1` left out": leave(REST, BEST).replace("len(body) - 1", "len(body)"),
         "`max` where `min` belongs": leave(REST, "losses, losses.index(max(losses))"),
         "you count the blocks from 1": leave(
             REST, "losses, 1 + losses.index(min(losses))"
@@ -299,10 +285,10 @@ WRONG = {
         .replace("m._modules = dict(model._modules)", ""),
     },
     "05.7": {
-        "you average each channel over time": norm_over(1, 1, SCALED),
-        "you average over dim=0": norm_over(0, 0, SCALED),
+        "`dim=1` where `dim=-1` belongs, both": norm_over(1, 1, SCALED),
+        "`dim=0` where `dim=-1` belongs, both": norm_over(0, 0, SCALED),
         "as in BatchNorm": norm_over((0, 1), (0, 1), SCALED),
-        "the variance runs over": norm_over(-1, (1, 2), SCALED),
+        "`dim=(-2, -1)` where `dim=-1` belongs.": norm_over(-1, (1, 2), SCALED),
         "divided by n_embd - 1": norm(
             "self.gamma * (x - mean) / (x.var(-1, keepdim=True)"
             " + self.eps).sqrt() + self.beta"

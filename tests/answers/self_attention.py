@@ -180,6 +180,10 @@ WRONG = {
         "The sources are exchanged": (
             "return attention(f @ W_query, e @ W_key, e @ W_value, False)[0]"
         ),
+        "both sentences in a row": (
+            "both = torch.cat([e, f], dim=1)\n"
+            "return attention(q, both @ W_key, both @ W_value, False)[0]"
+        ),
         "`english` where `french` belongs in `french @ W_value`": (
             "return attention(q, k, e @ W_value, False)[0]"
         ),
@@ -206,7 +210,7 @@ WRONG = {
         "do not fit toget": "return (q @ k / root).softmax(-1) @ v",
     },
     "03.4": {
-        "looks at itself": "return big, one",
+        ".roll(-distance, dims=1)` left out": "return big, one",
         "the minus before `distance` left out": [
             "return big.roll(distance, 1), one",
             "return big, one.roll(-distance, 1)",
@@ -334,7 +338,7 @@ WRONG = {
             "return end(body(token + embed(torch.arange(idx.shape[0]))))"
         ),
         "come too late": "return end(body(token) + embed(places))",
-        "counted from the end": "return end(body(token + embed(places.flip(0))))",
+        ".flip(0)` where": "return end(body(token + embed(places.flip(0))))",
         "got lost": "return end(body(embed(places) + 0 * token))",
         "are multiplied": "return end(body(token * embed(places)))",
         "torch.arange(1, idx.shape[1] + 1": (
