@@ -69,17 +69,21 @@ class Solution:
         return list(inspect.signature(self.program).parameters)
 
     def mistakes(self, hint, table, work=None):
-        """Mistakes from {what to say: an edit, a tuple of them, a program or a Sign}.
+        """Mistakes from {what to say: an edit, a program or a Sign, or a tuple}.
 
-        work: as in compare; the edited programs are run by it, too.
+        A tuple holds several edits, and perhaps a hint at its end. work: as in
+        compare; the edited programs are run by it, too.
         """
         programs = {}
         for says, wrong in table.items():
-            if isinstance(wrong, str) or type(wrong) is tuple:
-                edits = (wrong,) if isinstance(wrong, str) else wrong
-                wrong = self.but(*edits)
-                wrong = functools.partial(work, wrong) if work else wrong
-            programs[says] = wrong
+            *edits, last = wrong if type(wrong) is tuple else (wrong,)
+            own = hint
+            if isinstance(last, str) and " → " not in last:
+                own, last = last, edits.pop()
+            if isinstance(last, str):
+                last = self.but(*edits, last)
+                last = functools.partial(work, last) if work else last
+            programs[says] = last, own
         return mistakes(hint, programs)
 
     def wrong(self, pairs=False, without=()):
