@@ -41,7 +41,7 @@ HUNTS = [k for k, exercise in EXERCISES.items() if exercise.kind == "Bug hunt"]
 
 @pytest.fixture(scope="module", autouse=True)
 def an_optimizer_was_made_before():
-    """As in the notebooks: the first one of a process imports for seconds."""
+    """The first one of a process imports for seconds: nothing that is tested here."""
     torch.optim.AdamW([torch.zeros(1, requires_grad=True)])
 
 
@@ -83,9 +83,9 @@ def heard(number, code):
     """What the check of an answer prints, and what it would say of known mistakes."""
     known, explain = set(), core.explain
 
-    def listen(differences, mistakes=(), *more, **also):
+    def listen(differences, mistakes, *more):
         known.update(mistake.says for mistake in mistakes)
-        explain(differences, mistakes, *more, **also)
+        explain(differences, mistakes, *more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "SECONDS", 0.5 if "while True" in code else 5)

@@ -26,6 +26,12 @@ def at_leisure(monkeypatch):
     monkeypatch.setattr(core, "THINKING", 60)
 
 
+@pytest.fixture
+def slips_alone(monkeypatch):
+    """No repair is told in place of a slip."""
+    monkeypatch.setattr(core, "_repair", lambda *_, **__: None)
+
+
 class Taught(Solution):
     """A solution whose text is given here."""
 
@@ -290,7 +296,7 @@ SLIPS = [  # solution, (what to change, into what), the cases, what is to be sai
 
 
 @pytest.mark.parametrize("text, change, cases, part", SLIPS)
-def test_a_slip_that_nobody_listed_is_named(text, change, cases, part):
+def test_a_slip_that_nobody_listed_is_named(slips_alone, text, change, cases, part):
     assert text.count(change[0]) == 1
     wrong = text.replace(*change)
     answer = said(text, wrong, cases)
@@ -311,7 +317,7 @@ def test_one_attribute_of_an_object_for_another_and_a_call_left_out_are_named():
     assert "without `block.norm2`" in said(TWO_NORMS, wrong, cases)
 
 
-def test_two_slips_are_named_together():
+def test_two_slips_are_named_together(slips_alone):
     wrong = WEIGHTS.replace(" ** 0.5", "").replace("dim=-1", "dim=-2")
     answer = said(WEIGHTS, wrong, QK)
     assert "the root left out" in answer and "and `dim=1` where" in answer
@@ -723,7 +729,7 @@ def test_a_tuple_too_short_is_counted_though_it_could_be_stacked():
         compare(lambda x: right[:2], lambda x: right, [(numbers(2),)])
 
 
-def test_an_error_is_traced_to_the_slip_that_raises_the_same():
+def test_an_error_is_traced_to_the_slip_that_raises_the_same(slips_alone):
     wrong = WEIGHTS.replace("k.transpose(-2, -1)", "k.transpose(-1, -1)")
     answer = said(WEIGHTS, wrong, QK[:1])
     assert "It raised RuntimeError" in answer or "do not fit together" in answer
@@ -801,3 +807,98 @@ def test_for_nan_alone_no_slip_is_named():
     text = "def f(x):\n    return (x - x.min()).sqrt() + 1.5\n"
     answer = said(text, "def f(x):\n    return 0 * x / 0\n", [(numbers(5),)])
     assert answer.startswith("5 of 5 results are nan")
+
+
+REPAIRS = [  # a slip of another kind than any rule knows, what is said
+    (("k.transpose(-2, -1)", "k.mT * 2.0"), "`q @ k.mT * 2.0` where `q @ k.trans"),
+    (("F.softmax(scores, dim=-1)", "scores.exp().tanh()"), "`scores.exp().tanh()` wh"),
+    (("    weights =", "    scores = scores.cos()\n    weights ="), "cos()` too many"),
+    (
+        (" ** 0.5", " ** 1.5"),
+        ("weights\n", "weights.log1p()\n"),
+        "`1.5` where `0.5` belongs",
+    ),
+]
+
+
+@pytest.mark.parametrize("change", REPAIRS)
+def test_what_makes_an_answer_right_is_named_whatever_it_is(change):
+    wrong = WEIGHTS.replace("scores", "logits")  # names are the answer's own
+    *edits, part = change
+    for old, new in edits:
+        wrong = wrong.replace(old.replace("scores", "logits"), new)
+    answer = said(WEIGHTS, wrong.replace("scores", "logits"), QK)
+    assert "Your answer is right but for " in answer
+    assert part.replace("scores", "logits") in answer
+
+
+def test_an_answer_that_goes_another_way_is_not_repaired_by_the_solution():
+    wrong = "def f(q, k):\n    return (q @ k.mT).exp().tril().sin()\n"
+    assert "right but for" not in said(WEIGHTS, wrong, QK)
+
+
+def test_a_repair_beats_a_slip_elsewhere_that_happens_to_give_the_same():
+    text = "def f(n, size):\n    part = size / n\n    return 2 * (n - 1) * part\n"
+    wrong = text.replace("size / n", "size / (n - 1)")
+    answer = said(text, wrong, [(2, 8), (4, 1000), (8, 2.0)])
+    assert "right but for `n - 1` where `n` belongs in `size / (n - 1)`" in answer
+
+
+def test_what_all_right_cases_have_in_common_is_said():
+    text = "def f(x, n):\n    return (x.exp().sum() / n).sin()\n"
+    wrong = (
+        "def f(x, n):\n    y = [e for e in x]\n    return sum(y) * 0 + x.exp().sum()"
+    )
+    wrong += ".sin() * n.real ** 3\n"
+    cases = [(numbers(k), n) for k, n in ((3, 2), (4, 1), (5, 3))]
+    assert "It is right where `n` is 1, and only there" in said(text, wrong, cases)
+
+
+def test_an_answer_that_draws_hears_that_it_does():
+    wrong = "def f(q, k):\n    return torch.rand(len(q), 3, 3).sin()\n"
+    assert "gives another result each time" in said(WEIGHTS, wrong, QK[:1])
+
+
+def test_an_input_that_comes_back_unchanged_is_named():
+    def f(x, y):
+        return x.exp() + y, x
+
+    def work(program, x, y):
+        return program(x, y)
+
+    with pytest.raises(Explained, match="value 0: Yours is the input `y`, unchanged"):
+        compare(lambda x, y: (y, x), f, [(numbers(3), numbers(3) + 2)], work=work)
+
+
+def test_a_name_without_self_that_nobody_reads_is_told():
+    class Memory:
+        def __init__(self):
+            self.length = 3
+
+        def clear(self):
+            length = 0  # noqa: F841
+
+    assert "Nobody reads the `length` of clear" in running.without_self(Memory)
+
+
+def test_time_is_counted_in_computing_and_importing_is_free(monkeypatch):
+    monkeypatch.setattr(running, "SECONDS", 0.3)
+    grown = []
+
+    def imports(x):  # for longer than the limit
+        for i in range(12):
+            end = time.process_time() + 0.05
+            while time.process_time() < end:
+                pass
+            grown.append(f"tests.imported_{i}")
+            sys.modules[grown[-1]] = sys
+        return x
+
+    try:
+        assert running.call(imports, 5) == 5
+    finally:
+        for name in grown:
+            del sys.modules[name]
+    assert running.call(lambda x: time.sleep(0.5) or x, 5) == 5  # others compute
+    with pytest.raises(Explained, match="still running after 0.3 seconds"):
+        running.call(lambda x: time.sleep(5), 5)

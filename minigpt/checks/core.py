@@ -17,11 +17,13 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import get_ident
 from typing import Any, NamedTuple
 
 import torch
 
+from minigpt.checks.repair import repairs
 from minigpt.checks.running import (
     Explained,
     NotAttempted,
@@ -33,6 +35,8 @@ from minigpt.checks.running import (
     run,
     started,
     stop,
+    surroundings,
+    without_self,
 )
 from minigpt.checks.symptoms import clear, hopeless, symptom
 from minigpt.checks.values import as_tensor, describe, plain, same, show
@@ -63,9 +67,13 @@ class Mistake(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """What betrays a mistake in place of a program: holds(got, expected, *inputs)."""
+    """What betrays a mistake in place of a program: holds(got, expected, *inputs).
+
+    vague: many mistakes have this effect; a cause that can be named comes first.
+    """
 
     holds: Callable
+    vague: bool = False
 
 
 class Difference(NamedTuple):
@@ -194,6 +202,34 @@ def progress():
     print(f"Next: {still_open[0]}" if still_open else "All done!")
 
 
+@dataclass(frozen=True)
+class Question:
+    """What compare was asked; of(program): the function of inputs that it compares."""
+
+    answer: Callable
+    solution: Any
+    cases: list
+    of: Callable
+    atol: float
+    parts: tuple
+    names: list
+    hint: str
+
+    def right(self, *inputs):
+        """What the solution gives, with the same luck each time."""
+        return self.given(getattr(self.solution, "program", self.solution), inputs)
+
+    def given(self, program, inputs):
+        """What a program gives that is a candidate or the solution."""
+        torch.default_generator.manual_seed(0)
+        return self.of(program)(*inputs)
+
+    @property
+    def slips(self):
+        """Whether wrong programs can be made of the solution."""
+        return hasattr(self.solution, "wrong")
+
+
 def compare(
     answer,
     solution,
@@ -214,38 +250,35 @@ def compare(
     to compare, in place of program(*inputs). parts: names of the values of a tuple;
     only the first wrong one is spoken of. changes: whether the answer may change its
     inputs in place. known: a list of Mistake, called with a case's inputs, or a dict
-    {what to say: program}. hint: the exercise's own, where the mistake brings none.
+    as for Solution.mistakes. hint: the exercise's own, where the mistake brings none.
     """
 
     def of(program):
         inner = work or (lambda program, *inputs: program(*inputs))
         return lambda *inputs: inner(program, *copy.deepcopy(inputs))
 
-    right_program = of(getattr(solution, "program", solution))
+    names = _names(work, solution)
+    asked = Question(answer, solution, cases, of, atol, parts, names, hint)
     differences, right, changed = [], [], []
     for inputs in cases:
-        torch.default_generator.manual_seed(0)
-        expected = right_program(*inputs)
+        expected = asked.right(*inputs)
         torch.default_generator.manual_seed(0)
         try:
             got, touched = run(answer, inputs, work)
         except Explained as problem:
             if not differences:
                 problem.share = len(right) / len(cases)
-                found = _with_slip(problem, solution, of, answer, inputs, right, atol)
-                raise found from None
+                raise _with_slip(problem, asked, inputs, right) from None
             break  # the difference on a smaller case comes first
         kind = right if same(got, expected, atol) else differences
         kind.append(Difference(inputs, expected, got))
         changed += touched
-    names = _names(work, solution)
     try:
         if differences:
             if isinstance(known, dict):
-                made = getattr(solution, "mistakes", None)
-                known = made(hint, known, work) if made else mistakes(hint, known)
-            also = solution, of, parts, answer, right, hint, names
-            explain(differences, known, atol, *also)
+                made = asked.slips and partial(solution.mistakes, work=work)
+                known = (made or mistakes)(hint, known)
+            explain(differences, known, right, asked)
     except Explained as problem:
         problem.share = len(right) / len(cases)
         raise
@@ -260,72 +293,96 @@ def compare(
         )
 
 
-def explain(
-    differences,
-    known=(),
-    atol=1e-5,
-    solution=None,
-    of=lambda program: program,
-    parts=(),
-    answer=None,
-    right=(),
-    hint="",
-    names=None,
-):
-    """Raise Explained with what accounts for all differences; see compare.
+def explain(differences, known, right, asked):
+    """Raise Explained with what accounts for all differences.
 
-    of(program): the function of a case's inputs that was compared. right: what is
-    known of the cases that are right, as Differences, too. names: of the inputs.
+    known: a list of Mistake. right: the cases that are right, as Differences, too.
+    asked: a Question.
     """
-    first = differences[0]
-    names = _names(None, solution) if names is None else names
-    known = mistakes(hint, known) if isinstance(known, dict) else known
+    answer, solution, atol, hint = asked.answer, asked.solution, asked.atol, asked.hint
     part, every, lead = _first_wrong_part(differences, atol), [*differences, *right], ""
+    wrong = differences
     if part is not None:
-        differences = [_of_part(d, part) for d in differences]
-        differences = [d for d in differences if not same(d.got, d.expected, atol)]
-        first = differences[0]
-        lead = f"{parts[part] if part < len(parts) else f'value {part}'}: "
-    shown = show(first, names)
-    for mistake in known:
-        if all(_accounts(mistake, d, atol) for d in every[: len(every) - len(right)]):
-            raise Explained(mistake.says + shown, mistake.hint or hint)
-    if not attempted(first.got):
+        wrong = [_of_part(d, part) for d in differences]
+        wrong = [d for d in wrong if not same(d.got, d.expected, atol)]
+        named = part < len(asked.parts)
+        lead = f"{asked.parts[part] if named else f'value {part}'}: "
+    shown = show(wrong[0], asked.names)
+
+    def meant(vague):
+        for mistake in known:
+            if getattr(mistake.program, "vague", False) == vague:
+                if all(_accounts(mistake, d, atol) for d in differences):
+                    return mistake
+
+    if mistake := meant(vague=False):
+        raise Explained(
+            mistake.says + without_self(answer) + shown, mistake.hint or hint
+        )
+    if not attempted(wrong[0].got):
         raise Explained(f"Still missing: {lead[:-2] or 'its value'}.")
-    shown = show(first, names)
     end, moves = time.monotonic() + THINKING, {}
-    whole = None if part is None or not parts else part + 1  # parts that must agree
+    whole = None if part is None or not asked.parts else part + 1  # that must agree
 
     def slip(pairs):
-        if hasattr(solution, "wrong") and not hopeless(differences):
-            judged = solution, of, every, whole, atol, answer
-            if mutant := _slip(*judged, pairs, end, moves):
-                says = f"{lead}Your result is what you get with {mutant.says}."
-                line = _line_said(mutant, answer, solution)
-                raise Explained(says + line + shown, hint)
+        if asked.slips and not hopeless(wrong):
+            return _slip(asked, every, whole, pairs, end, moves)
 
-    slip(pairs=False)
-    if said := clear(differences, atol):
-        raise Explained(f"{lead}{said[0]}{shown}", said[1] or hint)
-    if sum(_telling(d.got) for d in differences) >= 4:  # fewer: by chance
-        slip(pairs=True)
-    inner = None if part is not None or answer is None else of(answer)
-    program = getattr(solution, "program", solution)
-    reference = of(program) if solution else None
-    others = [d.inputs for d in right]
-    what, own_hint = symptom(differences, others, inner, reference, atol)
-    unused, outside = borrowed(answer) if callable(answer) else ([], [])
-    not_needed, given = borrowed(program) if callable(program) else ([], [])
-    unused = [name for name in unused if name not in not_needed]
-    outside = [name for name in outside if name not in given]
-    if unused:
-        what += f" Your function never uses its argument `{unused[0]}`"
-        what += (
-            "."
-            if not outside
-            else (f"; it uses the notebook's `{outside[0]}`, which is always the same.")
-        )
-    raise Explained(f"{lead}{what}{shown}", own_hint or hint)
+    def told(mutant):
+        says = f"{lead}Your result is what you get with {mutant.says}."
+        raise Explained(says + _line_said(mutant, answer, solution) + shown, hint)
+
+    mutant = slip(pairs=False)
+    if mutant and _line_of(mutant, answer, solution):
+        told(mutant)
+    says, own_hint = "", ""  # of an effect
+    if mistake := meant(vague=True):
+        says, own_hint = mistake.says, mistake.hint
+    elif found := clear(wrong, atol, asked.names):
+        says, own_hint = lead + found[0], found[1]
+    elif not mutant and _chance(asked, wrong):
+        says = f"{lead}The same input gives another result each time: it is drawn."
+    if mended := _repair(asked, most=1 if mutant else 4):
+        says = f"{says or lead.strip()} {mended}{_unused(asked)}".strip()
+        raise Explained(says + shown, own_hint or hint)
+    if mutant:
+        told(mutant)
+    if says:
+        raise Explained(says + shown, own_hint or hint)
+    if sum(_telling(d.got) for d in wrong) >= 4:  # fewer: by chance
+        if mutant := slip(pairs=True):
+            told(mutant)
+    what, own_hint = symptom(wrong, right, None if part is None else [], asked)
+    raise Explained(f"{lead}{what}{_unused(asked)}{shown}", own_hint or hint)
+
+
+def _chance(asked, wrong):
+    """Whether the answer draws numbers where the solution does not."""
+    drawn = []
+    solution = getattr(asked.solution, "program", asked.solution)
+    for program in (asked.answer, solution):
+        for seed in (1, 2):
+            torch.default_generator.manual_seed(seed)
+            with contextlib.suppress(Exception):
+                drawn.append(asked.of(program)(*wrong[0].inputs))
+    return len(drawn) == 4 and same(*drawn[2:]) and not same(*drawn[:2])
+
+
+def _unused(asked):
+    """A sentence about an argument that the answer never uses, or nothing."""
+    program = getattr(asked.solution, "program", asked.solution)
+    if not callable(asked.answer) or not callable(program):
+        return ""
+    if said := without_self(asked.answer):
+        return said
+    pairs = zip(borrowed(asked.answer), borrowed(program))
+    unused, outside = ([x for x in mine if x not in own] for mine, own in pairs)
+    if not unused:
+        return ""
+    said = f" Your function never uses its argument `{unused[0]}`"
+    if not outside:
+        return f"{said}."
+    return f"{said}; it uses the notebook's `{outside[0]}`, which is always the same."
 
 
 def _names(work, solution):
@@ -372,7 +429,7 @@ def _line_said(mutant, answer, solution):
     return f"\n    {mutant.line}" if mutant.line else ""
 
 
-def _slip(solution, of, every, parts, atol, answer, pairs, end, moves):
+def _slip(asked, every, parts, pairs, end, moves):
     """The likeliest Mutant of a Solution that gives all that the answer gave.
 
     every: what is known of all cases, as Differences, the wrong ones first. parts: how
@@ -380,22 +437,21 @@ def _slip(solution, of, every, parts, atol, answer, pairs, end, moves):
     gets, for what each slip says, whether it changes anything and still runs; no pair
     has one that does not.
     """
+    answer, solution, atol = asked.answer, asked.solution, asked.atol
 
     def cut(value):
         return value if parts is None else value[:parts]
 
-    judged = [(d.inputs, cut(d.expected), cut(d.got), d.got) for d in every]
     whole = set()  # ids of the mutants that give all values
 
     def gives_the_same(candidate):
         mutant, program = candidate
         alike, in_all, changes = True, True, moves.setdefault(mutant.says, False)
-        for inputs, expected, got, all_got in judged:
-            torch.default_generator.manual_seed(0)
-            value = of(program)(*inputs)
-            in_all = in_all and same(value, all_got, atol)
-            alike = alike and same(cut(value), got, atol)
-            changes = changes or not same(cut(value), expected, atol)
+        for inputs, expected, got in every:
+            value = asked.given(program, inputs)
+            in_all = in_all and same(value, got, atol)
+            alike = alike and same(cut(value), cut(got), atol)
+            changes = changes or not same(cut(value), cut(expected), atol)
             moves[mutant.says] = changes
             if changes and not alike:
                 return False
@@ -405,11 +461,8 @@ def _slip(solution, of, every, parts, atol, answer, pairs, end, moves):
                 raise Enough
         return alike
 
-    if pairs:
-        candidates = solution.wrong(True, [s for s, some in moves.items() if not some])
-    else:
-        candidates = solution.wrong()
-    most = 1 if pairs else 20
+    without = [says for says, some in moves.items() if not some] if pairs else ()
+    candidates, most = solution.wrong(pairs, without), 1 if pairs else 20
     seconds = max(0.5, end - time.monotonic())
     found = matches(candidates, gives_the_same, seconds, most)
     return _likeliest([m for m, _ in found], answer, solution, every, whole)
@@ -423,8 +476,11 @@ def _likeliest(mutants, answer, solution, every=(), whole=()):
     written = re.sub(r"\s", "", listing(answer)[0])
 
     def doubts(mutant):
-        left_out = re.match("the line `(.*)` left out", mutant.says)
-        is_there = left_out and re.sub(r"\s", "", left_out[1]) in written
+        left_out = re.match(
+            r"the (?:line|index|minus before)? ?`(.*)` left", mutant.says
+        )
+        sign = "-" * mutant.says.startswith("the minus")
+        is_there = left_out and sign + re.sub(r"\s", "", left_out[1]) in written
         shown = _line_of(mutant, answer, solution)
         return bool(is_there), not shown, id(mutant) not in whole
 
@@ -434,33 +490,53 @@ def _likeliest(mutants, answer, solution, every=(), whole=()):
     return min(mutants, key=doubts, default=None)
 
 
-def _with_slip(problem, solution, of, answer, inputs, right, atol):
-    """Explained for an error, with the slip of the pen that raises the same one."""
-    error = problem.__cause__
+def _repair(asked, most=4):
+    """The `most` places in the answer's text to mend; None if they do not do."""
+    text, solution, judged = listing(asked.answer)[0], asked.solution, []
+    if not text or not asked.slips:
+        return None
+
+    def is_right(candidate):
+        names = {**solution.space, **surroundings(asked.answer)}
+        exec(candidate[1], names)
+        if not judged:
+            judged.extend((inputs, asked.right(*inputs)) for inputs in asked.cases)
+        return all(
+            same(asked.given(names[solution.name], inputs), expected, asked.atol)
+            for inputs, expected in judged
+        )
+
+    candidates = repairs(text, solution.text, solution.name, most)
+    for says, _ in matches(candidates, is_right, THINKING / 2):
+        return f"Your answer is right but for {says}."
+
+
+def _with_slip(problem, asked, inputs, right):
+    """Explained for an error, with what must change, or the slip that raises it."""
+    error, solution = problem.__cause__, asked.solution
+    says, hint = problem.args
+    if mended := _repair(asked):
+        return Explained(f"{says}\n  {mended}", hint, problem.share)
     telling = (RuntimeError, IndexError, ValueError, ZeroDivisionError, KeyError)
-    if not isinstance(error, telling) or not hasattr(solution, "wrong"):
+    if not isinstance(error, telling) or not asked.slips:
         return problem
 
     def raises_the_same(candidate):
-        program = of(candidate[1])
         for d in right:
-            torch.default_generator.manual_seed(0)
-            if not same(program(*d.inputs), d.expected, atol):
+            if not same(asked.given(candidate[1], d.inputs), d.expected, asked.atol):
                 return False
         try:
-            program(*inputs)
+            asked.given(candidate[1], inputs)
         except type(error) as own:
             return str(own) == str(error)
 
     found = matches(solution.wrong(), raises_the_same, THINKING / 2, 20)
-    slip = _likeliest([m for m, _ in found], answer, solution)
-    if slip is None or not (len(found) == 1 or _line_of(slip, answer, solution)):
+    slip = _likeliest([m for m, _ in found], asked.answer, solution)
+    if not slip or not (len(found) == 1 or _line_of(slip, asked.answer, solution)):
         return problem
-    says, hint = problem.args
-    line = _line_said(slip, answer, solution)
-    return Explained(
-        f"{says}\n  The same comes of {slip.says}.{line}", hint, problem.share
-    )
+    line = _line_said(slip, asked.answer, solution)
+    says = f"{says}\n  The same comes of {slip.says}.{line}"
+    return Explained(says, hint, problem.share)
 
 
 def _line_of(mutant, answer, solution):

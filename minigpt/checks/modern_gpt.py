@@ -269,7 +269,8 @@ def check_turn(turn):
             Sign(
                 lambda got, _, x, angles: (
                     got.shape == x.shape and not same(got.norm(dim=-1), x.norm(dim=-1))
-                )
+                ),
+                vague=True,
             ),
             "cos and sin are laid out alike, and a quarter turn of (a, b) is (-b, a).",
         ),

@@ -8,8 +8,10 @@ import functools
 import inspect
 import linecache
 import re
+import sys
 import textwrap
 import threading
+import time
 import traceback
 
 import torch
@@ -95,11 +97,24 @@ def run(answer, inputs, work=None):
 
 
 def _in_time(act, seconds):
-    """Run act(), in a thread where there are any; False if it had to be stopped."""
+    """Run act(), in a thread where there are any; False if it had to be stopped.
+
+    It gets so many seconds of computing, so that a busy machine does not count against
+    it, but at most four times as many by the clock. Importing modules is for nothing:
+    the first optimizer of a process imports for seconds.
+    """
     if (thread := started(act)) is None:
         return True
+    modules, end = 0, time.monotonic() + 4 * seconds
     try:
-        thread.join(seconds)
+        while thread.is_alive() and time.monotonic() < end:
+            if len(sys.modules) != modules:
+                modules, since = len(sys.modules), time.monotonic()
+                busy = time.process_time()
+            thread.join(min(0.05, seconds / 4))
+            computed = time.process_time() - busy
+            if min(computed, time.monotonic() - since) > seconds:
+                break
         return not thread.is_alive()
     finally:
         stop(thread)
@@ -172,6 +187,14 @@ def listing(answer):
         return "", 1
 
 
+def surroundings(answer):
+    """The names among which a function or class was written."""
+    written = _written(answer)
+    inside = vars(written).values() if inspect.isclass(written) else [written]
+    spaces = (getattr(inspect.unwrap(f), "__globals__", None) for f in inside)
+    return next(filter(None, spaces), {})
+
+
 def _class_lines(cls):
     """A class's lines and the first one's number, found by way of its methods."""
     for method in map(inspect.unwrap, filter(callable, vars(cls).values())):
@@ -241,6 +264,24 @@ def _names(code):
         loaded |= more
         outside += further
     return loaded, list(dict.fromkeys(outside))
+
+
+def without_self(answer):
+    """A sentence about a method's local that was meant for the object, or nothing."""
+    try:
+        tree = ast.parse(source(answer))
+    except SyntaxError:
+        return ""
+    kept = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    for method in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        names = [n for n in ast.walk(method) if isinstance(n, ast.Name)]
+        read = {n.id for n in names if isinstance(n.ctx, ast.Load)}
+        for name in (n.id for n in names if isinstance(n.ctx, ast.Store)):
+            if name in kept and name not in read:
+                return (
+                    f" Nobody reads the `{name}` of {method.name}: is `self.` missing?"
+                )
+    return ""
 
 
 def no_function(what):

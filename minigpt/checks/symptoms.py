@@ -16,9 +16,11 @@ import torch
 from minigpt.checks.values import as_tensor, describe, plain, same
 
 
-def clear(differences, atol=1e-5):
+def clear(differences, atol=1e-5, names=()):
     """(what to say, a hint) where the right numbers can be made of the answer's."""
-    return _first_of(CLEAR, differences, atol) or _safely(times, differences, atol)
+    said = _first_of(CLEAR, differences, atol) or _safely(times, differences, atol)
+    said = said or _safely(untouched, differences, names)
+    return said or _first_of((another_shape,), differences, atol)
 
 
 def _first_of(looks, differences, atol):
@@ -44,16 +46,19 @@ def hopeless(differences):
     return bool(expected.isfinite().all()) and not any(some)
 
 
-def symptom(differences, right=(), answer=None, reference=None, atol=1e-5):
+def symptom(differences, right=(), part=None, asked=None):
     """(what to say, a hint) for an answer's differences; a bare word at the last.
 
-    right: the inputs of the cases that it got right. answer, reference: functions of
-    the inputs, called again to see whether the future changes the past.
+    right: the cases that it got right. part: not None if one of several values is
+    spoken of. asked: a Question, whose answer is called again to see whether the future
+    changes the past.
     """
+    atol = asked.atol if asked else 1e-5
     said = (not right and _safely(constant, differences)) or None
     if said := said or _first_of(VAGUE, differences, atol):
         return said
-    if answer and reference:
+    if asked and part is None:
+        answer, reference = asked.of(asked.answer), asked.right
         for difference in differences[:3]:
             if _safely(_sees_future, difference.inputs, answer, reference, atol):
                 return (
@@ -62,7 +67,7 @@ def symptom(differences, right=(), answer=None, reference=None, atol=1e-5):
                     "Position t may use positions 0 to t only.",
                 )
     if right:
-        return _right_for_some(differences, right)
+        return _right_for_some(differences, right, asked)
     return "The result is not right yet.", ""
 
 
@@ -379,6 +384,17 @@ def times(differences, atol):
         )
 
 
+def untouched(differences, names):
+    """One of the inputs as it was."""
+    for at, name in enumerate(names):
+        given = [d.inputs[at] for d in differences]
+        if all(
+            isinstance(value, torch.Tensor) and value.numel() > 1 for value in given
+        ):
+            if all(same(d.got, value) for d, value in zip(differences, given)):
+                return f"Yours is the input `{name}`, unchanged.", ""
+
+
 def constant(differences):
     """The same result for all cases, though they differ."""
     values = [_numbers(difference) for difference in differences]
@@ -453,32 +469,28 @@ def _drawn(program, inputs):
     return as_tensor(program(*copy.deepcopy(inputs)))
 
 
-def _right_for_some(differences, right):
-    wrong = [d.inputs for d in differences]
-    n, of = len(right), len(right) + len(wrong)
-    first = [next((x for x in case if _sizes(x)), None) for case in right]
-    others = [next((x for x in case if _sizes(x)), None) for case in wrong]
-    if all(x is not None for x in first + others):
-        batches = all(x.dim() > 2 or not x.is_floating_point() for x in first)
-        ones = all(x.shape[0] == 1 for x in first)
-        if batches and ones and all(x.shape[0] > 1 for x in others):
+def _right_for_some(differences, right, asked=None):
+    """What the cases have in common that are right, as far as it can be seen."""
+    n, of = len(right), len(right) + len(differences)
+    names = asked.names if asked else ()
+    for at in range(len(right[0].inputs)):
+        good, bad = ([d.inputs[at] for d in some] for some in (right, differences))
+        plain = all(isinstance(value, (int, float, str)) for value in good + bad)
+        if plain and len(set(good)) == 1 and good[0] not in bad and at < len(names):
+            says = f"It is right where `{names[at]}` is {good[0]}, and only there"
+            return f"{says} ({n} of {of} inputs).", "What is special about that?"
+        if not all(isinstance(x, torch.Tensor) and x.dim() > 1 for x in good + bad):
+            continue
+        batches = all(x.dim() > 2 or not x.is_floating_point() for x in good)
+        ones = all(x.shape[0] == 1 for x in good)
+        if batches and ones and all(x.shape[0] > 1 for x in bad):
             return (
                 f"It is right for a batch of one only ({n} of {of} inputs).",
                 "Does a reshape or an index leave the batch out, or mix its texts?",
             )
-        if n == 1 and first[0].shape not in [x.shape for x in others]:
-            return (
-                f"It is right for 1 of {of} inputs, the one of shape "
-                f"{tuple(first[0].shape)}.",
-                "What is special about it? Is a number written down that should be "
-                "taken from a shape?",
-            )
+        break
     return (
         f"It is right for {n} of {of} inputs. The first wrong one:",
         "What is different about it: a size, a border, a sign, a value that occurs "
         "twice?",
     )
-
-
-def _sizes(value):
-    return isinstance(value, torch.Tensor) and value.dim() > 1

@@ -98,7 +98,7 @@ WRONG = {
         "`* head_size` left out": size_in_bytes("2 * L * h * T * B * s"),
     },
     "09.2": {
-        "keys: The shape is (1, 1, 1, 2), but should be (1, 1,": step(
+        "but for `(F.softmax(scores, -1) @ values, keys[:, ": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
         "sees only itself": step(out="v, keys, values"),
@@ -108,7 +108,7 @@ WRONG = {
             out="F.scaled_dot_product_attention(q, keys, values, is_causal=True),"
             " keys, values"
         ),
-        "two values exchanged: `[k, keys]`, and two values exch": step(
+        "but for `k` where": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
@@ -118,10 +118,10 @@ WRONG = {
         "two values exchanged": step(
             out="F.softmax(scores, dim=-1) @ values, values, keys"
         ),
-        "`dim=2` where `dim=-1`": step(
+        "but for `2` where": step(
             out="F.softmax(scores, dim=2) @ values, keys, values"
         ),
-        "without `F.softmax`": step(out="scores @ values, keys, values"),
+        "but for `scores` where": step(out="scores @ values, keys, values"),
         "oldest character is forgotten": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([keys, k], dim=2)[:, :, 1:]"),
             (
@@ -147,12 +147,12 @@ WRONG = {
         "the mask belongs to padding on the right": padded(
             (">= pads[:, None]", "< T - pads[:, None]")
         ),
-        "`.tril()` left out": padded((MASK, "real[:, None] | own")),
+        "but for `real[:, None]` where": padded((MASK, "real[:, None] | own")),
         "may look at padding": [
             padded((MASK, "past.expand(len(prompts), T, T)")),
             padded(("real[:, None]", "real[:, :, None]")),
         ],
-        "`| own` left out": padded((OWN, "")),
+        "but for `past & real[:, None]` where": padded((OWN, "")),
         "True where nobody may look": padded((MASK, "~(past & real[:, None] | own)")),
         "may be a character, too": padded(
             (
@@ -160,7 +160,7 @@ WRONG = {
                 "real = torch.tensor(rows) != 0",
             )
         ),
-        "`torch.arange(1, T + 1)` where": padded(
+        "but for `pads[:, None] - 1` where": padded(
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
         "`torch.arange(T) > pads[:, None]` where": padded(
@@ -173,7 +173,6 @@ WRONG = {
             (MASK, "torch.zeros(1).masked_fill(~(past & real[:, None] | own), -1e9)")
         ),
         "The shape is (2, 3), but should be (2, 3, 3)": padded((MASK, "real")),
-        "a position does not see itself": padded((".tril()", ".tril(-1)"), (OWN, "")),
         "`triu` where `tril` belongs": padded((".tril()", ".triu()")),
         "only `torch.tensor(rows)` returned": padded((f", {MASK}", "")),
     },
@@ -205,14 +204,14 @@ WRONG = {
         ),
     },
     "09.5": {
-        "`dim=1` left out": int8(
+        "but for `weight.abs().max()` where": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
         ),
         "`dim=0` where `dim=1` belongs": int8(
             ("dim=1, keepdim=True", "dim=0, keepdim=True")
         ),
-        "`.round()` left out": int8((".round()", "")),
+        "but for `(weight / scale).to` where": int8((".round()", "")),
         "128 is no int8": int8(("/ 127", "/ 128")),
         "`.abs()` left out": int8(("weight.abs().amax", "weight.amax")),
         "`.clamp(min=1e-12)` left out": [
@@ -229,7 +228,7 @@ WRONG = {
             ("torch.int8), scale", "torch.int8), 1 / scale")
         ),
         "`numbers / scale` where": int8(("numbers * scale", "numbers / scale")),
-        "`* scale` left out": int8(("numbers * scale", "numbers.float()")),
+        "but for `numbers.float()` where": int8(("numbers * scale", "numbers.float()")),
         "right up to a constant factor": int8(
             ("numbers * scale", "numbers / 127 * scale")
         ),
@@ -239,18 +238,18 @@ WRONG = {
     },
     "09.6": {
         "The bug is still there": keys_of((PLACE, "places[n + 1]")),
-        "`[1:n + 1]` where `[:n + 1]` belongs": keys_of((PLACE, "places[n - 1]")),
+        "but for `n` where": keys_of((PLACE, "places[n - 1]")),
         "Every step stands at place 0": keys_of((PLACE, "places[0]")),
         "start again at 0": keys_of((PLACE, "places[n - prompt]")),
         "do not advance": keys_of((PLACE, "places[prompt]")),
         "`+ places[len(read) - 1]` left out": keys_of((f" + {PLACE}", "")),
-        "the index `-2` where": keys_of(
+        "but for `:n` where": keys_of(
             ("read = text[: n + 1]", "read = text[: n]"), (PLACE, "places[n]")
         ),
         "Now the prompt is late as well": keys_of(
             (PLACE, "places[len(read)]"), ("places[:prompt]", "places[1 : prompt + 1]")
         ),
-        "the line `for n in range(prompt, len(text)):` left out": keys_of(
+        "but for `prompt` where": keys_of(
             ("range(prompt, len(text))", "range(prompt, prompt)")
         ),
         "`len(text) - 1` where `len(text)` belongs": keys_of(
@@ -325,7 +324,7 @@ WRONG = {
         "The shape is (2, 2), but should be (1, 2)": remembering(
             body="self.kept += [key, key]\nreturn torch.stack(self.kept)"
         ),
-        "`extend` where `append` belongs": remembering(
+        "but for `torch.cat` where": remembering(
             body="self.kept.append(key)\nreturn torch.cat(self.kept)"
         ),
         "The shape is (2, 2), but should be (3, 2)": remembering(
@@ -337,7 +336,7 @@ WRONG = {
             cleared(clear="self.keys.zero_(); self.values.zero_()"),
             cleared(clear="self.keys, self.values = self.keys * 0, self.values * 0"),
         ],
-        "the line `self.length = 0` left out": cleared(clear="pass"),
+        "but for `self.length = 0` left out": cleared(clear="pass"),
         "Infinite keys": cleared(
             clear="self.keys.fill_(-torch.inf); self.values.zero_()"
         ),

@@ -184,7 +184,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "`/ (1 - b1 ** t)` left out": body(
             "06.1", ("mean = m / (1 - b1**t)", "mean = m")
         ),
-        "the root left out": body("06.1", (") ** 0.5", ")")),
+        "but for `v / (1 - b2 ** t)` where": body("06.1", (") ** 0.5", ")")),
         "your line 8: p = p + lr": body("06.1", ("p = p - lr", "p = p + lr")),
         "`(1 - b1) *` left out": body(
             "06.1", ("m = b1 * m + (1 - b1) * g", "m = b1 * m + g")
@@ -196,13 +196,13 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "The two betas are exchanged": body("06.1", ("(b1, b2), m", "(b2, b1), m")),
     },
     "06.2": {
-        "`+ 1` left out": rate(up="step / warmup"),
+        "but for `peak * (step / warmup)` where": rate(up="step / warmup"),
         "divides by warmup + 1": rate(up="(step + 1) / (warmup + 1)"),
         "take the full rate": rate(up="1"),
         "your cosine begins at step 0": rate(
             up="0.1 + 0.45 * (1 + math.cos(math.pi * step / steps))"
         ).replace("done = (step - warmup) / (steps - warmup)", "done = step / steps"),
-        "`1 - math.cos(math.pi * done)` where": rate(down="0.1 + 0.9 * (1 - falling)"),
+        "but for `1 - falling` where": rate(down="0.1 + 0.9 * (1 - falling)"),
         "whole wave": rate().replace("math.pi * done", "2 * math.pi * done"),
         "falls to 0": rate(down="falling"),
         "`0.9 *` left out": rate(down="0.1 + falling"),
@@ -265,8 +265,8 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "for every position": probs(last=""),
         "`logits` itself, without `F.softmax`, where `F.softmax": probs(end="logits"),
         "`dim=0` where `dim=-1` belongs": probs(end="F.softmax(logits, dim=0)"),
-        "`/ temperature` left out": probs(end="F.softmax(unscaled, dim=-1)"),
-        "[0][:, -1] * temperature` where": probs(
+        "but for `unscaled` where": probs(end="F.softmax(unscaled, dim=-1)"),
+        "but for `unscaled * temperature` where": probs(
             end="F.softmax(unscaled * temperature, dim=-1)"
         ),
         "You divide the probabilities": probs(
@@ -275,11 +275,11 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "to the power 1 / temperature": probs(
             end="F.softmax(unscaled, dim=-1) ** (1 / temperature)"
         ),
-        "`top_k is None` where `top_k is not None` belongs": probs(keep="pass"),
+        "but for `logits = logits.masked_fill(logits < kth,": probs(keep="pass"),
         "the wrong side": probs(
             keep=keep("logits <= logits.sort(dim=-1).values[:, [top_k - 1]]")
         ),
-        "`logits <= smallest` where": probs(keep=keep("logits > kth")),
+        "but for `~(logits > kth)` where": probs(keep=keep("logits > kth")),
         "one too many": probs(
             keep=keep("logits >= logits.sort(-1, descending=True)[0][:, [top_k]]")
         ),
@@ -501,9 +501,7 @@ def tie(model):
             "mean = sum(after) / len(after) - sum(before) / len(before)",
             "return 'tie' if mean == 0 else 'better' if mean < 0 else 'worse'",
         ),
-        "It is right for 8 of 13 inputs. The first wrong one:": body(
-            "06.10", ("mean < 0", "mean > 0")
-        ),
+        "but for `mean > 0` where": body("06.10", ("mean < 0", "mean > 0")),
         "min(changes):` left out": verdict(
             "return 'better' if sum(after) < sum(before) else 'worse'"
         ),

@@ -120,10 +120,10 @@ WRONG = {
         "get with `+ strength` left out.": smooth("(counts + strength * lower) / seen"),
         "return counts + strength * lower\n": smooth("counts + strength * lower"),
         "brackets left out": smooth("counts + strength * lower / (seen + strength)"),
-        "The rows do not sum to one: one sums to 0.3333": smooth(
+        "but for `(c := (counts + strength * lower)) / c.su": smooth(
             "(c := counts + strength * lower) / c.sum()"
         ),
-        "`dim=(-2, -1)` where `dim=-1` belongs": smooth(
+        "but for `counts.sum()` where": smooth(
             "(counts + strength * lower) / (counts.sum() + strength)"
         ),
         "it is the total": smooth(
@@ -134,7 +134,6 @@ WRONG = {
             "(counts / seen + strength * lower) / (1 + strength)"
         ),
         "Always half and half": smooth("(counts / seen).nan_to_num() / 2 + lower / 2"),
-        "The columns do": smooth("(c := counts + strength * lower) / c.sum(0)"),
         "shorter context is ignored": smooth(
             "(c := counts + strength) / c.sum(-1, keepdim=True)"
         ),

@@ -139,7 +139,7 @@ WRONG = {
         "`return size` where `return 2 * (workers - 1) * chunk`": ring("size"),
     },
     "10.4": {
-        "compute + steps * latency": time(
+        "but for `compute` where": time(
             f"return compute + 2 * (workers - 1) * latency + {RING}"
         ),
         "`steps *` left out": time(f"return compute / workers + latency + {RING}"),
@@ -214,8 +214,8 @@ WRONG = {
                 "return torch.randint(length, (last - first,), generator=generator)",
             ),
         ],
+        "`return drawn` where": windows(SEEDED, ALL, "return drawn"),
         "Windows are lost or read twice": [
-            windows(SEEDED, ALL, "return drawn"),
             windows(
                 SEEDED, ALL, "n = batch_size // workers", "return drawn[rank:][:n]"
             ),
@@ -266,11 +266,11 @@ WRONG = {
     },
     "10.9": {
         "The bug is still there": save("disk.write(text)", "return disk.read()"),
-        "no condition where `if rank == 0:`": save(
+        "but for `if rank == 0:` left out": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
-        "the line `group.barrier()` left out": save(FIRST, "return disk.read()"),
-        "`group.barrier()` before `if rank == 0:`": save(
+        "but for `group.barrier()` left out": save(FIRST, "return disk.read()"),
+        "but for `group.barrier()` in the wrong": save(
             "group.barrier()", FIRST, "return disk.read()"
         ),
         "worker 0 waits in barrier": save(

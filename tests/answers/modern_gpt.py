@@ -171,7 +171,9 @@ WRONG = {
         "You average the key/value heads": grouped(
             "k.mean(1, keepdim=True)", "v.mean(1, keepdim=True)"
         ),
-        "`is_causal=True` left out": grouped(out="attention(q, k, v, False)[0]"),
+        "but for `attention(q, k, v, False)[0]` where": grouped(
+            out="attention(q, k, v, False)[0]"
+        ),
         "not divided by √head_size": grouped(
             out="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)"
         ),
@@ -190,10 +192,10 @@ WRONG = {
         "Each row gets length 1 on its own": schulz(
             ("G.norm()", "G.norm(dim=1, keepdim=True)")
         ),
-        "`for _ in range(steps):` left out": schulz(("range(steps)", "range(0)")),
+        "but for `0` where": schulz(("range(steps)", "range(0)")),
         "`1.5 * X + 0.5 * X @ X.mT @ X` where": schulz(("X - 0.5", "X + 0.5")),
         "cubes each number": schulz(("X @ X.mT @ X", "X ** 3")),
-        "`X = G / G.norm()` inside the loop": schulz(("range(steps)", "range(1)")),
+        "but for `1` where": schulz(("range(steps)", "range(1)")),
         "`range(1, steps)` where": schulz(("range(steps)", "range(1, steps)")),
         "`range(steps + 1)` where": schulz(("range(steps)", "range(steps + 1)")),
         "made once, before the loop": schulz(
@@ -257,12 +259,12 @@ return out
         "position 0 changes when the last": head_norm("-2"),
         "over T and head_size": head_norm("(2, 3)"),
         "`dim=1` where": head_norm("1"),
-        "`+ 1e-06` left out": head_norm("-1").replace(
+        "but for `q / mean_square.sqrt() + 1e-06` where": head_norm("-1").replace(
             " + 1e-6).sqrt()", ").sqrt() + 1e-6"
         ),
         "`dim=0` where": head_norm("0"),
-        "`dim=-1, keepdim=True` left out": head_norm("(0, 1, 2, 3)"),
-        ".sqrt()` left out": head_norm("-1").replace(".sqrt()", ""),
+        "but for `dim=(0, 1, 2, 3)` where": head_norm("(0, 1, 2, 3)"),
+        "but for `mean_square + 1e-06` where": head_norm("-1").replace(".sqrt()", ""),
         "`sum` where `mean` belongs": head_norm("-1").replace(".mean(", ".sum("),
         "/ (mean_square + 1e-06).sqrt()` left out": "def head_norm(q):\n    return q",
     },
@@ -300,9 +302,9 @@ return out
         ),
         "the index `0` where `-1` belongs": counted(("[0, :, -1]", "[0, :, 0]")),
         "the index `-2` where `-1` belongs": counted(("[0, :, -1]", "[0, :, -2]")),
-        "`sum` where `mean` belongs": counted((MEAN, "sum(losses)")),
-        ".mean()` inside the loop": counted((MEAN, "losses[0]")),
-        "`losses = []` inside the loop": counted((MEAN, "losses[-1]")),
+        "but for `sum(losses)` where": counted((MEAN, "sum(losses)")),
+        "but for `losses[0]` where": counted((MEAN, "losses[0]")),
+        "but for `losses[-1]` where": counted((MEAN, "losses[-1]")),
     },
 }
 

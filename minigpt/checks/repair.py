@@ -1,0 +1,228 @@
+"""What of an answer must change to make it right: the fewest of its own places.
+
+The answer's tree is laid beside the solution's, line by line and part by part. Where
+they differ, the solution's part is put in; the smallest set of such changes that makes
+the answer right is its mistake (program repair: Weimer and others, 2009). An answer
+that goes another way than the solution differs everywhere, and gets none.
+"""
+
+import ast
+import copy
+import difflib
+import itertools
+from typing import Any, NamedTuple
+
+SKIPPED = {"ctx", "type_comment", "kind", "returns", "annotation", "type_params"}
+MOST = 8  # places that differ; with more of them it is another program
+SHARE = 0.6  # of the solution that may be put in
+
+
+class Change(NamedTuple):
+    """owner.field, or its entry `at`, becomes `new`; or `new` is inserted there."""
+
+    owner: ast.AST
+    field: str
+    at: int | None
+    new: Any
+    inserted: bool = False
+
+
+class Edit(NamedTuple):
+    """What is wrong at a place, in words; the size of what is new; how to mend it."""
+
+    says: str
+    size: int
+    changes: list
+
+
+def repairs(mine, right, name, most=4):
+    """Yield (what to say, code) of a text that a solution's text makes right.
+
+    name: of the solution's function or class. The fewest and smallest edits come first,
+    at most so many at once.
+    """
+    mine = next(node for node in ast.parse(mine).body if hasattr(node, "body"))
+    right = next(n for n in ast.parse(right).body if getattr(n, "name", "") == name)
+    for node in (*ast.walk(mine), *ast.walk(right)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            if ast.get_docstring(node):
+                node.body = node.body[1:] or [ast.Pass()]
+    mine.name, mine.decorator_list = name, right.decorator_list
+    aligned = _Alignment(_renamed(mine, right))
+    edits = _moves(aligned.lines(mine, "body", mine.body, right.body)[1])
+    if len(edits) > MOST:
+        return
+    some = [c for n in range(1, most + 1) for c in itertools.combinations(edits, n)]
+    for chosen in sorted(some, key=lambda c: (len(c), sum(e.size for e in c))):
+        if sum(edit.size for edit in chosen) > SHARE * _size(right):
+            continue
+        undo = _made([change for edit in chosen for change in edit.changes])
+        try:
+            module = ast.fix_missing_locations(ast.Module([mine], []))
+            code = compile(module, "<mended>", "exec")
+        except (SyntaxError, ValueError, TypeError):
+            continue
+        finally:
+            for place in reversed(undo):
+                setattr(*place)
+        yield ", and ".join(dict.fromkeys(edit.says for edit in chosen)), code
+
+
+def _made(changes):
+    """Make changes in their tree; returns (owner, field, what it was) of each."""
+
+    def place(numbered):  # from the end, so that the places before stay where they are
+        at, change = numbered
+        return change.at or 0, not change.inserted, at
+
+    undo = []
+    for _, change in sorted(enumerate(changes), key=place, reverse=True):
+        new = holder = getattr(change.owner, change.field)
+        undo.append((change.owner, change.field, holder))
+        if change.at is None:
+            new = change.new
+        else:
+            rest = holder[change.at + (not change.inserted) :]
+            new = [*holder[: change.at], change.new, *rest]
+        setattr(change.owner, change.field, new)
+    return undo
+
+
+def _size(node):
+    """How many names, numbers and steps a tree has."""
+    return sum(not isinstance(n, ast.expr_context) for n in ast.walk(node))
+
+
+class _Renamed(ast.NodeTransformer):
+    """Gives names other ones: new(name)."""
+
+    def __init__(self, new):
+        self.new = new
+
+    def visit_Name(self, node):
+        return ast.Name(self.new(node.id), node.ctx)
+
+
+def _assigned(tree):
+    """{local name: what is first assigned to it, as a text without names}."""
+    found, nameless = {}, _Renamed(lambda name: "_")
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.For)):
+            value = node.value if isinstance(node, ast.Assign) else node.iter
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            text = ast.dump(nameless.visit(copy.deepcopy(value)))
+            for name in itertools.chain(*map(ast.walk, targets)):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    found.setdefault(name.id, text)
+    return found
+
+
+def _renamed(mine, right):
+    """Give locals the names that they have in the solution; returns the way back.
+
+    A name that only the answer has gets one that only the solution has, if both are
+    assigned something alike.
+    """
+    own, theirs, new = _assigned(mine), _assigned(right), {}
+    taken = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
+    given = {n.arg for n in ast.walk(mine) if isinstance(n, ast.arg)}
+    taken |= given
+    for name in sorted(set(own) - set(theirs) - given):
+        free = sorted(set(theirs) - taken)
+        match = difflib.get_close_matches(own[name], [theirs[n] for n in free], 1, 0.5)
+        if match:
+            new[name] = next(n for n in free if theirs[n] == match[0])
+            taken.add(new[name])
+    _Renamed(lambda name: new.get(name, name)).visit(mine)
+    return {theirs: own for own, theirs in new.items()}
+
+
+class _Alignment:
+    """Lays two trees beside each other. names: what the answer calls its locals."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def shown(self, node):
+        """A part's first line, in the answer's own names; "" for half of a part."""
+        node = _Renamed(lambda name: self.names.get(name, name)).visit(
+            copy.deepcopy(node)
+        )
+        line = ast.unparse(ast.fix_missing_locations(node)).partition("\n")[0]
+        return line if len(line) <= 72 else line[:70] + " …"
+
+    def lines(self, owner, field, mine, right):
+        """(cost, edits) that make one list of lines another."""
+        best = {(0, 0): (0, [])}
+        for i, j in itertools.product(range(len(mine) + 1), range(len(right) + 1)):
+            ways = [best[0, 0]] if i == j == 0 else []
+            if i:
+                cost, edits = best[i - 1, j]
+                change = Change(owner, field, i - 1, ast.Pass())
+                edit = Edit(f"`{self.shown(mine[i - 1])}` too many", 1, [change])
+                ways.append((cost + _size(mine[i - 1]), [*edits, edit]))
+            if j:
+                cost, edits = best[i, j - 1]
+                line = right[j - 1]
+                change = Change(owner, field, i, line, inserted=True)
+                edit = Edit(f"`{self.shown(line)}` left out", _size(line), [change])
+                ways.append((cost + _size(line), [*edits, edit]))
+            if i and j:
+                cost, edits = best[i - 1, j - 1]
+                pair = mine[i - 1], right[j - 1]
+                more, new = self.parts(owner, field, i - 1, *pair)
+                ways.append((cost + more, [*edits, *new]))
+            best[i, j] = min(ways, key=lambda way: way[0])
+        return best[len(mine), len(right)]
+
+    def parts(self, owner, field, at, mine, right):
+        """(cost, edits) that make one line or expression another."""
+        if ast.dump(mine) == ast.dump(right):
+            return 0, []
+        size, says = _size(mine) + _size(right), ""
+        if old := self.shown(mine):
+            says = f"`{old}` where `{self.shown(right)}` belongs"
+            small = min(_size(mine), _size(right)) < 3
+            if small and isinstance(owner, (ast.expr, ast.keyword)):
+                says += f" in `{self.shown(owner)}`"
+        whole = [Edit(says, _size(right), [Change(owner, field, at, right)])]
+        if type(mine) is not type(right):
+            return size, whole
+        cost, edits = 0, []
+        for name in sorted(set(mine._fields) - SKIPPED):
+            a, b = getattr(mine, name, None), getattr(right, name, None)
+            lists = isinstance(a, list) and isinstance(b, list)
+            if lists and any(isinstance(part, ast.stmt) for part in (*a, *b)):
+                found = [self.lines(mine, name, a, b)]
+            elif lists and len(a) == len(b):
+                pairs = enumerate(zip(a, b))
+                found = [self.parts(mine, name, i, x, y) for i, (x, y) in pairs]
+            elif isinstance(a, ast.AST) and isinstance(b, ast.AST):
+                found = [self.parts(mine, name, None, a, b)]
+            elif a == b:
+                continue
+            else:
+                return size, whole
+            cost += sum(more for more, _ in found)
+            edits += [edit for _, some in found for edit in some]
+        another = cost > 0.7 * size and not isinstance(mine, ast.stmt)
+        if another or not all(edit.says for edit in edits):
+            return size, whole
+        if isinstance(mine, (ast.Return, ast.Assign)):
+            cost *= 0.9  # rather than a line too many here, and one left out there
+        return cost, edits
+
+
+def _moves(edits):
+    """Of the same line too many here and left out there, one edit."""
+    done = []
+    for edit in edits:
+        line, other = edit.says.removesuffix(" left out"), " too many"
+        if line == edit.says:
+            line, other = edit.says.removesuffix(" too many"), " left out"
+        for pair in [e for e in done if e.says == line + other]:
+            done.remove(pair)
+            changes = pair.changes + edit.changes
+            edit = Edit(f"`{line[1:-1]}` in the wrong place", 1, changes)
+        done.append(edit)
+    return done
