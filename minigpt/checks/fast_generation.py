@@ -238,9 +238,8 @@ def check_one_draft(one_draft):
         (torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])),
     ]
     hint = "q times min(1, p / q) is min(p, q); what p has beyond that comes second."
-    known = DRAFT_MISTAKES
     parts = ("kept", "after_refusal")
-    compare(one_draft, Solution("09.4"), cases, known, parts=parts, hint=hint)
+    compare(one_draft, Solution("09.4"), cases, DRAFT_MISTAKES, parts=parts, hint=hint)
     shares = [float(as_tensor(call(one_draft, *case)[0]).sum()) for case in cases]
     return (
         "5 pairs; the two parts add up to p in each, with "
@@ -293,8 +292,9 @@ def check_int8(to_int8, from_int8):
     ]
     right, parts = Solution("09.5", "to_int8"), ("numbers", "scale", "type")
     hint = "scale = largest of the row / 127; weight / scale."
-    known = INT8_MISTAKES
-    compare(to_int8, right, cases, known, work=_as_bytes, parts=parts, hint=hint)
+    compare(
+        to_int8, right, cases, INT8_MISTAKES, work=_as_bytes, parts=parts, hint=hint
+    )
     packed = [right(*case) for case in cases]
     hint = "The way back: numbers * scale, as floats."
     compare(from_int8, Solution("09.5"), packed, hint=hint)
@@ -402,8 +402,7 @@ def check_own_memory(Memory):
     orders = [[0], [0, 1], [0, 0], [0, 0, 1, 0], [0, 1, 1, 0, 1, 1, 0, 0]]
     cases = [(o, _randn(len(o), 2, seed=i)) for i, o in enumerate(orders)]
     hint = "When is the list made: once with the class, or with each object?"
-    known = MEMORY_MISTAKES
-    compare(Memory, OWN, cases, known, work=_in_turns, hint=hint)
+    compare(Memory, OWN, cases, MEMORY_MISTAKES, work=_in_turns, hint=hint)
     return "2 texts read in turns, in 5 orders: each remembers its own keys only."
 
 
@@ -440,6 +439,5 @@ def check_cleared_memory(Memory):
     cases = [(12, 2 * one, 4 * one), (12, *prompts[:2]), (12, *prompts)]
     cases.append((4, *(_randn(3, 4, 3, seed=seed) for seed in range(3))))
     hint = "What a memory holds is said by its length: where must it stand after clear?"
-    known = CLEAR_MISTAKES
-    compare(Memory, CLEARED, cases, known, work=_found, hint=hint)
+    compare(Memory, CLEARED, cases, CLEAR_MISTAKES, work=_found, hint=hint)
     return "series of 2 and 3 prompts, and 3 in a memory with room for one."

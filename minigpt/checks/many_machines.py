@@ -204,8 +204,7 @@ def check_whole_gradient(whole_gradient):
         (torch.randn(3, 5, generator=seeded), [2, 7, 4]),
     ]
     hint = "How much of the sum over all windows does a piece of size s hold?"
-    known = PIECE_MISTAKES
-    compare(whole_gradient, Solution("10.1"), cases, known, hint=hint)
+    compare(whole_gradient, Solution("10.1"), cases, PIECE_MISTAKES, hint=hint)
     x, y, w = (torch.randn(*size, generator=seeded) for size in [(9, 4), (9,), (4,)])
     w.requires_grad_()
     pieces = []
@@ -283,8 +282,7 @@ def check_ring_bytes(ring_bytes):
     """ring_bytes(workers, size) -> the bytes that one worker sends."""
     cases = [(2, 8), (4, 1000), (8, 2**20), (1, 100), (64, 4e9)]
     hint = "Two halves, workers - 1 steps each, one chunk of size / workers in a step."
-    known = RING_MISTAKES
-    compare(ring_bytes, Solution("10.3"), cases, known, 1e-3, hint=hint)
+    compare(ring_bytes, Solution("10.3"), cases, RING_MISTAKES, 1e-3, hint=hint)
     return "5 rings, from 1 worker, who sends nothing, to 64."
 
 
@@ -344,8 +342,7 @@ def check_fsdp_bytes(fsdp_bytes):
     """fsdp_bytes(parameters, largest, workers) -> bytes that each worker holds."""
     cases = [(100, 10, 2), (1000, 300, 8), (1.5e9, 8e7, 64)]
     hint = "Of each parameter a share of 16 bytes; of each in the largest layer, 8."
-    known = FSDP_MISTAKES
-    compare(fsdp_bytes, FSDP, cases, known, 1e-3, hint=hint)
+    compare(fsdp_bytes, FSDP, cases, FSDP_MISTAKES, 1e-3, hint=hint)
     return "3 models; the third takes 24 GB alone and 1.0 GB as one of 64."
 
 
@@ -411,8 +408,7 @@ def check_windows(windows):
     """windows(rank, seed, batch_size, length, workers) -> starts of this worker."""
     cases = [(1, 4, 100, 2), (7, 10, 1000, 3), (3, 16, 50, 4), (3, 5, 50, 1)]
     hint = "The order of the draw is shared, the rows are not."
-    known = SEED_MISTAKES
-    compare(windows, WINDOWS, cases, known, work=_drawn, hint=hint)
+    compare(windows, WINDOWS, cases, SEED_MISTAKES, work=_drawn, hint=hint)
     return "4 batches: together the workers draw what one process draws."
 
 
@@ -452,8 +448,14 @@ def check_evaluate(evaluate):
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]]]
     cases = [(losses,) for losses in cases]
     hint = "Everyone must come to every all_reduce."
-    known = EVALUATION_MISTAKES
-    compare(evaluate, Solution("10.8"), cases, known, work=_evaluated, hint=hint)
+    compare(
+        evaluate,
+        Solution("10.8"),
+        cases,
+        EVALUATION_MISTAKES,
+        work=_evaluated,
+        hint=hint,
+    )
     return "groups of 1, 2 and 3, with unequal shares; nobody waits."
 
 
@@ -483,6 +485,5 @@ def check_save_and_load(save_and_load):
     """save_and_load(rank, text, disk, group) -> what is in the file, on each worker."""
     cases = [("step 1000", 3), ("step 20", 2), ("step 9", 1)]
     hint = "One worker writes, the others wait until it has, then all read."
-    known = SAVE_MISTAKES
-    compare(save_and_load, SAVED, cases, known, work=_saved, hint=hint)
+    compare(save_and_load, SAVED, cases, SAVE_MISTAKES, work=_saved, hint=hint)
     return "groups of 3, 2 and 1; the file is whole, and everyone has read it."
