@@ -13,7 +13,6 @@ from minigpt.checks.core import (
     call,
     compare,
     exercise,
-    mistakes,
     same,
 )
 from minigpt.checks.solutions import Solution
@@ -183,6 +182,7 @@ def _silent(got, *_):
 # 10.1
 
 PIECE_MISTAKES = {
+    "Only the last piece is left; pieces are added.": lambda g, sizes: g[-1],
     "This is the sum; the whole would be too loud.": lambda g, sizes: g.sum(0),
     "Each piece counts alike, a small one too much.": lambda g, sizes: g.mean(0),
     "You divide by the number of pieces where the number of windows belongs.": (
@@ -191,7 +191,6 @@ PIECE_MISTAKES = {
     "The division by all windows is there, the sizes of the pieces are not.": (
         lambda g, sizes: g.sum(0) / sum(sizes)
     ),
-    "Only the last piece is left; pieces are added.": lambda g, sizes: g[-1],
 }
 
 
@@ -205,8 +204,7 @@ def check_whole_gradient(whole_gradient):
         (torch.randn(3, 5, generator=seeded), [2, 7, 4]),
     ]
     hint = "How much of the sum over all windows does a piece of size s hold?"
-    known = mistakes(hint, PIECE_MISTAKES)
-    compare(whole_gradient, Solution("10.1"), cases, known, hint=hint)
+    compare(whole_gradient, Solution("10.1"), cases, PIECE_MISTAKES, hint=hint)
     x, y, w = (torch.randn(*size, generator=seeded) for size in [(9, 4), (9,), (4,)])
     w.requires_grad_()
     pieces = []
@@ -242,13 +240,22 @@ def _unfair(found, batch_size):
         return "The ends are no whole numbers: // divides without a rest."
     if found[0][0] != 0:
         return "The first share does not begin at row 0 (ranks, too, begin at 0)."
-    if any(a[1] != b[0] for a, b in zip(found, found[1:])):
-        return "One `last` is not the next `first`: rows are read twice, or by nobody."
+    sizes = [last - first for first, last in found]
+    gaps = {b[0] - a[1] for a, b in zip(found, found[1:])}
+    if gaps and min(gaps) < 0:
+        if all(first + last == b[0] for (first, last), b in zip(found, found[1:])):
+            return "`last` is where a share ends; yours says how many rows it has."
+        return "Rows are read twice: one share begins before the last one ends."
+    if gaps == {1}:
+        return "`last` is not read any more, as in a slice: one row is left out each."
+    if gaps and max(gaps):
+        return "One `last` is not the next `first`: rows between are read by nobody."
     if found[-1][1] < batch_size:
         return "Rows are left over: the last share should end with the batch."
     if found[-1][1] > batch_size:
         return "The last share ends behind the batch: shares rounded up are too long."
-    sizes = [last - first for first, last in found]
+    if max(sizes) - min(sizes) > 1 and sizes[-1] == min(sizes):
+        return "Sizes are rounded up, which leaves too little for the last share."
     if max(sizes) - min(sizes) > 1:
         return "One share is larger by two rows or more, and everyone waits for it."
 
@@ -275,8 +282,7 @@ def check_ring_bytes(ring_bytes):
     """ring_bytes(workers, size) -> the bytes that one worker sends."""
     cases = [(2, 8), (4, 1000), (8, 2**20), (1, 100), (64, 4e9)]
     hint = "Two halves, workers - 1 steps each, one chunk of size / workers in a step."
-    known = mistakes(hint, RING_MISTAKES)
-    compare(ring_bytes, Solution("10.3"), cases, known, 1e-3, hint=hint)
+    compare(ring_bytes, Solution("10.3"), cases, RING_MISTAKES, 1e-3, hint=hint)
     return "5 rings, from 1 worker, who sends nothing, to 64."
 
 
@@ -310,7 +316,7 @@ def check_step_time(step_time):
         (64, 0.5, 4e7, 2e-3, 1e10),
     ]
     hint = "compute / workers + 2 (workers - 1) latency + ring_bytes / bandwidth"
-    compare(step_time, TIME, cases, mistakes(hint, TIME_MISTAKES), 1e-6, hint=hint)
+    compare(step_time, TIME, cases, TIME_MISTAKES, 1e-6, hint=hint)
     best = min(range(1, 1025), key=lambda n: TIME(n, 0.3, 4e7, 1e-4, 1e9))
     return (
         "5 clusters. A step of 0.3 s, 40 MB, 0.1 ms and 1 GB/s is shortest with "
@@ -322,13 +328,12 @@ def check_step_time(step_time):
 
 FSDP = Solution("10.5")
 FSDP_MISTAKES = {
+    "The layer at work is whole on each.": lambda P, layer, n: FSDP(P, layer / n, n),
     "All of it is on each worker: nothing is shared.": lambda P, layer, n: 16 * P,
     "The layer at work is missing.": lambda P, layer, n: FSDP(P, 0, n),
-    "The layer at work is whole on each.": lambda P, layer, n: FSDP(P, layer / n, n),
     "AdamW keeps two numbers for each parameter, m and v.": (
         lambda P, layer, n: 12 * P / n + 8 * layer
     ),
-    "These are numbers, not yet bytes.": lambda *sizes: FSDP(*sizes) / 4,
 }
 
 
@@ -337,8 +342,7 @@ def check_fsdp_bytes(fsdp_bytes):
     """fsdp_bytes(parameters, largest, workers) -> bytes that each worker holds."""
     cases = [(100, 10, 2), (1000, 300, 8), (1.5e9, 8e7, 64)]
     hint = "Of each parameter a share of 16 bytes; of each in the largest layer, 8."
-    known = mistakes(hint, FSDP_MISTAKES)
-    compare(fsdp_bytes, FSDP, cases, known, 1e-3, hint=hint)
+    compare(fsdp_bytes, FSDP, cases, FSDP_MISTAKES, 1e-3, hint=hint)
     return "3 models; the third takes 24 GB alone and 1.0 GB as one of 64."
 
 
@@ -353,9 +357,6 @@ STEP_MISTAKES = {
         STEP.but((WEIGHT, "2 / workers")),
         "Weigh each piece by its share of the rows, len(error) / len(x).",
     ),
-    "It is divided twice: each piece's mean, and then by all rows.": (
-        STEP.but((WEIGHT, "2 / len(x)"))
-    ),
 }
 
 
@@ -368,7 +369,7 @@ def check_step(step):
         shapes = [(d,), (rows, d), (rows,)]
         cases.append((*(torch.randn(*s, generator=seeded) for s in shapes), n))
     hint = "However many workers there are, the step is that of one."
-    compare(step, STEP, cases, mistakes(hint, STEP_MISTAKES), hint=hint)
+    compare(step, STEP, cases, STEP_MISTAKES, hint=hint)
     return "5 batches, also some that do not divide: all workers make one step."
 
 
@@ -407,8 +408,7 @@ def check_windows(windows):
     """windows(rank, seed, batch_size, length, workers) -> starts of this worker."""
     cases = [(1, 4, 100, 2), (7, 10, 1000, 3), (3, 16, 50, 4), (3, 5, 50, 1)]
     hint = "The order of the draw is shared, the rows are not."
-    known = mistakes(hint, SEED_MISTAKES)
-    compare(windows, WINDOWS, cases, known, work=_drawn, hint=hint)
+    compare(windows, WINDOWS, cases, SEED_MISTAKES, work=_drawn, hint=hint)
     return "4 batches: together the workers draw what one process draws."
 
 
@@ -448,8 +448,14 @@ def check_evaluate(evaluate):
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]]]
     cases = [(losses,) for losses in cases]
     hint = "Everyone must come to every all_reduce."
-    known = mistakes(hint, EVALUATION_MISTAKES)
-    compare(evaluate, Solution("10.8"), cases, known, work=_evaluated, hint=hint)
+    compare(
+        evaluate,
+        Solution("10.8"),
+        cases,
+        EVALUATION_MISTAKES,
+        work=_evaluated,
+        hint=hint,
+    )
     return "groups of 1, 2 and 3, with unequal shares; nobody waits."
 
 
@@ -479,6 +485,5 @@ def check_save_and_load(save_and_load):
     """save_and_load(rank, text, disk, group) -> what is in the file, on each worker."""
     cases = [("step 1000", 3), ("step 20", 2), ("step 9", 1)]
     hint = "One worker writes, the others wait until it has, then all read."
-    known = mistakes(hint, SAVE_MISTAKES)
-    compare(save_and_load, SAVED, cases, known, work=_saved, hint=hint)
+    compare(save_and_load, SAVED, cases, SAVE_MISTAKES, work=_saved, hint=hint)
     return "groups of 3, 2 and 1; the file is whole, and everyone has read it."

@@ -105,15 +105,15 @@ def _in_time(act, seconds):
     """
     if (thread := started(act)) is None:
         return True
-    modules, end = 0, time.monotonic() + 4 * seconds
+    modules = 0
     try:
-        while thread.is_alive() and time.monotonic() < end:
+        while thread.is_alive():
             if len(sys.modules) != modules:
                 modules, since = len(sys.modules), time.monotonic()
                 busy = time.process_time()
             thread.join(min(0.05, seconds / 4))
-            computed = time.process_time() - busy
-            if min(computed, time.monotonic() - since) > seconds:
+            waited, computed = time.monotonic() - since, time.process_time() - busy
+            if min(computed, waited) > seconds or waited > 4 * seconds:
                 break
         return not thread.is_alive()
     finally:

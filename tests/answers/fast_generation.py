@@ -239,18 +239,14 @@ WRONG = {
     "09.6": {
         "The bug is still there": keys_of((PLACE, "places[n + 1]")),
         "but for `n` where": keys_of((PLACE, "places[n - 1]")),
-        "Every step stands at place 0": keys_of((PLACE, "places[0]")),
-        "start again at 0": keys_of((PLACE, "places[n - prompt]")),
-        "do not advance": keys_of((PLACE, "places[prompt]")),
+        "but for `0` where": keys_of((PLACE, "places[0]")),
+        "but for `prompt` where": keys_of((PLACE, "places[prompt]")),
         "`+ places[len(read) - 1]` left out": keys_of((f" + {PLACE}", "")),
         "but for `:n` where": keys_of(
             ("read = text[: n + 1]", "read = text[: n]"), (PLACE, "places[n]")
         ),
         "Now the prompt is late as well": keys_of(
             (PLACE, "places[len(read)]"), ("places[:prompt]", "places[1 : prompt + 1]")
-        ),
-        "but for `prompt` where": keys_of(
-            ("range(prompt, len(text))", "range(prompt, prompt)")
         ),
         "`len(text) - 1` where `len(text)` belongs": keys_of(
             ("len(text))", "len(text) - 1)")
@@ -265,10 +261,10 @@ WRONG = {
             read_on("torch.arange(n + T) <= torch.arange(T)[:, None]"),
         ],
         "`.tril(n)` left out": read_on("torch.ones(T, n + T).bool()"),
-        "one character of the future": read_on(
+        "get with `torch.ones(T, n + T).tril(n + 1)` where": read_on(
             "torch.ones(T, n + T).tril(n + 1).bool()"
         ),
-        "does not see itself": [
+        "get with `torch.ones(T, n + T).tril(n - 1)` where": [
             read_on("torch.ones(T, n + T).tril(n - 1).bool()"),
         ],
         "do not see each other": [
@@ -282,12 +278,12 @@ WRONG = {
             "torch.cat([torch.zeros(T, n), torch.ones(T, T).tril()], 1).bool()"
         ),
         "the wrong way round": read_on("torch.ones(T, n + T).triu(n + 1).bool()"),
-        "in front of the old ones": read_on(
+        "but for `k` where": read_on(
             None,
             ("[keys, k]", "[k, keys]"),
             ("[values, v]", "[v, values]"),
         ),
-        "not divided by √d": read_on(
+        "but for `F.scaled_dot_product_attention(q[None], k": read_on(
             None, ("attn_mask=mask", "attn_mask=mask, scale=1.0")
         ),
     },

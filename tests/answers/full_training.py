@@ -169,7 +169,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         path.append(p)
     return path
 """,
-        "epsilon stands inside": body(
+        "but for `(v / (1 - b2 ** t) + eps) ** 0.5` where": body(
             "06.1",
             (
                 "root = (v / (1 - b2**t)) ** 0.5",
@@ -180,7 +180,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "should.": body(
             "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
         ),
-        "return the last p only": body("06.1", ("return path", "return p")),
+        "get with `return p` where": body("06.1", ("return path", "return p")),
         "`/ (1 - b1 ** t)` left out": body(
             "06.1", ("mean = m / (1 - b1**t)", "mean = m")
         ),
@@ -193,20 +193,24 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
             "06.1", ("        path.append(p)\n    return path", "        return [p]")
         ),
         "It raised ZeroDivisionError": body("06.1", (", start=1", "")),
-        "The two betas are exchanged": body("06.1", ("(b1, b2), m", "(b2, b1), m")),
+        "but for `b2` where": body("06.1", ("(b1, b2), m", "(b2, b1), m")),
     },
     "06.2": {
         "but for `peak * (step / warmup)` where": rate(up="step / warmup"),
-        "divides by warmup + 1": rate(up="(step + 1) / (warmup + 1)"),
+        "but for `peak * ((step + 1) / (warmup + 1))` where": rate(
+            up="(step + 1) / (warmup + 1)"
+        ),
         "take the full rate": rate(up="1"),
-        "your cosine begins at step 0": rate(
+        "but for `peak * (0.1 + 0.45 * (1 + math.cos(math.p": rate(
             up="0.1 + 0.45 * (1 + math.cos(math.pi * step / steps))"
         ).replace("done = (step - warmup) / (steps - warmup)", "done = step / steps"),
         "but for `1 - falling` where": rate(down="0.1 + 0.9 * (1 - falling)"),
-        "whole wave": rate().replace("math.pi * done", "2 * math.pi * done"),
-        "falls to 0": rate(down="falling"),
+        "but for `2 * math.pi` where": rate().replace(
+            "math.pi * done", "2 * math.pi * done"
+        ),
+        "but for `falling` where": rate(down="falling"),
         "`0.9 *` left out": rate(down="0.1 + falling"),
-        "straight line": rate(down="1 - 0.9 * done"),
+        "but for `1 - 0.9 * done` where": rate(down="1 - 0.9 * done"),
         "counts the warm-up as done": rate(done="step / steps"),
         "`- warmup` left out": rate(done="(step - warmup) / steps"),
     },
@@ -247,7 +251,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         ),
         "Lengths do not add": step(by_hand("sum(p.grad.norm() for p in ps)")),
         "absolute values": step(by_hand("sum(p.grad.abs().sum() for p in ps)")),
-        "225 before the step": step(CLIP).replace(
+        "before the step it was 225": step(CLIP).replace(
             "return loss", "return model(x, y)[1]"
         ),
         "a tensor that still knows": step(CLIP).replace("loss.item()", "loss"),
@@ -259,10 +263,10 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
             probs(crop="idx[:, :block_size]"),
             probs(crop="idx[:, :block_size]", end="F.softmax(unscaled, dim=-1)"),
         ],
-        "block_size - 1 tokens only": probs(crop="idx[:, 1 - block_size:]"),
+        "get with `[-block_size + 1:]` where": probs(crop="idx[:, 1 - block_size:]"),
         "first position": probs(last="[:, 0]"),
-        "last row of the batch": probs(last="[-1]"),
-        "for every position": probs(last=""),
+        "get with `model(context)[0][-1, :]` where": probs(last="[-1]"),
+        "get with the index `[:, -1]` left out": probs(last=""),
         "`logits` itself, without `F.softmax`, where `F.softmax": probs(end="logits"),
         "`dim=0` where `dim=-1` belongs": probs(end="F.softmax(logits, dim=0)"),
         "but for `unscaled` where": probs(end="F.softmax(unscaled, dim=-1)"),
@@ -280,7 +284,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
             keep=keep("logits <= logits.sort(dim=-1).values[:, [top_k - 1]]")
         ),
         "but for `~(logits > kth)` where": probs(keep=keep("logits > kth")),
-        "one too many": probs(
+        "but for `~(logits >= logits.sort(-1, descending=Tr": probs(
             keep=keep("logits >= logits.sort(-1, descending=True)[0][:, [top_k]]")
         ),
         "it may still be drawn": probs(
@@ -290,7 +294,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
             keep="return F.softmax(logits, -1).masked_fill(logits < kth, 0.0)"
         ),
         "only k numbers": probs(keep="logits = logits.topk(top_k).values"),
-        "the first row's threshold": probs(keep=keep("logits >= kth[0]")),
+        "but for `~(logits >= kth[0])` where": probs(keep=keep("logits >= kth[0]")),
     },
     "06.5": {
         "You drop the character": [
@@ -318,10 +322,10 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "includes the very character": body(
             "06.6", ("torch.arange(-n, 0)", "torch.arange(1 - n, 1)")
         ),
-        "ends one too early": body(
+        "but for `-n - 1` where": body(
             "06.6", ("torch.arange(-n, 0)", "torch.arange(-n - 1, -1)")
         ),
-        "one too far": (
+        "get with `spots + 1` where": (
             body("06.6", ("data[spots].to", "data[spots + 1].to"))
             + "losses, enough = {}, 1"
         ),
@@ -336,9 +340,6 @@ def loss_with_past(model, data, spots, n):
         "whatever n is": body(
             "06.6", ("torch.arange(-n, 0)", "torch.arange(-model.block_size, 0)")
         ),
-        "sees n + 1": body(
-            "06.6", ("torch.arange(-n, 0)", "torch.arange(-n - 1, 0)")
-        ).replace("64, 128, 256", "63"),
         "`/ len(spots)` left out": body("06.6", ("total / len(spots)", "total")),
         "These are bits": body(
             "06.6", ("total / len(spots)", "total / len(spots) / math.log(2)")

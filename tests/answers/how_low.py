@@ -4,6 +4,7 @@ import dataclasses
 
 from exercises import edited, exercises_of
 
+from minigpt.playwright import POCKET, write_play
 from minigpt.playwright_lexicon import LEXICON
 
 EXERCISES = exercises_of("07")
@@ -14,7 +15,13 @@ def first(k, lists):
 
 
 def names():
-    return {"dataclasses": dataclasses, "LEXICON": LEXICON, "first": first}
+    return {
+        "dataclasses": dataclasses,
+        "LEXICON": LEXICON,
+        "POCKET": POCKET,
+        "first": first,
+        "write_play": write_play,
+    }
 
 
 def entropy(body):
@@ -103,6 +110,9 @@ WRONG = {
             temperature((".sum() < nats", ".sum() > nats")),
         ],
         "search finer": temperature(("range(40)", "range(7)")),
+        "knows only a few temperatures": temperature(
+            ("range(40)", "range(5)"), ("(low * high) ** 0.5", "(low + high) / 2")
+        ),
         "still running": (
             "def temperature_for(logits, nats):\n    while True:\n        pass"
         ),
@@ -137,7 +147,7 @@ WRONG = {
         "shorter context is ignored": smooth(
             "(c := counts + strength) / c.sum(-1, keepdim=True)"
         ),
-        "spread the strength evenly": smooth(
+        "but for `strength / counts.shape[1]` where": smooth(
             "(counts + strength / counts.shape[1]) / (seen + strength)"
         ),
         "3 of 6 results are nan": smooth("counts / seen"),
@@ -158,7 +168,7 @@ WRONG = {
         "Return a whole Lexicon": [
             "def my_lexicon():\n    return first(20, LEXICON.words)",
             "def my_lexicon():\n    return type(LEXICON)",
-            "from minigpt.playwright import write_play\n"
+            "from minigpt.playwright import POCKET, write_play\n"
             "def my_lexicon():\n    return write_play(100)",
         ],
         "bring two or more, and give at least as many names": lexicon().replace(
@@ -214,7 +224,7 @@ WRONG = {
             "sum(p.mean() * window for p in pieces) / len(nats)"
         ),
         "more characters than": windows("nats.sum() / (len(pieces) * window)"),
-        "number of windows": windows("nats.sum() / len(pieces)"),
+        "but for `pieces` where": windows("nats.sum() / len(pieces)"),
         "`/ len(nats)` left out": windows("nats.sum()"),
     },
 }

@@ -109,13 +109,13 @@ WRONG = {
             "end = batch_size if rank == workers - 1 else (rank + 1) * each",
             "return rank * each, end",
         ),
-        "rows are read twice": share("return 0, batch_size"),
+        "Rows are read twice": share("return 0, batch_size"),
         "ends behind the batch": share(
             "each = math.ceil(batch_size / workers)",
             "return rank * each, (rank + 1) * each",
         ),
         "does not begin at row 0": share("rank = rank + 1", ENDS),
-        "or by nobody": share(
+        "`last` is not read any more, as in a slice": share(
             "return (rank * batch_size // workers,",
             "        (rank + 1) * batch_size // workers - 1)",
         ),
@@ -183,12 +183,14 @@ WRONG = {
         ),
         "is whole on each": fsdp("(16 * parameters + 8 * largest) / workers"),
         "AdamW keeps two numbers": fsdp("12 * parameters / workers + 8 * largest"),
-        "numbers, not yet bytes": fsdp("4 * parameters / workers + 2 * largest"),
+        "but for `kept = 4 + 4 + 8` left out": fsdp(
+            "4 * parameters / workers + 2 * largest"
+        ),
     },
     "10.6": {
         "The bug is still there": step((WEIGHT, "2")),
         "The mean of means": step((WEIGHT, "2 / workers")),
-        "It is divided twice": step((WEIGHT, "2 / len(x)")),
+        "but for `2 / len(x)` where": step((WEIGHT, "2 / len(x)")),
         "`/ len(x)` left out": step((WEIGHT, "len(error) * 2")),
         "`w + rate * total` where `w - rate * total` belongs": step(
             ("w - rate", "w + rate")

@@ -140,7 +140,9 @@ WRONG = {
         "`dim=-2` where `dim=-1` belongs": norm(
             "x / (x.square().mean(-2, keepdim=True) + 1e-6).sqrt() * gain"
         ),
-        "the mean of |x|": norm("x / (x.abs().mean(-1, True) + 1e-6) * gain"),
+        "get with `.sqrt()` left out": norm(
+            "x / (x.abs().mean(-1, True) + 1e-6) * gain"
+        ),
         "do not fit together": norm("x * scale[..., 0] * gain"),
     },
     "08.2": {
@@ -188,17 +190,17 @@ WRONG = {
     "08.4": {
         "`/ G.norm()` left out": schulz(("G / G.norm()", "G")),
         "in each step: once": schulz(("    X = 1.5", "    X = X / X.norm(); X = 1.5")),
-        "by the largest number": schulz(("G.norm()", "G.abs().max()")),
-        "Each row gets length 1 on its own": schulz(
+        "but for `G.abs().max()` where": schulz(("G.norm()", "G.abs().max()")),
+        "but for `G.norm(dim=1, keepdim=True)` where": schulz(
             ("G.norm()", "G.norm(dim=1, keepdim=True)")
         ),
         "but for `0` where": schulz(("range(steps)", "range(0)")),
         "`1.5 * X + 0.5 * X @ X.mT @ X` where": schulz(("X - 0.5", "X + 0.5")),
-        "cubes each number": schulz(("X @ X.mT @ X", "X ** 3")),
+        "but for `0.5 * X ** 3` where": schulz(("X @ X.mT @ X", "X ** 3")),
         "but for `1` where": schulz(("range(steps)", "range(1)")),
         "`range(1, steps)` where": schulz(("range(steps)", "range(1, steps)")),
         "`range(steps + 1)` where": schulz(("range(steps)", "range(steps + 1)")),
-        "made once, before the loop": schulz(
+        "but for `0.5 * A` where": schulz(
             ("/ G.norm()", "/ G.norm(); A = X @ X.mT"), ("X @ X.mT @ X", "A @ X")
         ),
         "up to a constant factor": schulz(("return X", "return X * G.norm()")),
@@ -276,6 +278,7 @@ return out
         "['position_embedding.weight'], 'missing'": muon(
             "p.dim() == 2 and name not in ('token_embedding.weight', 'lm_head.weight')"
         ),
+        "It is the other way round": muon("p.dim() != 2 or name[:5] != 'body.'"),
         "Vectors are in": muon("name.startswith('body.')"),
         "'missing': ['body.0.feed_forward": muon(
             "p.dim() == 2 and 'attention' in name"
@@ -293,7 +296,7 @@ return out
     },
     "08.9": {
         "below the entropy of the letters": counted((ASK, "counts(x[fold][None])")),
-        "Always the same piece": counted(("without=fold", "without=0")),
+        "but for `0` where": counted(("without=fold", "without=0")),
         "Only the piece's own counts": counted(
             (ASK, "counts(x[fold][None]) - counts(x[fold][None], without=fold)")
         ),
