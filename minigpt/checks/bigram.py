@@ -32,7 +32,12 @@ SURPRISES = {
     "likely comes often.": (
         lambda p: -(p * p.log()).sum(),
         "Drop the factor p and take the plain mean.",
-    )
+    ),
+    "You multiply all p first: for a text of more than a few dozen characters the "
+    "product is smaller than any float32, and the loss infinite.": (
+        lambda p: -p.prod().log() / len(p),
+        "Take the logarithm of each p, then the mean.",
+    ),
 }
 
 
@@ -40,7 +45,7 @@ SURPRISES = {
 def check_surprise(surprise):
     """surprise(p): p (N,) probabilities of what came -> mean surprise in nats."""
     cases = [torch.tensor(p) for p in ([0.5, 0.125], [0.2] * 5, [1.0])]
-    cases += [0.1 + 0.9 * torch.rand(n, generator=_dice()) for n in (7, 65)]
+    cases += [0.1 + 0.9 * torch.rand(n, generator=_dice()) for n in (7, 650)]
     hint = "A surprise is -ln p, and the loss is the mean of the surprises."
     compare(surprise, Solution("01.1"), [(p,) for p in cases], SURPRISES, hint=hint)
     return "5 texts, in nats, and a longer text costs no more than a short one."

@@ -135,6 +135,7 @@ WRONG = {
         "weigh each surprise": surprise("-(p * p.log()).sum()"),
         "`.mean()` left out": surprise("-p.log()"),
         "right for 1 of 5": surprise("1.3863"),
+        "You multiply all p first": surprise("-p.prod().log() / len(p)"),
         "AttributeError": surprise("-p.ln().mean()"),
     },
     "01.2": {

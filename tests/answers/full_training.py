@@ -507,6 +507,9 @@ def tie(model):
             "return 'better' if sum(after) < sum(before) else 'worse'"
         ),
         "at least three seeds": body("06.10") + "\nafter = [1.68]",
+        "`sorted(": body(
+            "06.10", ("zip(after, before)", "zip(sorted(after), sorted(before))")
+        ),
         "whether all seeds agree": verdict(
             "d = [a - b for a, b in zip(after, before)]",
             "if max(d) < 0: return 'better'",

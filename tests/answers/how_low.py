@@ -105,6 +105,7 @@ WRONG = {
             ("return middle", "return nats")
         ),
         "stops at one end": [
+            temperature(("100.0", "10.0")),
             temperature(("100.0", "1.0")),
             temperature(("100.0", "2.0")),
             temperature((".sum() < nats", ".sum() > nats")),
