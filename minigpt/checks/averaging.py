@@ -290,7 +290,8 @@ def check_nats_per_character(nats_per_character):
         "The bug is still there: on letters drawn blindly, which nobody can predict, "
         "the program claims to do better than guessing.": (
             present,
-            "Take the text 'ab' on paper. What may be known when 'a' is guessed?",
+            "Take the text 'ab' on paper. What may be known when 'a' is guessed? When "
+            "'b'?",
         ),
         "Better than before, hence worse: even the next character is counted.": (
             "diagonal=-1 → diagonal=1"

@@ -240,6 +240,8 @@ def check_look_back(answer):
         "In each row all scores are equal, so everyone averages evenly.": (
             looking(" * 0")
         ),
+        "It looks ahead, from t to t + distance: the roll goes the wrong way, or query "
+        "and key are exchanged.": "roll(-distance → roll(distance",
         "Every position looks one step back, whatever the distance.": (
             looking(".roll(-1, dims=1)")
         ),

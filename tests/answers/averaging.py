@@ -82,10 +82,10 @@ WRONG = {
         "The shape is (1, 2), but should be (2, 3)": mean("torch.tensor([[4.0, 5.5]])"),
     },
     "02.2": {
-        "`- 1` left out": window(
+        "but for `(s := torch.ones(T, T).tril().triu(-k)) /": window(
             "(s := torch.ones(T, T).tril().triu(-k)) / s.sum(1, keepdim=True)"
         ),
-        "`2` where `1` belongs": window(
+        "but for `(s := seen.triu(2 - k)) / s.sum(1, keepdi": window(
             "(s := seen.triu(2 - k)) / s.sum(1, keepdim=True)"
         ),
         "the first k positions": window(
@@ -101,8 +101,8 @@ WRONG = {
             "(s := torch.ones(T, T).tril()) / s.sum(1, keepdim=True)"
         ),
         "0 hides nothing": window("seen.softmax(1)"),
-        "`dim=0` where `dim=1` belongs": window("seen / seen.sum(0)"),
-        "`keepdim=True` left out": window("seen / seen.sum(1)"),
+        "but for `seen.sum(0)` where": window("seen / seen.sum(0)"),
+        "but for `seen.sum(1)` where": window("seen / seen.sum(1)"),
         "`seen / k` where": window("seen / k"),
         "`/ seen.sum(dim=1, keepdim=True)` left out": window("seen"),
         "normalise first and cut": window("seen / torch.arange(1, T + 1)[:, None]"),
@@ -122,7 +122,9 @@ WRONG = {
         "`triu` where `tril` belongs": shares(
             "(past.T / past.T.sum(1, keepdim=True)) @ one_hot"
         ),
-        "`keepdim=True` left out in": shares("past / past.sum(1) @ one_hot"),
+        "but for `past = past / past.sum(dim=1, keepdim=Tru": shares(
+            "past / past.sum(1) @ one_hot"
+        ),
         "not in the order sorted": shares(
             "averaging.average_loop(one_hot[None, :, ids.unique()])[0]"
         ).replace("sorted(set(text))", "list(dict.fromkeys(text))"),
@@ -144,12 +146,14 @@ WRONG = {
     "02.4": {
         "float('-inf'))` left out": fading(HIDE),
         "`0.0` where `float('-inf')` belongs": fading(('float("-inf")', "0.0")),
-        "only after the softmax": fading(
+        "but for `scores = scores.masked_fill(~past, float(": fading(
             HIDE, ("F.softmax(scores, dim=-1)", "F.softmax(scores, -1) * past")
         ),
-        "`triu` where `tril` belongs": fading(("~past", "~past.T")),
-        "the `~` before `past` left out": fading(("~past", "past")),
-        "diagonal=-1": fading(("dtype=torch.bool))", "dtype=torch.bool), -1)")),
+        "but for `past.T` where": fading(("~past", "~past.T")),
+        "but for `past` where": fading(("~past", "past")),
+        "but for `torch.tril(torch.ones(T, T, dtype=torch.b": fading(
+            ("dtype=torch.bool))", "dtype=torch.bool), -1)")
+        ),
         "`dim=0` where `dim=-1` belongs": fading(("dim=-1", "dim=0")),
         "rate itself for the factor": (
             "def fading_average(x, rate):\n"
@@ -170,9 +174,7 @@ WRONG = {
         ),
     },
     "02.5": {
-        "`heard[i, :]` where `heard[:, i]` belongs": heard(
-            ("return heard,", "return heard.T,")
-        ),
+        "but for `heard.T` where": heard(("return heard,", "return heard.T,")),
         "moves by rounding errors": heard((".abs() > 1e-4", " != 0")),
         "0 * nan is nan": heard(
             ("+= 1.0", "= math.nan"),
@@ -204,7 +206,9 @@ WRONG = {
     },
     "02.6": {
         "The bug is still there": ["", nats(("past @", "past.clone() @"))],
-        "`-2` where `-1` belongs": nats(("len(ids)))", "len(ids)), -2)")),
+        "but for `torch.tril(torch.ones(len(ids), len(ids))": nats(
+            ("len(ids)))", "len(ids)), -2)")
+        ),
         "next character": nats(("len(ids)))", "len(ids)), 1)")),
         "`.tril(diagonal=-1)` left out": nats(("torch.tril(", "(")),
         "row t + 1 guesses character t": nats(
@@ -218,7 +222,7 @@ WRONG = {
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),
-        "not right yet": nats(("one_hot + 1", "one_hot + 9")),
+        "9`": nats(("one_hot + 1", "one_hot + 9")),
     },
     "02.7": {
         "The bug is still there": "",

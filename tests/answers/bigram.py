@@ -166,7 +166,7 @@ WRONG = {
             table("c = c.T + 1", "return c / c.sum(0)"),
             table("c += 1", "return (c / c.sum(1, True)).T"),
         ],
-        "dim=(-2, -1)": table("c = c.T + 1", "return c / c.sum()"),
+        "but for `c.sum()` where": table("c = c.T + 1", "return c / c.sum()"),
         "Repeated pairs count once": function(
             "before_table(ids, V)",
             "c = torch.ones(V, V)",
@@ -194,12 +194,14 @@ WRONG = {
             positions("z = z.reshape(B, C, T)", EACH.replace(".transpose(1, 2)", ""))
             + "    return each.mean(0)\n"
         ),
-        "softmax twice": positions("z = z.softmax(-1)", EACH, "return each.mean(0)"),
-        "`dim=-1` where `dim=0` belongs": positions(EACH, "return each.mean(1)"),
-        "`dim=0` left out": positions(EACH, "return each.mean()"),
-        "`sum` where `mean` belongs": positions(EACH, "return each.sum(0)"),
+        "but for `z` where": positions(
+            "z = z.softmax(-1)", EACH, "return each.mean(0)"
+        ),
+        "but for `each.mean(1)` where": positions(EACH, "return each.mean(1)"),
+        "but for `each.mean()` where": positions(EACH, "return each.mean()"),
+        "but for `each.sum(0)` where": positions(EACH, "return each.sum(0)"),
         "The sign is wrong": positions(EACH, "return -each.mean(0)"),
-        "`.mean(dim=0)` left out.": positions(EACH, "return each"),
+        "but for `each` where": positions(EACH, "return each"),
         "changes `logits` in place": positions(
             "z -= z.logsumexp(-1, keepdim=True)",
             "return -z.gather(-1, y[..., None])[..., 0].mean(0)",
@@ -209,17 +211,17 @@ WRONG = {
         "text that it has read": experiment(new="loss(train[:n], train[:n])"),
         "`train` where `val` belongs": experiment(new="loss(train[:n], train)"),
         "`val` where `train` belongs": experiment(new="loss(val[:n], val)"),
-        "on_new: Your result is what you get with the index `[:n]`": experiment(
+        "on_new: Your answer is right but for `train` where": experiment(
             new="loss(train, val)"
         ),
         "another exam": experiment(new="loss(train[:n], val[:n])"),
-        "on_read: Your result is what you get with the index `[:n]`": experiment(
+        "on_read: Your answer is right but for `train` where": experiment(
             read="loss(train[:n], train)"
         ),
-        "(sizes, on_new, on_read, verdict)": [
-            experiment(read="loss(train[:n], val)"),
-            experiment(out="sizes, on_new, on_read, verdict"),
-        ],
+        "`val` where `train[:n]` belongs": experiment(read="loss(train[:n], val)"),
+        "(sizes, on_new, on_read, verdict)": experiment(
+            out="sizes, on_new, on_read, verdict"
+        ),
         "no curve": experiment("[len(train) // k for k in (9, 2, 1)]"),
         "eighth": experiment("[len(train) - k for k in (3, 2, 1, 0)]"),
         "should be all": experiment("[100, 1000, 5000, 10000]"),
@@ -250,7 +252,9 @@ WRONG = {
             "F.cross_entropy(z.flatten(0, 1), y.flatten()).backward()",
             "return z.grad",
         ),
-        "dim=1": pull("(F.softmax(logits, 1) - came) / (B * T)"),
+        "but for `F.softmax(logits, 1)` where": pull(
+            "(F.softmax(logits, 1) - came) / (B * T)"
+        ),
     },
     "01.7": {
         "The bug is still there": write_on("logits[:, 0, :]"),
@@ -268,10 +272,8 @@ WRONG = {
         "empty the gradient, but not in every step": fit(
             LOSS, BACK, STEP, before=[CLEAR]
         ),
-        "`loss.backward()` before `optimizer.zero_grad()`": fit(
-            LOSS, BACK, CLEAR, STEP
-        ),
-        "the line `optimizer.step()` left out": fit(LOSS, CLEAR, BACK),
+        "but for `optimizer.zero_grad()` in the wrong": fit(LOSS, BACK, CLEAR, STEP),
+        "but for `optimizer.step()` left out": fit(LOSS, CLEAR, BACK),
         "inside the loop in place of before": fit(
             f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP
         ),

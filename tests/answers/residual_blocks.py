@@ -138,21 +138,23 @@ WRONG = {
             x = n(x) if norm else x
     return x
 """,
-        "`block.norm2(x)` where": edited(TWO, ("f(n2(x) if norm else x)", "f(n2(x))")),
-        "`x + said` where `x + said if plus": edited(
+        "but for `f(n2(x))` where": edited(
+            TWO, ("f(n2(x) if norm else x)", "f(n2(x))")
+        ),
+        "but for `x + y` where": edited(
             TWO, ("        x = x + y if plus else y", "        x = x + y")
         ),
         "You use norm1 for both": edited(TWO, ("n2(x) if", "n1(x) if")),
         "no condition where `if think:` belongs": edited(
             TWO, ("    if think:", "    if True:")
         ),
-        "the line `x = x + said if plus else said` left out": edited(
+        "but for `x = x + y if plus else y` left out": edited(
             TWO, ("    x = x + y if plus else y\n    if", "    if")
         ),
         "The pathway carries normed": TWO.replace(
             "y = a(n1(x) if norm else x)", "x = n1(x) if norm else x; y = a(x)"
         ).replace("y = f(n2(x) if norm else x)", "x = n2(x) if norm else x; y = f(x)"),
-        "`block.norm1(x)` where": edited(
+        "but for `a(n1(x))` where": edited(
             TWO, ("y = a(n1(x) if norm else x)", "y = a(n1(x))")
         ),
         "It returns nothing": edited(TWO, ("    return x\n", "")),
@@ -176,9 +178,7 @@ WRONG = {
         "+= has changed it": terms(
             ATTEND.replace("x = x + a", "x += a"), THINK.replace("x = x + f", "x += f")
         ),
-        "what the feed-forward part of block 0 adds: Your result is": terms(
-            ATTEND.replace("; x = x + a", ""), THINK
-        ),
+        "but for `x = x + a` left out": terms(ATTEND.replace("; x = x + a", ""), THINK),
         "changes `x` in place": terms(ATTEND, THINK)
         .replace("[x]", "[x.clone()]")
         .replace("x = x + a", "x += a")
@@ -194,7 +194,7 @@ WRONG = {
         "x itself, the first entry, is missing": terms(ATTEND, THINK).replace(
             "[x]", "[]"
         ),
-        "`return x` where `return found` belongs": terms(ATTEND, THINK).replace(
+        "but for `sum(found)` where": terms(ATTEND, THINK).replace(
             "return found", "return sum(found)"
         ),
     },

@@ -211,7 +211,7 @@ WRONG = {
     },
     "03.4": {
         ".roll(-distance, dims=1)` left out": "return big, one",
-        "the minus before `distance` left out": [
+        "It looks ahead": [
             "return big.roll(distance, 1), one",
             "return big, one.roll(-distance, 1)",
         ],
@@ -317,15 +317,12 @@ WRONG = {
         ),
         "`dim=1` where": "return masked(scores).softmax(-2)",
         "`q` and `k` exchanged": "return masked(scores.mT).softmax(-1)",
-        "`/ head_size ** 0.5` left out": (
+        "but for `q @ k.mT` where": (
             "scores = q @ k.mT\nreturn masked(scores).softmax(-1)"
         ),
         "the root left out": "return masked(scores / head_size**0.5).softmax(-1)",
         "`T` where `head_size`": "return masked(q @ k.mT / T**0.5).softmax(-1)",
-        "The zeros are in the right places": (
-            "return masked(q @ k.mT / 2**0.5).softmax(-1)"
-        ),
-        "light above the diagonal: positions": (
+        "masked(scores, low=-5.0).softmax(-1)` where": (
             "return masked(scores, low=-5.0).softmax(-1)"
         ),
         "`scores = scores.masked_fill(past == 0, float('-inf'))` left out": (
@@ -349,7 +346,7 @@ WRONG = {
     },
     "03.9": {
         "too soft": "return 4 * q, k",
-        "`[wanted]` left out": "q[:V] = one\nreturn 90 * q, k",
+        "but for `q` where": "q[:V] = one\nreturn 90 * q, k",
         "(W_key, 20 * V ** 0.5 * W_query)": "return k, 90 * q",
         "should be (7, head_size)": "return 90 * one[wanted], one",
         "Still missing: W_key": "return q, ...",
