@@ -312,7 +312,9 @@ def explain(differences, known, right, asked):
     def meant(vague):
         for mistake in known:
             if getattr(mistake.program, "vague", False) == vague:
-                if all(_accounts(mistake, d, atol) for d in differences):
+                betrayed = isinstance(mistake.program, Sign)  # not by what is right
+                where = differences if betrayed else every
+                if all(_accounts(mistake, d, atol) for d in where):
                     return mistake
 
     if mistake := meant(vague=False):

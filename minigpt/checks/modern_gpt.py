@@ -332,6 +332,12 @@ def check_for_muon(for_muon):
                 )
             )
         ),
+        "These are names of the body's own: the model knows its parameters by their "
+        "full names, with `body.` in front.": Sign(
+            lambda got, *_: (
+                {f"body.{name}" for name in got["too many"]} & {*got["missing"]}
+            )
+        ),
         "Matrices of the blocks are missing: all of them are Muon's work.": Sign(
             lambda got, *_: got["missing"]
         ),

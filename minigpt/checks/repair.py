@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 SKIPPED = {"ctx", "type_comment", "kind", "returns", "annotation", "type_params"}
 MOST = 8  # places that differ; with more of them it is another program
 SHARE = 0.6  # of the solution that may be put in
+WITH_A_PART = (ast.expr, ast.keyword, ast.Assign, ast.Return, ast.AugAssign)
+TINY = 3  # size of an edit that may be one of more than two
+ALIKE = 0.85  # of what is assigned to two locals that stand for each other
 
 
 class Change(NamedTuple):
@@ -28,18 +31,24 @@ class Change(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """What is wrong at a place, in words; the size of what is new; how to mend it."""
+    """What is wrong at a place, in words; the size of what is new; how to mend it.
+
+    old: the size of what stands there. where: of a line left out, its method.
+    """
 
     says: str
     size: int
     changes: list
+    old: int = 8
+    where: str = ""
 
 
 def repairs(mine, right, name, most=4):
     """Yield (what to say, code) of a text that a solution's text makes right.
 
     name: of the solution's function or class. The fewest and smallest edits come first,
-    at most so many at once.
+    at most so many at once; more than two only if all are tiny. What is put in must not
+    be far larger than what it replaces: that would be another program.
     """
     mine = next(node for node in ast.parse(mine).body if hasattr(node, "body"))
     right = next(n for n in ast.parse(right).body if getattr(n, "name", "") == name)
@@ -48,13 +57,17 @@ def repairs(mine, right, name, most=4):
             if ast.get_docstring(node):
                 node.body = node.body[1:] or [ast.Pass()]
     mine.name, mine.decorator_list = name, right.decorator_list
-    aligned = _Alignment(_renamed(mine, right))
+    aligned = _Alignment(_renamed(mine, right), mine)
     edits = _moves(aligned.lines(mine, "body", mine.body, right.body)[1])
     if len(edits) > MOST:
         return
     some = [c for n in range(1, most + 1) for c in itertools.combinations(edits, n)]
     for chosen in sorted(some, key=lambda c: (len(c), sum(e.size for e in c))):
         if sum(edit.size for edit in chosen) > SHARE * _size(right):
+            continue
+        if len(chosen) > 2 and max(edit.size for edit in chosen) > TINY:
+            continue
+        if any(edit.size > 1.5 * edit.old + 6 for edit in chosen):
             continue
         undo = _made([change for edit in chosen for change in edit.changes])
         try:
@@ -65,7 +78,8 @@ def repairs(mine, right, name, most=4):
         finally:
             for place in reversed(undo):
                 setattr(*place)
-        yield ", and ".join(dict.fromkeys(edit.says for edit in chosen)), code
+        says = dict.fromkeys(edit.says + edit.where for edit in chosen)
+        yield ", and ".join(says), code
 
 
 def _made(changes):
@@ -111,9 +125,10 @@ def _assigned(tree):
             value = node.value if isinstance(node, ast.Assign) else node.iter
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             text = ast.dump(nameless.visit(copy.deepcopy(value)))
-            for name in itertools.chain(*map(ast.walk, targets)):
-                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
-                    found.setdefault(name.id, text)
+            names = itertools.chain(*map(ast.walk, targets))
+            stored = [n for n in names if isinstance(getattr(n, "ctx", 0), ast.Store)]
+            for at, name in enumerate(n for n in stored if isinstance(n, ast.Name)):
+                found.setdefault(name.id, f"{at}{text}")
     return found
 
 
@@ -129,7 +144,8 @@ def _renamed(mine, right):
     taken |= given
     for name in sorted(set(own) - set(theirs) - given):
         free = sorted(set(theirs) - taken)
-        match = difflib.get_close_matches(own[name], [theirs[n] for n in free], 1, 0.5)
+        texts = [theirs[n] for n in free]
+        match = difflib.get_close_matches(own[name], texts, 1, ALIKE)
         if match:
             new[name] = next(n for n in free if theirs[n] == match[0])
             taken.add(new[name])
@@ -138,10 +154,10 @@ def _renamed(mine, right):
 
 
 class _Alignment:
-    """Lays two trees beside each other. names: what the answer calls its locals."""
+    """Lays a tree beside another. names: what the answer, top, calls its locals."""
 
-    def __init__(self, names):
-        self.names = names
+    def __init__(self, names, top):
+        self.names, self.top = names, top
 
     def shown(self, node):
         """A part's first line, in the answer's own names; "" for half of a part."""
@@ -166,6 +182,8 @@ class _Alignment:
                 line = right[j - 1]
                 change = Change(owner, field, i, line, inserted=True)
                 edit = Edit(f"`{self.shown(line)}` left out", _size(line), [change])
+                if isinstance(owner, ast.FunctionDef) and owner is not self.top:
+                    edit = edit._replace(where=f" in `{owner.name}`")
                 ways.append((cost + _size(line), [*edits, edit]))
             if i and j:
                 cost, edits = best[i - 1, j - 1]
@@ -183,9 +201,10 @@ class _Alignment:
         if old := self.shown(mine):
             says = f"`{old}` where `{self.shown(right)}` belongs"
             small = min(_size(mine), _size(right)) < 3
-            if small and isinstance(owner, (ast.expr, ast.keyword)):
+            if small and isinstance(owner, WITH_A_PART):
                 says += f" in `{self.shown(owner)}`"
-        whole = [Edit(says, _size(right), [Change(owner, field, at, right)])]
+        change = Change(owner, field, at, right)
+        whole = [Edit(says, _size(right), [change], _size(mine))]
         if type(mine) is not type(right):
             return size, whole
         cost, edits = 0, []

@@ -122,9 +122,7 @@ WRONG = {
         "`triu` where `tril` belongs": shares(
             "(past.T / past.T.sum(1, keepdim=True)) @ one_hot"
         ),
-        "but for `past = past / past.sum(dim=1, keepdim=Tru": shares(
-            "past / past.sum(1) @ one_hot"
-        ),
+        "`keepdim=True` left out in": shares("past / past.sum(1) @ one_hot"),
         "not in the order sorted": shares(
             "averaging.average_loop(one_hot[None, :, ids.unique()])[0]"
         ).replace("sorted(set(text))", "list(dict.fromkeys(text))"),

@@ -201,7 +201,7 @@ WRONG = {
         "but for `each.mean()` where": positions(EACH, "return each.mean()"),
         "but for `each.sum(0)` where": positions(EACH, "return each.sum(0)"),
         "The sign is wrong": positions(EACH, "return -each.mean(0)"),
-        "but for `each` where": positions(EACH, "return each"),
+        "`.mean(dim=0)` left out": positions(EACH, "return each"),
         "changes `logits` in place": positions(
             "z -= z.logsumexp(-1, keepdim=True)",
             "return -z.gather(-1, y[..., None])[..., 0].mean(0)",

@@ -121,7 +121,9 @@ WRONG = {
         "but for `2` where": step(
             out="F.softmax(scores, dim=2) @ values, keys, values"
         ),
-        "but for `scores` where": step(out="scores @ values, keys, values"),
+        "`scores` itself, without `F.softmax`": step(
+            out="scores @ values, keys, values"
+        ),
         "oldest character is forgotten": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([keys, k], dim=2)[:, :, 1:]"),
             (
@@ -320,7 +322,7 @@ WRONG = {
         "The shape is (2, 2), but should be (1, 2)": remembering(
             body="self.kept += [key, key]\nreturn torch.stack(self.kept)"
         ),
-        "but for `torch.cat` where": remembering(
+        "`cat` where `stack` belongs": remembering(
             body="self.kept.append(key)\nreturn torch.cat(self.kept)"
         ),
         "The shape is (2, 2), but should be (3, 2)": remembering(

@@ -193,7 +193,9 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
             "06.1", ("        path.append(p)\n    return path", "        return [p]")
         ),
         "It raised ZeroDivisionError": body("06.1", (", start=1", "")),
-        "but for `b2` where": body("06.1", ("(b1, b2), m", "(b2, b1), m")),
+        "two values exchanged: `(b2, b1)`": body(
+            "06.1", ("(b1, b2), m", "(b2, b1), m")
+        ),
     },
     "06.2": {
         "but for `peak * (step / warmup)` where": rate(up="step / warmup"),

@@ -130,7 +130,7 @@ WRONG = {
     "07.4": {
         "get with `+ strength` left out.": smooth("(counts + strength * lower) / seen"),
         "return counts + strength * lower\n": smooth("counts + strength * lower"),
-        "brackets left out": smooth("counts + strength * lower / (seen + strength)"),
+        "other brackets": smooth("counts + strength * lower / (seen + strength)"),
         "but for `(c := (counts + strength * lower)) / c.su": smooth(
             "(c := counts + strength * lower) / c.sum()"
         ),

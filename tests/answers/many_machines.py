@@ -183,9 +183,7 @@ WRONG = {
         ),
         "is whole on each": fsdp("(16 * parameters + 8 * largest) / workers"),
         "AdamW keeps two numbers": fsdp("12 * parameters / workers + 8 * largest"),
-        "but for `kept = 4 + 4 + 8` left out": fsdp(
-            "4 * parameters / workers + 2 * largest"
-        ),
+        "0.25 times as large": fsdp("4 * parameters / workers + 2 * largest"),
     },
     "10.6": {
         "The bug is still there": step((WEIGHT, "2")),
@@ -275,7 +273,7 @@ WRONG = {
         "but for `group.barrier()` in the wrong": save(
             "group.barrier()", FIRST, "return disk.read()"
         ),
-        "worker 0 waits in barrier": save(
+        "`group.barrier()` in the wrong place": save(
             "if rank == 0:",
             "    disk.write(text)",
             "    group.barrier()",

@@ -280,6 +280,9 @@ return out
         ),
         "It is the other way round": muon("p.dim() != 2 or name[:5] != 'body.'"),
         "Vectors are in": muon("name.startswith('body.')"),
+        "names of the body's own": muon("p.dim() == 2").replace(
+            "model.", "model.body."
+        ),
         "'missing': ['body.0.feed_forward": muon(
             "p.dim() == 2 and 'attention' in name"
         ),

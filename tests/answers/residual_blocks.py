@@ -138,23 +138,23 @@ WRONG = {
             x = n(x) if norm else x
     return x
 """,
-        "but for `f(n2(x))` where": edited(
+        "where `block.norm2(x) if norm else x` belongs": edited(
             TWO, ("f(n2(x) if norm else x)", "f(n2(x))")
         ),
-        "but for `x + y` where": edited(
+        "where `x + said if plus else said` belongs": edited(
             TWO, ("        x = x + y if plus else y", "        x = x + y")
         ),
         "You use norm1 for both": edited(TWO, ("n2(x) if", "n1(x) if")),
         "no condition where `if think:` belongs": edited(
             TWO, ("    if think:", "    if True:")
         ),
-        "but for `x = x + y if plus else y` left out": edited(
+        "`x = x + said if plus else said` left out": edited(
             TWO, ("    x = x + y if plus else y\n    if", "    if")
         ),
         "The pathway carries normed": TWO.replace(
             "y = a(n1(x) if norm else x)", "x = n1(x) if norm else x; y = a(x)"
         ).replace("y = f(n2(x) if norm else x)", "x = n2(x) if norm else x; y = f(x)"),
-        "but for `a(n1(x))` where": edited(
+        "where `block.norm1(x) if norm else x` belongs": edited(
             TWO, ("y = a(n1(x) if norm else x)", "y = a(n1(x))")
         ),
         "It returns nothing": edited(TWO, ("    return x\n", "")),

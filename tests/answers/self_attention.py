@@ -322,7 +322,7 @@ WRONG = {
         ),
         "the root left out": "return masked(scores / head_size**0.5).softmax(-1)",
         "`T` where `head_size`": "return masked(q @ k.mT / T**0.5).softmax(-1)",
-        "masked(scores, low=-5.0).softmax(-1)` where": (
+        "light above the diagonal: positions": (
             "return masked(scores, low=-5.0).softmax(-1)"
         ),
         "`scores = scores.masked_fill(past == 0, float('-inf'))` left out": (
@@ -346,8 +346,8 @@ WRONG = {
     },
     "03.9": {
         "too soft": "return 4 * q, k",
-        "but for `q` where": "q[:V] = one\nreturn 90 * q, k",
-        "(W_key, 20 * V ** 0.5 * W_query)": "return k, 90 * q",
+        "but for `one` where": "q[:V] = one\nreturn 90 * q, k",
+        "but for `(k, 90 * q)` where": "return k, 90 * q",
         "should be (7, head_size)": "return 90 * one[wanted], one",
         "Still missing: W_key": "return q, ...",
     },
