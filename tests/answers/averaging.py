@@ -115,14 +115,16 @@ WRONG = {
             shares("one_hot"),
             shares("averaging.average_loop(one_hot[None])[0] if T > 20 else one_hot"),
         ],
-        "keepdim=True)` left out.": shares("past @ one_hot"),
+        "keepdim=True)` left out.": [
+            shares("past @ one_hot"),
+            shares("past / past.sum(1) @ one_hot"),
+        ],
         "weights / len(text)": shares("past @ one_hot / T"),
         "`.tril()` left out": shares("torch.stack([one_hot.mean(0)] * T)"),
         "nothing but the last entry": shares("one_hot.mean(0)"),
         "`triu` where `tril` belongs": shares(
             "(past.T / past.T.sum(1, keepdim=True)) @ one_hot"
         ),
-        "`keepdim=True` left out in": shares("past / past.sum(1) @ one_hot"),
         "not in the order sorted": shares(
             "averaging.average_loop(one_hot[None, :, ids.unique()])[0]"
         ).replace("sorted(set(text))", "list(dict.fromkeys(text))"),
@@ -204,9 +206,7 @@ WRONG = {
     },
     "02.6": {
         "The bug is still there": ["", nats(("past @", "past.clone() @"))],
-        "but for `torch.tril(torch.ones(len(ids), len(ids))": nats(
-            ("len(ids)))", "len(ids)), -2)")
-        ),
+        "len(ids)), -2)` where": nats(("len(ids)))", "len(ids)), -2)")),
         "next character": nats(("len(ids)))", "len(ids)), 1)")),
         "`.tril(diagonal=-1)` left out": nats(("torch.tril(", "(")),
         "row t + 1 guesses character t": nats(
