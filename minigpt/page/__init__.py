@@ -50,7 +50,7 @@ def write_page(path, model, tokenizer, weights="int16", prompt=None):
     """
     check_writable(path)
     if Path(path).exists() and not Path(path).read_bytes().startswith(DOCTYPE):
-        raise FileExistsError(f"{path} exists and is no page: give another --out.")
+        raise FileExistsError(f"{path} exists and is no page: give another name.")
     html = page(model, tokenizer, weights, prompt).encode("utf-8")
     with replacing(path) as unfinished:
         unfinished.write_bytes(html)
