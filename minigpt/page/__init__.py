@@ -42,15 +42,18 @@ SLOT = re.compile(r"\{\{(\w+)\}\}")
 def write_page(path, model, tokenizer, weights="int16", prompt=None):
     """Write a GPT or ModernGPT with its tokenizer as a page to `path` -> its bytes.
 
-    weights: how the linear layers are kept, one of WEIGHTS. "int16" and "int8" are
-    whole numbers with a scale for each row, as lesson 09 has them. All else stays
-    float32. prompt: what stands in its field when the page opens.
+    weights: how the linear layers are kept, one of WEIGHTS; all else stays float32.
+    "int16" and "int8" are whole numbers with a scale for each row, as in lesson 09;
+    "float16" takes as many bytes as "int16" and rounds more coarsely, since it spends
+    five bits on an exponent. prompt: what stands in its field when the page opens.
     Raises TypeError or ValueError for what a page cannot hold, OSError if nothing can
     be written there.
     """
     check_writable(path)
-    if Path(path).exists() and not Path(path).read_bytes().startswith(DOCTYPE):
-        raise FileExistsError(f"{path} exists and is no page: give another name.")
+    if Path(path).exists():
+        with open(path, "rb") as file:
+            if file.read(len(DOCTYPE)) != DOCTYPE:
+                raise FileExistsError(f"{path} is no page: give another name.")
     html = page(model, tokenizer, weights, prompt).encode("utf-8")
     with replacing(path) as unfinished:
         unfinished.write_bytes(html)
@@ -181,7 +184,7 @@ def add_options(parser):
         "--out",
         type=file_name,
         default="page.html",
-        help="the file to write; what is there is replaced (default: %(default)s)",
+        help="the file to write, in place of an older page (default: %(default)s)",
     )
     parser.add_argument(
         "--weights",

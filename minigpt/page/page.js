@@ -46,7 +46,7 @@ function encodedPrompt() {
   const unknown = [...new Set(chars.filter((char) => !idOf.has(char)))];
   let complaint = "";
   if (unknown.length) {
-    complaint = `The model has never seen ${unknown.join(" ")}. Remove or replace it: `
+    complaint = `The model has never seen ${unknown.map(glyph).join(" ")}. Remove or replace it: `
       + `it knows ${content.chars.map(glyph).join("")}`;
   } else if (!chars.length) {
     complaint = "Give at least one character to go on from, for example a line break.";
@@ -73,8 +73,7 @@ async function readPrompt() {
   }
   [ids, after, nats, given, chosen, writer] = [prompt, seen, [], prompt.length, null, null];
   unread = false;
-  showText();
-  showInside();
+  show();
   $("status").textContent = "";
   return true;
 }
@@ -95,18 +94,17 @@ async function writeOn(count) {
     const early = written / pace * 1000 > now - began;
     if (now - since < SLICE && !early) continue;
     busy += now - since;
-    showText();
-    showInside();
+    show();
     do {
       await pause();
       if (mine !== turn) return;
     } while (written / pace * 1000 > performance.now() - began);
     since = performance.now();
   }
-  showText();
-  showInside();
+  busy += performance.now() - since;
+  show();
   setWriting(false);
-  report(first, busy + performance.now() - since);
+  report(first, busy);
 }
 
 /** Say what was written from `first` on, and how long the model took for it. */
@@ -131,6 +129,11 @@ function stop() {
   $("status").textContent = `Stopped after ${ids.length - given} characters.`;
 }
 
+function show() {
+  showText();
+  showInside();
+}
+
 // --- the text ---
 
 /** −ln p of the character at a place, by the model's own probabilities; of the first,
@@ -150,9 +153,8 @@ function characterSpan(char, depth, title) {
 
 /** Add to the page what has come since; of a new text, all. */
 function showText() {
-  const box = $("text");
-  if (!nats.length) box.replaceChildren();
-  $("next")?.remove();
+  const box = $("text"), next = $("next");
+  if (!nats.length) box.replaceChildren(next);
   for (let place = nats.length; place < ids.length; place++) {
     nats.push(surpriseAt(place));
     const char = content.chars[ids[place]];
@@ -163,13 +165,9 @@ function showText() {
     span.dataset.nats = place ? number(nats[place], 1) : "–";
     span.classList.toggle("given", place < given);
     asOption(span, place, `${spoken(char)}, ${size}`);
-    box.append(span, char === "\n" ? "\n" : "");
+    next.before(span, char === "\n" ? "\n" : "");
   }
-  const next = document.createElement("span");
-  next.id = "next";
-  next.textContent = "▮";
   asOption(next, ids.length, "the character to come");
-  box.append(next);
   select();
   if (writing && chosen === null) box.scrollTop = box.scrollHeight;
   showMeans();
@@ -274,7 +272,7 @@ function buildHeads() {
         type: "radio", name: "head", value: `${layer}.${index}`, checked: !layer && !index,
       });
       name.textContent = `${layer + 1}.${index + 1}`;
-      name.title = `layer ${layer + 1}, head ${index + 1}`;
+      label.dataset.name = `layer ${layer + 1}, head ${index + 1}`;
       face.append(name, document.createElement("span"));
       label.append(input, face);
       line.append(label);
@@ -288,8 +286,11 @@ function showHeads(seen) {
   const labels = $("heads").querySelectorAll("label");
   seen.attention.flat().forEach((weights, i) => {
     const most = ranked(weights)[0], char = content.chars[ids[seen.start + most]];
-    labels[i].lastChild.lastChild.textContent = `${glyph(char)} ${number(weights[most], 2)}`;
-    labels[i].title = `${spoken(char)}, ${weights.length - 1 - most} back`;
+    const weight = number(weights[most], 2), back = weights.length - 1 - most;
+    const [input, face] = labels[i].children;
+    face.lastChild.textContent = `${glyph(char)} ${weight}`;
+    labels[i].title = `${labels[i].dataset.name}: ${weight} on ${spoken(char)}, ${back} back`;
+    input.setAttribute("aria-label", labels[i].title);
   });
 }
 
