@@ -315,7 +315,7 @@ function showLens(seen, actual) {
   seen.streams.forEach((stream, layer) => {
     const probs = probabilities(model.logits(stream));
     const likeliest = ranked(probs).slice(0, 3)
-      .map((id) => `${glyph(content.chars[id])} ${number(probs[id], 2)}`).join("  ");
+      .map((id) => `${glyph(content.chars[id])}\u00a0${number(probs[id], 2)}`).join("  ");
     row($("lens").tBodies[0], layer ? `block ${layer}` : "embedding", likeliest,
       actual === null ? "" : number(probs[actual]));
   });
