@@ -437,6 +437,19 @@ def test_unknown_characters_are_told_and_known_ones_read_again(visit, trained):
     assert not browser.evaluate("$('write').disabled")
 
 
+def test_a_setting_out_of_range_writes_nothing_and_breaks_nothing(visit, trained):
+    browser = visit(trained, prompt=PROMPT)
+    for field, value in (("temperature", "-1"), ("top-p", "0"), ("count", "")):
+        browser.evaluate(f"kept = $('{field}').value, $('{field}').value = '{value}'")
+        browser.evaluate(f"$('{field}').dispatchEvent(new Event('input'))")
+        browser.evaluate("$('write').click()")
+        assert browser.evaluate("!writing && ids.length") == len(PROMPT)
+        assert browser.evaluate("document.activeElement.id") == field  # and is told
+        assert "NaN" not in browser.evaluate("$('bars').innerText")
+        browser.evaluate(f"$('{field}').value = kept")
+    assert browser.errors == []
+
+
 # Each text and what is behind it: colours, blended from the page's paper upwards.
 CONTRASTS = """(() => {
   const parse = (color) => {

@@ -242,7 +242,8 @@ function row(body, ...cells) {
 }
 
 function showBars(seen, actual) {
-  const probs = probabilities(seen.logits), drawn = probabilities(seen.logits, knobs());
+  const settings = $("form").checkValidity() ? knobs() : {}; // or half typed
+  const probs = probabilities(seen.logits), drawn = probabilities(seen.logits, settings);
   const likeliest = ranked(probs), shown = likeliest.slice(0, ROWS);
   if (actual !== null && !shown.includes(actual)) shown.push(actual);
   const body = $("bars").tBodies[0];
@@ -305,8 +306,8 @@ function showAttention(seen, place) {
   const far = (t) => place - 1 - seen.start - t;
   const top = ranked(weights).slice(0, 5).map((t) =>
     `“${glyph(content.chars[ids[seen.start + t]])}” ${far(t)} back ${number(weights[t], 2)}`);
-  $("looked").textContent =
-    `Layer ${head.layer + 1}, head ${head.index + 1}, from the last character read: ${top.join(", ")}.`;
+  const name = `Layer ${head.layer + 1}, head ${head.index + 1}`;
+  $("looked").textContent = `${name}, from the last character read: ${top.join(", ")}.`;
 }
 
 /** The logit lens: what each stage would have said. */
