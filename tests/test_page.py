@@ -370,8 +370,12 @@ def test_a_keyboard_is_enough(visit, trained):
     assert browser.evaluate("chosen") == 0
     assert "nothing to read" in browser.evaluate("$('place').textContent")
     press(browser, "End")
-    press(browser, "Tab")  # past the box for the numbers to the heads
-    press(browser, "Tab")
+    chromium.wait(
+        lambda: (
+            press(browser, "Tab") or browser.evaluate("document.activeElement.name")
+        ),
+        "the heads",
+    )
     press(browser, "ArrowRight")
     assert browser.evaluate("head") == {"layer": 0, "index": 1}
     assert "Layer 1, head 2" in browser.evaluate("$('looked').textContent")
