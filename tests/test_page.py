@@ -276,6 +276,9 @@ def test_without_chance_it_writes_what_generate_writes(visit, trained, length):
     idx = torch.tensor([TOKENIZER.encode(prompt)])
     right = generate(trained, idx, 30, temperature=0)[0].tolist()
     assert browser.evaluate("ids") == right
+    # What is shown of the first prediction is what it was drawn from: a whole context.
+    start = browser.evaluate(f"after[{length - 1}].start")
+    assert start == max(0, length - trained.block_size)
 
 
 def test_a_seed_gives_the_same_text_at_once_and_one_by_one(visit, trained):
