@@ -99,7 +99,10 @@ def logits(browser, ids):
 
 
 def text(browser):
-    return browser.evaluate("ids.map((id) => content.chars[id]).join('')")
+    """What one sees; the vocabulary here has no line break."""
+    seen = browser.evaluate("$('text').textContent")
+    assert seen.endswith("▮")
+    return seen[:-1]
 
 
 def wait_for_text(browser, length):
