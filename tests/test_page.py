@@ -490,7 +490,9 @@ CONTRASTS = """(() => {
 def test_the_page_fits_and_is_legible(visit, trained, theme, width):
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     media = [{"name": "prefers-color-scheme", "value": theme}]
-    browser = visit(trained, prompt=PROMPT)
+    browser = visit(trained, prompt="the ;;zzq")
+    depths = "[...$('text').children].map((e) => e.style.getPropertyValue('--depth'))"
+    assert "1.00" in browser.evaluate(depths)  # the strongest colour there is
     browser.call("Emulation.setDeviceMetricsOverride", **size)
     browser.call("Emulation.setEmulatedMedia", features=media)
     browser.evaluate("$('numbers').click()")
