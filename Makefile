@@ -5,7 +5,7 @@ ifdef MINIGPT_DATA
 export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test notebooks experiments train sample bench slides book worksheets nbgrader otter colab lint clean
+.PHONY: help lab test notebooks experiments train sample page bench slides book worksheets nbgrader otter colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ train: .venv/ready  ## train a GPT and write model.pt; again: go on; ARGS="--ove
 
 sample: .venv/ready  ## let model.pt write; ARGS="--prompt JULIET: --temperature 0.7"
 	$(BIN)/python -m minigpt sample $(or $(ARGS),--prompt "ROMEO:")
+
+page: .venv/ready  ## model.pt as one HTML file to open and pass on: build/page.html
+	$(BIN)/python -m minigpt page --out build/page.html $(ARGS)
 
 bench: .venv/ready  ## time all presets beside nanoGPT's demo (six minutes); ARGS="--quick"
 	$(BIN)/python -m minigpt bench $(ARGS)

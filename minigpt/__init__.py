@@ -21,7 +21,8 @@ and `options` say what is wrong with an input; `plots` and `drawings` draw, `mea
 takes time and memory, `experiments` measure what takes long and `record` keeps it,
 `ladder` shows the losses on the way, `doctor` looks whether a device computes what it
 should, `benchmark` and `speedrun` race, `checks` holds the exercises' checkers,
-`publish` makes slides, book, work sheets and Colab notebooks.
+`page` makes one HTML file of a trained model, `publish` slides, book, work sheets and
+Colab notebooks of the course.
 `python -m minigpt --help` explains the command line.
 """
 

@@ -1,4 +1,4 @@
-"""The command line: python -m minigpt train | sample | speedrun | bench | doctor."""
+"""python -m minigpt train | sample | page | speedrun | bench | doctor."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from minigpt import benchmark, doctor, speedrun
+from minigpt import benchmark, doctor, page, speedrun
 from minigpt.checkpoint import checkpoint_file, load_checkpoint, saver
 from minigpt.corpus import read_ids
 from minigpt.data import check_window, train_val_split
@@ -143,6 +143,9 @@ def parser():
     s.add_argument("--seed", type=seed_number, help="for the same text every time")
     s.add_argument("--device", help="cuda, mps or cpu (default: the best there is)")
 
+    page.add_options(
+        commands.add_parser("page", help="the model as one HTML file for any browser")
+    )
     speedrun.add_options(
         commands.add_parser("speedrun", help="one minute of training: your recipe")
     )
@@ -162,6 +165,7 @@ def main(argv=None):
     run = {
         "train": run_train,
         "sample": run_sample,
+        "page": page.main,
         "speedrun": speedrun.main,
         "bench": benchmark.main,
         "doctor": doctor.main,

@@ -17,14 +17,19 @@ from minigpt.arguments import check_model
 from minigpt.tensors import takes
 
 
-@takes(w="(..., n)")
 def to_int8(w):
     """w (..., n) -> q (..., n) int8, scale (..., 1), such that w ≈ scale * q."""
+    return to_whole(w, torch.int8)
+
+
+@takes(w="(..., n)")
+def to_whole(w, dtype):
+    """to_int8 for any of torch's signed integer types, whose largest stands for 127."""
     if not w.is_floating_point():
         raise TypeError(f"w holds {w.dtype}; give w.float().")
-    scale = w.abs().amax(dim=-1, keepdim=True) / 127
+    scale = w.abs().amax(dim=-1, keepdim=True) / torch.iinfo(dtype).max
     scale = scale.masked_fill(scale == 0, 1.0)  # a row of zeros stays one
-    return (w / scale).round().to(torch.int8), scale
+    return (w / scale).round().to(dtype), scale
 
 
 class Int8Linear(nn.Module):

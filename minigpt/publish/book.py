@@ -17,24 +17,28 @@ INTRODUCTION = """<h1>minigpt</h1>
 <p>A GPT from nothing, one small notebook at a time. Every number and figure on these
 pages was produced by the code above it.</p>
 """
+TRY = '<p><a href="{}">A model of this course to try</a>, in your browser.</p>'
 INDEX = {"file": "index.html", "title": "Contents"}
 
 
-def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS):
-    """Write the whole site into the folder; list of the pages' paths."""
+def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS, model=page.MODEL):
+    """Write the whole site into the folder; list of the pages' paths.
+
+    model: the page of a trained model, which the book links if it is there.
+    """
     paths = page.notebook_paths(notebooks)
-    loaded = [page.read(path) for path in paths]
+    loaded, models = page.link_model([page.read(p) for p in paths], folder, model)
     write_assets(folder / "assets", page.characters(loaded))
     contents = [
         {"file": f"{path.stem}.html", "title": page.title(notebook)}
         for path, notebook in zip(paths, loaded)
     ]
     written = [folder / "index.html"]
-    page.write(written[0], index(contents, loaded))
+    page.write(written[0], index(contents, loaded, models))
     for number, notebook in enumerate(loaded):
         written.append(folder / contents[number]["file"])
         page.write(written[-1], chapter(notebook, contents, number))
-    return written
+    return written + models
 
 
 def write_assets(folder, used):
@@ -64,8 +68,9 @@ def chapter(notebook, contents, number):
     )
 
 
-def index(contents, loaded):
-    """The first page: every notebook with what it promises and how long it takes."""
+def index(contents, loaded, models=()):
+    """The first page: every notebook with what it promises and how long it takes, and
+    the page of a model if there is one."""
     cards = []
     for entry, notebook in zip(contents, loaded):
         source = page.markdown(notebook)
@@ -76,9 +81,9 @@ def index(contents, loaded):
             f"<p>{html.escape(promise[1].replace(chr(10), ' ')) if promise else ''}</p>"
             f"<small>{html.escape(time[1]) if time else ''}</small></li>"
         )
-    body = (
-        f'<div class="text">{INTRODUCTION}<ol class="cards">{"".join(cards)}</ol></div>'
-    )
+    tries = [TRY.format(path.name) for path in models]
+    cards = f'<ol class="cards">{"".join(cards)}</ol>'
+    body = f'<div class="text">{INTRODUCTION}{"".join(tries)}{cards}</div>'
     return page.whole_page(
         "book",
         title="Contents",

@@ -35,17 +35,20 @@ STYLES = [("reveal.js", "dist/reset.css"), ("reveal.js", "dist/reveal.css")]
 WIDTH, HEIGHT = 1280, 720
 
 
-def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS):
-    """Write all decks into the folder; list of their paths."""
+def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS, model=page.MODEL):
+    """Write all decks into the folder; list of their paths.
+
+    model: the page of a trained model, which the slides link if it is there.
+    """
     paths = page.notebook_paths(notebooks)
-    loaded = [page.read(path) for path in paths]
+    loaded, models = page.link_model([page.read(p) for p in paths], folder, model)
     used = page.characters(loaded)
     written = []
     for path, notebook in zip(paths, loaded):
         target = folder / f"{path.stem}.html"
         page.write(target, deck(notebook, path.name, used))
         written.append(target)
-    return written
+    return written + models
 
 
 def deck(notebook, name, used=None):
