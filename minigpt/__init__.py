@@ -11,6 +11,7 @@ lesson 07   playwright, playwright_lexicon     a text whose every choice is know
 lesson 08   modern_parts, modern, counts, counting     what came after GPT-2
 lesson 09   cache, reading, writing, speculative, quantization     to write quickly
 lesson 10   parallel, shards, corpus     many machines as one, texts of any size
+lesson 11   looking, marks, originality  what the heads do, what is copied
 
 A lesson imports earlier ones only, but for `load_text` (07's playwright, if there is
 no text and no network), `generate` (reads through 09's `reading`), `load_checkpoint`

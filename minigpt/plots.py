@@ -1,6 +1,7 @@
 """Figures in one house style: readable on a projector and without colour vision."""
 
 import base64
+import html
 import io
 
 import matplotlib.pyplot as plt
@@ -137,10 +138,11 @@ def ladder(rungs, lines=None):
     return fig
 
 
-def speech(text, panels, vmax=None):
-    """A text with each character on a patch as dark as it is surprising.
+def speech(text, panels, vmax=None, label="surprise (nats)"):
+    """A text with each character on a patch as dark as its number is large.
 
-    panels: {title: nats of each character}, drawn one below the other on one scale.
+    panels: {title: a number for each character, nats say}, drawn one below the other
+    on one scale; label: what the numbers are.
     """
     lines = text.split("\n")
     width, height = max(map(len, lines)) + 1, len(lines)
@@ -161,5 +163,61 @@ def speech(text, panels, vmax=None):
         image = ax.imshow(patches, cmap="YlGnBu", vmin=0, vmax=vmax, aspect="auto")
         ax.set_title(title, loc="left")
         ax.set_axis_off()
-    fig.colorbar(image, ax=list(axes), label="surprise (nats)", shrink=0.8)
+    fig.colorbar(image, ax=list(axes), label=label, shrink=0.8)
     return fig
+
+
+def all_heads(weights, names=None):
+    """The attention of every head at a glance: a row for each layer.
+
+    weights: a list of (n_head, T, T), one for each layer; names: {(layer, head): what
+    stands above a map}, counted from 1, in place of "head 1.1".
+    """
+    n_layer, n_head = len(weights), len(weights[0])
+    size = (2.6 * n_head, 2.8 * n_layer)
+    fig = Figure(figsize=size, layout="constrained")
+    axes = fig.subplots(n_layer, n_head, squeeze=False, sharex=True, sharey=True)
+    for layer, each in enumerate(weights, 1):
+        for head, one in enumerate(each, 1):
+            ax = axes[layer - 1][head - 1]
+            image = heatmap(ax, one, vmin=0, vmax=1)
+            ax.set_aspect("equal")
+            name = f"head {layer}.{head}"
+            ax.set_title((names or {}).get((layer, head), name), fontsize=13)
+    for ax in axes[-1]:
+        ax.set_xlabel("looks at", fontsize=12)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("from", fontsize=12)
+    fig.colorbar(image, ax=axes, label="attention", shrink=0.8)
+    return fig
+
+
+def reading(text, weights, alt):
+    """Display a text shaded by the attention of one reader, as HTML.
+
+    weights: a number for each character, from 0 to 1. Who cannot see the shades finds
+    a character with a tenth of the attention or more in bold, with a quarter or more
+    underlined as well; in plain text and for screen readers stands `alt`.
+    """
+    from IPython.display import display  # only notebooks need IPython
+
+    if not alt:
+        raise ValueError("Describe the text in `alt`, for readers who cannot see it.")
+    if len(text) != len(weights):
+        raise ValueError(
+            f"There are {len(text)} characters but {len(weights)} weights: give one "
+            "for each."
+        )
+    shown = ""
+    for char, weight in zip(text, map(float, weights)):
+        glyph = "↵" if char == "\n" else html.escape(char)
+        if weight >= 0.1:
+            glyph = f"<strong>{glyph}</strong>"
+        if weight >= 0.25:
+            glyph = f"<ins>{glyph}</ins>"
+        if weight >= 0.01:
+            shade = f"background-color: rgba(0, 114, 178, {min(weight, 1) * 0.7:.2f})"
+            glyph = f'<span style="{shade}">{glyph}</span>'
+        shown += glyph + "\n" * (char == "\n")
+    page = f'<pre aria-label="{html.escape(alt)}">{shown}</pre>'
+    display({"text/html": page, "text/plain": f"Text: {alt}"}, raw=True)

@@ -23,7 +23,7 @@ NAMES = {
     **{"01": "bigram", "02": "averaging", "03": "self_attention"},
     **{"04": "multi_head", "05": "residual_blocks", "06": "full_training"},
     **{"07": "how_low", "08": "modern_gpt", "09": "fast_generation"},
-    **{"10": "many_machines"},
+    **{"10": "many_machines", "11": "looking_inside"},
 }
 MARKS = """
 select student.id, base_cell.name, grade.auto_score, grade_cells.max_score from grade

@@ -31,6 +31,7 @@ NOTEBOOKS = {
     "08": "modern_gpt",
     "09": "fast_generation",
     "10": "many_machines",
+    "11": "looking_inside",
 }
 ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
 EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
@@ -106,7 +107,7 @@ def solved(number):
 def test_the_notebooks_have_the_exercises_that_are_answered_here():
     assert list(EXERCISES) == list(WRONG) == list(RIGHT)
     kinds = [exercise.kind for exercise in EXERCISES.values()]
-    assert (kinds.count("Exercise"), kinds.count("Bug hunt")) == (59, 26)
+    assert (kinds.count("Exercise"), kinds.count("Bug hunt")) == (64, 29)
 
 
 @pytest.mark.parametrize("number", EXERCISES)

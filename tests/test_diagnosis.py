@@ -359,7 +359,7 @@ def test_every_slip_of_a_solution_compiles_and_most_change_what_it_gives():
     assert all_of_them > 100 and other > 0.8 * all_of_them
 
 
-@pytest.mark.parametrize("notebook", [f"{n:02}" for n in range(1, 11)])
+@pytest.mark.parametrize("notebook", [f"{n:02}" for n in range(1, 12)])
 def test_slips_can_be_made_of_every_solution_alone_and_in_pairs(notebook):
     for number, text in texts(notebook).items():
         if number:

@@ -18,7 +18,8 @@ ORDER = (
     "files sealed interrupts arguments tensors texts workers data device evaluation "
     "bigram averaging attention language_model multi_head block gpt recipe optimizer "
     "training checkpoint cache reading generation modern_parts modern counts "
-    "counting writing speculative quantization parallel shards corpus"
+    "counting writing speculative quantization parallel shards corpus "
+    "looking marks originality"
 ).split()
 
 

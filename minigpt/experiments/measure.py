@@ -18,6 +18,7 @@ MODULES = [
     "modern",
     "speedrun",
     "many_machines",
+    "looking_inside",
 ]
 
 
