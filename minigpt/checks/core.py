@@ -344,7 +344,7 @@ def explain(differences, known, right, asked):
         says, own_hint = mistake.says, mistake.hint
     elif found := clear(wrong, atol, asked.names):
         says, own_hint = lead + found[0], found[1]
-    if mended := _repair(asked, most=1 if mutant else 4):
+    if mended := _repair(asked, *((1, 7) if mutant else (4,))):
         says = f"{says or lead.strip()} {mended}{_unused(asked)}".strip()
         raise Explained(says + shown, own_hint or hint)
     if mutant:
@@ -492,7 +492,7 @@ def _likeliest(mutants, answer, solution, every=(), whole=()):
     return min(mutants, key=doubts, default=None)
 
 
-def _repair(asked, most=4):
+def _repair(asked, most=4, largest=99):
     """The `most` places in the answer's text to mend; None if they do not do."""
     text, solution, judged = listing(asked.answer)[0], asked.solution, []
     if not text or not asked.slips:
@@ -508,7 +508,7 @@ def _repair(asked, most=4):
             for inputs, expected in judged
         )
 
-    candidates = repairs(text, solution.text, solution.name, most)
+    candidates = repairs(text, solution.text, solution.name, most, largest)
     for says, _ in matches(candidates, is_right, THINKING / 2):
         return f"Your answer is right but for {says}."
 

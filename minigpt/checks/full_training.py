@@ -59,7 +59,8 @@ def check_walk(walk):
         "That is plain gradient descent: p moves by g itself, not by m over the root "
         "of v, both corrected.": "mean / (root + eps) → g",
         "The corrected averages go on into the next step; only m and v should.": (
-            "mean = m / → mean = m = m /"
+            "mean = m / → mean = m = m /",
+            "root = (v / (1 - b2**t)) → v = v / (1 - b2**t); root = v",
         ),
     }
     compare(walk, solution, cases, known, atol=1e-7, hint=hint)

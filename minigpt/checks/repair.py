@@ -43,12 +43,13 @@ class Edit(NamedTuple):
     where: str = ""
 
 
-def repairs(mine, right, name, most=4):
+def repairs(mine, right, name, most=4, largest=99):
     """Yield (what to say, code) of a text that a solution's text makes right.
 
     name: of the solution's function or class. The fewest and smallest edits come first,
     at most so many at once; more than two only if all are tiny. What is put in must not
-    be far larger than what it replaces: that would be another program.
+    be far larger than what it replaces, or than `largest`: that would be another
+    program.
     """
     mine = next(node for node in ast.parse(mine).body if hasattr(node, "body"))
     right = next(n for n in ast.parse(right).body if getattr(n, "name", "") == name)
@@ -67,7 +68,7 @@ def repairs(mine, right, name, most=4):
             continue
         if len(chosen) > 2 and max(edit.size for edit in chosen) > TINY:
             continue
-        if any(edit.size > 1.5 * edit.old + 6 for edit in chosen):
+        if any(edit.size > min(largest, 1.5 * edit.old + 6) for edit in chosen):
             continue
         undo = _made([change for edit in chosen for change in edit.changes])
         try:
@@ -182,6 +183,9 @@ class _Alignment:
                 line = right[j - 1]
                 change = Change(owner, field, i, line, inserted=True)
                 edit = Edit(f"`{self.shown(line)}` left out", _size(line), [change])
+                if _deeper(line, mine):
+                    says = f"`{self.shown(line)}` in the wrong place"
+                    edit = edit._replace(says=says)
                 if isinstance(owner, ast.FunctionDef) and owner is not self.top:
                     edit = edit._replace(where=f" in `{owner.name}`")
                 ways.append((cost + _size(line), [*edits, edit]))
@@ -232,14 +236,23 @@ class _Alignment:
         return cost, edits
 
 
+def _deeper(line, lines):
+    """Whether a line stands inside one of these, in a loop or behind an `if`."""
+    inner = [node for part in lines for node in ast.walk(part) if node is not part]
+    return any(isinstance(n, ast.stmt) and ast.dump(n) == ast.dump(line) for n in inner)
+
+
 def _moves(edits):
     """Of the same line too many here and left out there, one edit."""
-    done = []
+    done, missing = [], (" left out", " in the wrong place")
     for edit in edits:
-        line, other = edit.says.removesuffix(" left out"), " too many"
+        line = edit.says.removesuffix(" too many")
+        others = missing
         if line == edit.says:
-            line, other = edit.says.removesuffix(" too many"), " left out"
-        for pair in [e for e in done if e.says == line + other]:
+            for end in missing:
+                line = line.removesuffix(end)
+            others = (" too many",)
+        for pair in [e for e in done if e.says in {line + end for end in others}]:
             done.remove(pair)
             changes = pair.changes + edit.changes
             edit = Edit(f"`{line[1:-1]}` in the wrong place", 1, changes)
