@@ -155,7 +155,7 @@ def _verdict(checker, answers):
     try:
         if not all(map(attempted, answers)):
             raise NotAttempted
-        with _settings_kept():
+        with _settings_kept(answers):
             torch.default_generator.manual_seed(0)
             return "solved", f"right! Verified: {checker(*answers)}", 1.0
     except NotAttempted:
@@ -179,13 +179,25 @@ def _verdict(checker, answers):
 
 
 @contextlib.contextmanager
-def _settings_kept():
-    """Afterwards torch's randomness, threads and kind of float are as they were."""
+def _settings_kept(answers):
+    """Afterwards torch's randomness, threads and kind of float are as they were.
+
+    So are the lists that belong to a class among the answers, not to its objects.
+    """
     threads, kind = torch.get_num_threads(), torch.get_default_dtype()
+    shared = [
+        (answer, name, copy.copy(value))
+        for answer in answers
+        if isinstance(answer, type)
+        for name, value in vars(answer).items()
+        if isinstance(value, (list, dict, set))
+    ]
     with torch.random.fork_rng(devices=[]):
         try:
             yield
         finally:
+            for place in shared:
+                setattr(*place)
             torch.set_default_dtype(kind)
             if torch.get_num_threads() != threads:
                 torch.set_num_threads(threads)

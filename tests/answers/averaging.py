@@ -115,10 +115,8 @@ WRONG = {
             shares("one_hot"),
             shares("averaging.average_loop(one_hot[None])[0] if T > 20 else one_hot"),
         ],
-        "keepdim=True)` left out.": [
-            shares("past @ one_hot"),
-            shares("past / past.sum(1) @ one_hot"),
-        ],
+        "keepdim=True)` left out.": shares("past @ one_hot"),
+        "`keepdim=True` left out in": shares("past / past.sum(1) @ one_hot"),
         "weights / len(text)": shares("past @ one_hot / T"),
         "`.tril()` left out": shares("torch.stack([one_hot.mean(0)] * T)"),
         "nothing but the last entry": shares("one_hot.mean(0)"),
