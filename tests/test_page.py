@@ -111,6 +111,12 @@ def wait_for_text(browser, length):
     chromium.wait(lambda: browser.evaluate(done), f"a text of {length} characters")
 
 
+def enter(browser, prompt):
+    """Type a prompt over the one that is there."""
+    browser.evaluate(f"$('prompt').value = {json.dumps(prompt)}")
+    browser.evaluate("$('prompt').dispatchEvent(new Event('input'))")
+
+
 def press(browser, key, code=None):
     """A key of the keyboard, down and up."""
     typed = {"Enter": "\r", " ": " "}.get(key)
@@ -374,8 +380,13 @@ def test_a_keyboard_is_enough(visit, trained):
     assert browser.evaluate("$('place').textContent").startswith("How “")
     press(browser, "Home")
     assert browser.evaluate("chosen") == 0
-    assert "nothing to read" in browser.evaluate("$('place').textContent")
+    assert browser.evaluate("$('place').textContent") == (
+        "Nothing comes before the first character: the model has no prediction for it."
+    )
+    parts = "['bars', 'attention', 'lens'].map((id) => $(id).checkVisibility())"
+    assert browser.evaluate(parts) == [False] * 3
     press(browser, "End")
+    assert browser.evaluate(parts) == [True] * 3
     chromium.wait(
         lambda: (
             press(browser, "Tab") or browser.evaluate("document.activeElement.name")
@@ -407,6 +418,71 @@ def test_writing_can_be_stopped_and_gone_on_with(visit, trained):
     assert text(browser) == whole and whole.startswith(stopped)
 
 
+# Every character that the model reads is counted, and each reading of the clock is a
+# second after the one before: a slow machine, and the same on all.
+SLOW = """(() => {
+  let now = 0;
+  const step = model.step;
+  steps = 0;
+  model.step = (...args) => (steps++, step.apply(model, args));
+  performance.now = () => (now += 1000);
+})()"""
+
+
+def test_a_long_text_is_read_once_and_says_how_far_it_is(visit, trained):
+    browser = visit(trained, prompt=PROMPT)
+    prompt = CORPUS[:60]
+    assert len(prompt) == 60
+    once = call(
+        browser,
+        f"const ids = {TOKENIZER.encode(prompt)}, reader = new Reader(model);"
+        "const read = model.step; let n = 0;"
+        "model.step = (...args) => (n++, read.apply(model, args));"
+        "ids.forEach((_, i) => reader.read(ids, i + 1));"
+        "delete model.step; return n;",
+    )
+    few = 4 * trained.block_size  # what writing a character may read again
+    browser.evaluate(SLOW)
+    browser.evaluate("$('count').value = 1, $('pace').value = 'Infinity'")
+    enter(browser, prompt)
+    browser.evaluate("$('write').click()")
+    status = "$('status').textContent"
+    said = r"Reading your text: (\d+) of 60 characters …"
+    chromium.wait(lambda: re.match(said, browser.evaluate(status)), "how far it is")
+    assert browser.evaluate("$('write').textContent") == "Stop"
+    assert browser.evaluate("$('old-text').textContent") != ""
+    browser.evaluate("$('write').click()")  # stops; what is read is kept
+    kept = browser.evaluate("reading.seen.length")
+    assert 0 < kept < 60 and f"the {kept} characters" in browser.evaluate(status)
+    for n in range(2):  # goes on from there; then nothing is left to be read
+        browser.evaluate("$('write').click()")
+        chromium.wait(
+            lambda: browser.evaluate("!writing && !unread && ids.length === 61"),
+            "a character behind the prompt",
+        )
+        assert browser.evaluate("steps") <= once + (n + 1) * few
+    assert text(browser).startswith(prompt)
+    enter(browser, "dog")  # another text is read, and does not find the old readings
+    wait_for_text(browser, 3)
+    right = browser.evaluate("Array.from(new Reader(model).read(ids, 2).logits)")
+    assert browser.evaluate("Array.from(after[1].logits)") == right
+
+
+def test_a_line_of_numbers_breaks_between_words(visit, trained):
+    prompt = "a quick brown fox jumps over the lazy dog; " * 3
+    browser = visit(trained, prompt=prompt)
+    size = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", **size)
+    browser.evaluate("$('numbers').click()")
+    tops = browser.evaluate(
+        "[...document.querySelectorAll('[data-nats]')]"
+        ".map((e) => Math.round(e.getBoundingClientRect().top))"
+    )
+    assert len(set(tops)) > 2  # there are several lines
+    for word in re.finditer(r"\S+", prompt):
+        assert len(set(tops[slice(*word.span())])) == 1, word[0]
+
+
 def test_a_chosen_character_shows_bars_heads_and_layers(visit, models):
     model = models["grouped"]
     browser = visit(model, weights="float32", prompt="the fox")
@@ -435,14 +511,25 @@ def test_a_chosen_character_shows_bars_heads_and_layers(visit, models):
 
 def test_unknown_characters_are_told_and_known_ones_read_again(visit, trained):
     browser = visit(trained, prompt=PROMPT)
-    enter = "$('prompt').value = {!r}, $('prompt').dispatchEvent(new Event('input'))"
-    browser.evaluate(enter.format("the Ö and 7"))
+    enter(browser, "the Ö and 7")
     assert "never seen Ö 7." in browser.evaluate("$('complaint').textContent")
     assert browser.evaluate("$('write').disabled && $('prompt').ariaInvalid === 'true'")
-    browser.evaluate(enter.format(""))
+    marks = "(␣ is a space)"  # what this vocabulary has of them
+    assert browser.evaluate("$('complaint').textContent").endswith(marks)
+    assert browser.evaluate("readPrompt()") is False
+    assert text(browser) == PROMPT  # it stays, and is said to be the old one
+    said = "['old-text', 'old-inside'].map((id) => $(id).textContent).join(' ')"
+    old = "Below is still the text before. This is still about the text before."
+    assert browser.evaluate(said) == old
+    grey = "getComputedStyle($('text')).filter"
+    assert browser.evaluate(grey) == "grayscale(1)"
+    enter(browser, "")
     assert "at least one" in browser.evaluate("$('complaint').textContent")
-    browser.evaluate(enter.format("dog"))
+    assert browser.evaluate(said) == old
+    enter(browser, "dog")
     wait_for_text(browser, 3)
+    assert browser.evaluate(said).strip() == ""
+    assert browser.evaluate(grey) == "none"
     assert browser.evaluate("$('complaint').textContent") == ""
     assert not browser.evaluate("$('write').disabled")
 
@@ -475,7 +562,7 @@ CONTRASTS = """(() => {
     return e === document.body ? own.rgb : over(behind(e.parentElement), own);
   };
   return [...document.body.querySelectorAll("*")].filter((e) =>
-    e.checkVisibility() && !e.disabled
+    e.checkVisibility()
     && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
     .map((e) => {
       const ink = light(parse(getComputedStyle(e).color).rgb), paper = light(behind(e));
@@ -491,17 +578,24 @@ def test_the_page_fits_and_is_legible(visit, trained, theme, width):
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     media = [{"name": "prefers-color-scheme", "value": theme}]
     browser = visit(trained, prompt="the ;;zzq")
-    depths = "[...$('text').children].map((e) => e.style.getPropertyValue('--depth'))"
+    depths = (
+        "[...$('text').querySelectorAll('[data-nats]')]"
+        ".map((e) => e.style.getPropertyValue('--depth'))"
+    )
     assert "1.00" in browser.evaluate(depths)  # the strongest colour there is
     browser.call("Emulation.setDeviceMetricsOverride", **size)
     browser.call("Emulation.setEmulatedMedia", features=media)
     browser.evaluate("$('numbers').click()")
-    for place in (0, 5, len(PROMPT)):
-        browser.evaluate(f"choose({place})")
+    for place in (0, 5, len(PROMPT), None):
+        if place is None:  # what is greyed and switched off is legible, too
+            enter(browser, "Ö")
+        else:
+            browser.evaluate(f"choose({place})")
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
         low = [(r, what) for r, what in browser.evaluate(CONTRASTS) if r < 4.5]
         assert low == []
-    browser.screenshot(SCREENSHOTS / f"{theme}_{width}.jpeg", quality=70)
+        if place:
+            browser.screenshot(SCREENSHOTS / f"{theme}_{width}.jpeg", quality=70)
 
 
 def test_every_field_has_a_name_and_every_live_region_is_polite(visit, trained):

@@ -9,11 +9,13 @@ const idOf = new Map(content.chars.map((char, id) => [char, id]));
 
 const ROWS = 10; // bars
 const SLICE = 12; // milliseconds of computing between two pictures
+const TELL = 500; // milliseconds between two words on how far the reading is
 const MARKS = { "\n": "↵", "\t": "⇥", " ": "␣" }; // for what one would not see
 const NAMES = { "\n": "line break", "\t": "tab", " ": "space" };
 const glyph = (char) => MARKS[char] ?? char;
 const spoken = (char) => NAMES[char] ?? char;
 const number = (value, digits = 3) => value.toFixed(digits);
+const whole = (value) => value.toLocaleString("en");
 
 // The text so far. after[i] is what the model computed when it had read ids[0] to
 // ids[i], so ids[i + 1] was predicted by after[i].
@@ -24,7 +26,8 @@ let head = { layer: 0, index: 0 };
 let writer = null; // {reader, random} of the text that is being written
 let turn = 0; // each reading or writing takes a number; an older one then stops
 let writing = false;
-let unread = true; // the prompt has changed since it was read
+let unread = true; // what is shown is not the prompt, or has more behind it
+let reading = null; // {text, reader, seen}: how far the prompt has been read, for next time
 let typed = null; // a timer: the prompt is read when the typing pauses
 
 // --- reading and writing ---
@@ -46,33 +49,54 @@ function encodedPrompt() {
   const unknown = [...new Set(chars.filter((char) => !idOf.has(char)))];
   let complaint = "";
   if (unknown.length) {
+    const marks = content.chars.filter((char) => MARKS[char])
+      .map((char, i) => `${glyph(char)} ${i ? "" : "is "}a ${spoken(char)}`).join(", ");
     complaint = `The model has never seen ${unknown.map(glyph).join(" ")}. Remove or replace it: `
-      + `it knows ${content.chars.map(glyph).join("")}`;
+      + `it knows ${content.chars.map(glyph).join("")}${marks && ` (${marks})`}`;
   } else if (!chars.length) {
     complaint = "Give at least one character to go on from, for example a line break.";
   }
   $("complaint").textContent = complaint;
   $("prompt").setAttribute("aria-invalid", Boolean(complaint));
   for (const id of ["write", "go-on", "one"]) $(id).disabled = Boolean(complaint);
+  if (complaint) markOld(true);
   return complaint ? null : chars.map((char) => idOf.get(char));
 }
 
-/** Read the prompt anew and show how surprising it was. */
+/** What is shown belongs to the text before: a new one is wrong, or not yet read. */
+function markOld(old) {
+  old &&= ids.length > 0;
+  document.querySelector("main").classList.toggle("old", old);
+  $("old-text").textContent = old ? "Below is still the text before." : "";
+  $("old-inside").textContent = old ? "This is still about the text before." : "";
+}
+
+/** Read the prompt and show how surprising it was. What has been read of the same text
+ * is kept: a second call goes on from there. */
 async function readPrompt() {
   clearTimeout(typed);
-  const mine = ++turn, prompt = encodedPrompt();
+  const mine = ++turn, prompt = encodedPrompt(), text = $("prompt").value;
   if (!prompt) return false;
-  const reader = new Reader(model), seen = [];
-  let since = performance.now();
-  for (let n = 1; n <= prompt.length; n++) {
-    seen.push(reader.read(prompt, n));
-    if (performance.now() - since < SLICE) continue;
+  if (reading?.text !== text) reading = { text, reader: new Reader(model), seen: [] };
+  const { reader, seen } = reading;
+  let since = performance.now(), told = since;
+  while (seen.length < prompt.length) {
+    seen.push(reader.read(prompt, seen.length + 1));
+    const now = performance.now();
+    if (now - since < SLICE) continue;
+    if (now - told >= TELL) {
+      markOld(true);
+      $("status").textContent =
+        `Reading your text: ${whole(seen.length)} of ${whole(prompt.length)} characters …`;
+      told = now;
+    }
     await pause();
     if (mine !== turn) return false;
     since = performance.now();
   }
-  [ids, after, nats, given, chosen, writer] = [prompt, seen, [], prompt.length, null, null];
+  [ids, after, nats, given, chosen, writer] = [prompt, [...seen], [], prompt.length, null, null];
   unread = false;
+  markOld(false);
   show();
   $("status").textContent = "";
   return true;
@@ -80,11 +104,12 @@ async function readPrompt() {
 
 /** Write `count` characters behind the text, or until something else begins. */
 async function writeOn(count) {
-  if (!$("form").reportValidity() || (unread && !(await readPrompt()))) return;
+  if (!$("form").reportValidity() || (unread && !encodedPrompt())) return;
+  setWriting(true); // from here on Write is Stop, while it reads, too
+  if (unread && !(await readPrompt())) return;
   const mine = ++turn, pace = Number($("pace").value), first = ids.length;
   const settings = knobs();
   writer ??= { reader: new Reader(model), random: mulberry32(Number($("seed").value)) };
-  setWriting(true);
   after[first - 1] = writer.reader.read(ids); // it may begin elsewhere than readPrompt's
   const began = performance.now();
   let since = began, busy = 0;
@@ -113,7 +138,7 @@ function report(first, milliseconds) {
   const n = ids.length - first, rate = Math.round(n / milliseconds * 1000);
   $("status").textContent = n === 1
     ? `One character: ${spoken(written)}`
-    : `${n} characters; at full speed ${rate.toLocaleString("en")} a second.`;
+    : `${n} characters; at full speed ${whole(rate)} a second.`;
   $("spoken").textContent = n > 1 ? `Written: ${written}` : "";
 }
 
@@ -126,7 +151,9 @@ function setWriting(on) {
 function stop() {
   turn++;
   setWriting(false);
-  $("status").textContent = `Stopped after ${ids.length - given} characters.`;
+  $("status").textContent = unread
+    ? `Stopped; the ${whole(reading.seen.length)} characters read so far are kept.`
+    : `Stopped after ${ids.length - given} characters.`;
 }
 
 function show() {
@@ -165,12 +192,22 @@ function showText() {
     span.dataset.nats = place ? number(nats[place], 1) : "–";
     span.classList.toggle("given", place < given);
     asOption(span, place, `${spoken(char)}, ${size}`);
-    next.before(span, char === "\n" ? "\n" : "");
+    if (!place || /\s/.test(content.chars[ids[place - 1]])) next.before(newWord());
+    next.previousElementSibling.append(span);
+    if (char === "\n") next.before("\n");
   }
   asOption(next, ids.length, "the character to come");
   select();
   if (writing && chosen === null) box.scrollTop = box.scrollHeight;
   showMeans();
+}
+
+/** A word with the space behind it: its numbers stay on one line. */
+function newWord() {
+  const word = document.createElement("span");
+  word.className = "word";
+  word.setAttribute("role", "none");
+  return word;
 }
 
 function asOption(span, place, label) {
@@ -214,11 +251,10 @@ function showInside() {
   const place = chosen ?? ids.length, seen = after[place - 1];
   const actual = chosen === null ? null : ids[place];
   $("place").textContent = describe(place, actual);
+  $("parts").hidden = !seen;
+  if (!seen) return;
   for (const id of ["bars", "lens"]) $(id).tBodies[0].replaceChildren();
   $("attention").replaceChildren();
-  $("looked").textContent = "";
-  $("heads").hidden = !seen;
-  if (!seen) return;
   showBars(seen, actual);
   showHeads(seen);
   showAttention(seen, place);
@@ -226,7 +262,9 @@ function showInside() {
 }
 
 function describe(place, actual) {
-  if (place === 0) return "The first character: before it there was nothing to read.";
+  if (place === 0) {
+    return "Nothing comes before the first character: the model has no prediction for it.";
+  }
   const from = Math.max(0, place - 20);
   const before = ids.slice(from, place).map((id) => glyph(content.chars[id])).join("");
   const what = actual === null ? "What comes next"
@@ -326,8 +364,10 @@ function showLens(seen, actual) {
 
 $("prompt").addEventListener("input", () => {
   clearTimeout(typed);
+  turn++; // whatever reads or writes the text before stops
+  setWriting(false);
   unread = true;
-  if (writing) stop();
+  $("status").textContent = "";
   encodedPrompt();
   typed = setTimeout(readPrompt, 250);
 });
@@ -363,5 +403,6 @@ $("heads").addEventListener("change", (event) => {
 });
 
 buildHeads();
+$("norm").textContent = model.config.rms_norm ? "RMSNorm" : "LayerNorm";
 $("prompt").value = content.prompt;
 readPrompt();
