@@ -46,7 +46,7 @@ def check_previous_score(previous_score):
             lambda w: w[..., 1:, 0].mean(-1)
         ),
         "All maps together give one number here; each map has a score.": (
-            lambda w: solution(w).mean() if w.dim() > 2 else None
+            lambda w: solution(w).mean()
         ),
     }
     compare(previous_score, solution, cases, mistakes(hint, known), hint=hint)
@@ -332,19 +332,19 @@ def check_silenced(silenced):
 
 
 def _seen(program, C, V, seed):
-    """What the lens gives with a norm and a head of these sizes."""
-    norm, head = nn.LayerNorm(C), nn.Linear(C, V)
+    """What the lens gives with a norm and an `lm_head` of these sizes."""
+    norm, lm_head = nn.LayerNorm(C), nn.Linear(C, V)
     with torch.no_grad():
-        for i, parameter in enumerate([*norm.parameters(), *head.parameters()]):
+        for i, parameter in enumerate([*norm.parameters(), *lm_head.parameters()]):
             parameter.copy_(_numbers(*parameter.shape, seed=seed + i))
-    return program(3 * _numbers(2, 3, C, seed=seed), norm, head)
+    return program(3 * _numbers(2, 3, C, seed=seed), norm, lm_head)
 
 
 @exercise("11.8 A lens out of focus")
 def check_early_logits(early_logits):
-    """early_logits(stream (B, T, C), norm, head) -> logits (B, T, V)."""
+    """early_logits(stream (B, T, C), norm, lm_head) -> logits (B, T, V)."""
     cases = [(2, 3, 10), (4, 5, 20), (8, 3, 30)]
-    hint = "The stream, then the norm, then the head: as at the end of the model."
+    hint = "The stream, then the norm, then `lm_head`: as at the end of the model."
     solution = Solution("11.8")
 
     def of(edit):
@@ -352,8 +352,10 @@ def check_early_logits(early_logits):
         return lambda *inputs: _seen(program, *inputs)
 
     known = {
-        "The bug is still there: the head reads the stream without the last norm, "
-        "and is sure of what it does not know.": of(("norm(stream)", "stream")),
+        "The bug is still there: `lm_head` reads the stream without the last norm: "
+        "logits too small where it is short, too large where it is long.": of(
+            ("norm(stream)", "stream")
+        ),
         "A norm without its weights (gain and shift) is not the model's.": of(
             (
                 "norm(stream)",
@@ -361,10 +363,12 @@ def check_early_logits(early_logits):
             )
         ),
         "These are probabilities; the lens gives logits, as the model does.": of(
-            ("head(norm(stream))", "head(norm(stream)).softmax(-1)")
+            ("lm_head(norm(stream))", "lm_head(norm(stream)).softmax(-1)")
         ),
         "These are logarithms of probabilities; the lens gives the logits "
-        "themselves.": of(("head(norm(stream))", "head(norm(stream)).log_softmax(-1)")),
+        "themselves.": of(
+            ("lm_head(norm(stream))", "lm_head(norm(stream)).log_softmax(-1)")
+        ),
         "The norm is applied twice.": of(("norm(stream)", "norm(norm(stream))")),
     }
     compare(early_logits, solution, cases, mistakes(hint, known), work=_seen, hint=hint)

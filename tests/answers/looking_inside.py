@@ -63,7 +63,7 @@ HUNG = "hook = module.register_forward_hook(silence)"
 
 
 def early(body):
-    return defined("early_logits(stream, norm, head)", f"return {body}")
+    return defined("early_logits(stream, norm, lm_head)", f"return {body}")
 
 
 CHUNKS = "outs, rows = heads.chunk(n_head, -1), weight.chunk(n_head, 1)"
@@ -180,11 +180,13 @@ WRONG = {
         "It raised": silenced(HUNG, "module.remove()", "return module(x)"),
     },
     "11.8": {
-        "The bug is still there": early("head(stream)"),
-        "without its weights": early("head(F.layer_norm(stream, stream.shape[-1:]))"),
-        "These are probabilities": early("head(norm(stream)).softmax(-1)"),
-        "These are logarithms": early("head(norm(stream)).log_softmax(-1)"),
-        "The norm is applied twice": early("head(norm(norm(stream)))"),
+        "The bug is still there": early("lm_head(stream)"),
+        "without its weights": early(
+            "lm_head(F.layer_norm(stream, stream.shape[-1:]))"
+        ),
+        "These are probabilities": early("lm_head(norm(stream)).softmax(-1)"),
+        "These are logarithms": early("lm_head(norm(stream)).log_softmax(-1)"),
+        "The norm is applied twice": early("lm_head(norm(norm(stream)))"),
     },
 }
 
@@ -270,10 +272,10 @@ RIGHT = {
     },
     "11.8": {
         "in two steps": defined(
-            "early_logits(stream, norm, head)",
+            "early_logits(stream, norm, lm_head)",
             "ready = norm(stream)",
-            "return head(ready)",
+            "return lm_head(ready)",
         ),
-        "a sequence": early("nn.Sequential(norm, head)(stream)"),
+        "a sequence": early("nn.Sequential(norm, lm_head)(stream)"),
     },
 }

@@ -67,5 +67,5 @@ def silenced(module, x):
 
 
 # 11.8
-def early_logits(stream, norm, head):
-    return head(norm(stream))
+def early_logits(stream, norm, lm_head):
+    return lm_head(norm(stream))
