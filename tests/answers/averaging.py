@@ -82,10 +82,10 @@ WRONG = {
         "The shape is (1, 2), but should be (2, 3)": mean("torch.tensor([[4.0, 5.5]])"),
     },
     "02.2": {
-        "but for `(s := torch.ones(T, T).tril().triu(-k)) /": window(
+        "get with `- 1` left out": window(
             "(s := torch.ones(T, T).tril().triu(-k)) / s.sum(1, keepdim=True)"
         ),
-        "but for `(s := seen.triu(2 - k)) / s.sum(1, keepdi": window(
+        "get with `2` where": window(
             "(s := seen.triu(2 - k)) / s.sum(1, keepdim=True)"
         ),
         "the first k positions": window(
@@ -144,12 +144,12 @@ WRONG = {
     "02.4": {
         "float('-inf'))` left out": fading(HIDE),
         "`0.0` where `float('-inf')` belongs": fading(('float("-inf")', "0.0")),
-        "but for `scores = scores.masked_fill(~past, float(": fading(
+        "the mask only after the softmax": fading(
             HIDE, ("F.softmax(scores, dim=-1)", "F.softmax(scores, -1) * past")
         ),
         "but for `past.T` where": fading(("~past", "~past.T")),
         "but for `past` where": fading(("~past", "past")),
-        "but for `torch.tril(torch.ones(T, T, dtype=torch.b": fading(
+        "get with `torch.tril(torch.ones(T, T, dtype=torch.b": fading(
             ("dtype=torch.bool))", "dtype=torch.bool), -1)")
         ),
         "`dim=0` where `dim=-1` belongs": fading(("dim=-1", "dim=0")),
@@ -204,7 +204,7 @@ WRONG = {
     },
     "02.6": {
         "The bug is still there": ["", nats(("past @", "past.clone() @"))],
-        "len(ids)), -2)` where": nats(("len(ids)))", "len(ids)), -2)")),
+        "get with `-2` where": nats(("len(ids)))", "len(ids)), -2)")),
         "next character": nats(("len(ids)))", "len(ids)), 1)")),
         "`.tril(diagonal=-1)` left out": nats(("torch.tril(", "(")),
         "row t + 1 guesses character t": nats(

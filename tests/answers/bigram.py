@@ -197,9 +197,9 @@ WRONG = {
         "but for `z` where": positions(
             "z = z.softmax(-1)", EACH, "return each.mean(0)"
         ),
-        "but for `each.mean(1)` where": positions(EACH, "return each.mean(1)"),
-        "but for `each.mean()` where": positions(EACH, "return each.mean()"),
-        "but for `each.sum(0)` where": positions(EACH, "return each.sum(0)"),
+        "`dim=-1` where `dim=0` belongs": positions(EACH, "return each.mean(1)"),
+        "`dim=0` left out in": positions(EACH, "return each.mean()"),
+        "`sum` where `mean` belongs": positions(EACH, "return each.sum(0)"),
         "The sign is wrong": positions(EACH, "return -each.mean(0)"),
         "`.mean(dim=0)` left out": positions(EACH, "return each"),
         "changes `logits` in place": positions(

@@ -149,12 +149,12 @@ WRONG = {
         "the mask belongs to padding on the right": padded(
             (">= pads[:, None]", "< T - pads[:, None]")
         ),
-        "but for `real[:, None]` where": padded((MASK, "real[:, None] | own")),
+        "get with `.tril()` left out": padded((MASK, "real[:, None] | own")),
         "may look at padding": [
             padded((MASK, "past.expand(len(prompts), T, T)")),
             padded(("real[:, None]", "real[:, :, None]")),
         ],
-        "but for `past & real[:, None]` where": padded((OWN, "")),
+        "get with `| own` left out": padded((OWN, "")),
         "True where nobody may look": padded((MASK, "~(past & real[:, None] | own)")),
         "may be a character, too": padded(
             (
@@ -206,7 +206,7 @@ WRONG = {
         ),
     },
     "09.5": {
-        "but for `weight.abs().max()` where": int8(
+        "get with `dim=1` left out": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
         ),

@@ -177,14 +177,19 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
             ),
             ("(root + eps)", "root"),
         ),
-        "should.": body(
+        "but for `m` where": body(
             "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
+        ),
+        "only m and v should": body(
+            "06.1",
+            ("mean = m / (1 - b1**t)", "mean = m = m / (1 - b1**t)"),
+            ("root = (v / (1 - b2**t))", "v = v / (1 - b2**t); root = v"),
         ),
         "get with `return p` where": body("06.1", ("return path", "return p")),
         "`/ (1 - b1 ** t)` left out": body(
             "06.1", ("mean = m / (1 - b1**t)", "mean = m")
         ),
-        "but for `v / (1 - b2 ** t)` where": body("06.1", (") ** 0.5", ")")),
+        "get with the root left out": body("06.1", (") ** 0.5", ")")),
         "your line 8: p = p + lr": body("06.1", ("p = p - lr", "p = p + lr")),
         "`(1 - b1) *` left out": body(
             "06.1", ("m = b1 * m + (1 - b1) * g", "m = b1 * m + g")
@@ -198,7 +203,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         ),
     },
     "06.2": {
-        "but for `peak * (step / warmup)` where": rate(up="step / warmup"),
+        "get with `+ 1` left out": rate(up="step / warmup"),
         "but for `peak * ((step + 1) / (warmup + 1))` where": rate(
             up="(step + 1) / (warmup + 1)"
         ),
@@ -281,7 +286,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "to the power 1 / temperature": probs(
             end="F.softmax(unscaled, dim=-1) ** (1 / temperature)"
         ),
-        "but for `logits = logits.masked_fill(logits < kth,": probs(keep="pass"),
+        "get with `top_k is None` where": probs(keep="pass"),
         "the wrong side": probs(
             keep=keep("logits <= logits.sort(dim=-1).values[:, [top_k - 1]]")
         ),

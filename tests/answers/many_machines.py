@@ -266,7 +266,7 @@ WRONG = {
     },
     "10.9": {
         "The bug is still there": save("disk.write(text)", "return disk.read()"),
-        "but for `if rank == 0:` left out": save(
+        "get with no condition where": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
         "but for `group.barrier()` left out": save(FIRST, "return disk.read()"),

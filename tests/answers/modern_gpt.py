@@ -173,7 +173,7 @@ WRONG = {
         "You average the key/value heads": grouped(
             "k.mean(1, keepdim=True)", "v.mean(1, keepdim=True)"
         ),
-        "but for `attention(q, k, v, False)[0]` where": grouped(
+        "get with `is_causal=True` left out": grouped(
             out="attention(q, k, v, False)[0]"
         ),
         "not divided by √head_size": grouped(
@@ -261,7 +261,7 @@ return out
         "position 0 changes when the last": head_norm("-2"),
         "over T and head_size": head_norm("(2, 3)"),
         "`dim=1` where": head_norm("1"),
-        "but for `q / mean_square.sqrt() + 1e-06` where": head_norm("-1").replace(
+        "get with `+ 1e-06` left out": head_norm("-1").replace(
             " + 1e-6).sqrt()", ").sqrt() + 1e-6"
         ),
         "`dim=0` where": head_norm("0"),

@@ -317,7 +317,7 @@ WRONG = {
         ),
         "`dim=1` where": "return masked(scores).softmax(-2)",
         "`q` and `k` exchanged": "return masked(scores.mT).softmax(-1)",
-        "but for `q @ k.mT` where": (
+        "get with `/ head_size ** 0.5` left out": (
             "scores = q @ k.mT\nreturn masked(scores).softmax(-1)"
         ),
         "the root left out": "return masked(scores / head_size**0.5).softmax(-1)",
@@ -347,7 +347,7 @@ WRONG = {
     "03.9": {
         "too soft": "return 4 * q, k",
         "but for `one` where": "q[:V] = one\nreturn 90 * q, k",
-        "but for `(k, 90 * q)` where": "return k, 90 * q",
+        "two values exchanged: `(W_key": "return k, 90 * q",
         "should be (7, head_size)": "return 90 * one[wanted], one",
         "Still missing: W_key": "return q, ...",
     },
