@@ -1,5 +1,6 @@
 import signal
 
+import chromium
 import pytest
 import torch
 
@@ -41,6 +42,16 @@ def ids(text, tokenizer):
 @pytest.fixture(scope="session")
 def splits(ids):
     return train_val_split(ids)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium, for one file's pages."""
+    if chromium.PROGRAM is None:
+        pytest.skip("there is no Chromium on this machine")
+    browser = chromium.Chromium(1280, 900)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture(autouse=True)

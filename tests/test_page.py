@@ -61,15 +61,6 @@ def models(trained):
     return {"GPT": trained} | {name: modern(**c) for name, c in MODERN.items()}
 
 
-@pytest.fixture(scope="module")
-def browser():
-    if chromium.PROGRAM is None:
-        pytest.skip("there is no Chromium on this machine")
-    browser = chromium.Chromium(1280, 900)
-    yield browser
-    browser.close()
-
-
 @pytest.fixture
 def visit(browser, tmp_path):
     """A function that writes the page of a model and opens it."""

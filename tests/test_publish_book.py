@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import chromium
 import pytest
 
 from minigpt.publish import book, page, slides
@@ -49,15 +48,6 @@ def site(tmp_path_factory):
     except FileNotFoundError as error:
         pytest.skip(str(error))
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if chromium.PROGRAM is None:
-        pytest.skip("there is no Chromium on this machine")
-    browser = chromium.Chromium(1280, 900)
-    yield browser
-    browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -65,6 +65,13 @@ def twice(vocab_size, length):
     return torch.cat([once, once], dim=1), marks
 
 
+def on_random(model, vocab_size, length):
+    """The scores on random characters, said twice, and what chance would give."""
+    random, marks = twice(vocab_size, length)
+    found = {f"random, {h}": v for h, v in scores(model, random, marks).items()}
+    return {"random, by chance": by_chance(marks), **found}
+
+
 def heads(seed):
     """The GPT of 06, its heads' scores, and the exact loss without each part."""
     text = corpus()
@@ -78,9 +85,7 @@ def heads(seed):
         marks = make(idx, tokenizer)
         found[f"{kind}, by chance"] = by_chance(marks)
         found |= {f"{kind}, {h}": v for h, v in scores(model, idx, marks).items()}
-    random, marks = twice(text.vocab_size, T // 2)
-    found["random, by chance"] = by_chance(marks)
-    found |= {f"random, {h}": v for h, v in scores(model, random, marks).items()}
+    found |= on_random(model, text.vocab_size, T // 2)
     flow = capture(model, text.train[: WINDOWS * T].view(WINDOWS, T))
     for layer, part, name in parts_of(model):
         mean = mean_written(model, flow, layer, part)
@@ -194,9 +199,7 @@ def induction(seed):
         found[f"prefix of {n}, by chance"] = by_chance(marks)
         for name, value in scores(model, idx, marks).items():
             found[f"prefix of {n}, {name}"] = value
-    random, marks = twice(p.vocab_size, T // 2)
-    found["random, by chance"] = by_chance(marks)
-    found |= {f"random, {h}": v for h, v in scores(model, random, marks).items()}
+    found |= on_random(model, p.vocab_size, T // 2)
     flow = capture(model, p.ids[: WINDOWS * T].view(WINDOWS, T))
     for layer, part, name in parts_of(model):
         mean = mean_written(model, flow, layer, part)
