@@ -5,7 +5,7 @@ ifdef MINIGPT_DATA
 export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test notebooks experiments train sample page bench slides book worksheets nbgrader otter colab lint clean
+.PHONY: help lab test portable notebooks experiments train sample page bench slides book worksheets nbgrader otter colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -27,14 +27,26 @@ lab: .venv/ready  ## set up on first use, then open JupyterLab at notebook 00
 
 test: .venv/ready  ## unit tests, and every notebook executed and compared; two at a time
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
-	  --no-loadscope-reorder -p minigpt.publish.compare --nbval \
-	  --nbval-current-env --nbval-cell-timeout=900 notebooks/*.ipynb tests
+	  --no-loadscope-reorder -p minigpt.course.publish.compare --nbval \
+	  --nbval-current-env --nbval-cell-timeout=900 notebooks tests
 
-notebooks: .venv/ready  ## execute all notebooks in place, clean their metadata
-	$(BIN)/python -m minigpt.publish.execute
+# As other processors would: the notebooks and the tests of the lessons, five times.
+portable: .venv/ready  ## the same on imitated processors, with one and two threads (an hour)
+	for other in "ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1" \
+	  "ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1" \
+	  "ONEDNN_MAX_CPU_ISA=AVX2 OMP_NUM_THREADS=1" \
+	  "MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=1" "OMP_NUM_THREADS=2"; do \
+	  echo "$$other"; env $$other $(BIN)/python -m pytest -n 2 --dist loadfile \
+	    -p minigpt.course.publish.compare --nbval --nbval-current-env \
+	    --nbval-cell-timeout=900 notebooks tests/test_models.py \
+	    tests/test_averaging_and_attention.py tests/test_modern.py \
+	    tests/test_cache.py tests/test_looking.py || exit 1; done
 
-experiments: .venv/ready  ## measure the whole record anew (hours); ARGS="03-root" for one
-	$(BIN)/python -m minigpt.experiments $(or $(ARGS),--all)
+notebooks: .venv/ready  ## execute all notebooks in place; ARGS="03 exercises/05" for some
+	$(BIN)/python -m minigpt.course.publish.execute $(ARGS)
+
+experiments: .venv/ready  ## measure the whole record anew (hours); ARGS="03-root"
+	$(BIN)/python -m minigpt.course.experiments $(or $(ARGS),--all)
 
 train: .venv/ready  ## train a GPT and write model.pt; again: go on; ARGS="--overwrite"
 	$(BIN)/python -m minigpt train $(or $(ARGS),--resume)
@@ -49,22 +61,22 @@ bench: .venv/ready  ## time all presets beside nanoGPT's demo (six minutes); ARG
 	$(BIN)/python -m minigpt bench $(ARGS)
 
 slides: .venv/publish  ## each notebook as slides, one offline file: build/slides
-	$(BIN)/python -m minigpt.publish.slides
+	$(BIN)/python -m minigpt.course.publish.slides
 
 book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html
-	$(BIN)/python -m minigpt.publish.book
+	$(BIN)/python -m minigpt.course.publish.book
 
 worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
-	$(BIN)/python -m minigpt.publish.worksheets
+	$(BIN)/python -m minigpt.course.publish.worksheets
 
 nbgrader: .venv/ready  ## a course folder that nbgrader marks by itself: build/nbgrader
-	$(BIN)/python -m minigpt.publish.nbgrader
+	$(BIN)/python -m minigpt.course.publish.nbgrader
 
 otter: .venv/ready  ## the same assignments for Otter-Grader: build/otter
-	$(BIN)/python -m minigpt.publish.otter
+	$(BIN)/python -m minigpt.course.publish.otter
 
 colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
-	$(BIN)/python -m minigpt.publish.colab \
+	$(BIN)/python -m minigpt.course.publish.colab \
 	  $(if $(REPO),--repo $(REPO)) $(if $(AT),--at $(AT))
 
 lint: .venv/ready  ## ruff over package, tests and notebooks

@@ -1,17 +1,15 @@
 """Lesson 02: four ways to average the past, each the next one's special case.
 
 All return (B, T, C): at time t a weighted mean of x[:, 0], ..., x[:, t].
-Source of the last: Vaswani et al., Attention Is All You Need (2017), section
-3.2.1, still without the scale.
+Source of the last: Vaswani et al., Attention Is All You Need (2017), section 3.2.1.
 """
+
+import math
 
 import torch
 import torch.nn.functional as F
 
-from minigpt.tensors import takes
 
-
-@takes(x="(B, T, C)")
 def average_loop(x):
     """x: (B, T, C) -> (B, T, C), the plain mean, as one would say it."""
     B, T, C = x.shape
@@ -23,34 +21,33 @@ def average_loop(x):
     return out
 
 
-@takes(x="(B, T, C)")
 def average_matmul(x):
     """x: (B, T, C) -> (B, T, C), the plain mean, as one matrix product."""
     T = x.shape[1]
-    weights = torch.tril(torch.ones(T, T, dtype=x.dtype, device=x.device))
+    weights = torch.tril(torch.ones(T, T, device=x.device))
     weights = weights / weights.sum(dim=1, keepdim=True)  # rows sum to 1
     return weights @ x  # (T, T) @ (B, T, C) -> (B, T, C)
 
 
-@takes(x="(B, T, C)")
 def average_softmax(x):
     """x: (B, T, C) -> (B, T, C), the plain mean, as softmax of equal scores."""
     T = x.shape[1]
-    scores = torch.zeros(T, T, dtype=x.dtype, device=x.device)
-    return F.softmax(_hide_future(scores), dim=-1) @ x  # (B, T, C)
+    scores = torch.zeros(T, T, device=x.device)
+    weights = F.softmax(hide_future(scores), dim=-1)  # rows sum to 1
+    return weights @ x  # (T, T) @ (B, T, C) -> (B, T, C)
 
 
-@takes(x="(B, T, C)", q="(B, T, head_size)", k="(B, T, head_size)")
 def average_attention(x, q, k):
-    """The same with weights that depend on the data: unscaled self-attention.
+    """x: (B, T, C) -> (B, T, C), a mean whose weights depend on the data.
 
-    x: (B, T, C); q, k: (B, T, head_size) -> (B, T, C). With q = 0 all scores
-    are equal and this is average_softmax(x).
+    q, k: (B, T, head_size). With q = 0 all scores are equal: average_softmax(x).
     """
-    scores = q @ k.transpose(-2, -1)  # (B, T, T)
-    return F.softmax(_hide_future(scores), dim=-1) @ x  # (B, T, C)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, T, T)
+    weights = F.softmax(hide_future(scores), dim=-1)  # rows sum to 1
+    return weights @ x  # (B, T, T) @ (B, T, C) -> (B, T, C)
 
 
-def _hide_future(scores):
-    past = torch.tril(torch.ones_like(scores, dtype=torch.bool))
+def hide_future(scores):
+    """scores (..., T, T) with -inf wherever a column is later than its row."""
+    past = torch.tril(torch.ones_like(scores)) == 1
     return scores.masked_fill(~past, float("-inf"))

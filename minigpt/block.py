@@ -7,9 +7,7 @@ Transformer Architecture (2020), section 3, for the LayerNorm before each part.
 
 import torch.nn as nn
 
-from minigpt.arguments import at_least_one, check_dropout
-from minigpt.multi_head import CausalSelfAttention, head_width
-from minigpt.tensors import takes
+from minigpt.multi_head import CausalSelfAttention
 
 
 class FeedForward(nn.Module):
@@ -17,34 +15,26 @@ class FeedForward(nn.Module):
 
     def __init__(self, n_embd, dropout=0.0):
         super().__init__()
-        at_least_one(n_embd=n_embd)
-        check_dropout(dropout)
         self.expand = nn.Linear(n_embd, 4 * n_embd)
         self.relu = nn.ReLU()
         self.proj = nn.Linear(4 * n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
 
-    @takes(x="(..., n_embd)")
     def forward(self, x):
         hidden = self.relu(self.expand(x))  # (..., 4 * n_embd)
         return self.dropout(self.proj(hidden))  # (..., n_embd)
 
 
 class Block(nn.Module):
-    """One transformer block, LayerNorm first: (B, T, n_embd) -> (B, T, n_embd).
-
-    Raises ValueError if n_head does not divide n_embd.
-    """
+    """One transformer block, LayerNorm first: (B, T, n_embd) -> (B, T, n_embd)."""
 
     def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
-        head_width(n_embd, n_head)
         self.norm1 = nn.LayerNorm(n_embd)
         self.attention = CausalSelfAttention(n_embd, n_head, dropout)
         self.norm2 = nn.LayerNorm(n_embd)
         self.feed_forward = FeedForward(n_embd, dropout)
 
-    @takes(x="(B, T, n_embd)")
     def forward(self, x):
         x = x + self.attention(self.norm1(x))
         return x + self.feed_forward(self.norm2(x))

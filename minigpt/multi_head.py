@@ -7,40 +7,28 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.arguments import check_dropout, must
 from minigpt.attention import Head
-from minigpt.tensors import takes
 
 
 def head_width(n_embd, n_head):
-    """head_size = n_embd / n_head. Raises ValueError unless it is 1, 2, 3, ..."""
-    for name, size in (("n_embd", n_embd), ("n_head", n_head)):
-        must(name, size, type(size) is int, "a whole number")
-    if n_head < 1 or n_embd < 1 or n_embd % n_head:
-        raise ValueError(
-            f"n_embd = {n_embd} cannot be shared out among n_head = {n_head} heads: "
-            "choose an n_head that divides n_embd, both at least 1."
-        )
+    """head_size = n_embd / n_head. Raises ValueError if that is no whole number."""
+    if n_embd % n_head:
+        raise ValueError(f"n_head = {n_head} must divide n_embd = {n_embd}.")
     return n_embd // n_head
 
 
 class MultiHeadAttention(nn.Module):
-    """n_head narrow heads, concatenated and mixed: (B, T, C) -> (B, T, C).
-
-    Raises ValueError if n_head does not divide n_embd.
-    """
+    """n_head narrow heads, concatenated and mixed: (B, T, C) -> (B, T, C)."""
 
     def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
         head_size = head_width(n_embd, n_head)
-        check_dropout(dropout)
         self.heads = nn.ModuleList(
             Head(n_embd, head_size, dropout) for _ in range(n_head)
         )
         self.proj = nn.Linear(n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
 
-    @takes(x="(B, T, n_embd)")
     def forward(self, x):
         side_by_side = [head(x) for head in self.heads]  # n_head of (B, T, head_size)
         return self.dropout(self.proj(torch.cat(side_by_side, dim=-1)))  # (B, T, C)
@@ -49,35 +37,24 @@ class MultiHeadAttention(nn.Module):
 class CausalSelfAttention(nn.Module):
     """The same, all heads in one batched operation: (B, T, C) -> (B, T, C).
 
-    The rows of `qkv` hold the queries of all heads, then the keys, then the
-    values. Product, mask and softmax are torch's fused kernel, which (without
-    dropout on a CPU) never stores the (T, T) weights: Dao et al.,
-    FlashAttention (2022), section 3.1. Raises ValueError as MultiHeadAttention.
+    The rows of `qkv` hold the queries of all heads, then the keys, then the values.
+    torch's fused kernel scales, masks and normalises, and (without dropout) never
+    stores the (T, T) weights: Dao et al., FlashAttention (2022), section 3.1.
     """
-
-    cache = None  # lesson 09 lends it one while a model writes
 
     def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
-        self.head_size = head_width(n_embd, n_head)
-        check_dropout(dropout)
         self.n_head = n_head
+        self.head_size = head_width(n_embd, n_head)
         self.qkv = nn.Linear(n_embd, 3 * n_embd, bias=False)
         self.proj = nn.Linear(n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
 
-    @takes(x="(B, T, n_embd)")
     def forward(self, x):
         B, T, C = x.shape
         qkv = self.qkv(x).view(B, T, 3, self.n_head, self.head_size)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)
-        if self.cache is None:
-            p = self.dropout.p if self.training else 0.0
-            out = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
-        else:
-            out = self.cache.attend(q, k, v)
+        p = self.dropout.p if self.training else 0.0
+        out = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
         out = out.transpose(1, 2).reshape(B, T, C)  # heads side by side again
         return self.dropout(self.proj(out))
-
-    def extra_repr(self):
-        return f"n_head={self.n_head}, head_size={self.head_size}"

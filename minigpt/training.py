@@ -1,23 +1,66 @@
-"""Lesson 06: the training loop, for any model here."""
+"""Lesson 06: the recipe of a training, and its loop, for any model here."""
 
-import copy
+import math
 import time
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+import torch.nn as nn
 
-from minigpt.arguments import check_kind, device_of
-from minigpt.data import check_window, get_batch
-from minigpt.device import autocast, compiled, random_state, set_random_state
+from minigpt.data import get_batch
+from minigpt.device import autocast
 from minigpt.evaluation import estimate_loss
-from minigpt.interrupts import Interrupts
+from minigpt.gpt import GPTConfig, check_sizes
 from minigpt.optimizer import learning_rate_at, make_optimizer
-from minigpt.recipe import TrainConfig as TrainConfig
-from minigpt.recipe import preset as preset
-from minigpt.tensors import check_ids, vocabulary_of
-from minigpt.workers import ALONE
+
+
+@dataclass
+class TrainConfig:
+    """How to train. Raises ValueError for numbers with which no training works."""
+
+    steps: int
+    batch_size: int
+    block_size: int
+    learning_rate: float  # at its peak
+    warmup_steps: int = 100  # but at most a fifth of the steps
+    weight_decay: float = 0.1  # of matrices
+    beta2: float = 0.99
+    grad_clip: float = 1.0  # math.inf for none
+    eval_every: int = 100  # steps
+    eval_batches: int = 20
+    seed: int = 1337
+
+    def __post_init__(self):
+        check_sizes(self, "steps batch_size block_size eval_every eval_batches")
+        warmup, decay = self.warmup_steps, self.weight_decay
+        for name, fine, need in (
+            ("warmup_steps", type(warmup) is int and warmup >= 0, "whole, 0 or more"),
+            ("learning_rate", 0 < self.learning_rate < math.inf, "above 0 and finite"),
+            ("weight_decay", 0 <= decay < math.inf, "0 or more and finite"),
+            ("beta2", 0 <= self.beta2 < 1, "0 or more and below 1"),
+            ("grad_clip", self.grad_clip > 0, "above 0; math.inf clips nothing"),
+            ("seed", type(self.seed) is int, "a whole number"),
+        ):
+            if not fine:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; give {need}.")
+
+    def make_optimizer(self, model):
+        return make_optimizer(model, self)
+
+    def learning_rate_at(self, step):
+        return learning_rate_at(step, self)
+
+
+def preset(name, vocab_size):
+    """The sizes of the course, (GPTConfig, TrainConfig): "cpu" for two cores, "gpu"."""
+    if name == "cpu":
+        model = GPTConfig(vocab_size, 64, n_layer=2, n_head=4, n_embd=128)
+        return model, TrainConfig(2400, 16, 64, learning_rate=3e-3)
+    if name == "gpu":  # few steps: trained for longer, it overfits
+        model = GPTConfig(vocab_size, 256, n_layer=6, n_head=6, n_embd=384, dropout=0.2)
+        return model, TrainConfig(2000, 64, 256, learning_rate=1e-3, eval_every=250)
+    raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
 
 
 class Progress(NamedTuple):
@@ -29,152 +72,49 @@ class Progress(NamedTuple):
     seconds: float
 
 
-class TrainState(NamedTuple):
-    """A run after `step` steps: with model and config, all that going on needs."""
+class Run:
+    """Where a training stands: all that its steps change, besides the model."""
 
-    step: int
-    history: list
-    optimizer: dict
-    random_state: dict
-    seed: int
-
-
-def train(
-    model,
-    train_data,
-    val_data,
-    config,
-    *,
-    resume=None,
-    save=None,
-    on_eval=None,
-    on_step=None,
-    draw=None,
-    workers=ALONE,
-    compile=False,
-):
-    """Train `model` where it is, in place; return its history, a list of Progress.
-
-    resume: the TrainState at which this model stopped, to go on from there.
-    save(state), on_eval(history): called after each evaluation; on_step(step):
-    after each step. draw(generator, rows) -> x, y: takes the place of get_batch
-    from train_data. workers: who shares the work, as lesson 10 does; only worker 0
-    saves and reports. compile: through torch.compile, if that works. An interrupt
-    (Ctrl+C, the ■ of a notebook, SIGTERM) ends the run after the step that it falls
-    into: judged, saved, usable and resumable; in the last step it changes nothing.
-    Raises ValueError, before the first step, if a split is too short for one
-    window, a batch too small for its pieces, or if the config has another seed
-    than the run that it goes on with.
-    """
-    device = device_of(model)
-    example = "a TrainConfig, for example preset('cpu', vocab_size)[1]"
-    check_kind("config", config, TrainConfig, example)
-    for name, data in (("train_data", train_data), ("val_data", val_data)):
-        check_ids(name, data, 1, vocabulary_of(model))
-        check_window(data, config.block_size)
-    if resume is not None:
-        check_kind("resume", resume, TrainState, "the TrainState of a checkpoint")
-    functions = {"save": save, "on_eval": on_eval, "on_step": on_step, "draw": draw}
-    for name, function in functions.items():
-        if function is not None:
-            example = "saver(path, ...)" if name == "save" else f"{name}=print"
-            check_kind(name, function, Callable, f"a function, for example {example}")
-    mine = workers.rows(config.batch_size)
-    if config.accumulate > config.batch_size // workers.size:
-        raise ValueError(
-            f"accumulate is {config.accumulate}, but of a batch a worker has only "
-            f"{config.batch_size // workers.size} windows: give at most that."
-        )
-    if compile and workers.sharded:
-        raise ValueError("compile and fsdp do not go together: leave one of them out.")
-    splits = train_data, val_data = train_data.to(device), val_data.to(device)
-    if draw is None:
-        draw = partial(
-            get_batch, train_data, config.batch_size, config.block_size, device
-        )
-    model.train()
-    wrapped = model
-    if compile:
-        windows = draw(generator=torch.Generator(), rows=mine)
-        pieces = [each.tensor_split(config.accumulate)[0] for each in windows]
-        wrapped = compiled(model, *pieces)  # as large as a step's, and no larger
-    wrapped = workers.wrap(wrapped)
-    optimizer = make_optimizer(model, config)
-    batches = torch.Generator().manual_seed(config.seed)
-    step, history, seconds = 0, [], 0.0
-    if resume is None:
+    def __init__(self, model, config):
+        self.step, self.seconds, self.history = 0, 0.0, []
+        self.optimizer = config.make_optimizer(model)
+        self.batches = torch.Generator().manual_seed(config.seed)
         torch.manual_seed(config.seed)  # for dropout
-    else:
-        if config.seed != resume.seed:
-            raise ValueError(
-                f"This run goes on with the random numbers of seed {resume.seed}, so "
-                f"seed {config.seed} would have no effect: leave the seed as it was."
-            )
-        step, history = resume.step, list(resume.history)
-        seconds = history[-1].seconds if history else 0.0
-        averages = copy.deepcopy(resume.optimizer["state"])  # copied: not shared
-        if isinstance(averages, list) != (config.optimizer == "muon"):
-            raise ValueError(
-                f"This run has another optimizer than {config.optimizer!r}, whose "
-                "averages it lacks: leave the optimizer as it was."
-            )
-        settings = optimizer.state_dict()["param_groups"]  # the config's, maybe new
-        optimizer.load_state_dict({"state": averages, "param_groups": settings})
-        workers.spread(optimizer)
-        set_random_state(resume.random_state, device, batches)
-    workers.part_ways(config.seed, step)
-
-    with Interrupts() as interrupts:
-        stop = False
-        while step < config.steps and not stop:
-            start = time.perf_counter()
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate_at(step, config) * group.get("rate", 1.0)
-            x, y = draw(generator=batches, rows=mine)
-            optimizer.zero_grad()
-            backward(wrapped, x, y, config, workers)
-            torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
-            optimizer.step()
-            step += 1
-            seconds += time.perf_counter() - start
-            if on_step is not None and workers.rank == 0:
-                on_step(step)
-            stop = workers.sum(interrupts.asked) > 0
-            if step % config.eval_every == 0 or step == config.steps or stop:
-                losses = [estimate_loss(model, d, config, workers) for d in splits]
-                history.append(Progress(step, *losses, seconds))
-                if save is not None:
-                    now = copy.deepcopy(optimizer.state_dict())  # it will change
-                    numbers = random_state(device, batches)
-                    state = TrainState(step, list(history), now, numbers, config.seed)
-                    if workers.sharded:  # all write, each its share
-                        save(state)
-                    else:
-                        workers.first(partial(save, state))
-                    workers.part_ways(config.seed, step)
-                if on_eval is not None and workers.rank == 0:
-                    on_eval(history)
-    if step < config.steps and workers.rank == 0:
-        print(
-            f"Interrupted after step {step} of {config.steps}: the model keeps what "
-            "it has learned and can be used as it is."
-        )
-    model.eval()
-    return history
 
 
-def backward(model, x, y, config, workers=ALONE):
-    """Add the gradients of a batch's mean loss to those of the parameters.
+def train(model, train_data, val_data, config, run=None, on_eval=None, on_step=None):
+    """Train `model` in place; return its history, a list of Progress.
 
-    x, y: this worker's windows of the batch, (B, T). They are read in
-    config.accumulate pieces, so that the activations of one piece at a time take
-    memory. Pieces and workers may differ in their number of windows: each counts
-    as much as it has.
+    run: a Run to go on with. on_eval(run) is called after each evaluation,
+    on_step(run) after each step; if it returns True, the run ends there, judged.
     """
-    pieces = zip(x.tensor_split(config.accumulate), y.tensor_split(config.accumulate))
-    for i, (x, y) in enumerate(pieces):
-        share = len(x) * workers.size / config.batch_size  # workers take their mean
-        with workers.averaging(model, last=i + 1 == config.accumulate):
-            with autocast(x.device):
-                loss = model(x, y)[1]
-            (loss * share).backward()
+    device = next(model.parameters()).device
+    run = run or Run(model, config)
+    while run.step < config.steps:
+        start = time.perf_counter()
+        model.train()
+        for group in run.optimizer.param_groups:
+            group["lr"] = config.learning_rate_at(run.step)
+        x, y = get_batch(
+            train_data, config.batch_size, config.block_size, device, run.batches
+        )  # each (B, T)
+        run.optimizer.zero_grad()
+        with autocast(device):
+            loss = model(x, y)[1]
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
+        run.optimizer.step()
+        run.step += 1
+        run.seconds += time.perf_counter() - start
+        asked = on_step is not None and on_step(run)
+        ends = asked or run.step == config.steps
+        if ends or run.step % config.eval_every == 0:
+            sizes = config.block_size, config.batch_size, config.eval_batches
+            losses = [estimate_loss(model, d, *sizes) for d in (train_data, val_data)]
+            run.history.append(Progress(run.step, *losses, run.seconds))
+            if on_eval is not None:
+                on_eval(run)
+        if ends:
+            break
+    model.eval()
+    return run.history

@@ -1,198 +1,212 @@
-"""The whole course on one page: data, model, training, sampling.
+"""The whole GPT on one page: model, training, sampling, each as in its lesson.
 
-    python -m minigpt.whole                  trains on Tiny Shakespeare, then writes
-    python -m minigpt.whole my_book.txt      the same with a text of your own
-
-Nothing here is new: each part says in which notebook it was built, and the model is
-the package's to the last bit (the tests copy its weights over and compare). Shapes:
-B windows, T tokens in each, C channels, V characters.
+python -m minigpt.whole [my_book.txt]    trains on Tiny Shakespeare or your text
 """
 
 import math
 import sys
-from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-# The recipe (06) -----------------------------------------------------------------
-block_size, n_layer, n_head, n_embd = 64, 2, 4, 128
-steps, batch_size, learning_rate = 2400, 16, 3e-3
-warmup_steps, weight_decay, beta2, grad_clip = 100, 0.1, 0.99, 1.0
-seed = 1337
+from minigpt.data import CharTokenizer, get_batch, load_text, train_val_split
+from minigpt.evaluation import evaluate
+
+config = SimpleNamespace(  # the recipe of 06
+    block_size=64, n_layer=2, n_head=4, n_embd=128, dropout=0.0, steps=2400,
+    batch_size=16, learning_rate=3e-3, warmup_steps=100, weight_decay=0.1, beta2=0.99,
+    grad_clip=1.0, seed=1337,
+)  # fmt: skip
 
 
-# The data (01): characters become ids, windows become batches ----------------------
-def encode(text, chars):
-    """str -> ids (N,): the place of each character in the sorted vocabulary."""
-    id_of = {char: i for i, char in enumerate(chars)}
-    return torch.tensor([id_of[char] for char in text])
+# Attention with many heads (03, 04), in blocks (05) ---------------------------------
+def head_width(n_embd, n_head):
+    if n_embd % n_head:
+        raise ValueError(f"n_head = {n_head} must divide n_embd = {n_embd}.")
+    return n_embd // n_head
 
 
-def decode(ids, chars):
-    """ids (N,) -> str."""
-    return "".join(chars[i] for i in ids.tolist())
-
-
-def get_batch(data, generator):
-    """Random windows x (B, T), and the same shifted by one, y (B, T)."""
-    starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator)
-    positions = starts[:, None] + torch.arange(block_size)  # (B, T)
-    return data[positions], data[positions + 1]
-
-
-# The model: attention (03) with many heads (04), in blocks (05) --------------------
 class CausalSelfAttention(nn.Module):
-    """Every position asks all earlier ones: (B, T, C) -> (B, T, C)."""
-
-    def __init__(self):
+    def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
+        self.n_head = n_head
+        self.head_size = head_width(n_embd, n_head)
         self.qkv = nn.Linear(n_embd, 3 * n_embd, bias=False)
         self.proj = nn.Linear(n_embd, n_embd)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
         B, T, C = x.shape
-        head_size = C // n_head
-        qkv = self.qkv(x).view(B, T, 3, n_head, head_size)
+        qkv = self.qkv(x).view(B, T, 3, self.n_head, self.head_size)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(head_size)  # (B, n_head, T, T)
-        past = torch.ones(T, T, dtype=torch.bool, device=x.device).tril()
-        weights = F.softmax(scores.masked_fill(~past, float("-inf")), dim=-1)
-        out = (weights @ v).transpose(1, 2).reshape(B, T, C)  # heads side by side
-        return self.proj(out)
+        p = self.dropout.p if self.training else 0.0
+        out = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+        out = out.transpose(1, 2).reshape(B, T, C)  # heads side by side again
+        return self.dropout(self.proj(out))
 
 
 class FeedForward(nn.Module):
-    """Every position thinks on its own: (B, T, C) -> (B, T, C)."""
-
-    def __init__(self):
+    def __init__(self, n_embd, dropout=0.0):
         super().__init__()
         self.expand = nn.Linear(n_embd, 4 * n_embd)
+        self.relu = nn.ReLU()
         self.proj = nn.Linear(4 * n_embd, n_embd)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
-        return self.proj(F.relu(self.expand(x)))
+        hidden = self.relu(self.expand(x))  # (..., 4 * n_embd)
+        return self.dropout(self.proj(hidden))  # (..., n_embd)
 
 
 class Block(nn.Module):
-    """Both, each added to the residual pathway: (B, T, C) -> (B, T, C)."""
-
-    def __init__(self):
+    def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
         self.norm1 = nn.LayerNorm(n_embd)
-        self.attention = CausalSelfAttention()
+        self.attention = CausalSelfAttention(n_embd, n_head, dropout)
         self.norm2 = nn.LayerNorm(n_embd)
-        self.feed_forward = FeedForward()
+        self.feed_forward = FeedForward(n_embd, dropout)
 
     def forward(self, x):
         x = x + self.attention(self.norm1(x))
         return x + self.feed_forward(self.norm2(x))
 
 
-class GPT(nn.Module):
-    """idx, targets (B, T) -> logits (B, T, V), mean loss in nats or None."""
+# The GPT (03, 06) -------------------------------------------------------------------
+def next_token_loss(logits, targets):
+    if targets is None:
+        return None
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
-    def __init__(self, vocab_size):
+
+class LanguageModel(nn.Module):
+    def __init__(self, vocab_size, block_size, n_embd, body):
         super().__init__()
-        blocks = [Block() for _ in range(n_layer)]
+        self.block_size = block_size
         self.token_embedding = nn.Embedding(vocab_size, n_embd)
         self.position_embedding = nn.Embedding(block_size, n_embd)
-        self.body = nn.Sequential(*blocks, nn.LayerNorm(n_embd))
+        self.body = body
         self.lm_head = nn.Linear(n_embd, vocab_size)
 
-        std = 0.02 * math.sqrt(768 / n_embd)  # starting values (06)
-        for module in self.modules():
-            if isinstance(module, (nn.Linear, nn.Embedding)):
-                nn.init.normal_(module.weight, std=std)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
-        nn.init.normal_(self.lm_head.weight, std=0.01)
-        for block in blocks:
-            for proj in (block.attention.proj, block.feed_forward.proj):
-                nn.init.normal_(proj.weight, std=std / math.sqrt(2 * n_layer))
-
     def forward(self, idx, targets=None):
-        positions = torch.arange(idx.shape[1], device=idx.device)  # (T,)
+        T = idx.shape[1]
+        if T > self.block_size:
+            raise ValueError(
+                f"idx has T = {T} tokens, but block_size is {self.block_size}: "
+                f"pass the last ones, idx[:, -{self.block_size}:]."
+            )
+        positions = torch.arange(T, device=idx.device)  # (T,)
         x = self.token_embedding(idx) + self.position_embedding(positions)
-        logits = self.lm_head(self.body(x))  # (B, T, C) -> (B, T, V)
-        if targets is None:
-            return logits, None
-        return logits, F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        logits = self.lm_head(self.body(x))  # (B, T, n_embd) -> (B, T, vocab_size)
+        return logits, next_token_loss(logits, targets)
 
 
-# Training (06): AdamW, warm-up and cosine, clipped gradients -----------------------
-def learning_rate_at(step):
-    """Up in a line, then down along half a cosine."""
-    if step < warmup_steps:
-        return learning_rate * (step + 1) / warmup_steps
-    done = (step - warmup_steps) / (steps - warmup_steps)
-    return learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+class GPT(LanguageModel):
+    def __init__(self, config):
+        c = config
+        blocks = [Block(c.n_embd, c.n_head, c.dropout) for _ in range(c.n_layer)]
+        body = nn.Sequential(*blocks, nn.LayerNorm(c.n_embd))
+        super().__init__(c.vocab_size, c.block_size, c.n_embd, body)
+        self.config = config
+        init_weights(self)
 
 
-def train(model, data):
-    """All the steps, in place; prints the loss of a batch now and then."""
+def init_weights(model):
+    c = model.config
+    std = 0.02 * math.sqrt(768 / c.n_embd)  # GPT-2's, at GPT-2's width of 768
+    for module in model.modules():
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(module.weight, std=std)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+    nn.init.normal_(model.lm_head.weight, std=0.01)  # almost uniform probabilities
+    # 2 * n_layer additions add up their variances: shrink each.
+    for block in list(model.body)[:-1]:
+        for proj in (block.attention.proj, block.feed_forward.proj):
+            nn.init.normal_(proj.weight, std=std / math.sqrt(2 * c.n_layer))
+
+
+# Training: AdamW, warm-up and cosine (06) -------------------------------------------
+def make_optimizer(model, config):
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": matrices, "weight_decay": weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ],
-        betas=(0.9, beta2),
-    )
-    generator = torch.Generator().manual_seed(seed)
-    for step in range(steps):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate_at(step)
-        _, loss = model(*get_batch(data, generator))
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), grad_clip)
-        optimizer.step()
-        if step % 100 == 0 or step == steps - 1:
-            print(f"step {step:4}: loss {loss.item():.3f}", flush=True)
+    groups = [
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    betas = (0.9, config.beta2)
+    return torch.optim.AdamW(groups, config.learning_rate, betas, fused=True)
 
 
+def learning_rate_at(step, config):
+    warmup = min(config.warmup_steps, config.steps // 5)
+    if step < warmup:
+        return config.learning_rate * (step + 1) / warmup
+    done = (step - warmup) / (config.steps - warmup)  # from 0 to 1
+    return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+
+
+# Sampling: ask, draw, append, ask again (06) ----------------------------------------
 @torch.no_grad()
-def evaluate(model, data):
-    """The exact mean loss over all full windows of a split (01)."""
-    n = (len(data) - 1) // block_size * block_size
-    x = data[:n].view(-1, block_size)
-    y = data[1 : n + 1].view(-1, block_size)
-    losses = [model(*pair)[1] * len(pair[0]) for pair in zip(x.split(64), y.split(64))]
-    return (sum(losses) / len(x)).item()
-
-
-# Sampling (06): ask, draw, append, ask again ---------------------------------------
-@torch.no_grad()
-def generate(model, idx, max_new_tokens, temperature=0.8):
-    """idx (B, T) -> (B, T + max_new_tokens)."""
+def generate(
+    model, idx, max_new_tokens, temperature=1.0, top_k=None, top_p=None, generator=None
+):
+    was_training = model.training
+    model.eval()
     for _ in range(max_new_tokens):
-        logits = model(idx[:, -block_size:])[0][:, -1]  # (B, V): the last position
-        probs = F.softmax(logits / temperature, dim=-1)
-        next_idx = torch.multinomial(probs, num_samples=1)  # (B, 1)
-        idx = torch.cat([idx, next_idx], dim=1)
+        logits, _ = model(idx[:, -model.block_size :])  # (B, T, vocab_size)
+        probs = probabilities(logits[:, -1], temperature, top_k, top_p)
+        next_idx = torch.multinomial(probs, 1, generator=generator)  # (B, 1)
+        idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
+    model.train(was_training)
     return idx
 
 
-def main(path=None):
-    """Read, train, judge, write."""
-    if path is None:
-        from minigpt.data import load_text  # finds Tiny Shakespeare, or fetches it
+def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
+    if temperature == 0:
+        return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
+    logits = logits / temperature
+    if top_k is not None:
+        k = min(top_k, logits.shape[-1])
+        kth = logits.topk(k, dim=-1).values[:, -1:]  # (B, 1)
+        logits = logits.masked_fill(logits < kth, float("-inf"))
+    if top_p is not None and top_p < 1:
+        probs, order = F.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+        before = probs.cumsum(dim=-1) - probs  # what the likelier ones sum to
+        drop = before >= top_p  # (B, vocab_size), in sorted order
+        drop = drop.scatter(-1, order, drop)  # back in the order of the ids
+        logits = logits.masked_fill(drop, float("-inf"))
+    return F.softmax(logits, dim=-1)
 
-        text = load_text()
-    else:
-        text = Path(path).read_text(encoding="utf-8")
-    chars = sorted(set(text))
-    data = encode(text, chars)
-    n = int(0.9 * len(data))  # the first nine tenths to learn from
-    torch.manual_seed(seed)
-    model = GPT(len(chars))
-    train(model, data[:n])
-    print(f"validation loss {evaluate(model, data[n:]):.4f} nats per character")
-    print(decode(generate(model, data[None, :1], 500)[0], chars))
+
+def main(source="tinyshakespeare"):
+    text, c = load_text(source), config
+    tokenizer = CharTokenizer(text)
+    train_data, val_data = train_val_split(torch.tensor(tokenizer.encode(text)))
+    c.vocab_size = tokenizer.vocab_size
+    torch.manual_seed(c.seed)
+    model = GPT(c)
+    optimizer = make_optimizer(model, c)
+    batches = torch.Generator().manual_seed(c.seed)
+    for step in range(c.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate_at(step, c)
+        x, y = get_batch(train_data, c.batch_size, c.block_size, generator=batches)
+        loss = model(x, y)[1]
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), c.grad_clip)
+        optimizer.step()
+        if step % 100 == 0 or step == c.steps - 1:
+            print(f"step {step:4}: loss {loss.item():.3f}", flush=True)
+    loss = evaluate(model, val_data, c.block_size)
+    print(f"validation loss {loss:.4f} nats per character")
+    print(tokenizer.decode(generate(model, train_data[None, :1], 500, 0.8)[0]))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    try:
+        main(*sys.argv[1:2])
+    except (OSError, ValueError) as error:  # no such text, or no text
+        sys.exit(f"error: {error}")

@@ -1,8 +1,10 @@
+import shutil
 import signal
 
 import chromium
 import pytest
 import torch
+from small import TRAIN_SMALL
 
 from minigpt.data import CharTokenizer, load_text, train_val_split
 
@@ -42,6 +44,26 @@ def ids(text, tokenizer):
 @pytest.fixture(scope="session")
 def splits(ids):
     return train_val_split(ids)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A folder with corpus.txt, and model.pt of 12 steps by the command line."""
+    from minigpt.tools.command_line import main
+
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "corpus.txt").write_text("to be or not to be; " * 100, encoding="utf-8")
+    places = f"--data {folder / 'corpus.txt'} --out {folder / 'model.pt'}"
+    assert main(["train", *places.split(), *TRAIN_SMALL]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(trained, tmp_path, monkeypatch):
+    """A copy of it, in which the test runs."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import nbformat
 from IPython.core.compilerop import CachingCompiler
 
-HERE = Path(__file__).resolve().parent.parent / "notebooks"
+HERE = Path(__file__).resolve().parent.parent / "notebooks" / "exercises"
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", HERE))
 
 

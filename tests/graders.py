@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 
-from minigpt.publish import nbgrader, otter, submitted
+from minigpt.course.publish import nbgrader, otter, submitted
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = {

@@ -1,25 +1,30 @@
-"""What each of several processes does in test_parallel: python several.py OUT.
+"""What each of several processes does in test_parallel: the same small trainings.
 
-Every kind of training of the same small models, each with the workers of this job;
-each writes what it saw to the folder OUT. They compute in float64: in float32 a ReLU
-at its corner makes 1e-4 of a rounding now and then.
+They compute in float64: in float32 a ReLU at its corner makes 1e-4 of a rounding.
 """
 
 import json
-import sys
-from dataclasses import replace
-from pathlib import Path
+import os
 
 import torch
 from small import DATA, TOKENIZER, V, plan, small_gpt, weights_of
 
-from minigpt.checkpoint import load_checkpoint, saver
+from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
-from minigpt.modern import ModernConfig
-from minigpt.parallel import Shards, joined
-from minigpt.training import train
+from minigpt.gpt import GPTConfig
+from minigpt.modern.model import ModernConfig
+from minigpt.modern.recipe import MuonConfig
+from minigpt.parallel.meeting import joined
+from minigpt.parallel.shards import gathered, share_out
+from minigpt.parallel.workers import Worker, first
+from minigpt.training import Run, TrainConfig, train
 
-ODD = DATA[:-3]  # the last window is shorter, and the number of windows odd
+ODD = DATA[:-3]  # the last window is shorter, and stands alone in its batch
+PLAN = plan(steps=8, batch_size=7, eval_every=1, eval_batches=1)
+MUON = MuonConfig(8, 7, 8, 1e-2, eval_every=1, eval_batches=1)
+KINDS = GPTConfig, TrainConfig, ModernConfig, MuonConfig
+CPU = torch.device("cpu")
 
 
 def small_modern():
@@ -27,73 +32,87 @@ def small_modern():
     return ModernConfig(V, 8, n_layer=2, n_head=2, n_embd=16).build()
 
 
-def each_step(steps, **changes):
-    return plan(steps=steps, batch_size=7, eval_every=1, eval_batches=1, **changes)
-
-
-RUNS = {  # name: (model, plan)
-    "adamw": (small_gpt, each_step(50)),
-    "muon": (small_modern, each_step(12, optimizer="muon")),
-    "accumulate": (small_gpt, each_step(12, accumulate=2)),
-    "more evaluations": (small_gpt, replace(each_step(6), eval_batches=5)),
-}
-
-
-def losses(model, config, workers, **options):
+def losses(worker, config, run=None, **options):
     """[training, validation] loss after each step, and the exact one in the end."""
-    history = train(model, DATA, ODD, config, workers=workers, **options)
-    exact = evaluate(model, ODD, 8, batch_size=16, workers=workers)
-    rows = [[row.train_loss, row.val_loss] for row in history]
-    return {"rows": rows, "exact": exact}
+    history = train(worker, DATA, ODD, config, run, **options)
+    rows = [list(row[1:3]) for row in history]
+    return [*rows, [evaluate(worker, ODD, 8, batch_size=32)] * 2]
 
 
-def main(out):
+def resumed(path, config, sharded=False, accumulate=1):
+    """Go on with the run in a file: (losses, model)."""
+    kept = load_checkpoint(path, kinds=KINDS)
+    if sharded:
+        share_out(kept)
+    set_random_state(kept.random, CPU)
+    return losses(Worker(kept.model, accumulate), config, kept.run), kept.model
+
+
+def begun(model, config, sharded):
+    checkpoint = Checkpoint(model, TOKENIZER, config, Run(model, config))
+    if sharded:
+        share_out(checkpoint)
+    return checkpoint
+
+
+def in_two_halves(path, model, config, sharded, accumulate=1):
+    """Save after half of the steps, and go on from the file: (losses, model)."""
+    half = config.steps // 2
+    checkpoint = begun(model, config, sharded)
+
+    def keep(run):
+        if run.step == half:
+            kept = gathered(checkpoint) if sharded else checkpoint
+            first(lambda: save_checkpoint(path, kept))
+
+    def stop(run):
+        return run.step == half
+
+    stops = {"on_eval": keep, "on_step": stop}
+    losses(Worker(model, accumulate), config, checkpoint.run, **stops)
+    return resumed(path, config, sharded, accumulate)
+
+
+def work(rank, sizes, ports, out):
+    """Be worker `rank` in groups of these sizes, one after the other."""
+    torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    found = {}
-    with joined() as workers:
-        for name, (make, config) in RUNS.items():
-            found[name] = losses(make(), config, workers)
-        found["rows"] = [workers.rows(7).start, workers.rows(7).stop]
-        found["sum"] = workers.sum(workers.rank + 0.5)
-        dropout = small_gpt(dropout=0.2)
-        losses(dropout, plan(batch_size=6), workers)
-        found["with dropout"] = weights_of(dropout).tolist()
-        found["noise"] = torch.rand(3).tolist()
-        if workers.size > 1:
-            shards = Shards()
-            for name, (make, config) in RUNS.items():
-                if workers.size == 2 or name == "accumulate":  # three take their time
-                    found["sharded " + name] = losses(make(), config, shards)
-            kept(out, shards, found)
-        (out / f"{workers.rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    os.environ.update(RANK=f"{rank}", LOCAL_RANK=f"{rank}", MASTER_ADDR="127.0.0.1")
+    for size, port in zip(sizes, ports):
+        if rank < size:
+            os.environ.update(WORLD_SIZE=f"{size}", MASTER_PORT=f"{port}")
+            with joined():
+                found = of_three(out) if size == 3 else of_two(out)
+            path = out / f"{rank} of {size}.json"
+            path.write_text(json.dumps(found), encoding="utf-8")
 
 
-class EndOfRun(Exception):
-    pass
+def of_three(out):
+    shares = begun(small_gpt(), PLAN, sharded=True)
+    return {
+        "AdamW": losses(Worker(small_gpt(), 2), PLAN),
+        "AdamW, sharded": losses(Worker(shares.model, 2), PLAN, shares.run),
+    }
 
 
-def kept(out, shards, found):
-    """Save a sharded run half way, and go on with it: sharded, and as a whole."""
-    for name in ("accumulate", "muon") if shards.size == 2 else ("muon",):
-        make, config = RUNS[name]
-        model, place = make(), out / name
-        half = replace(config, eval_every=config.steps // 2)
-        save = saver(place, model, TOKENIZER, half, shards)
-
-        def keep(state, save=save, config=config):
-            save(state)
-            if state.step < config.steps:
-                raise EndOfRun
-
-        try:
-            train(model, DATA, ODD, half, workers=shards, save=keep)
-        except EndOfRun:
-            pass
-        again = load_checkpoint(place)
-        rest = losses(again.model, config, shards, resume=again.state)
-        rest["rows"] = rest["rows"][1:]  # the first is that of the half before
-        found["sharded and resumed " + name] = rest
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+def of_two(out):
+    modern, dropping = small_modern(), small_gpt(dropout=0.2)
+    found = {
+        "AdamW": losses(Worker(small_gpt()), PLAN),
+        "Muon": losses(Worker(modern, 3), MUON, Run(modern, MUON)),
+        "dropout": losses(Worker(dropping), PLAN),
+        "dropped": weights_of(dropping).tolist(),
+    }
+    for name, model, config, sharded, pieces in (
+        ("AdamW, sharded", small_gpt(), PLAN, True, 2),
+        ("Muon, sharded", small_modern(), MUON, True, 1),
+        ("dropout, resumed", small_gpt(dropout=0.2), PLAN, False, 1),
+    ):
+        path = out / f"{name}.pt"
+        found[name], model = in_two_halves(path, model, config, sharded, pieces)
+    dropping = begun(small_gpt(dropout=0.2), PLAN, sharded=True)
+    found["dropout, sharded"] = losses(Worker(dropping.model), PLAN, dropping.run)
+    with Worker(model).own_numbers(CPU):
+        found["own numbers"] = torch.rand(3).tolist()
+    found["common numbers"] = torch.rand(3).tolist()
+    return found

@@ -23,6 +23,10 @@ PLAN = TrainConfig(
     eval_every=10,
     eval_batches=2,
 )
+TRAIN_SMALL = (
+    "--preset cpu --steps 12 --batch-size 4 --block-size 8 --n-layer 1 --n-head 2 "
+    "--n-embd 16 --learning-rate 0.01 --dropout 0.1 --device cpu"
+).split()
 
 
 def plan(**changes):

@@ -19,26 +19,18 @@ from minigpt.language_model import LanguageModel
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 5, 3), (4, 32, 16)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_four_averaging_versions_agree(shape, dtype):
-    x = torch.randn(shape, dtype=dtype)
-    zero = torch.zeros(*shape[:2], 4, dtype=dtype)
+def test_the_four_averaging_versions_agree(shape):
+    x = torch.randn(shape)
+    zero = torch.zeros(*shape[:2], 4)
     expected = average_loop(x)
     assert_close(average_matmul(x), expected)
     assert_close(average_softmax(x), expected)
     assert_close(average_attention(x, zero, torch.randn_like(zero)), expected)
 
 
-def test_averages_and_attention_are_computed_where_their_input_is():
-    """What is made without a device lands on "meta" here, which has no numbers."""
-    x = torch.randn(2, 5, 3)
-    mean, attended = average_loop(x), average_attention(x, x, x)
-    out, weights = attention(x, x, x)
-    with torch.device("meta"):
-        for average in (average_loop, average_matmul, average_softmax):
-            assert_close(average(x), mean)
-        assert_close(average_attention(x, x, x), attended)
-        assert_close(attention(x, x, x), (out, weights))
+def test_version_4_is_attention_whose_values_are_the_input():
+    x, q, k = torch.randn(3, 2, 5, 4)
+    assert_close(average_attention(x, q, k), attention(q, k, x)[0])
 
 
 def test_the_toy_of_the_course():
@@ -86,17 +78,6 @@ def test_causal_weights_are_exactly_zero_on_the_future():
     weights = attention(q, k, v)[1]
     assert torch.equal(weights, weights.tril())
     assert (weights.diagonal(dim1=-2, dim2=-1) > 0).all()
-
-
-def test_the_last_queries_alone_get_the_same_as_among_all():
-    q, k, v = torch.randn(3, 2, 9, 4)
-    assert_close(attention(q[:, -2:], k, v)[0], attention(q, k, v)[0][:, -2:])
-
-
-def test_more_queries_than_keys_cannot_be_causal():
-    q, k = torch.randn(5, 8), torch.randn(3, 8)
-    with pytest.raises(ValueError, match="5 queries but only 3 keys.*causal=False"):
-        attention(q, k, k)
 
 
 def test_cross_attention_takes_keys_and_values_of_another_length():

@@ -10,77 +10,47 @@ from errno import EINVAL
 
 import pytest
 import torch
+from small import TRAIN_SMALL as SMALL
+from small import weights_of
 
-import minigpt.__main__ as cli
-from minigpt import texts
-from minigpt.__main__ import main
-from minigpt.checkpoint import load_checkpoint
+import minigpt.tools.command_line as cli
+from minigpt.data import CharTokenizer
 from minigpt.evaluation import evaluate
 from minigpt.generation import generate
+from minigpt.modern.model import ModernConfig
+from minigpt.modern.recipe import MuonConfig
+from minigpt.tools.command_line import main
+from minigpt.tools.saving import load_any
+from minigpt.tools.stored import load_stored
 
-SMALL = (
-    "--preset cpu --steps 12 --batch-size 4 --block-size 8 --n-layer 1 --n-head 2 "
-    "--n-embd 16 --learning-rate 0.01 --dropout 0.1"
-).split()
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A folder with a corpus, and a model trained on it by the command."""
-    folder = tmp_path_factory.mktemp("cli")
-    (folder / "corpus.txt").write_text("to be or not to be; " * 100, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "minigpt", "train", "--data", "corpus.txt", *SMALL],
-        cwd=folder,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Validation loss" in done.stdout and "nats per character" in done.stdout
-    assert "12/12" in done.stderr  # the progress bar
-    return folder
-
-
-@pytest.fixture
-def folder(trained, tmp_path, monkeypatch):
-    """A copy of it, in which the test runs."""
-    for name in ("corpus.txt", "model.pt"):
-        (tmp_path / name).write_bytes((trained / name).read_bytes())
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+CORPUS = "to be or not to be; " * 100  # the text in `folder`
 
 
 def train(*options):
-    return main(["train", "--data", "corpus.txt", "--device", "cpu", *options])
+    return main(["train", "--data", "corpus.txt", *options])
+
+
+def weights(path):
+    return weights_of(load_any(path).model)
 
 
 def refused(capsys):
     """The one line of an error."""
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert [line for line in lines if "Traceback" in line] == []
-    assert lines[-1].startswith("error: ")
-    return lines[-1]
-
-
-def weights(path):
-    model = load_checkpoint(path).model
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    return last
 
 
 # --- train ---
 
 
 def test_every_option_of_training_reaches_the_model_or_its_recipe(folder):
-    run = load_checkpoint("model.pt")
-    model, recipe = run.model.config, run.config
-    assert (model.block_size, model.n_layer, model.n_head) == (8, 1, 2)
-    assert (model.n_embd, model.dropout) == (16, 0.1)
+    run = load_any("model.pt")
+    shape, recipe = run.model.config, run.config
+    assert (shape.block_size, shape.n_layer, shape.n_head) == (8, 1, 2)
+    assert (shape.n_embd, shape.dropout) == (16, 0.1)
     assert (recipe.steps, recipe.batch_size, recipe.block_size) == (12, 4, 8)
     assert (recipe.learning_rate, recipe.seed) == (0.01, 1337)
-    assert train("--out", "other.pt", *SMALL, "--seed", "3") == 0
-    assert load_checkpoint("other.pt").config.seed == 3
 
 
 def test_the_seed_decides_weights_batches_and_dropout(folder):
@@ -89,15 +59,36 @@ def test_the_seed_decides_weights_batches_and_dropout(folder):
     assert train("--out", "other.pt", *SMALL, "--seed", "3") == 0
     assert torch.equal(weights("again.pt"), weights("model.pt"))
     assert not torch.equal(weights("other.pt"), weights("model.pt"))
+    assert load_any("other.pt").config.seed == 3
+
+
+def test_without_a_preset_it_is_the_modern_one(folder):
+    small = "--steps 3 --n-embd 16 --n-layer 1 --n-head 2 --block-size 8".split()
+    assert train("--out", "new.pt", *small) == 0
+    run = load_any("new.pt")
+    assert type(run.model.config) is ModernConfig and type(run.config) is MuonConfig
+    assert train("--out", "new.pt", "--resume", "--steps", "5") == 0
+    assert load_any("new.pt").run.step == 5
 
 
 def test_the_loss_that_is_told_is_the_exact_one_of_the_written_model(folder, capsys):
     assert train("--overwrite", *SMALL) == 0
-    run = load_checkpoint("model.pt")
-    text = (folder / "corpus.txt").read_text(encoding="utf-8")
-    ids = torch.tensor(run.tokenizer.encode(text))[1800:]
+    run = load_any("model.pt")
+    loss = evaluate(run.model, torch.tensor(run.tokenizer.encode(CORPUS))[1800:], 8)
+    said = capsys.readouterr().out
+    assert f"Validation loss {loss:.4f} nats per character over the whole" in said
+
+
+def test_of_a_long_text_a_part_is_judged_and_the_answer_says_so(
+    folder, monkeypatch, capsys
+):
+    monkeypatch.setattr(cli, "JUDGED", 100)
+    assert train("--overwrite", *SMALL) == 0
+    run = load_any("model.pt")
+    ids = torch.tensor(run.tokenizer.encode(CORPUS))[1800:1900]
     loss = evaluate(run.model, ids, 8)
-    assert f"Validation loss {loss:.4f} nats" in capsys.readouterr().out
+    said = f"loss {loss:.4f} nats per character over the first 100 of 200 char"
+    assert said in capsys.readouterr().out
 
 
 def test_training_compiles_what_it_can(folder, monkeypatch, capsys):
@@ -115,14 +106,19 @@ def test_training_compiles_what_it_can(folder, monkeypatch, capsys):
         assert torch.equal(weights(name), weights("model.pt"))
     assert len(asked) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if "compile" in line]
-    assert len(said) == 1 and "RuntimeError, no compiler" in said[0]
+    assert said == [
+        "Without torch.compile, which fails here (RuntimeError: no compiler)."
+    ]
 
 
-def test_training_resumes_to_more_steps(folder):
-    assert train("--resume", "--steps", "15") == 0
-    run = load_checkpoint("model.pt")
-    assert run.state.step == 15 and [r.step for r in run.state.history] == [12, 15]
-    assert run.config.learning_rate == 0.01 and run.model.config.n_embd == 16
+def test_training_goes_on_to_more_steps_with_settings_that_may_change(folder):
+    more = "--resume --steps 14 --batch-size 2 --learning-rate 0.5".split()
+    assert train(*more) == 0
+    run = load_any("model.pt")
+    assert run.run.step == 14 and [row.step for row in run.run.history] == [12, 14]
+    recipe = run.config
+    assert (recipe.steps, recipe.batch_size, recipe.learning_rate) == (14, 2, 0.5)
+    assert run.model.config.n_embd == 16
 
 
 def test_a_complete_run_says_how_to_go_on_with_it(folder, capsys):
@@ -133,26 +129,18 @@ def test_a_complete_run_says_how_to_go_on_with_it(folder, capsys):
 
 
 def test_resume_without_a_run_begins_one(folder):
-    assert train("--resume", "--out", "new.pt", *SMALL, "--seed", "5") == 0
-    assert load_checkpoint("new.pt").config.seed == 5
+    assert train("--resume", "--out", "new.pt", *SMALL) == 0
+    assert torch.equal(weights("new.pt"), weights("model.pt"))
 
 
-def test_resuming_takes_the_settings_that_may_change(folder):
-    assert train(*"--resume --steps 14 --batch-size 2 --learning-rate 0.5".split()) == 0
-    recipe = load_checkpoint("model.pt").config
-    assert (recipe.steps, recipe.batch_size, recipe.learning_rate) == (14, 2, 0.5)
-
-
-@pytest.mark.parametrize(
-    "option",
-    "--seed=1 --preset=gpu --n-embd=32 --n-layer=2 --n-head=1 --block-size=4 "
-    "--dropout=0".split(),
-)
-def test_resuming_refuses_what_cannot_change(folder, capsys, option):
-    assert train("--resume", "--steps", "15", option) == 2
-    flag, _, _ = option.partition("=")
-    assert f"leave out {flag}." in refused(capsys)
-    assert load_checkpoint("model.pt").state.step == 12
+def test_a_run_goes_on_with_its_own_text_only(folder, capsys):
+    for other in (CORPUS.replace("or", "ro"), CORPUS + "?"):
+        (folder / "other.txt").write_text(other, encoding="utf-8")
+        assert train("--resume", "--steps", "15", "--data", "other.txt") == 2
+        assert "model.pt learned from another text: give that" in refused(capsys)
+    assert load_any("model.pt").run.step == 12
+    (folder / "moved.txt").write_text(CORPUS, encoding="utf-8")
+    assert train("--resume", "--steps", "15", "--data", "moved.txt") == 0
 
 
 def test_an_existing_model_is_replaced_only_on_request(folder, capsys):
@@ -161,28 +149,56 @@ def test_an_existing_model_is_replaced_only_on_request(folder, capsys):
     assert "--resume" in (said := refused(capsys)) and "--overwrite" in said
     assert (folder / "model.pt").read_bytes() == before
     assert train(*SMALL, "--overwrite", "--seed", "3") == 0
-    assert load_checkpoint("model.pt").config.seed == 3
+    assert load_any("model.pt").config.seed == 3
 
 
-def test_an_interrupted_training_exits_with_130_keeps_its_model_and_goes_on(
-    folder, monkeypatch, capsys
-):
-    def interrupted(*args, on_step, **kwargs):
-        def stop(step):
-            on_step(step)
-            if step == 5:
-                signal.raise_signal(signal.SIGINT)
+@pytest.mark.parametrize("more", [[], ["--overwrite"], ["--resume"]], ids=str)
+@pytest.mark.parametrize("out", ["corpus.txt", "same.txt", "letter.txt", "odd.pt"])
+def test_no_file_is_replaced_but_a_run_of_ours(folder, capsys, out, more):
+    os.link("corpus.txt", "same.txt")  # another name of the same file
+    (folder / "letter.txt").write_text("Dear reader", encoding="utf-8")
+    torch.save({"weights": torch.zeros(3)}, "odd.pt")
+    before = (folder / out).read_bytes()
+    assert train("--out", out, *SMALL, *more) == 2
+    said = refused(capsys)
+    assert "give another --out" in said and "--overwrite" not in said
+    assert (folder / out).read_bytes() == before
 
-        return real(*args, on_step=stop, **kwargs)
+
+def interrupt(monkeypatch, number, step=5):
+    """Send the training a signal in the middle of a step."""
+
+    def interrupted(model, data, val, config, run, on_eval, on_step):
+        def stop(run):
+            if run.step == step:
+                signal.raise_signal(number)
+            return on_step(run)
+
+        return real(model, data, val, config, run, on_eval, stop)
 
     real = cli.train
     monkeypatch.setattr(cli, "train", interrupted)
-    assert train("--out", "cut.pt", *SMALL) == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_told_to_end_keeps_its_step_and_goes_on(
+    folder, monkeypatch, capsys, number
+):
+    before = signal.getsignal(number)
+    with monkeypatch.context() as patch:
+        interrupt(patch, number)
+        assert train("--out", "cut.pt", *SMALL) == 130
+    assert signal.getsignal(number) == before
     assert "after step 5 of 12" in capsys.readouterr().out
-    assert load_checkpoint("cut.pt").state.step == 5
-    monkeypatch.setattr(cli, "train", real)
+    assert load_any("cut.pt").run.step == 5
+    torch.manual_seed(999)  # another process, another state
     assert train("--out", "cut.pt", "--resume") == 0
     assert torch.equal(weights("cut.pt"), weights("model.pt"))
+
+
+def test_an_interrupt_in_the_last_step_changes_nothing(folder, monkeypatch):
+    interrupt(monkeypatch, signal.SIGINT, step=12)
+    assert train("--out", "new.pt", *SMALL) == 0
 
 
 @pytest.mark.parametrize("command", ["train --data corpus.txt --out new.pt", "sample"])
@@ -192,7 +208,7 @@ def test_an_interrupt_at_any_other_time_exits_with_130(
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    for name in ("train", "stream"):
+    for name in ("read_ids", "stream"):
         monkeypatch.setattr(cli, name, interrupted)
     assert main(command.split()) == 130
     assert capsys.readouterr().err.strip().splitlines()[-1] == "Interrupted."
@@ -205,30 +221,9 @@ def test_the_command_line_never_trains_on_a_substitute(folder, monkeypatch, caps
     monkeypatch.setenv("MINIGPT_DATA", "gone")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
-    for options in ([], ["--resume"]):
-        assert main(["train", "--out", "new.pt", *options, *SMALL]) == 2
-        said = refused(capsys)
-        assert "connect to the network" in said and texts.URL in said
+    assert main(["train", "--out", "new.pt", *SMALL]) == 2
+    assert "Connect to the network" in refused(capsys)
     assert not (folder / "new.pt").exists()
-
-
-@pytest.mark.parametrize("out", ["corpus.txt/model.pt", "a folder", "forbidden.pt"])
-@pytest.mark.parametrize("more", [[], ["--overwrite"], ["--resume"]], ids=str)
-def test_a_place_that_cannot_be_written_is_refused_before_training(
-    folder, monkeypatch, capsys, out, more
-):
-    def forbidden(path, *args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    (folder / "a folder").mkdir()
-    if out == "forbidden.pt":
-        monkeypatch.setattr("pathlib.Path.touch", forbidden)
-    monkeypatch.setattr(cli, "train", lambda *a, **k: pytest.fail("trained"))
-    before = sorted(folder.rglob("*"))
-    assert train("--out", out, *more, *SMALL) == 2
-    assert out in (said := refused(capsys))
-    assert "another place" in said or "name of a file in it" in said
-    assert sorted(folder.rglob("*")) == before
 
 
 # --- sample ---
@@ -242,6 +237,22 @@ def test_sample_writes_the_prompt_and_as_many_characters_as_asked(folder, capsys
     assert len(capsys.readouterr().out) == 1 + 3 + 1
 
 
+def test_before_any_training_the_stored_gpt_writes_and_says_so(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    given = []
+    monkeypatch.setattr(cli, "stream", lambda *a, **k: given.extend(a) or iter([]))
+    assert main(["sample", "--prompt", "ROMEO:", "--device", "cpu"]) == 0
+    model, tokenizer = load_stored("gpt")
+    assert torch.equal(weights_of(given[0]), weights_of(model))
+    assert given[1].chars == tokenizer.chars
+    said = capsys.readouterr().err
+    assert said.startswith("There is no model.pt yet") and said.count("\n") == 1
+    assert main(["sample", "--checkpoint", "model.pt"]) == 2  # who names one means it
+    assert "Train one first" in refused(capsys)
+
+
 def test_the_same_seed_samples_the_same_text(folder, capsys):
     texts = []
     for seed in ("1", "1", "2"):
@@ -250,23 +261,12 @@ def test_the_same_seed_samples_the_same_text(folder, capsys):
     assert texts[0] == texts[1] != texts[2]
 
 
-@pytest.mark.parametrize(
-    "knob", ["--temperature=0", "--temperature=1e-40", "--top-k=1", "--top-p=0.001"]
-)
+@pytest.mark.parametrize("knob", ["--temperature=0", "--top-k=1", "--top-p=0.001"])
 def test_each_knob_can_make_sampling_greedy(folder, capsys, knob):
-    texts = set()
-    for seed in ("1", "2"):
-        assert main(["sample", "--seed", seed, knob, "--tokens", "60"]) == 0
-        texts.add(capsys.readouterr().out)
-    assert len(texts) == 1
-
-
-def test_a_text_is_what_generate_would_have_written(folder, capsys):
-    run = load_checkpoint("model.pt")
-    assert main("sample --prompt to --tokens 40 --seed 5 --window slide".split()) == 0
-    torch.manual_seed(5)
+    run = load_any("model.pt")
     start = torch.tensor([run.tokenizer.encode("to")])
-    idx = generate(run.model, start, 40, temperature=0.8, window="slide")
+    idx = generate(run.model, start, 6, temperature=0)
+    assert main(["sample", "--prompt", "to", "--tokens", "6", knob]) == 0
     assert capsys.readouterr().out == run.tokenizer.decode(idx[0]) + "\n"
 
 
@@ -285,15 +285,13 @@ def test_the_text_is_printed_as_it_is_written(folder, monkeypatch, capsys):
 
 def test_an_interrupted_text_ends_its_line(folder, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
-        yield "be "
-        yield "or"
+        yield "be"
         signal.raise_signal(signal.SIGINT)
         yield "not"
 
     monkeypatch.setattr(cli, "stream", interrupted)
     assert main(["sample", "--prompt", "to "]) == 130
-    said = capsys.readouterr()
-    assert said.out == "to be or\n" and said.err == "Interrupted.\n"
+    assert capsys.readouterr().out == "to be\n"
 
 
 def test_several_texts_stand_apart_and_differ(folder, capsys):
@@ -304,57 +302,32 @@ def test_several_texts_stand_apart_and_differ(folder, capsys):
     assert all(text.startswith("to") for text in texts)
 
 
-def test_the_prompt_can_come_from_standard_input(folder, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.StringIO("to be or not"))
-    assert main("sample --prompt - --tokens 5".split()) == 0
-    assert capsys.readouterr().out.startswith("to be or not")
-    assert main("sample --prompt - --tokens 5".split()) == 2  # nothing is left
-    assert "A prompt is empty" in refused(capsys)
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_a_text_ends_before_the_first_stop(folder, monkeypatch, capsys, n):
-    for name in ("stream", "write"):
-        real = getattr(cli, name)
-
-        def noting(*args, real=real, **kwargs):
-            given.append(kwargs["stop"])
-            return real(*args, **kwargs)
-
-        monkeypatch.setattr(cli, name, noting)
+def test_a_line_break_can_be_a_stop(folder, monkeypatch):
     given = []
-    command = (
-        f"sample --prompt to --tokens 400 --seed 1 --n {n} --stop e --stop".split()
+    monkeypatch.setattr(
+        cli, "stream", lambda *a, stop, **k: iter(given.extend(stop) or [])
     )
-    assert main([*command, r";\n"]) == 0
-    assert given == [["e", ";\n"]]
-    out = capsys.readouterr().out
-    assert "e" not in out and out.count("to") >= n and len(out) < 800
+    assert main(["sample", "--stop", r";\n", "--stop", "e"]) == 0
+    assert given == [";\n", "e"]
 
 
-def test_a_reader_that_leaves_is_no_error(folder):
+def test_a_reader_that_leaves_is_no_error(folder, monkeypatch):
     command = [sys.executable, "-m", "minigpt", "sample", "--tokens", "3000"]
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    sample = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
-    )
+    sample = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     sample.stdout.read(5)
     sample.stdout.close()
     assert sample.stderr.read() == b"" and sample.wait(60) == 0
-
-
-def test_windows_has_another_word_for_a_reader_that_leaves(monkeypatch):
     closed, misnamed = OSError(EINVAL, "Invalid"), OSError(EINVAL, "Invalid", "a?.pt")
-    assert cli.nobody_reads_on(BrokenPipeError()) and not cli.nobody_reads_on(closed)
-    monkeypatch.setattr(cli.sys, "platform", "win32")
+    assert not cli.nobody_reads_on(closed)
+    monkeypatch.setattr(cli.sys, "platform", "win32")  # which has another word for it
     assert cli.nobody_reads_on(closed) and not cli.nobody_reads_on(misnamed)
-    assert not cli.nobody_reads_on(ValueError("Give another."))
 
 
 def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
     text = "к одной и той же цели ведёт много дорог " * 20
     (folder / "russian.txt").write_text(text, encoding="utf-8")
     assert train("--data", "russian.txt", "--out", "russian.pt", *SMALL) == 0
+    assert load_any("russian.pt").tokenizer.chars == CharTokenizer(text).chars
     command = "-m minigpt sample --checkpoint russian.pt --tokens 9 --prompt -"
     sample = subprocess.run(
         [sys.executable, *command.split()],
@@ -366,56 +339,10 @@ def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
     assert sample.stdout.decode("utf-8").startswith("дорог")
 
 
-def damaged(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("command", ["sample", "train --data corpus.txt --resume"])
-def test_a_damaged_model_gets_one_line_and_exit_code_2(folder, capsys, command):
-    damaged(folder / "model.pt")
-    assert main(command.split()) == 2
-    assert "damaged or cut short" in refused(capsys)
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("train --data missing.txt --out new.pt", "There is no file"),
-        ("train --data corpus.txt --out new.pt --n-head 3", "n_head = 3"),
-        ("train --data tiny.txt --out new.pt --block-size 64", "Use a longer text"),
-        ("train --data corpus.txt --out new.pt --device nowhere", "no nowhere here"),
-        ("train --data short.txt --out new.pt --block-size 64", "has 45 tokens"),
-        ("train --data corpus.txt --out new.pt --steps 0", "steps is 0"),
-        ("train --data corpus.txt --out new.pt --n-layer 0", "n_layer is 0"),
-        ("train --data corpus.txt --out new.pt --n-embd 0", "n_embd is 0"),
-        ("train --data corpus.txt --out new.pt --block-size 0", "block_size is 0"),
-        ("train --data corpus.txt --out new.pt --dropout nan", "dropout is nan"),
-        ("train --data corpus.txt --out new.pt --learning-rate 0", "rate is 0.0"),
-        ("train --data strange.txt --resume", "--resume takes the text of the run"),
-        ("sample --tokens -1", "max_new_tokens is -1"),
-        ("sample --checkpoint none.pt", "python -m minigpt train"),
-        ("sample --checkpoint corpus.txt", "not a checkpoint"),
-        ("sample --prompt Ω", "'Ω'"),
-        ("sample --device nowhere", "finds no nowhere here"),
-        ("sample --prompt to --temperature -1", "temperature is -1"),
-        ("sample --prompt to --temperature inf", "temperature is inf"),
-        ("sample --prompt to --top-p 7", "top_p is 7"),
-        ("sample --n 0", "n is 0"),
-        ("sample --stop=", "A stop string is empty"),
-        ("sample --n 2 --stop=", "A stop string is empty"),
-        ("sample --window roll", "rotary"),
-    ],
-)
-def test_bad_input_gets_one_line_and_exit_code_2(folder, capsys, command, message):
-    (folder / "tiny.txt").write_text("to be or not", encoding="utf-8")
-    (folder / "short.txt").write_text("to be or not" * 37, encoding="utf-8")
-    (folder / "strange.txt").write_text("X" * 99, encoding="utf-8")
-    before = sorted(folder.iterdir())
-    assert main(command.split()) == 2
-    assert message in refused(capsys)
-    assert sorted(folder.iterdir()) == before
+def test_a_prompt_from_an_empty_pipe_is_refused(folder, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main("sample --prompt -".split()) == 2
+    assert "prompt is empty" in refused(capsys)
 
 
 def test_help_explains_every_option(capsys):
@@ -424,18 +351,4 @@ def test_help_explains_every_option(capsys):
             main([command, "--help"])
         assert end.value.code == 0
         said = capsys.readouterr().out
-        options = [line for line in said.splitlines() if line.startswith("  --")]
-        assert len(options) >= 8
         assert "None" not in said  # no default that says nothing
-    with pytest.raises(SystemExit) as end:
-        main([])
-    assert end.value.code == 2
-
-
-def test_defaults_are_those_that_the_help_names():
-    options = cli.parser().parse_args(["train"])
-    assert (options.data, options.out) == ("tinyshakespeare", "model.pt")
-    assert not options.resume and not options.overwrite
-    options = cli.parser().parse_args(["sample"])
-    assert (options.checkpoint, options.tokens) == ("model.pt", 500)
-    assert options.temperature == 0.8 and options.seed is None

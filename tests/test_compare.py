@@ -6,7 +6,7 @@ import sys
 import nbformat
 import pytest
 
-from minigpt.publish.compare import settle, tolerance_of
+from minigpt.course.publish.compare import settle, tolerance_of
 
 STORED = "loss  2.4123, spread 0.010 after 600 steps\n"
 
@@ -76,7 +76,7 @@ def test_cells_of_a_notebook_are_compared_as_their_tags_say(tmp_path):
         cells.append(cell)
     nbformat.write(new.new_notebook(cells=cells), tmp_path / "cells.ipynb")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "minigpt.publish.compare"]
+        [sys.executable, "-m", "pytest", "-v", "-p", "minigpt.course.publish.compare"]
         + ["--nbval", "--nbval-current-env", "--color=no", "-p", "no:cacheprovider"]
         + ["-o", "addopts=", str(tmp_path)],
         capture_output=True,

@@ -5,8 +5,8 @@ import threading
 import pytest
 import torch
 
-from minigpt.checks.many_machines import Disk, Stuck, as_workers
-from minigpt.experiments import many_machines
+from minigpt.course.checks.many_machines import Disk, Stuck, as_workers
+from minigpt.course.experiments import many_machines
 from minigpt.gpt import GPTConfig
 
 

@@ -1,26 +1,21 @@
 """Lesson 08: Muon, its orthogonal steps, its schedule, and AdamW beside it."""
 
-import contextlib
-import copy
 import math
+from dataclasses import replace
 
 import pytest
 import torch
-from small import V, fit, plan, small_gpt, weights_of
+from small import PLAN, V, fit, weights_of
 from torch.testing import assert_close
 
-from minigpt.modern import ModernConfig
-from minigpt.optimizer import (
-    Muon,
-    Together,
-    learning_rate_at,
-    make_optimizer,
-    orthogonalize,
-)
-from minigpt.training import TrainConfig
+from minigpt.bigram import BigramLanguageModel
+from minigpt.modern.model import ModernConfig
+from minigpt.modern.muon import Muon, orthogonalize
+from minigpt.modern.recipe import MuonConfig, modern_preset
+from minigpt.training import Run, TrainConfig
 
 SHAPES = [(8, 8), (12, 5), (5, 12), (1, 6), (6, 1)]
-RUN = dict(optimizer="muon", schedule="trapezoid", weight_decay=0.1)
+RUN = MuonConfig(**vars(PLAN), muon_rate=0.05)
 
 
 def modern():
@@ -52,13 +47,6 @@ def test_each_singular_value_goes_through_the_polynomial_alone():
     assert_close(got, expected, atol=1e-6, rtol=1e-5)
 
 
-def test_the_band_is_the_one_that_the_docstring_names():
-    grid = torch.linspace(0.01, 1, 5000, dtype=torch.double)
-    for _ in range(5):
-        grid = 3.4445 * grid - 4.7750 * grid**3 + 2.0315 * grid**5
-    assert 0.65 < grid.min() < 0.75 and 1.1 < grid.max() < 1.25
-
-
 @pytest.mark.parametrize("shape", [(7, 4), (4, 7)], ids=str)
 def test_scale_and_company_do_not_matter_and_transposing_commutes(shape):
     x = torch.randn(3, *shape)
@@ -72,28 +60,16 @@ def test_scale_and_company_do_not_matter_and_transposing_commutes(shape):
 # --- The optimizer. ---
 
 
-def moved(optimizer_of, shape, steps=4):
-    """A matrix after steps with given gradients."""
-    generator = torch.Generator().manual_seed(3)
-    p = torch.nn.Parameter(torch.randn(shape, generator=generator))
-    start = p.detach().clone()
-    optimizer = optimizer_of([p])
-    for _ in range(steps):
-        p.grad = torch.randn(shape, generator=generator)
-        optimizer.step()
-    return p.detach(), start
-
-
-@pytest.mark.parametrize("shape", [(12, 5), (5, 12), (8, 8)], ids=str)
-@pytest.mark.parametrize("decay", [0.0, 0.5])
-def test_muon_is_torchs_up_to_the_rounding_of_bfloat16(shape, decay):
+@pytest.mark.parametrize("shape", [(12, 5), (5, 12)], ids=str)
+def test_muon_is_torchs_up_to_the_rounding_of_bfloat16(shape):
     """torch.optim.Muon iterates in bfloat16, which keeps about 3 digits."""
-    if not hasattr(torch.optim, "Muon"):
-        pytest.skip("needs torch 2.9")
-    ours, start = moved(lambda p: Muon(p, 0.02, decay), shape)
-    theirs, _ = moved(
-        lambda p: torch.optim.Muon(p, lr=0.02, weight_decay=decay, momentum=0.95), shape
-    )
+    start = torch.randn(shape)
+    ours, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
+    pair = Muon([ours], 0.02, 0.5), torch.optim.Muon([theirs], 0.02, 0.5, momentum=0.95)
+    for _ in range(4):
+        ours.grad = theirs.grad = torch.randn(shape)
+        for optimizer in pair:
+            optimizer.step()
     assert (ours - start).norm() > 0.05
     assert (ours - theirs).norm() < 0.03 * (ours - start).norm()
 
@@ -103,7 +79,7 @@ def test_a_step_of_muon_by_hand():
     generator = torch.Generator().manual_seed(3)
     w = torch.randn(6, 3, generator=generator)
     p, momentum = torch.nn.Parameter(w.clone()), torch.zeros(6, 3)
-    optimizer = Muon([p], lr=0.1, weight_decay=0.2, ns_steps=3)
+    optimizer = Muon([p], lr=0.05, weight_decay=0.2, ns_steps=3, scale=2.0)
     for _ in range(3):
         p.grad = g = torch.randn(6, 3, generator=generator)
         optimizer.step()
@@ -128,16 +104,9 @@ def test_matrices_of_one_shape_move_as_if_each_were_alone():
     assert (still == 1).all()
 
 
-def test_muon_takes_matrices_only_and_says_where_the_rest_belongs():
-    for shape in [(3,), (2, 3, 4), ()]:
-        p = torch.nn.Parameter(torch.zeros(shape))
-        with pytest.raises(ValueError, match="has shape .* Give it to AdamW"):
-            Muon([p])
-
-
 def test_muon_gets_the_matrices_of_the_blocks_and_adamw_all_else():
-    model, config = modern(), plan(**RUN, muon_rate=0.05)
-    muon, adamw = make_optimizer(model, config).param_groups
+    model = modern()
+    muon, adamw = RUN.make_optimizer(model).param_groups
     names = {id(p): name for name, p in model.named_parameters()}
     inner = {names[id(p)] for p in muon["params"]}
     outer = {names[id(p)] for p in adamw["params"]}
@@ -145,87 +114,38 @@ def test_muon_gets_the_matrices_of_the_blocks_and_adamw_all_else():
     assert all(name.startswith("body.") for name in inner) and len(inner) == 2 * 4
     assert {"token_embedding.weight", "lm_head.weight", "body.0.mix"} < outer
     assert muon["weight_decay"] == 0.1 and adamw["weight_decay"] == 0
-    assert muon["rate"] * config.learning_rate == pytest.approx(0.05)
 
 
-def test_both_optimizers_follow_one_schedule_each_at_its_own_rate(monkeypatch):
-    from minigpt import training
+def test_a_model_without_a_body_is_told_the_remedy():
+    with pytest.raises(ValueError, match="BigramLanguageModel has no body: .*TrainC"):
+        RUN.make_optimizer(BigramLanguageModel(V))
 
-    made, rates = [], []
 
-    def spy(model, config):
-        made.append(make_optimizer(model, config))
-        return made[-1]
+def test_both_optimizers_follow_one_schedule_each_at_its_own_rate():
+    rates = []
 
-    monkeypatch.setattr(training, "make_optimizer", spy)
-    config = plan(**RUN, muon_rate=0.05)
-    fit(
-        modern(),
-        config,
-        on_step=lambda step: rates.append([g["lr"] for g in made[0].param_groups]),
-    )
-    for step, (muon, adamw) in enumerate(rates):
-        assert adamw == learning_rate_at(step, config)
-        assert muon == pytest.approx(adamw * 0.05 / config.learning_rate)
+    def note(run):
+        muon, adamw = run.optimizer.param_groups
+        rates.append((muon["lr"] * muon["scale"], adamw["lr"]))
+
+    fit(modern(), RUN, on_step=note)
+    assert [adamw for _, adamw in rates] == [RUN.learning_rate_at(s) for s in range(20)]
+    for muon, adamw in rates:
+        assert muon == pytest.approx(adamw * 0.05 / RUN.learning_rate)
     assert max(muon for muon, _ in rates) == pytest.approx(0.05)
 
 
-def test_together_empties_all_gradients_and_steps_all():
-    one, two = torch.nn.Parameter(torch.zeros(2, 2)), torch.nn.Parameter(torch.zeros(2))
-    both = Together([Muon([one]), torch.optim.AdamW([two])])
-    one.grad, two.grad = torch.eye(2), torch.ones(2)
-    both.step()
-    assert one.any() and two.any()
-    both.zero_grad()
-    assert one.grad is None and two.grad is None
-
-
-class PowerCut(Exception):
-    pass
-
-
-@pytest.mark.parametrize("make", [modern, small_gpt], ids=["ModernGPT", "GPT"])
-def test_a_run_with_muon_goes_on_bit_for_bit(make):
-    config, half, states = plan(**RUN), make(), []
-    whole = make()
-    history = fit(whole, config)
-
-    def cut(history):
-        raise PowerCut
-
-    with contextlib.suppress(PowerCut):
-        fit(half, config, save=states.append, on_eval=cut)
-    (state,) = states
-    assert state.step == 10
-    resumed = fit(half, config, resume=state)
+def test_a_run_with_muon_goes_on_bit_for_bit():
+    whole, half = modern(), modern()
+    fit(whole, RUN)
+    run = Run(half, RUN)
+    fit(half, RUN, run=run, on_step=lambda run: run.step == 7)
+    fit(half, RUN, run=run)
     assert torch.equal(weights_of(half), weights_of(whole))
-    assert [row[:3] for row in resumed] == [row[:3] for row in history]
-
-
-def test_the_state_of_both_goes_there_and_back():
-    def pair():
-        torch.manual_seed(1)
-        one, two = (torch.nn.Parameter(torch.randn(s)) for s in [(4, 3), (5,)])
-        return one, two, Together([Muon([one]), torch.optim.AdamW([two])])
-
-    def step(one, two, both, seed):
-        generator = torch.Generator().manual_seed(seed)
-        one.grad = torch.randn(4, 3, generator=generator)
-        two.grad = torch.randn(5, generator=generator)
-        both.step()
-
-    first, second = pair(), pair()
-    step(*first, seed=1)
-    for p, q in zip(second, first[:2]):
-        p.data.copy_(q.data)
-    second[2].load_state_dict(copy.deepcopy(first[2].state_dict()))
-    for each in (first, second):
-        step(*each, seed=2)
-    assert torch.equal(first[0], second[0]) and torch.equal(first[1], second[1])
 
 
 def test_muon_learns():
-    history = fit(modern(), plan(**RUN, steps=60, eval_every=30))
+    history = fit(modern(), replace(RUN, steps=60, eval_every=30))
     assert history[-1].val_loss < math.log(V) - 1
 
 
@@ -233,47 +153,45 @@ def test_muon_learns():
 
 
 def trapezoid(**changes):
-    given = dict(warmup_steps=10, schedule="trapezoid", cooldown_fraction=0.4)
-    return TrainConfig(100, 4, 8, 1e-2, **{**given, **changes})
+    given = dict(warmup_steps=10, cooldown_fraction=0.4)
+    return MuonConfig(100, 4, 8, 1e-2, **{**given, **changes})
 
 
 def test_the_trapezoid_rises_stays_level_and_falls_in_a_straight_line():
-    rates = [learning_rate_at(step, trapezoid()) for step in range(101)]
+    rates = [trapezoid().learning_rate_at(step) for step in range(101)]
     assert rates[:10] == pytest.approx([1e-3 * (step + 1) for step in range(10)])
     assert rates[10:61] == [1e-2] * 51
     falls = [a - b for a, b in zip(rates[60:], rates[61:])]
     assert falls == pytest.approx([1e-2 / 40] * 40)
-    assert rates[100] == 0 == learning_rate_at(200, trapezoid())
-    assert rates[99] == pytest.approx(1e-2 / 40)  # the last step still learns
+    assert rates[100] == 0 and rates[99] == pytest.approx(1e-2 / 40)
 
 
-def test_the_trapezoid_ends_at_its_final_fraction():
-    config = trapezoid(final_fraction=0.1)
-    assert learning_rate_at(100, config) == pytest.approx(1e-3)
-    assert learning_rate_at(80, config) == pytest.approx(1e-2 * (0.1 + 0.9 * 0.5))
-
-
-def test_a_cool_down_of_the_whole_run_falls_from_the_start():
-    config = trapezoid(warmup_steps=0, cooldown_fraction=1.0)
-    rates = [learning_rate_at(step, config) for step in range(101)]
-    assert rates == pytest.approx([1e-4 * (100 - step) for step in range(101)])
+def test_the_warm_up_is_that_of_lesson_06():
+    """Of a short run, a fifth of it."""
+    ours, theirs = trapezoid(warmup_steps=100), TrainConfig(100, 4, 8, 1e-2)
+    for step in range(20):
+        assert ours.learning_rate_at(step) == theirs.learning_rate_at(step)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "need"),
+    "wrong",
     [
-        ({"optimizer": "sgd"}, "'adamw' or 'muon'"),
-        ({"schedule": "linear"}, "'cosine' or 'trapezoid'"),
-        ({"muon_rate": 0}, "above 0"),
-        ({"muon_rate": math.inf}, "finite"),
-        ({"muon_rate": math.nan}, "above 0"),
-        ({"cooldown_fraction": 0}, "above 0"),
-        ({"cooldown_fraction": 1.1}, "at most 1"),
-        ({"cooldown_fraction": math.nan}, "at most 1"),
+        {"muon_rate": 0},
+        {"muon_rate": math.nan},
+        {"cooldown_fraction": 0},
+        {"cooldown_fraction": 1.1},
+        {"warmup_steps": 2.5},
     ],
     ids=str,
 )
-def test_a_recipe_that_makes_no_sense_is_refused_with_value_and_remedy(wrong, need):
+def test_a_recipe_that_makes_no_sense_is_refused_with_its_value(wrong):
     ((name, value),) = wrong.items()
-    with pytest.raises(ValueError, match=f"^{name} is {value!r}; it must be .*{need}"):
-        plan(**wrong)
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}; give "):
+        replace(RUN, **wrong)
+
+
+def test_the_preset_is_trained_at_the_sizes_of_its_model():
+    shape, recipe = modern_preset(65)
+    assert sum(p.numel() for p in shape.build().parameters()) == 607_360
+    assert (recipe.block_size, recipe.steps) == (shape.block_size, 1500)
+    assert recipe.learning_rate_at(500) == 8e-3 and recipe.muon_rate == 0.02

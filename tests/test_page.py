@@ -11,16 +11,19 @@ import torch
 from small import CORPUS, TOKENIZER, V, fit, plan, small_gpt
 from torch.testing import assert_close
 
-from minigpt.__main__ import main
+from minigpt.attention import attention_weights
 from minigpt.checkpoint import Checkpoint, save_checkpoint
 from minigpt.data import CharTokenizer
-from minigpt.generation import generate, probabilities
-from minigpt.modern import ModernConfig
-from minigpt.page import WEIGHTS, page, write_page
-from minigpt.quantization import quantize
-from minigpt.training import TrainState, preset
+from minigpt.fast.quantization import quantize
+from minigpt.fast.reading import Reader
+from minigpt.fast.writing import generate
+from minigpt.generation import probabilities
+from minigpt.modern.model import ModernConfig
+from minigpt.tools.command_line import main
+from minigpt.tools.page import WEIGHTS, page, write_page
+from minigpt.training import Run
 
-SCREENSHOTS = Path(__file__).resolve().parent.parent / "build" / "screenshots" / "page"
+SCREENSHOT = Path(__file__).parents[1] / "build" / "screenshots" / "page.jpeg"
 PROMPT = "the quick"
 SIZES = {"block_size": 8, "n_layer": 3, "n_head": 4, "n_embd": 16}
 OFF = dict.fromkeys(("rms_norm", "rotary", "qk_norm"), False)
@@ -108,13 +111,11 @@ def enter(browser, prompt):
     browser.evaluate("$('prompt').dispatchEvent(new Event('input'))")
 
 
-def press(browser, key, code=None):
+def press(browser, key):
     """A key of the keyboard, down and up."""
-    typed = {"Enter": "\r", " ": " "}.get(key)
-    how = {"key": key, "code": code or key}
+    how, down = {"key": key, "code": key}, {"type": "rawKeyDown"}
     if key == "Enter":
-        how["windowsVirtualKeyCode"] = 13
-    down = {"type": "keyDown", "text": typed} if typed else {"type": "rawKeyDown"}
+        down = {"type": "keyDown", "text": "\r", "windowsVirtualKeyCode": 13}
     browser.call("Input.dispatchKeyEvent", **down, **how)
     browser.call("Input.dispatchKeyEvent", type="keyUp", **how)
 
@@ -122,66 +123,31 @@ def press(browser, key, code=None):
 # --- what is computed ---
 
 
-@pytest.mark.parametrize("name", ["GPT", *MODERN])
-def test_the_page_computes_the_logits_of_pytorch(visit, models, name, record_property):
+def rounded(model, weights):
+    """The model whose weights the page should have."""
+    if weights == "int8":
+        return quantize(model)
+    model = copy.deepcopy(model)
+    for part in model.modules():
+        if weights == "float16" and isinstance(part, torch.nn.Linear):
+            part.weight.data = part.weight.data.half().float()
+    return model
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_page_computes_the_logits_of_pytorch(visit, models, weights):
     ids = TOKENIZER.encode("fox jump")
-    with torch.no_grad():
-        right = models[name](torch.tensor([ids]))[0][0]
-    for weights, tolerance in {"float32": 1e-4, "int16": 1e-3}.items():
-        got = logits(visit(models[name], weights=weights), ids)
-        record_property(
-            f"{name}, {weights}", f"off by {(got - right).abs().max():.1e} at most"
-        )
-        assert_close(got, right, atol=tolerance, rtol=0)
-
-
-def test_eight_bits_in_the_page_are_those_of_lesson_09(visit, models):
-    ids = TOKENIZER.encode("lazy dog")
-    for model in models.values():
+    for name, model in models.items():
+        tiny = torch.tensor([1e-6, -3e-8, 0.0])  # hardly any bits in float16
         with torch.no_grad():
-            right = quantize(model)(torch.tensor([ids]))[0][0]
-        got = logits(visit(model, weights="int8"), ids)
-        assert_close(got, right, atol=1e-4, rtol=0)
-
-
-def test_halves_in_the_page_are_those_of_torch(visit, trained):
-    halved = copy.deepcopy(trained)
-    linear = [m for m in halved.modules() if isinstance(m, torch.nn.Linear)]
-    with torch.no_grad():
-        linear[0].weight[0, :3] = torch.tensor([1e-6, -3e-8, 0.0])  # hardly any bits
-        given = copy.deepcopy(halved)
-        for m in linear:
-            m.weight.copy_(m.weight.half())
-        right = halved(torch.tensor([TOKENIZER.encode("over the")]))[0][0]
-    got = logits(visit(given, weights="float16"), TOKENIZER.encode("over the"))
-    assert_close(got, right, atol=1e-5, rtol=0)
-
-
-def test_sixteen_bits_are_better_spent_on_whole_numbers_than_on_halves(visit, trained):
-    ids = TOKENIZER.encode("lazy dog")
-    with torch.no_grad():
-        right = trained(torch.tensor([ids]))[0][0]
-    off = {}
-    for weights in ("int16", "float16", "int8"):
-        got = logits(visit(trained, weights=weights), ids)
-        off[weights] = (got - right).abs().max()
-    assert 5 * off["int16"] < off["float16"] < off["int8"] / 5
-
-
-def test_the_page_of_the_cpu_preset_is_about_a_megabyte(visit, record_property):
-    model = preset("cpu", V)[0].build()
-    sizes = {weights: len(page(model, TOKENIZER, weights)) for weights in WEIGHTS}
-    record_property("pages of the cpu preset", f"{sizes} bytes")
-    assert sizes["int8"] < sizes["float16"] < sizes["int16"] < 1.25e6 < sizes["float32"]
-    browser = visit(model)
-    browser.evaluate("$('pace').value = 'Infinity', $('write').click()")
-    wait_for_text(browser, browser.evaluate("given") + 300)
-    record_property("cpu preset", browser.evaluate("$('status').textContent"))
+            model.body[0].feed_forward.proj.weight[0, :3] = tiny
+            right = rounded(model, weights)(torch.tensor([ids]))[0][0]
+        got = logits(visit(model, weights=weights), ids)
+        close = 1e-3 if weights == "int16" else 1e-4
+        assert_close(got, right, atol=close, rtol=0, msg=name)
 
 
 def test_the_heads_weights_are_those_of_the_lessons(visit, models):
-    from minigpt.attention import attention_weights
-
     model, ids = models["GPT"], TOKENIZER.encode("quick br")
     got = call(
         visit(model, weights="float32"),
@@ -213,7 +179,8 @@ def test_the_lens_reads_the_stream_after_each_block(visit, models):
         hooks = [block.register_forward_hook(keep) for block in blocks]
         with torch.no_grad():
             model(torch.tensor([ids]))
-            right = [model.logits(model.body[-1](x))[0, -1] for x in streams]
+            to_logits = getattr(model, "logits", model.lm_head)
+            right = [to_logits(model.body[-1](x))[0, -1] for x in streams]
         for hook in hooks:
             hook.remove()
         assert len(got) == len(blocks) + 1  # the embedding, too
@@ -246,27 +213,14 @@ def test_the_page_writes_what_python_would_draw_from_the_same_numbers(
             f"const all = write(reader, ids, 40, {json.dumps(knobs)}, mulberry32(7));"
             "Array.from(all); return ids;",
         )
-        numbers = mulberry32(7)
-        for place in range(len(ids), len(got)):
-            # What generate would read: 40 characters pass the context five times.
-            with torch.no_grad():
-                row = last_logits(model, ids, got[:place])
+        numbers, reader = mulberry32(7), Reader(model)
+        for place in range(len(ids), len(got)):  # past the context five times
+            row = reader(torch.tensor([got[:place]]))[:, -1]
             pile = probabilities(row, temperature, top_k, top_p)[0].double().cumsum(0)
-            right = int((pile <= next(numbers)).sum())
-            assert got[place] == right, (name, place)
+            assert got[place] == int((pile <= next(numbers)).sum()), (name, place)
 
 
-def last_logits(model, prompt, ids):
-    """(1, V) after all ids, by a Reader that has seen the text grow from the prompt."""
-    from minigpt.reading import Reader
-
-    reader = Reader(model)
-    for length in range(len(prompt), len(ids) + 1):
-        row = reader(torch.tensor([ids[:length]]))
-    return row
-
-
-@pytest.mark.parametrize("length", [1, 7, 8, 9, 30])
+@pytest.mark.parametrize("length", [1, 8, 30])
 def test_without_chance_it_writes_what_generate_writes(visit, trained, length):
     prompt = CORPUS[:length]
     browser = visit(trained, weights="float32", prompt=prompt)
@@ -339,25 +293,24 @@ def test_the_page_asks_for_nothing_and_has_no_complaint(visit, trained):
     assert browser.errors == []
     # And it could not: its policy refuses.
     ask = "fetch('data:,x').then(() => 'came', () => 'refused')"
-    refused = browser.evaluate(ask)
-    assert refused == "refused"
+    assert browser.evaluate(ask) == "refused"
+    size = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", **size)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 320
+    browser.screenshot(SCREENSHOT, quality=70)
 
 
 def test_a_keyboard_is_enough(visit, trained):
     browser = visit(trained, prompt=PROMPT)
     browser.evaluate("$('count').value = 12, document.activeElement.blur()")
-    order = []
-    for _ in range(20):
+    focused, order = "document.activeElement.id", [None]
+    while order[-1] != "write" and len(order) < 20:
         press(browser, "Tab")
-        order.append(browser.evaluate("document.activeElement.id"))
-        if order[-1] == "write":
-            break
-    assert order[0] == "prompt" and order[-1] == "write"
-    outline = browser.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert outline == "solid"
+        order.append(browser.evaluate(focused))
+    assert order[1] == "prompt" and order[-1] == "write"
     press(browser, "Enter")
     wait_for_text(browser, len(PROMPT) + 12)
-    assert browser.evaluate("document.activeElement.id") == "write"
+    assert browser.evaluate(focused) == "write"
     for _ in range(3):
         press(browser, "Tab")
     focused = "document.activeElement.getAttribute('aria-label')"
@@ -365,28 +318,11 @@ def test_a_keyboard_is_enough(visit, trained):
     browser.evaluate("writeOn(1)")  # what is focused stays so while the text grows
     wait_for_text(browser, len(PROMPT) + 13)
     assert browser.evaluate(focused) == "the character to come"
-    press(browser, "ArrowLeft")
-    assert browser.evaluate("chosen") == len(PROMPT) + 12
-    assert browser.evaluate("document.activeElement.ariaSelected") == "true"
-    assert browser.evaluate("$('place').textContent").startswith("How “")
-    press(browser, "Home")
-    assert browser.evaluate("chosen") == 0
-    assert browser.evaluate("$('place').textContent") == (
-        "Nothing comes before the first character: the model has no prediction for it."
-    )
-    parts = "['bars', 'attention', 'lens'].map((id) => $(id).checkVisibility())"
-    assert browser.evaluate(parts) == [False] * 3
-    press(browser, "End")
-    assert browser.evaluate(parts) == [True] * 3
-    chromium.wait(
-        lambda: (
-            press(browser, "Tab") or browser.evaluate("document.activeElement.name")
-        ),
-        "the heads",
-    )
-    press(browser, "ArrowRight")
-    assert browser.evaluate("head") == {"layer": 0, "index": 1}
-    assert "Layer 1, head 2" in browser.evaluate("$('looked').textContent")
+    for key, place in (("ArrowLeft", len(PROMPT) + 12), ("Home", 0)):
+        press(browser, key)
+        assert browser.evaluate("chosen") == place
+        assert browser.evaluate("document.activeElement.ariaSelected") == "true"
+    assert "no prediction for it" in browser.evaluate("$('place').textContent")
 
 
 def test_writing_can_be_stopped_and_gone_on_with(visit, trained):
@@ -407,71 +343,6 @@ def test_writing_can_be_stopped_and_gone_on_with(visit, trained):
     browser.evaluate("$('write').click()")  # anew, and the same
     wait_for_text(browser, len(whole))
     assert text(browser) == whole and whole.startswith(stopped)
-
-
-# Every character that the model reads is counted, and each reading of the clock is a
-# second after the one before: a slow machine, and the same on all.
-SLOW = """(() => {
-  let now = 0;
-  const step = model.step;
-  steps = 0;
-  model.step = (...args) => (steps++, step.apply(model, args));
-  performance.now = () => (now += 1000);
-})()"""
-
-
-def test_a_long_text_is_read_once_and_says_how_far_it_is(visit, trained):
-    browser = visit(trained, prompt=PROMPT)
-    prompt = CORPUS[:60]
-    assert len(prompt) == 60
-    once = call(
-        browser,
-        f"const ids = {TOKENIZER.encode(prompt)}, reader = new Reader(model);"
-        "const read = model.step; let n = 0;"
-        "model.step = (...args) => (n++, read.apply(model, args));"
-        "ids.forEach((_, i) => reader.read(ids, i + 1));"
-        "delete model.step; return n;",
-    )
-    few = 4 * trained.block_size  # what writing a character may read again
-    browser.evaluate(SLOW)
-    browser.evaluate("$('count').value = 1, $('pace').value = 'Infinity'")
-    enter(browser, prompt)
-    browser.evaluate("$('write').click()")
-    status = "$('status').textContent"
-    said = r"Reading your text: (\d+) of 60 characters …"
-    chromium.wait(lambda: re.match(said, browser.evaluate(status)), "how far it is")
-    assert browser.evaluate("$('write').textContent") == "Stop"
-    assert browser.evaluate("$('old-text').textContent") != ""
-    browser.evaluate("$('write').click()")  # stops; what is read is kept
-    kept = browser.evaluate("reading.seen.length")
-    assert 0 < kept < 60 and f"the {kept} characters" in browser.evaluate(status)
-    for n in range(2):  # goes on from there; then nothing is left to be read
-        browser.evaluate("$('write').click()")
-        chromium.wait(
-            lambda: browser.evaluate("!writing && !unread && ids.length === 61"),
-            "a character behind the prompt",
-        )
-        assert browser.evaluate("steps") <= once + (n + 1) * few
-    assert text(browser).startswith(prompt)
-    enter(browser, "dog")  # another text is read, and does not find the old readings
-    wait_for_text(browser, 3)
-    right = browser.evaluate("Array.from(new Reader(model).read(ids, 2).logits)")
-    assert browser.evaluate("Array.from(after[1].logits)") == right
-
-
-def test_a_line_of_numbers_breaks_between_words(visit, trained):
-    prompt = "a quick brown fox jumps over the lazy dog; " * 3
-    browser = visit(trained, prompt=prompt)
-    size = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.call("Emulation.setDeviceMetricsOverride", **size)
-    browser.evaluate("$('numbers').click()")
-    tops = browser.evaluate(
-        "[...document.querySelectorAll('[data-nats]')]"
-        ".map((e) => Math.round(e.getBoundingClientRect().top))"
-    )
-    assert len(set(tops)) > 2  # there are several lines
-    for word in re.finditer(r"\S+", prompt):
-        assert len(set(tops[slice(*word.span())])) == 1, word[0]
 
 
 def test_a_chosen_character_shows_bars_heads_and_layers(visit, models):
@@ -502,26 +373,17 @@ def test_a_chosen_character_shows_bars_heads_and_layers(visit, models):
 
 def test_unknown_characters_are_told_and_known_ones_read_again(visit, trained):
     browser = visit(trained, prompt=PROMPT)
-    enter(browser, "the Ö and 7")
-    assert "never seen Ö 7." in browser.evaluate("$('complaint').textContent")
-    assert browser.evaluate("$('write').disabled && $('prompt').ariaInvalid === 'true'")
-    marks = "(␣ is a space)"  # what this vocabulary has of them
-    assert browser.evaluate("$('complaint').textContent").endswith(marks)
-    assert browser.evaluate("readPrompt()") is False
-    assert text(browser) == PROMPT  # it stays, and is said to be the old one
-    said = "['old-text', 'old-inside'].map((id) => $(id).textContent).join(' ')"
-    old = "Below is still the text before. This is still about the text before."
-    assert browser.evaluate(said) == old
-    grey = "getComputedStyle($('text')).filter"
-    assert browser.evaluate(grey) == "grayscale(1)"
-    enter(browser, "")
-    assert "at least one" in browser.evaluate("$('complaint').textContent")
-    assert browser.evaluate(said) == old
+    complaint = "$('complaint').textContent"
+    for prompt, said in (("the Ö and 7", "never seen Ö 7."), ("", "at least one")):
+        enter(browser, prompt)
+        assert said in browser.evaluate(complaint)
+        assert browser.evaluate("$('write').disabled")
+        assert text(browser) == PROMPT  # it stays, and is said to be the old one
+        old = browser.evaluate("$('old-text').textContent")
+        assert old == "Below is still the text before."
     enter(browser, "dog")
     wait_for_text(browser, 3)
-    assert browser.evaluate(said).strip() == ""
-    assert browser.evaluate(grey) == "none"
-    assert browser.evaluate("$('complaint').textContent") == ""
+    assert browser.evaluate(f"{complaint} + $('old-text').textContent").strip() == ""
     assert not browser.evaluate("$('write').disabled")
 
 
@@ -536,57 +398,6 @@ def test_a_setting_out_of_range_writes_nothing_and_breaks_nothing(visit, trained
         assert "NaN" not in browser.evaluate("$('bars').innerText")
         browser.evaluate(f"$('{field}').value = kept")
     assert browser.errors == []
-
-
-# Each text and what is behind it: colours, blended from the page's paper upwards.
-CONTRASTS = """(() => {
-  const parse = (color) => {
-    const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number);
-    return { rgb: [r, g, b], a };
-  };
-  const over = (below, { rgb, a }) => below.map((v, i) => v * (1 - a) + rgb[i] * a);
-  const light = (rgb) => rgb.map((v) => v / 255)
-    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (e) => {
-    const own = parse(getComputedStyle(e).backgroundColor);
-    return e === document.body ? own.rgb : over(behind(e.parentElement), own);
-  };
-  return [...document.body.querySelectorAll("*")].filter((e) =>
-    e.checkVisibility()
-    && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
-    .map((e) => {
-      const ink = light(parse(getComputedStyle(e).color).rgb), paper = light(behind(e));
-      const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-      return [ratio, e.tagName + " " + e.textContent.slice(0, 30)];
-    });
-})()"""
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 1280])
-def test_the_page_fits_and_is_legible(visit, trained, theme, width):
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    media = [{"name": "prefers-color-scheme", "value": theme}]
-    browser = visit(trained, prompt="the ;;zzq")
-    depths = (
-        "[...$('text').querySelectorAll('[data-nats]')]"
-        ".map((e) => e.style.getPropertyValue('--depth'))"
-    )
-    assert "1.00" in browser.evaluate(depths)  # the strongest colour there is
-    browser.call("Emulation.setDeviceMetricsOverride", **size)
-    browser.call("Emulation.setEmulatedMedia", features=media)
-    browser.evaluate("$('numbers').click()")
-    for place in (0, 5, len(PROMPT), None):
-        if place is None:  # what is greyed and switched off is legible, too
-            enter(browser, "Ö")
-        else:
-            browser.evaluate(f"choose({place})")
-        assert browser.evaluate("document.documentElement.scrollWidth") <= width
-        low = [(r, what) for r, what in browser.evaluate(CONTRASTS) if r < 4.5]
-        assert low == []
-        if place:
-            browser.screenshot(SCREENSHOTS / f"{theme}_{width}.jpeg", quality=70)
 
 
 def test_every_field_has_a_name_and_every_live_region_is_polite(visit, trained):
@@ -622,8 +433,8 @@ def test_any_vocabulary_survives_the_way_into_the_page(visit):
 @pytest.fixture
 def checkpoint(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    state = TrainState(0, [], {}, {}, 0)
-    save_checkpoint("model.pt", Checkpoint(trained, TOKENIZER, plan(), state))
+    run = Run(trained, plan())
+    save_checkpoint("model.pt", Checkpoint(trained, TOKENIZER, plan(), run))
     return tmp_path
 
 
@@ -649,11 +460,10 @@ def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
     line = refused(capsys, "--checkpoint", "nowhere.pt")
     assert "Train one first: python -m minigpt train" in line
     Path("notes.txt").write_text("no model", encoding="utf-8")
-    assert "not a checkpoint" in refused(capsys, "--checkpoint", "notes.txt")
+    assert "no readable checkpoint" in refused(capsys, "--checkpoint", "notes.txt")
     assert "has no ['Ö']" in refused(capsys, "--prompt", "Ö")
-    assert "give the name of a file" in refused(capsys, "--out", str(checkpoint))
-    place = "notes.txt/page.html"
-    assert "give another place" in refused(capsys, "--out", place)
+    assert "Is a directory" in refused(capsys, "--out", str(checkpoint))
+    assert "notes.txt" in refused(capsys, "--out", "notes.txt/page.html")
     before = Path("model.pt").read_bytes()
     for name in ("model.pt", "notes.txt"):
         assert f"{name} is no page: give another" in refused(capsys, "--out", name)
@@ -669,20 +479,9 @@ def test_what_a_page_cannot_hold_is_refused_with_a_remedy(trained):
         page(quantize(trained), TOKENIZER)
     with pytest.raises(ValueError, match="trained with"):
         page(trained, CharTokenizer("abc"))
-    with pytest.raises(ValueError, match="must be one of"):
-        page(trained, TOKENIZER, weights="float8")
     large = copy.deepcopy(trained)
     with torch.no_grad():
         large.lm_head.weight[0, 0] = 1e6
     with pytest.raises(ValueError, match="do not fit into float16: choose 'int16'"):
         page(large, TOKENIZER, "float16")
     assert page(large, TOKENIZER)
-
-    class Loud(torch.nn.Module):
-        def forward(self, x):
-            return 2 * x
-
-    other = copy.deepcopy(trained)
-    other.body[0].feed_forward.relu = Loud()
-    with pytest.raises(ValueError, match="other parts"):
-        page(other, TOKENIZER)

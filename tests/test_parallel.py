@@ -3,269 +3,184 @@
 import contextlib
 import json
 import os
-import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+import several
 import torch
-from small import PLAN, TOKENIZER, Intruder, fit, plan, small_gpt, weights_of
+from small import TRAIN_SMALL, fit, small_gpt, weights_of
 from torch.testing import assert_close
 
-import minigpt.__main__ as cli
-from minigpt import parallel, shards, training
-from minigpt.__main__ import main
-from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from minigpt.sealed import read_sealed, write_sealed
-from minigpt.training import TrainState
-from minigpt.workers import ALONE, Alone
-
-TESTS = Path(__file__).parent
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
-LONGEST = 240  # seconds; what takes longer hangs
-SMALL = (
-    "--data corpus.txt --device cpu --preset cpu --batch-size 5 --block-size 8 "
-    "--n-layer 1 --n-head 2 --n-embd 16 --learning-rate 0.01 --out"
-).split()
-
-
-def started(*command, cwd, **environment):
-    """A process of ours, with what it says in files: out and err."""
-    settings = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
-        "PYTHONIOENCODING": "utf-8",
-        **environment,
-    }
-    with open(cwd / "out", "wb") as out, open(cwd / "err", "wb") as err:
-        return subprocess.Popen(command, cwd=cwd, env=settings, stdout=out, stderr=err)
-
-
-def told(folder):
-    """What was said: (standard output, the lines of standard error that are ours)."""
-    out = (folder / "out").read_text(encoding="utf-8")
-    err = (folder / "err").read_text(encoding="utf-8")
-    return out, re.findall(r"error: .*", err.replace("\r", "\n"), re.MULTILINE)
-
-
-def ended(process, folder):
-    """The exit code, in good time."""
-    try:
-        return process.wait(LONGEST)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise AssertionError(f"still running: {told(folder)}") from None
-
-
-def went_well(process, folder):
-    """Assert that it ended without an error; else show all that it said."""
-    code = ended(process, folder)
-    assert code == 0, (folder / "err").read_text(encoding="utf-8")
-
+import minigpt
+from minigpt.checkpoint import load_checkpoint
+from minigpt.parallel import meeting
+from minigpt.parallel.meeting import joined, own_device
+from minigpt.parallel.workers import Worker, first, standing, total
+from minigpt.tools.command_line import main
 
 # --- One, two and three of them. ---
 
 
+def free_ports(n):
+    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    numbers = [each.getsockname()[1] for each in taken]
+    for each in taken:
+        each.close()
+    return numbers
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """{number of workers: what each of them found}, each kind of training once."""
-    found = {}
-    for size in (1, 2, 3):
-        folder = tmp_path_factory.mktemp(f"{size} workers")
-        each = f"--nproc_per_node={size}"
-        process = started(*TORCHRUN, each, TESTS / "several.py", folder, cwd=folder)
-        went_well(process, folder)
-        files = [folder / f"{rank}.json" for rank in range(size)]
+    """{number of workers: what rank 0, 1, ... found}, and the folder of their files."""
+    out = tmp_path_factory.mktemp("several")
+    torch.multiprocessing.spawn(several.work, ((3, 2), free_ports(2), out), 3)
+    found = {"folder": out}
+    for size in (2, 3):
+        files = [out / f"{rank} of {size}.json" for rank in range(size)]
         found[size] = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return found
 
 
-def numbers(rows):
-    return torch.tensor(rows, dtype=torch.float64)
+@contextlib.contextmanager
+def float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
 
 
-def same(found, expected, muon=False):
-    """Assert that two runs had the same losses after each step, up to rounding."""
-    atol = 1e-8 if muon else 1e-13
-    rows = expected["rows"][-len(found["rows"]) :]
-    assert len(rows) > 2  # Muon makes every direction as long, rounding's too
-    assert_close(numbers(found["rows"]), numbers(rows), atol=atol, rtol=0)
-    assert abs(found["exact"] - expected["exact"]) < atol
+@pytest.fixture(scope="module")
+def alone():
+    """The losses of one process, which all workers must have."""
+    with float64():
+        return {
+            "AdamW": several.losses(small_gpt(), several.PLAN),
+            "Muon": several.losses(several.small_modern(), several.MUON),
+        }
 
 
-RUNS = ["adamw", "muon", "accumulate", "more evaluations"]
+def same(found, expected, atol=1e-10):
+    """Assert equal numbers up to rounding; a resumed run has the later ones."""
+    found, expected = torch.tensor(found), torch.tensor(expected)
+    assert_close(found, expected[-len(found) :], atol=atol, rtol=0)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-@pytest.mark.parametrize("run", RUNS)
-def test_workers_have_the_losses_of_one_process(seen, run, size):
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("way", ["AdamW", "AdamW, sharded"])
+def test_workers_have_the_losses_of_one_process(seen, alone, size, way):
     for found in seen[size]:
-        same(found[run], seen[1][0][run], muon=run == "muon")
+        same(found[way], alone["AdamW"])
+    first, *_, last = alone["AdamW"]
+    assert first[0] - last[0] > 0.2  # or nothing would have been compared
 
 
-@pytest.mark.parametrize(("run", "size"), [*((r, 2) for r in RUNS), ("accumulate", 3)])
-def test_workers_with_shares_have_the_losses_of_one_process(seen, run, size):
-    for found in seen[size]:
-        same(found[f"sharded {run}"], seen[1][0][run], muon=run == "muon")
+@pytest.mark.parametrize("way", ["Muon", "Muon, sharded"])
+def test_workers_with_muon_have_the_losses_of_one_process(seen, alone, way):
+    for found in seen[2]:  # every direction becomes as long, that of rounding, too
+        same(found[way], alone["Muon"], atol=1e-7)
 
 
-@pytest.mark.parametrize(("run", "size"), [("accumulate", 2), ("muon", 2), ("muon", 3)])
-def test_a_sharded_run_goes_on_from_its_folder(seen, run, size):
-    for found in seen[size]:
-        same(found[f"sharded and resumed {run}"], seen[1][0][run], muon=run == "muon")
+@pytest.mark.parametrize("kind", ["AdamW", "Muon"])
+def test_one_process_goes_on_with_a_sharded_run_from_its_one_file(seen, alone, kind):
+    files = sorted(path.name for path in seen["folder"].glob("*.pt*"))
+    assert files == ["AdamW, sharded.pt", "Muon, sharded.pt", "dropout, resumed.pt"]
+    config = {"AdamW": several.PLAN, "Muon": several.MUON}[kind]
+    with float64():
+        found, _ = several.resumed(seen["folder"] / f"{kind}, sharded.pt", config)
+    same(found, alone[kind], atol=1e-7)
 
 
-def test_accumulation_alone_equals_the_whole_batch(seen):
-    whole = [list(row[1:3]) for row in fit(small_gpt(), plan(eval_every=1))]
-    cut = fit(small_gpt(), plan(eval_every=1, accumulate=3))  # 4 windows: 2, 1, 1
-    cut = [list(row[1:3]) for row in cut]
-    assert_close(torch.tensor(cut), torch.tensor(whole), atol=5e-6, rtol=0)
-
-
-def test_runs_differ_enough_for_these_tests(seen):
-    first, last = seen[1][0]["adamw"]["rows"][0], seen[1][0]["adamw"]["rows"][-1]
-    assert first[0] - last[0] > 0.5
-    assert seen[1][0]["adamw"]["rows"][3] != seen[1][0]["more evaluations"]["rows"][3]
-
-
-def test_each_window_of_a_batch_goes_to_one_worker(seen):
-    for size, workers in seen.items():
-        rows = [range(*found["rows"]) for found in workers]
-        assert [row for mine in rows for row in mine] == list(range(7))
-        assert {len(mine) for mine in rows} <= {7 // size, 7 // size + 1}
-        assert {found["sum"] for found in workers} == {sum(range(size)) + size / 2}
-
-
-def test_workers_drop_different_values_and_keep_the_same_weights(seen):
-    for workers in seen.values():
-        noise = {tuple(found["noise"]) for found in workers}
-        assert len(noise) == len(workers)
-        for found in workers:
-            assert found["with dropout"] == workers[0]["with dropout"]
-    one, two = (torch.tensor(seen[n][0]["with dropout"]) for n in (1, 2))
-    assert not torch.equal(one, two)
+def test_workers_drop_different_values_and_a_resumed_run_the_same_again(seen, alone):
+    zero, one = seen[2]
+    assert zero["own numbers"] != one["own numbers"]
+    assert zero["common numbers"] == one["common numbers"]
+    assert zero["dropped"] == one["dropped"]  # the weights in the end
+    for found in (zero, one):
+        same(found["dropout, resumed"], found["dropout"], atol=1e-12)
+        same(found["dropout, sharded"], found["dropout"])
+    assert zero["dropout"][-1] != alone["AdamW"][-1]
 
 
 # --- Alone. ---
 
 
+def test_a_batch_in_pieces_is_a_whole_batch():
+    with float64():
+        pieces = fit(Worker(small_gpt(), accumulate=3))  # 4 windows: 2, 1, 1
+        whole = fit(small_gpt())
+    same([row[1:3] for row in pieces], [row[1:3] for row in whole])
+
+
+def test_pieces_without_a_window_are_refused():
+    with pytest.raises(ValueError, match="batch of 4 .* into 5 .* batch_size of 5"):
+        fit(Worker(small_gpt(), accumulate=5))
+
+
 def test_one_process_is_alone(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
-    with parallel.joined() as workers:
-        assert workers is ALONE
-    assert ALONE.rows(5) == slice(0, 5) and ALONE.sum(2.5) == 2.5
-    assert list(ALONE.share("ab")) == [("a", 1), ("b", 1)]
+    with joined():
+        assert standing() == (0, 1) and total(2.5) == 2.5
+        done = []
+        first(lambda: done.append(1))
+        with pytest.raises(OSError, match="full"):
+            first(lambda: (_ for _ in ()).throw(OSError("full")))
+    assert done == [1]
 
 
-def test_sharding_without_torchrun_says_how_to_start_it(monkeypatch):
-    monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(ValueError, match="torchrun --nproc_per_node=2 -m minigpt"):
-        with parallel.joined(fsdp=True):
-            pass
+# --- Where they meet, and on what. ---
 
 
-def test_a_process_that_is_told_half_of_its_place_is_told_so(monkeypatch):
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.delenv("LOCAL_RANK", raising=False)
-    with pytest.raises(ValueError, match="LOCAL_RANK is not: use torchrun"):
-        with parallel.joined():
-            pass
+def told(monkeypatch, **environment):
+    """What a process in this place is told, within ten seconds."""
+    place = dict(RANK="1", WORLD_SIZE="2", LOCAL_RANK="1", MASTER_ADDR="127.0.0.1")
+    for name, value in (place | environment).items():
+        monkeypatch.setenv(name, value)
+    start = time.monotonic()
+    with pytest.raises(ValueError) as error, joined():
+        pass
+    assert time.monotonic() - start < 10
+    assert "start all workers with torchrun" in str(error.value)
+    return str(error.value)
 
 
-class Fifth(Alone):
-    rank, size = 4, 5
+@pytest.mark.parametrize("wrong", [{"RANK": "5"}, {"LOCAL_RANK": ""}, {"RANK": "-1"}])
+def test_the_place_of_no_worker_is_refused_at_once(monkeypatch, wrong):
+    said = told(monkeypatch, MASTER_PORT="29500", **wrong)
+    assert said.startswith("This is the place of no worker (RANK=")
 
 
-def test_a_batch_that_leaves_a_worker_without_a_window_is_refused():
-    with pytest.raises(ValueError, match="batch of 4 .* 5 workers.*batch_size of 5"):
-        fit(small_gpt(), workers=Fifth())
+def test_a_port_of_another_program_is_noticed(monkeypatch):
+    monkeypatch.setattr(meeting, "PATIENCE", 1)
+    with socket.create_server(("127.0.0.1", 0)) as stranger:  # it never answers
+        port = str(stranger.getsockname()[1])
+        for rank in "01":
+            said = told(monkeypatch, RANK=rank, MASTER_PORT=port)
+            assert "its port belongs to another program" in said and port in said
 
 
-def test_more_pieces_than_windows_are_refused():
-    with pytest.raises(ValueError, match="accumulate is 5.*batch_size, 4"):
-        plan(accumulate=5)
-
-    class Second(Alone):
-        rank, size = 1, 2
-
-    fit(small_gpt(), plan(accumulate=3))
-    with pytest.raises(ValueError, match="accumulate is 3, but .* has only 2 windows"):
-        fit(small_gpt(), plan(accumulate=3), workers=Second())
-
-
-def test_a_compiler_is_tried_on_one_piece_of_a_batch(monkeypatch):
-    tried = []
-
-    def compiled(model, x, y):
-        tried.append((len(x), len(y)))
-        return model
-
-    monkeypatch.setattr(training, "compiled", compiled)
-    for pieces in (1, 2, 3):  # 4 windows: 4, 2 and 2, 2 and 1 and 1
-        fit(small_gpt(), plan(steps=1, warmup_steps=0, accumulate=pieces), compile=True)
-    assert tried == [(4, 4), (2, 2), (2, 2)]
-
-
-@pytest.mark.parametrize("pieces", [0, -1, 1.5, True])
-def test_a_batch_is_cut_into_a_whole_number_of_pieces(pieces):
-    with pytest.raises(ValueError, match="accumulate is"):
-        plan(accumulate=pieces)
+def test_a_worker_whom_nobody_joins_says_so(monkeypatch):
+    monkeypatch.setattr(meeting, "PATIENCE", 1)
+    port = str(free_ports(1)[0])
+    assert "one is missing" in told(monkeypatch, RANK="0", MASTER_PORT=port)
 
 
 def test_each_process_takes_a_gpu_of_its_own(monkeypatch):
-    taken = []
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
-    monkeypatch.setattr(parallel, "pick_device", lambda name: torch.device(name))
-    assert parallel.place("cuda") == torch.device("cuda")  # alone: as it was
+    cpu, gpu, mps = (torch.device(name) for name in ("cpu", "cuda", "mps"))
+    assert own_device(gpu) == gpu  # alone: as it was
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.setenv(name, "1")
-    assert parallel.place("cuda") == torch.device("cuda", 1) and taken == [1]
-    assert parallel.place("cpu") == torch.device("cpu")
+    assert own_device(gpu) == torch.device("cuda", 1) and own_device(cpu) == cpu
     with pytest.raises(ValueError, match="--device cpu"):
-        parallel.place("mps")
+        own_device(mps)
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(ValueError, match="there are 2: start --nproc_per_node=2"):
-        parallel.place("cuda")
-
-
-def test_a_checkpoint_that_only_some_machines_see_is_refused(
-    tmp_path, monkeypatch, capsys
-):
-    class FirstOfTwo(Alone):
-        size = 2
-
-        def sum(self, value):
-            return value + 1  # the other one sees a file
-
-    monkeypatch.setattr(
-        cli, "joined", lambda fsdp: contextlib.nullcontext(FirstOfTwo())
-    )
-    assert main(["train", "--resume", "--out", str(tmp_path / "one.pt")]) == 2
-    assert "Only some of the workers find" in capsys.readouterr().err
-
-
-def test_after_a_restart_the_run_goes_on_whatever_was_asked_first(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    Path("corpus.txt").write_text("to be or not to be; " * 100, encoding="utf-8")
-    command = ["train", *SMALL, "cut.pt", "--steps", "12", "--overwrite"]
-    assert main(command) == 0
-    before = load_checkpoint("cut.pt").state.history
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
-    assert main([*command[:-1], "--steps", "15"]) == 2  # not yet begun: as at first
-    monkeypatch.setattr(ALONE, "again", True)
-    assert main([*command[:-1], "--steps", "15", "--overwrite"]) == 0
-    state = load_checkpoint("cut.pt").state
-    assert state.step == 15 and state.history[: len(before)] == before
+        own_device(gpu)
 
 
 # --- The command line under torchrun. ---
@@ -277,9 +192,30 @@ def folder(tmp_path):
     return tmp_path
 
 
-def train(folder, *options, torchrun=("--nproc_per_node=2",), module="minigpt", **more):
-    command = [*TORCHRUN, *torchrun, "-m", module, "train", *SMALL, *options]
-    return started(*command, cwd=folder, **more)
+def started(folder, *options, torchrun=(), module="minigpt", **environment):
+    """Two workers of `train`, which speak into the files out and err."""
+    settings = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    settings["PYTHONPATH"] = str(Path(minigpt.__file__).parents[1])
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2"]
+    command += [*torchrun, "-m", module, "train", *options]
+    with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
+        return subprocess.Popen(
+            command, cwd=folder, env=settings, stdout=out, stderr=err
+        )
+
+
+def ended(process, folder):
+    """(exit code, standard output, the sentences of ours on standard error)."""
+    try:
+        code = process.wait(240)
+    finally:
+        process.kill()
+    out, err = ((folder / name).read_text(encoding="utf-8") for name in ("out", "err"))
+    return code, out, re.findall(r"error: .*", err.replace("\r", "\n"))
+
+
+def new(out, *options):
+    return ["--data", "corpus.txt", *TRAIN_SMALL, *options, "--out", out]
 
 
 def weights(path):
@@ -288,83 +224,31 @@ def weights(path):
 
 def test_torchrun_trains_writes_and_speaks_once(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    assert main(["train", *SMALL, "one.pt", "--steps", "110"]) == 0
-    alone = capsys.readouterr().out
-    went_well(train(folder, "two.pt", "--steps", "110"), folder)
-    out, errors = told(folder)
-    assert errors == [] and out.count("Validation loss") == 1
-    assert "on 2 workers on cpu; written to two.pt." in out
-    loss = re.search(r"Validation loss [\d.]+", alone)[0]
-    assert loss in out
-    assert_close(weights("two.pt"), weights("one.pt"), atol=1e-4, rtol=0)
+    options = "--steps", "60", "--dropout", "0"
+    assert main(["train", *new("one.pt", *options)]) == 0
+    loss = re.search(r"Validation loss [\d.]+", capsys.readouterr().out)[0]
+    code, out, errors = ended(started(folder, *new("two.pt", *options)), folder)
+    assert (code, errors) == (0, []) and out.count("Validation loss") == 1
+    assert loss in out and "on 2 workers on cpu; written to two.pt." in out
+    assert (folder / "err").read_text("utf-8").count(" 0/60") <= 1  # one bar
     assert sorted(p.name for p in folder.glob("*.pt*")) == ["one.pt", "two.pt"]
-    assert (folder / "err").read_text("utf-8").count(" 0/110") <= 1  # one bar
+    assert_close(weights("two.pt"), weights("one.pt"), atol=1e-4, rtol=0)
 
 
-def test_a_sharded_training_is_a_folder_that_sample_reads(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-    assert main(["train", *SMALL, "one.pt", "--steps", "110"]) == 0
-    went_well(train(folder, "shards", "--fsdp", "--steps", "105"), folder)
-    again = "--fsdp --resume --data corpus.txt --device cpu --steps 110 --out shards"
-    command = [*TORCHRUN, "--nproc_per_node=2", "-m", "minigpt", "train"]
-    went_well(started(*command, *again.split(), cwd=folder), folder)
-    shown = sorted(p.relative_to(folder).as_posix() for p in folder.glob("shards/**/*"))
-    assert shown == [
-        "shards/run.pt",
-        "shards/step-110",
-        "shards/step-110/.metadata",
-        "shards/step-110/__0_0.distcp",
-        "shards/step-110/__1_0.distcp",
-    ]
-    capsys.readouterr()
-    assert main("sample --checkpoint shards --tokens 30 --seed 1".split()) == 0
-    assert len(capsys.readouterr().out) == 1 + 30 + 1
-    assert main([*"train --data corpus.txt --resume --out shards".split()]) == 2
-    assert "is a folder, as --fsdp writes" in capsys.readouterr().err
-    monkeypatch.setattr(cli, "joined", lambda fsdp: contextlib.nullcontext(ALONE))
-    assert main([*"train --data corpus.txt --resume --fsdp --out one.pt".split()]) == 2
-    assert "is a file, without --fsdp" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "remedy"),
-    [
-        (["two.pt", "--batch-size", "1"], "a batch_size of 2 or more"),
-        (["corpus.txt/two.pt"], "give another place"),
-        (["corpus.txt", "--overwrite"], "After a restart nobody could tell"),
-    ],
-)
-def test_what_is_wrong_is_told_once(folder, options, remedy):
+@pytest.mark.weekly
+def test_a_wrong_option_is_told_once(folder):
     before = sorted(folder.rglob("*.*"))
-    torchrun = ["--nproc_per_node=2"]
-    if "--overwrite" in options:
-        torchrun.append("--max-restarts=1")  # told at each start
-    assert ended(train(folder, *options, torchrun=torchrun), folder) != 0
-    _, errors = told(folder)
-    assert remedy in errors[0] and len(errors) == (1 + ("--overwrite" in options))
+    code, _, errors = ended(
+        started(folder, *new("two.pt", "--batch-size", "1")), folder
+    )
+    assert code != 0 and len(errors) == 1 and "batch_size of 2 or more" in errors[0]
     assert sorted(folder.rglob("*.*")) == before
-
-
-@pytest.mark.parametrize(
-    ("options", "remedy"),
-    [([], "Pass --resume"), (["--overwrite"], "After a restart nobody could tell")],
-)
-def test_a_refused_run_is_refused_at_each_start(folder, monkeypatch, options, remedy):
-    monkeypatch.chdir(folder)
-    assert main(["train", *SMALL, "other.pt", "--steps", "5"]) == 0
-    before = Path("other.pt").read_bytes()
-    torchrun = ["--nproc_per_node=2", "--max-restarts=1"]
-    process = train(folder, "other.pt", "--steps", "9", *options, torchrun=torchrun)
-    assert ended(process, folder) != 0
-    _, errors = told(folder)
-    assert len(errors) == 2 and all(remedy in error for error in errors)
-    assert Path("other.pt").read_bytes() == before
 
 
 DEATH = """
 import os, signal, threading, time
 from pathlib import Path
-from minigpt.__main__ import main
+from minigpt.tools.command_line import main
 
 def die():  # once, some time after the first checkpoint
     while not Path("cut.pt").exists():
@@ -377,6 +261,8 @@ if first and os.environ["RANK"] == os.environ["DIES"]:
     threading.Thread(target=die, daemon=True).start()
 raise SystemExit(main())
 """
+LONG = new("cut.pt", "--steps", "400", "--resume")
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 
 
 @pytest.fixture(scope="module")
@@ -384,163 +270,54 @@ def undisturbed(tmp_path_factory):
     """The weights of two workers whom nobody disturbed."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "corpus.txt").write_text("to be or not to be; " * 100, "utf-8")
-    options = ["cut.pt", "--steps", "400", "--dropout", "0.1"]
-    went_well(train(folder, *options), folder)
+    assert ended(started(folder, *LONG), folder)[0] == 0
     return weights(folder / "cut.pt")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-@pytest.mark.parametrize("rank", ["0", "1"])
-def test_a_worker_that_is_killed_costs_nothing(folder, undisturbed, rank):
+@POSIX
+@pytest.mark.weekly
+@pytest.mark.parametrize(("dies", "fsdp"), [("0", True), ("1", False)])
+def test_a_worker_that_is_killed_costs_nothing(folder, undisturbed, dies, fsdp):
     (folder / "death.py").write_text(DEATH, encoding="utf-8")
-    options = ["cut.pt", "--steps", "400", "--dropout", "0.1"]
-    restarts = ["--nproc_per_node=2", "--max-restarts=2"]
-    more = {"torchrun": restarts, "module": "death", "DIES": rank}
-    process = train(folder, *options, **more)
-    went_well(process, folder)
-    out, errors = told(folder)
-    assert errors == [f"error: {lost('torchrun starts all again (restart 1 of 2).')}"]
-    assert out.count("Validation loss") == 1
-    assert torch.equal(weights(folder / "cut.pt"), undisturbed)
+    more = {"torchrun": ["--max-restarts=2"], "module": "death", "DIES": dies}
+    options = [*LONG, *["--fsdp"] * fsdp]
+    code, out, errors = ended(started(folder, *options, **more), folder)
+    assert code == 0 and out.count("Validation loss") == 1
+    assert len(errors) == 1 and "This job ends: a worker died" in errors[0]
+    assert sorted(p.name for p in folder.glob("cut*")) == ["cut.pt"]  # nothing is left
+    run = load_checkpoint(folder / "cut.pt").run
+    assert run.step == 400 and [row.step for row in run.history] == [100, 200, 300, 400]
+    if not fsdp:  # whose sums are in another order
+        assert torch.equal(weights(folder / "cut.pt"), undisturbed)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-def test_without_restarts_one_sentence_says_how_to_go_on(folder, undisturbed):
-    (folder / "death.py").write_text(DEATH, encoding="utf-8")
-    options = ["cut.pt", "--steps", "400", "--dropout", "0.1"]
-    assert ended(train(folder, *options, module="death", DIES="1"), folder) != 0
-    _, errors = told(folder)
-    assert errors == [
-        f"error: {lost('start it again with --resume; --max-restarts=3')}"
-        " does so by itself."
-    ]
-    assert 0 < load_checkpoint(folder / "cut.pt").state.step < 400
-    again = "--resume --data corpus.txt --device cpu --out cut.pt".split()
-    command = [*TORCHRUN, "--nproc_per_node=2", "-m", "minigpt", "train", *again]
-    went_well(started(*command, cwd=folder), folder)
-    assert torch.equal(weights(folder / "cut.pt"), undisturbed)
-
-
-def lost(then):
-    return (
-        "This job ends: a worker died, or torchrun was told to stop. What was saved "
-        f"last is whole; to go on from there, {then}"
-    )
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to one process")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_all_workers_after_the_same_step(folder, number):
-    process = train(folder, "cut.pt", "--steps", "400", "--dropout", "0.1")
+@POSIX
+@pytest.mark.weekly
+def test_an_interrupt_ends_all_workers_after_the_same_step(folder, undisturbed):
+    process = started(folder, *LONG)
     while not (folder / "cut.pt").exists():
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(number)
-    assert ended(process, folder) != 0
-    out, errors = told(folder)
-    assert errors == [] and out.count("Interrupted after step") == 1
+    process.send_signal(signal.SIGINT)
+    code, out, errors = ended(process, folder)
+    assert code != 0 and errors == [] and out.count("Interrupted after step") == 1
     step = int(re.search(r"Interrupted after step (\d+)", out)[1])
-    assert load_checkpoint(folder / "cut.pt").state.step == step < 400
+    assert load_checkpoint(folder / "cut.pt").run.step == step < 400
+    again = "--data corpus.txt --device cpu --resume --out cut.pt".split()
+    assert ended(started(folder, *again), folder)[0] == 0
+    assert torch.equal(weights(folder / "cut.pt"), undisturbed)
 
 
-# --- A folder is a checkpoint, too: whole, and nothing in it is executed. ---
-
-
-ONE_PROCESS = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
-
-
-class WithShares(Alone):
-    sharded = True
-
-
-def keep(folder, model, step=0):
-    state = TrainState(step, [], {"state": {}}, {}, PLAN.seed)
-    save_checkpoint(folder, Checkpoint(model, TOKENIZER, PLAN, state), WithShares())
-
-
-@ONE_PROCESS
-def test_a_folder_is_whole_until_its_successor_is(tmp_path, monkeypatch):
-    def power_cut(*arguments):
-        raise OSError("no power")
-
-    old, new = small_gpt(), small_gpt()
-    with torch.no_grad():
-        new.lm_head.weight.add_(1)
-    keep(tmp_path, old)
-    monkeypatch.setattr(shards, "write_sealed", power_cut)
-    with pytest.raises(OSError, match="no power"):
-        keep(tmp_path, new)  # the same step, as a run that begins anew
-    assert torch.equal(weights(tmp_path), weights_of(old))
-    monkeypatch.undo()
-    for step, model in [(0, new), (0, old), (9, new)]:
-        keep(tmp_path, model, step)
-        assert torch.equal(weights(tmp_path), weights_of(model))
-        assert len(list(tmp_path.iterdir())) == 2  # nothing old is left
-
-
-def cut_short(tensors):
-    shard = next(tensors.glob("*.distcp"))
-    shard.write_bytes(shard.read_bytes()[:-9])
-
-
-def gone(tensors):
-    next(tensors.glob("*.distcp")).unlink()
-
-
-def all_gone(tensors):
-    for file in tensors.iterdir():
-        file.unlink()
-    tensors.rmdir()
-
-
-def no_contents(tensors):
-    (tensors / ".metadata").unlink()
-
-
-def evil_contents(tensors):
-    (tensors / ".metadata").write_bytes(pickle.dumps(Intruder(tensors.parent / "in")))
-
-
-def one_bit(tensors):
-    shard = next(tensors.glob("*.distcp"))
-    content = bytearray(shard.read_bytes())
-    content[content.index(weights_of(small_gpt())[:4].numpy().tobytes())] ^= 1
-    shard.write_bytes(content)
-
-
-DAMAGES = [cut_short, gone, all_gone, no_contents, evil_contents, one_bit]
-
-
-@ONE_PROCESS
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_a_damaged_folder_is_refused_and_nothing_in_it_is_executed(tmp_path, damage):
-    keep(tmp_path, small_gpt())
-    load_checkpoint(tmp_path)
-    damage(tmp_path / "step-0")
-    refused(tmp_path)
-
-
-@ONE_PROCESS
-def test_a_folder_with_fine_seals_is_not_executed_either(tmp_path):
-    keep(tmp_path, small_gpt())
-    evil_contents(tmp_path / "step-0")
-    small = read_sealed(tmp_path / "run.pt")
-    small["seals"] = shards._seals(tmp_path / "step-0")
-    write_sealed(tmp_path / "run.pt", small)
-    refused(tmp_path)
-    with pytest.raises(pickle.UnpicklingError, match="mkdir belongs in no checkpoint"):
-        shards._Reader(tmp_path / "step-0").read_metadata()
-    pickle.loads((tmp_path / "step-0" / ".metadata").read_bytes())
-    assert (tmp_path / "in").is_dir()  # it would have come in
-
-
-def refused(folder):
-    """Assert that load_checkpoint refuses it in a sentence, and ran nothing in it."""
-    with pytest.raises(ValueError) as error:
-        load_checkpoint(folder)
-    said = str(error.value)
-    assert said.startswith(f"{folder} is damaged or not whole, or another program's")
-    assert "\n" not in said and said.endswith(
-        "Copy the whole folder again, or train again."
-    )
-    assert not (folder / "in").exists()
+@pytest.mark.parametrize(
+    ("options", "told", "remedy"),
+    [
+        (["--fsdp"], {}, "torchrun --nproc_per_node=2"),
+        (["--fsdp", "--compile"], {"RANK": "0", "WORLD_SIZE": "2"}, "leave one out"),
+        ([], {"TORCHELASTIC_MAX_RESTARTS": "3"}, "add --resume"),
+    ],
+)
+def test_what_workers_cannot_do_is_refused(monkeypatch, capsys, options, told, remedy):
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    assert main(["train", *options]) == 2
+    assert remedy in capsys.readouterr().err

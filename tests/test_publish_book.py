@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.publish import book, page, slides
+from minigpt.course.publish import book, page, slides
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
 SCREENSHOTS = ROOT / "build" / "screenshots" / "book"
-NAMES = [path.stem for path in page.notebook_paths(NOTEBOOKS)]
+PATHS = page.every_path(NOTEBOOKS)
+NAMES = [page.web_name(p.stem, page.shelf_of(p))[: -len(".html")] for p in PATHS]
+pytestmark = pytest.mark.weekly  # thirty pages, each in light and in dark
 READY = "document.documentElement.dataset.ready === 'yes'"
 
 LOOK = """(() => {

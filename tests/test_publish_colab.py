@@ -4,19 +4,16 @@ import ast
 import io
 import json
 import os
-import shutil
 import site
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from minigpt.data import cache_folder, load_text
-from minigpt.publish import colab, page
+from minigpt.course.publish import colab, page
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
@@ -65,6 +62,7 @@ def without_project(elsewhere, tmp_path_factory):
     return elsewhere
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("prefix", ["00", "02"])
 def test_an_exported_notebook_runs_in_an_empty_folder(
     prefix, exported, without_project, tmp_path, monkeypatch
@@ -98,170 +96,12 @@ def test_an_exported_notebook_runs_in_an_empty_folder(
 
 
 def test_an_exported_notebook_is_the_original_behind_one_cell(exported):
-    resumable = []
-    for path in PATHS:
-        original, copy = page.read(path), page.read(exported / path.name)
-        cells = copy.cells[1:]
-        for i in [i for i, cell in enumerate(cells) if cell.id == "keep-on-drive"]:
-            resumable.append(path.name[:2])
-            assert cells.pop(i).source.startswith(
-                "# @title Keep the run on Google Drive"
-            )
-            wanted = next(cell for cell in original.cells if cell.id == cells[i].id)
-            for line in wanted.source.splitlines():
-                assert line.startswith("checkpoint_path") or line in cells[i].source
-            cells[i].source = wanted.source
-        assert cells == original.cells
+    for path in page.every_path(NOTEBOOKS):
+        copy = page.read(exported / path.relative_to(NOTEBOOKS))
+        original = page.read(path)
+        assert copy.cells[1:] == original.cells
         assert copy.metadata == original.metadata
         assert copy.cells[0].metadata.cellView == "form"
-    assert resumable == ["06"]
-
-
-FAKE_DRIVE = """
-import pathlib
-
-def mount(place):
-    print("mounted", place)
-    (pathlib.Path(place) / "MyDrive").mkdir(parents=True, exist_ok=True)
-"""
-TINY = """
-def preset(name, vocab_size):
-    from minigpt.gpt import GPTConfig
-    from minigpt.training import TrainConfig
-
-    size = GPTConfig(vocab_size, 16, n_layer=1, n_head=2, n_embd=16, dropout=0.1)
-    plan = TrainConfig(12, 4, 16, 1e-2, eval_every=4, eval_batches=1)
-    return size, plan
-"""
-AT_STEP_7 = """
-clip = torch.nn.utils.clip_grad_norm_
-steps = iter(range(1, 100))
-
-def clip_and_stop(*arguments):
-    if next(steps) == 7:
-        {stop}
-    return clip(*arguments)
-
-torch.nn.utils.clip_grad_norm_ = clip_and_stop
-"""
-WIDER = TINY.replace("n_embd=16", "n_embd=32")
-DISCONNECTED = "import os; os._exit(86)"
-INTERRUPTED = "import signal; signal.raise_signal(signal.SIGINT)"
-SAY = """
-import hashlib
-weights = torch.cat([p.detach().flatten() for p in model.parameters()])
-print("weights", hashlib.sha256(weights.numpy().tobytes()).hexdigest())
-"""
-
-
-@pytest.fixture(scope="module")
-def long_run(exported, without_project, tmp_path_factory):
-    """function(drive, code, ticks off) -> the exported 06 up to its loss, and its
-    section 9, on a new machine: a fresh process, an empty cache, but that Drive."""
-    load_text()  # into the cache, if it can be had: only once
-    (path,) = exported.glob("06_*.ipynb")
-    source = {cell.id: cell.source for cell in page.read(path).cells}
-    fake = tmp_path_factory.mktemp("fake")
-    page.write(fake / "google" / "colab" / "__init__.py", "")
-    page.write(fake / "google" / "colab" / "drive.py", FAKE_DRIVE)
-    arguments, environment = without_project
-    environment = {
-        **environment,
-        "MINIGPT_DATA": os.environ.get("MINIGPT_DATA") or str(cache_folder()),
-        "MPLBACKEND": "agg",
-    }
-
-    def run(drive, code="", going_on=True, on_drive=True):
-        machine = tmp_path_factory.mktemp("machine")
-        keep, train = source["keep-on-drive"], source["c06-025"]
-        keep = keep.replace("/content/drive", drive.as_posix())
-        keep = keep.replace("KEEP_ON_DRIVE = False", f"KEEP_ON_DRIVE = {on_drive}")
-        train = train.replace("GO_ON = True", f"GO_ON = {going_on}")
-        cells = [source["set-up-minigpt"]] * 2  # it may run twice
-        cells += [source["c06-001"], TINY, code, keep, train]
-        cells += [source["c06-027"], source["c06-031"], SAY]
-        page.write(machine / "cells.py", "\n".join(cells))
-        places = [str(fake), environment["PYTHONPATH"]]
-        here = {
-            "PYTHONPATH": os.pathsep.join(places),
-            "XDG_CACHE_HOME": str(machine / "cache"),
-        }
-        return subprocess.run(
-            [*arguments, "cells.py"],
-            cwd=machine,
-            env={**environment, **here},
-            capture_output=True,
-            encoding="utf-8",
-        )
-
-    return run
-
-
-def weights(done):
-    """The hash of all final weights that a long run printed."""
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("weights ")[1]
-
-
-@pytest.fixture(scope="module")
-def undisturbed(long_run, tmp_path_factory):
-    """A run without a disconnect: its process, and its Drive."""
-    drive = tmp_path_factory.mktemp("undisturbed")
-    return long_run(drive), drive
-
-
-def test_a_disconnected_run_goes_on_from_drive_and_ends_bit_for_bit_the_same(
-    long_run, undisturbed, tmp_path
-):
-    assert "Going on" not in undisturbed[0].stdout
-    cut = long_run(tmp_path, AT_STEP_7.format(stop=DISCONNECTED))
-    assert cut.returncode == 86, cut.stderr
-    rest = long_run(tmp_path)
-    assert "Going on after step 4 of 12." in rest.stdout
-    assert weights(rest) == weights(undisturbed[0])
-    again = long_run(tmp_path)  # the whole notebook once more
-    assert "Going on after step 12 of 12." in again.stdout
-    assert weights(again) == weights(rest)
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert [path.name for path in files] == ["notebook_06.pt"]
-
-
-def test_an_interrupted_run_can_be_used_and_goes_on_from_there(
-    long_run, undisturbed, tmp_path
-):
-    cut = long_run(tmp_path, AT_STEP_7.format(stop=INTERRUPTED))
-    assert weights(cut) != weights(undisturbed[0])
-    rest = long_run(tmp_path)
-    assert "Going on after step 7 of 12." in rest.stdout
-    assert weights(rest) == weights(undisturbed[0])
-
-
-def test_without_drive_nothing_is_mounted_and_the_machine_keeps_the_run(
-    long_run, undisturbed, tmp_path
-):
-    done = long_run(tmp_path / "drive", on_drive=False)
-    assert "The run is kept in" in done.stdout and "mounted" not in done.stdout
-    assert not (tmp_path / "drive").exists()
-    assert weights(done) == weights(undisturbed[0])
-
-
-def test_a_run_of_another_size_is_not_gone_on_with_but_can_be_replaced(
-    long_run, undisturbed, tmp_path
-):
-    shutil.copytree(undisturbed[1], tmp_path, dirs_exist_ok=True)
-    refused = long_run(tmp_path, WIDER)
-    assert refused.returncode == 1
-    assert "holds a GPT of another size or text" in refused.stderr
-    anew = long_run(tmp_path, WIDER, going_on=False)
-    assert "Going on" not in anew.stdout
-    assert weights(anew) != weights(undisturbed[0])
-
-
-def test_a_cell_that_trains_in_another_way_is_not_made_to_go_on():
-    for source in (colab.HERE, f"{colab.HERE}\nhistory = train(\n    model,\n)"):
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-        with pytest.raises(ValueError, match="mend one of the two"):
-            colab.resumable(notebook)
 
 
 @pytest.fixture
@@ -343,7 +183,7 @@ def test_what_lessons_need_is_carried_and_alike_at_each_build():
         names = set(archive.namelist())
         for path in PACKAGE.rglob("*.py"):
             name = path.relative_to(ROOT).as_posix()
-            if name.startswith("minigpt/publish/"):
+            if name.startswith("minigpt/course/publish/"):
                 assert name not in names
             else:
                 assert archive.read(name) == path.read_bytes()
@@ -395,12 +235,6 @@ def test_with_a_repository_there_is_a_badge_and_an_install(committed, tmp_path):
             assert new.cell_type == "markdown" or trains or new == old
         text = "\n".join(cell.source for cell in rest)
         assert "](0" not in text  # links between notebooks lead to Colab, too
-
-
-def test_the_exported_folder_may_lie_elsewhere_in_the_repository(committed, tmp_path):
-    colab.build(tmp_path, NOTEBOOKS, repo="owner/name", at="main/colab")
-    badge = page.read(tmp_path / PATHS[0].name).cells[0].source
-    assert f"owner/name/blob/main/colab/{PATHS[0].name}" in badge
 
 
 def test_a_commit_that_lacks_the_present_package_is_refused(committed, tmp_path):

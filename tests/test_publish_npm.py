@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from minigpt.publish import npm
+from minigpt.course.publish import npm
 
 LOCK = json.loads((npm.HERE / "package-lock.json").read_text(encoding="utf-8"))
 

@@ -77,7 +77,7 @@ def test_macos_types_the_same_in_its_own_way():
 
 def test_make_compares_notebooks_as_the_readme_does():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    command = re.search(r"pytest.*notebooks/.*", makefile)[0].split()
+    command = re.search(r"^test:.*\n.*pytest.*notebooks.*", makefile, re.M)[0].split()
     options = for_notebooks().split()
     assert options[-1] == "notebooks"
     for option in options[:-1]:
@@ -112,14 +112,16 @@ def test_pushes_never_wait_for_links_or_for_tomorrows_torch():
     # yaml reads the key `on` as True
     assert set(workflow("tests.yml")[True]) >= {"push", "pull_request"}
     assert set(workflow("weekly.yml")[True]) == {"schedule", "workflow_dispatch"}
-    assert set(workflow("weekly.yml")["jobs"]) == {"nightly", "links"}
+    assert set(workflow("weekly.yml")["jobs"]) == {"kills", "nightly", "links"}
 
 
 def test_links_are_looked_for_in_readme_guide_and_all_notebooks():
     links = workflow("weekly.yml")["jobs"]["links"]
     (check,) = [s for s in links["steps"] if s.get("uses", "").startswith("lychee")]
     words = check["with"]["args"].split()
-    assert {"README.md", "minigpt/publish/README.md", "notebooks/*.md"} <= set(words)
+    assert {"README.md", "minigpt/course/publish/README.md", "notebooks/*.md"} <= set(
+        words
+    )
     assert check["with"]["fail"] is True
     convert = next(line for line in lines_of(links) if "nbconvert --to" in line)
     assert "--to markdown" in convert and convert.endswith(" notebooks/*.ipynb")
@@ -157,7 +159,7 @@ def test_all_files_that_they_name_are_there():
         named |= set(re.findall(r"[\w./-]+\.(?:txt|json|md)\b", text))
         named |= set(re.findall(r"(?<=run: )\.ci/\w+", text))
     named = {path for path in named if not path.startswith("/.cache")}
-    assert {"requirements.txt", "minigpt/publish/package-lock.json"} <= named
+    assert {"requirements.txt", "minigpt/course/publish/package-lock.json"} <= named
     assert ".ci/run" in named
     for path in named:
         assert (ROOT / path).is_file(), path

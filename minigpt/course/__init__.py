@@ -1,0 +1,27 @@
+"""The course's own machinery: what stands beside the lessons, and nothing they need."""
+
+from typing import NamedTuple
+
+import torch
+
+from minigpt.data import CharTokenizer, load_text, train_val_split
+from minigpt.device import pick_device
+
+
+class Corpus(NamedTuple):
+    """What `setup` returns; train_data and val_data are ids (N,), on the CPU."""
+
+    text: str
+    tokenizer: CharTokenizer
+    train_data: torch.Tensor
+    val_data: torch.Tensor
+    device: torch.device
+
+
+def setup(seed=1337):
+    """Text, tokenizer, split and device of a lesson; torch draws from this seed on."""
+    text = load_text()
+    tokenizer = CharTokenizer(text)
+    ids = torch.tensor(tokenizer.encode(text))  # (N,)
+    torch.manual_seed(seed)
+    return Corpus(text, tokenizer, *train_val_split(ids), pick_device())

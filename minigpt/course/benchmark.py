@@ -1,0 +1,64 @@
+"""The benchmark for the README: `python -m minigpt.course.benchmark` measures, writes
+records/bench.json and draws .github/bench.png."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+
+from minigpt.course import record
+from minigpt.course.plots import COLORS, STYLES
+from minigpt.tools.benchmark import PARTS, bench, contenders, table
+from minigpt.tools.files import replacing
+from minigpt.tools.speedrun import open_text
+
+FIGURE = Path(__file__).resolve().parents[2] / ".github" / "bench.png"
+
+
+def figure(result):
+    """The curves, and where the time of a step goes, as a matplotlib Figure."""
+    fig = Figure(figsize=(12, 4.8), layout="constrained")
+    left, right = fig.subplots(1, 2, width_ratios=[1.15, 1])
+    for i, (name, curve) in enumerate(result["curves"].items()):
+        color = [*COLORS, "0.5"][i % (len(COLORS) + 1)]
+        style = {"linestyle": STYLES[i % len(STYLES)], "marker": "os^DvPX"[i % 7]}
+        left.plot(*zip(*curve), label=name, color=color, **style)
+    goal = result["goal"]
+    left.axhline(goal, color="0.4", linestyle=":")
+    left.text(0, goal - 0.06, f"nanoGPT's demo, {goal}", color="0.3")
+    lowest = min(curve[-1][1] for curve in result["curves"].values())
+    left.set(ylim=(lowest - 0.1, 2.6), xlabel="seconds of training (two cores)")
+    left.set_ylabel("validation loss (nats per character)")
+    left.legend(fontsize=10)
+    names = list(result["milliseconds"])
+    offset = [0.0] * len(names)
+    for part, color, hatch in zip(PARTS, COLORS, ["", "//", "..", "xx"]):
+        widths = [result["milliseconds"][name][part] for name in names]
+        look = {"color": color, "hatch": hatch, "edgecolor": "white"}
+        right.barh(names, widths, left=offset, label=part, **look)
+        offset = [a + b for a, b in zip(offset, widths)]
+    right.invert_yaxis()
+    right.grid(axis="y", visible=False)
+    right.set_xlabel("milliseconds a step")
+    right.legend(fontsize=10)
+    return fig
+
+
+def publish(result, path, image):
+    """Write the record (JSON) and the figure (PNG), each whole or not at all."""
+    with replacing(path) as unfinished:
+        unfinished.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    with replacing(image) as unfinished:
+        options = {"format": "png", "dpi": 100, "metadata": {"Software": None}}
+        figure(result).savefig(unfinished, **options)
+
+
+if __name__ == "__main__":
+    text = open_text()
+    about = {"date": date.today().isoformat(), "torch": torch.__version__.split("+")[0]}
+    result = about | {"machine": record.machine()}
+    result |= bench(text, contenders(text.vocab_size))
+    publish(result, record.FOLDER / "bench.json", FIGURE)
+    print(table(result))

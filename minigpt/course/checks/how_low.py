@@ -1,0 +1,199 @@
+"""Checks for notebook 07: entropy, temperature, perplexity, smoothing, a grammar."""
+
+import copy
+import math
+from dataclasses import fields
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from minigpt.course.checks.core import (
+    Explained,
+    Sign,
+    as_tensor,
+    call,
+    compare,
+    describe,
+    exercise,
+    same,
+)
+from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.values import randint, randn
+from minigpt.playwright.lexicon import LEXICON, Lexicon
+from minigpt.playwright.play import write_play
+
+DIE = torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 8])
+SURE = torch.tensor([[0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
+
+
+def _beliefs(*shape):
+    return F.softmax(2 * randn(*shape), dim=-1)
+
+
+@exercise("07.1 The entropy of anything")
+def check_entropy(entropy):
+    """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
+    cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
+    known = {
+        "Each surprise counts the same here; it should count p times.": Sign(
+            lambda got, expected, p: (
+                (got > 1).all() if 0 in p else same(got, -p.log().mean(-1))
+            )
+        ),
+        "These are no scores: a softmax makes other probabilities of them.": (
+            lambda p: torch.special.entr(p.softmax(-1)).sum(-1)
+        ),
+        "Nearly: what you add inside the logarithm is so large that it shows.": (
+            Sign(lambda got, expected, p: same(got, expected, atol=0.05)),
+            "p.clamp(min=1e-12) changes nothing but zeros.",
+        ),
+    }
+    hint = "-ln p, weighted by p, and summed. Which number should ln see where p is 0?"
+    compare(entropy, Solution("07.1"), cases, known, hint=hint)
+    return "4 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
+
+
+def _heat(logits, temperature):
+    p = F.softmax(logits.double() / temperature, dim=-1)
+    return torch.special.entr(p).sum().item()
+
+
+@exercise("07.2 As surprising as you like")
+def check_temperature_for(temperature_for):
+    """temperature_for(logits, nats) -> the temperature with that entropy."""
+    three = torch.tensor([2.0, 1.0, 0.0])
+    five = torch.tensor([4.0, -1.0, 0.5, 0.0, 3.0])
+    cases = [(three, 1.0), (three, 0.3), (five, 1.2), (five, 0.5), (five, 1.55)]
+    cases.append((20 * three, 1.0))  # far above 10
+    solution = Solution("07.2")
+
+    def work(program, logits, nats):
+        got = program(logits, nats)
+        number = as_tensor(got)  # right if the entropy is right, whatever the digits
+        if number is None or number.numel() != 1 or not float(number) > 0:
+            return got
+        right = abs(_heat(logits, float(number)) - nats) < 2e-3
+        return solution(logits, nats) if right else got
+
+    def at_an_end(got, expected, logits, nats):
+        ends = 1e-3, 0.999 * math.log(len(logits))  # nothing stops it there
+        return any(same(call(temperature_for, logits, end), got) for end in ends)
+
+    finer = "Halve the interval again and again: 40 times are enough."
+    known = {
+        "Close, but the entropy still differs in the second digit: search finer.": (
+            Sign(lambda got, expected, *_: same(got / expected, 1.0, atol=0.15)),
+            finer,
+        ),
+        "Your search stops at one end of its interval.": (
+            Sign(at_an_end),
+            "Entropy too low? The temperature must rise: move the lower end up.",
+        ),
+    }
+    hint = "Temperature divides the logits; a higher one evens out, entropy rises."
+    compare(temperature_for, solution, cases, known, work=work, hint=hint)
+    return "6 searches, from nearly certain to nearly even; the entropies are right."
+
+
+@exercise("07.3 How many sides has the die?")
+def check_perplexity(perplexity):
+    """perplexity(nats, sizes): two lists of equal length -> float."""
+    cases = [([math.log(2), math.log(8)], [3, 1]), ([1.5], [10])]
+    cases.append(([0.5, 1.0, 2.0], [10, 1, 2]))
+    hint = "Total surprise divided by total characters; exp comes last."
+    compare(perplexity, Solution("07.3"), cases, hint=hint)
+    return "3 collections of texts; cutting a text in two changes nothing."
+
+
+@exercise("07.4 Pretended observations")
+def check_smooth(smooth):
+    """smooth(counts, lower, strength): (R, V), (V,) or (R, V) -> (R, V)."""
+    counts, even = randint(5, 4, 5).float(), torch.full((4,), 0.25)
+    few = torch.tensor([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    cases = [(few, torch.tensor([0.5, 0.25, 0.25]), 4.0)]
+    cases += [(counts, _beliefs(4, 5), 2.0), (counts, _beliefs(4, 5), 20.0)]
+    cases.append((counts[:, :4] + 1, even, 4.0))
+    hint = "How many observations has a row now, real and pretended? Who gets them?"
+    compare(smooth, Solution("07.4"), cases, hint=hint)
+    return (
+        "4 tables, one with a row never seen; rows sum to one, nothing is impossible."
+    )
+
+
+GOAL, TOLERANCE = 0.40, 0.02
+OURS = copy.deepcopy(LEXICON)  # to see whether it was changed, and to put it right
+
+
+def _restored():
+    """The parts of LEXICON that were changed, after putting them right."""
+    now, then = vars(LEXICON), {f.name: getattr(OURS, f.name) for f in fields(OURS)}
+    changed = [name for name, value in then.items() if now.get(name) != value]
+    for name in changed:
+        if isinstance(then[name], dict) and isinstance(now.get(name), dict):
+            now[name].clear()
+            now[name].update(copy.deepcopy(then[name]))
+        else:
+            now[name] = copy.deepcopy(then[name])
+    now.pop("fillers", None)  # made of the parts, and kept
+    return changed
+
+
+@exercise("07.5 Your own playwright")
+def check_my_lexicon(my_lexicon):
+    """my_lexicon() -> a Lexicon with another cast, and a floor of 0.40 nats."""
+    try:
+        mine = call(my_lexicon)
+    finally:
+        changed = _restored()
+    if changed:
+        raise Explained(
+            f"The course's own LEXICON was changed, its {changed[0]}: for "
+            "all who use it. (It is put right again.)",
+            "Make a new one: dataclasses.replace(LEXICON, ...), and for a part of the "
+            'words words={**LEXICON.words, "adj": ("fat", "damp")}.',
+        )
+    if not isinstance(mine, Lexicon):
+        raise Explained(
+            f"Return a whole Lexicon; this is {describe(mine)}.",
+            "dataclasses.replace(LEXICON, names=(...), ...) makes one.",
+        )
+    if shared := sorted(set(mine.names) & set(OURS.names)):
+        raise Explained(
+            f"The cast is not all your own yet: {shared[0]!r} is one of ours.",
+            'names=("Ada", "Alan", ...) replaces all of them.',
+        )
+    floor = call(partial(write_play, 60_000, lexicon=mine)).nats()
+    if abs(floor - GOAL) > TOLERANCE:
+        side, way = ("high", "shorter") if floor > GOAL else ("low", "longer")
+        more = "" if floor > GOAL else ", or take all lines, lines=LEXICON.lines"
+        raise Explained(
+            f"Your grammar works, but its floor is {floor:.2f} nats per character: "
+            f"too {side}, between 0.38 and 0.42 is wanted.",
+            f"The choices cost the nats. Make lists of words {way}: "
+            "{slot: words[:k] for slot, words in LEXICON.words.items()}" + more,
+        )
+    return (
+        f"60,000 characters with {len(mine.names)} people of your own, and an exact "
+        f"floor of {floor:.3f} nats per character."
+    )
+
+
+@exercise("07.6 Below the floor")
+def check_mean_surprise(mean_surprise):
+    """mean_surprise(probs, ids): (N, V), (N,) -> one number."""
+    cases = [(DIE.expand(4, 4), torch.tensor([0, 0, 1, 3]))]
+    cases += [(_beliefs(9, 5), randint(5, 9))]
+    cases.append((_beliefs(4, 3), torch.tensor([2, 0, 1, 1])))
+    known = {
+        "You take more than one probability from each row: only the one of what came "
+        "belongs to it.": Sign(
+            lambda got, _, probs, ids: (
+                same(got, -probs[:, ids].log().mean())
+                or same(got, -probs[ids].log().mean())
+            )
+        ),
+    }
+    hint = "Two rolls with 1/2 and 1/8: the surprises are ln 2 and ln 8. Their mean?"
+    compare(mean_surprise, Solution("07.6"), cases, known, hint=hint)
+    return "3 texts; each character's surprise counts the same."

@@ -1,0 +1,220 @@
+"""Checks for notebook 11: maps and their scores, shares, cuts, hooks, a lens."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.course.checks.core import Explained, Sign, call, compare, exercise, same
+from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.values import randn
+
+TOY = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]])
+
+
+def _maps(*shape, seed=0):
+    """Causal attention maps (*shape, T, T), the last of shape being T."""
+    scores, T = randn(*shape, shape[-1], seed=seed), shape[-1]
+    future = torch.ones(T, T, dtype=torch.bool).triu(1)
+    return F.softmax(scores.masked_fill(future, float("-inf")), dim=-1)
+
+
+@exercise("11.1 The one before")
+def check_previous_score(previous_score):
+    """previous_score(weights): (..., T, T) -> (...), a score for each map."""
+    cases = [(TOY,), (_maps(2, 4, seed=1),), (_maps(2, 3, 5, seed=2),)]
+    known = {
+        "You divide by T, but the first character has none before it: T - 1.": (
+            lambda w: w.diagonal(-1, -2, -1).sum(-1) / w.shape[-1]
+        ),
+        "This is how much the first character of all is looked at.": (
+            lambda w: w[..., 1:, 0].mean(-1)
+        ),
+    }
+    hint = "weights[..., t, t - 1], for t from 1 to T - 1, and their mean."
+    compare(previous_score, Solution("11.1"), cases, known, hint=hint)
+    return "a map by hand, 2 maps, 2 times 3 maps; the first character is no query."
+
+
+@exercise("11.2 Every head's share")
+def check_head_shares(head_shares):
+    """head_shares(heads (..., C), weight (C, C), n_head) -> (n_head, ..., C)."""
+    cases = [
+        (torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 3.0], [0.0, 1.0]]), 2),
+        (randn(3, 4, seed=1), randn(4, 4, seed=2), 2),
+        (randn(2, 3, 6, seed=3), randn(6, 6, seed=4), 3),
+        (randn(2, 4, seed=5), randn(4, 4, seed=6), 1),
+    ]
+
+    def whole(x, weight, n):
+        return x @ weight.T
+
+    def strided(x, weight, n):
+        parts = (torch.arange(x.shape[-1]) % n == h for h in range(n))
+        return torch.stack([(x * mine) @ weight.T for mine in parts])
+
+    known = {
+        "You cut the rows of the weight; a head's numbers meet its columns.": (
+            lambda x, weight, n: torch.stack(
+                [a @ w for a, w in zip(x.chunk(n, -1), weight.chunk(n, 0))]
+            )
+        ),
+        "You project first and cut then, so each head has only its own columns; the "
+        "projection mixes a head into all C.": Sign(
+            lambda got, _, x, weight, n: (
+                same(got, torch.stack((x @ weight.T).chunk(n, -1)))
+                or same(got.sum(0), x @ weight.T)
+                and not (got[0] != 0).all()
+            )
+        ),
+        "This is the sum over all heads; asked is each one's share.": whole,
+        "Your heads take every n_head-th channel; a head's channels are neighbours.": (
+            strided
+        ),
+        "Every head gets the same share: the projection divided by n_head.": (
+            lambda x, weight, n: (x @ weight.T / n).expand(n, *x.shape)
+        ),
+    }
+    hint = "A head's columns of `heads` meet the same columns of `weight`."
+    compare(head_shares, Solution("11.2"), cases, known, hint=hint)
+    heads, weight = randn(2, 5, 8, seed=7), randn(8, 8, seed=8)
+    if not same(call(head_shares, heads, weight, 4).sum(0), heads @ weight.T):
+        raise Explained("The shares of 4 heads do not add up to the projection.")
+    return "4 sizes, one with a single head; the shares add up to the projection."
+
+
+@exercise("11.3 Its usual word")
+def check_mean_ablated(mean_ablated):
+    """mean_ablated(heads (B, T, C), head, head_size) -> (B, T, C)."""
+    cases = [(torch.tensor([[[1.0, 5.0], [3.0, 6.0]]]), 0, 1)]
+    cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 4, seed=2), 0, 2)]
+    cases.append((randn(2, 5, 6, seed=3), 1, 3))
+    solution = Solution("11.3")
+    known = {
+        "All heads are replaced; the others must stay as they are.": (
+            lambda x, *_: x.mean(dim=(0, 1)).expand_as(x)
+        ),
+        "Another head is replaced: heads count from 0.": Sign(
+            lambda got, _, x, h, size: h > 0 and same(got, solution(x, h - 1, size))
+        ),
+    }
+    hint = "heads[..., mine].mean(dim=(0, 1)) has a number for each of its columns."
+    compare(mean_ablated, solution, cases, known, hint=hint)
+    return "4 sizes; the other heads, and the tensor given, stay as they were."
+
+
+def _text(letters):
+    return torch.tensor([ord(c) - ord("a") for c in letters])
+
+
+@exercise("11.4 Prefix matching")
+def check_prefix_score(prefix_score):
+    """prefix_score(weights (T, T), ids (T,), n) -> one number."""
+    cases = [
+        (_maps(4, seed=3), _text("abab"), 1),
+        (_maps(5, seed=1), _text("abcab"), 2),
+        (_maps(9, seed=2), _text("abcabcabc"), 2),
+        (_maps(8, seed=4), _text("aaaaabaa"), 3),
+    ]
+
+    def idle(got, expected, weights, ids, n):
+        """Whether queries with nothing to find count as zeros."""
+        ends = [ids[t - n + 1 : t + 1].tolist() for t in range(n - 1, len(ids))]
+        asked = sum(end in ends[:i] for i, end in enumerate(ends))
+        means = (expected * asked / many for many in (len(ids), len(ends)))
+        return any(same(got, mean) for mean in means)
+
+    known = {
+        "Queries with nothing to find count as zeros here: leave them out.": Sign(idle)
+    }
+    hint = "In abcab, the last b looks for the c: what followed the earlier ab."
+    compare(prefix_score, Solution("11.4"), cases, known, hint=hint)
+    return "4 texts, with 1, 2 and 3 characters that must agree."
+
+
+@exercise("11.5 Everybody is equally popular")
+def check_looked_at(looked_at):
+    """looked_at(weights): (B, n_head, T, T) -> (n_head, T)."""
+    cases = [(TOY[None, None],), (_maps(2, 3, 4, seed=1),), (_maps(3, 2, 6, seed=2),)]
+
+    def visible(weights):
+        T = weights.shape[-1]
+        return weights.sum((0, 2)) / torch.arange(T, 0, -1) / len(weights)
+
+    known = {
+        "Only the last query is heard: all of them ask.": (
+            lambda w: w[:, :, -1].mean(dim=0)
+        ),
+        "You divide by the queries that can see the place; those before it count, too, "
+        "with 0.": visible,
+        "You take the largest attention that a place gets; asked is the mean.": (
+            lambda w: w.amax(dim=2).mean(dim=0)
+        ),
+    }
+    hint = "Rows are queries, columns are keys: which of the two is left?"
+    compare(looked_at, Solution("11.5"), cases, known, hint=hint)
+    return "3 sets of maps; what all places get adds up to one."
+
+
+def _others(module, inputs, output):
+    """Somebody else's hook, which stays."""
+
+
+def _before_and_after(program, C, V, shape, bias):
+    """What the program gives; what the module gives then, and its hooks."""
+    module, x = nn.Linear(C, V, bias), randn(*shape, C, seed=1)
+    weight = module.weight.data = randn(V, C)
+    module.register_forward_hook(_others)
+    silent = program(module, x)
+    if silent is None or silent is ...:
+        return None
+    zeros = program(nn.ReLU(), x)  # a module without parameters
+    heals = same(module(x), F.linear(x, weight, module.bias))
+    hooks = [hook is _others for hook in module._forward_hooks.values()]
+    return silent, zeros, heals, hooks
+
+
+@exercise("11.6 The cut that does not heal")
+def check_silenced(silenced):
+    """silenced(module, x) -> zeros of the module's output; the module is as before."""
+    cases = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
+    known = {
+        "The module is not silenced: what comes out is what it always gives. The hook "
+        "must return the zeros, and be there when the module is asked.": Sign(
+            lambda got, right, *_: got[0].any() and got[3] == [True]
+        ),
+        "The bug is still there: the hook stays, and the module is silent for good.": (
+            Sign(lambda got, *_: len(got[3]) > 1)
+        ),
+        "A hook of somebody else's on this module is gone: remove your own alone.": (
+            Sign(lambda got, *_: got[3] != [True])
+        ),
+        "The module is silenced by its weights; a module without weights goes on, and "
+        "this one is changed for good.": Sign(
+            lambda got, right, *_: not got[2] or got[1].any()
+        ),
+        "What comes out is not zeros of the output's shape.": Sign(
+            lambda got, right, *_: not same(got[0], right[0])
+        ),
+    }
+    hint = "handle = module.register_forward_hook(...), and then handle.remove()."
+    how = {"work": _before_and_after, "hint": hint}
+    compare(silenced, Solution("11.6"), cases, known, **how)
+    return "3 modules: silent inside, and afterwards as before."
+
+
+def _seen(program, C, V, seed):
+    """What the lens gives with a norm and an `lm_head` of these sizes."""
+    norm, lm_head = nn.LayerNorm(C), nn.Linear(C, V)
+    with torch.no_grad():
+        for i, parameter in enumerate([*norm.parameters(), *lm_head.parameters()]):
+            parameter.copy_(randn(*parameter.shape, seed=seed + i))
+    return program(3 * randn(2, 3, C, seed=seed), norm, lm_head)
+
+
+@exercise("11.7 A lens out of focus")
+def check_early_logits(early_logits):
+    """early_logits(stream (B, T, C), norm, lm_head) -> logits (B, T, V)."""
+    cases = [(2, 3, 10), (4, 5, 20), (8, 3, 30)]
+    hint = "The stream, then the norm, then `lm_head`: as at the end of the model."
+    compare(early_logits, Solution("11.7"), cases, work=_seen, hint=hint)
+    return "3 sizes; at the top the lens gives the model's own logits."

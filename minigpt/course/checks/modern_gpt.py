@@ -1,0 +1,174 @@
+"""Checks for notebook 08: norms, turns, shared heads, straight steps, fair counts."""
+
+import torch
+
+from minigpt.course.checks.core import (
+    Explained,
+    Sign,
+    as_tensor,
+    call,
+    compare,
+    describe,
+    exercise,
+    same,
+)
+from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.values import randint, randn
+from minigpt.gpt import GPT, GPTConfig
+from minigpt.modern.parts import rotary_turns
+
+
+@exercise("08.1 The norm without the mean")
+def check_rms_norm_with_gain(rms_norm_with_gain):
+    """rms_norm_with_gain(x, gain): (..., C), (C,) -> (..., C)."""
+    gain = torch.tensor([1.0, 2.0, 0.5])
+    cases = [
+        (torch.tensor([[1.0, 2.0, 2.0], [3.0, 3.0, 3.0]]), gain),
+        (randn(2, 4, 6) * 3 + 1, randn(6, seed=9)),
+        (torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), gain),
+    ]
+    known = {
+        "You divide by the standard deviation: it does not know where zero is.": Sign(
+            lambda got, _, x, gain: any(
+                same(got[x.std(-1) > 0], (x / d * gain)[x.std(-1) > 0])
+                for d in (x.std(-1, True, keepdim=True), x.std(-1, False, True))
+            )
+        )
+    }
+    hint = "Square, mean over the last dimension, root; x divided by it; then the gain."
+    solution = Solution("08.1")
+    compare(rms_norm_with_gain, solution, cases, known, atol=1e-4, hint=hint)
+    return "3 tensors, a row of zeros included; with gain 1 the mean square is 1."
+
+
+@exercise("08.2 Turn in halves")
+def check_rotate_halves(rotate_halves):
+    """rotate_halves(x, angles): (B, T, n_head, head_size) -> the same shape."""
+    small = torch.arange(8.0).view(1, 2, 1, 4), torch.tensor([[0.0, 0.0], [1.5, 0.3]])
+    square = randn(1, 2, 2, 4), torch.tensor([[0.4, 0.1], [0.8, 0.2]])
+    angles = rotary_turns(torch.arange(7), 6).angle()
+    cases = [small, square, (randn(2, 7, 3, 6), angles)]
+    hint = "first, second = x.chunk(2, dim=-1): first[j] and second[j] are a pair."
+    compare(rotate_halves, Solution("08.2"), cases, hint=hint)
+    one = randn(2, 1, 1, 1, 6).expand(2, 1, 7, 1, 6)  # the same q and k everywhere
+    q, k = (as_tensor(call(rotate_halves, z, angles))[0, :, 0] for z in one)
+    near, far = (q @ k.mT).diagonal(-2)[[0, -1]].tolist()
+    return (
+        "3 shapes. One q and one k at any place: two positions apart they score "
+        f"{near:.4f} at the beginning and {far:.4f} at the end."
+    )
+
+
+@exercise("08.3 Heads that share a memory")
+def check_grouped_attention(grouped_attention):
+    """grouped_attention(q, k, v) -> (B, n_head, T, head_size), causal."""
+    cases = [
+        (randn(B, n, T, size), *randn(2, B, kv, T, size, seed=9))
+        for B, n, kv, T, size in [(1, 4, 2, 2, 2), (2, 6, 2, 5, 4), (2, 6, 3, 4, 2)]
+    ]
+    cases.append(tuple(randn(3, 2, 3, 4, 2)))
+    hint = "Query heads 0 to group - 1 read key/value head 0, the next group head 1."
+    compare(grouped_attention, Solution("08.3"), cases, hint=hint)
+    return "4 sizes; with as many key/value heads as queries it is lesson 04's."
+
+
+@exercise("08.4 Orthogonal without an SVD")
+def check_newton_schulz(newton_schulz):
+    """newton_schulz(G, steps): (m, n) -> (m, n)."""
+    cases = [(torch.tensor([[3.0, 0.0], [0.0, 4.0]]), 1)]
+    cases += [(randn(4, 2), 3), (randn(2, 5), 2), (randn(3, 3) * 100, 5)]
+    hint = "X = G / G.norm(); `steps` times X = 1.5 * X - 0.5 * X @ X.mT @ X."
+    compare(newton_schulz, Solution("08.4"), cases, hint=hint)
+    values = torch.linalg.svdvals(as_tensor(call(newton_schulz, randn(6, 3), 20)))
+    return (
+        "square, tall and wide. After 20 steps the singular values of a 6 by 3 matrix "
+        f"lie between {values.min():.3f} and {values.max():.3f}."
+    )
+
+
+@exercise("08.5 Leave one piece out")
+def check_counts_without(counts_without):
+    """counts_without(ids, vocab_size, folds) -> (folds, V, V), counts of pairs."""
+    cases = [(torch.tensor([0, 1, 0, 1, 0, 1, 1, 0, 0]), 2, 2)]
+    cases += [(randint(3, 25), 3, 4), (randint(5, 61), 5, 6)]
+    hint = "All counts, minus those of the pairs whose fold is the one left out."
+    compare(counts_without, Solution("08.5"), cases, hint=hint)
+    return "3 texts; each pair of the last is missing in exactly one of 6 tables."
+
+
+@exercise("08.6 The wrong partner")
+def check_turn(turn):
+    """turn(x, angles): (T, head_size), (T, head_size / 2) -> (T, head_size)."""
+    cases = []
+    for T, size in [(2, 4), (5, 8)]:
+        angles = rotary_turns(torch.arange(T), size).angle()
+        cases.append((randn(T, size), angles))
+    solution = Solution("08.6")
+
+    def neighbours(x, angles):
+        order = torch.arange(x.shape[-1]).view(-1, 2).mT.flatten()
+        return solution(x[:, order], angles)[:, order.argsort()]
+
+    def work(program, x, angles):  # four conventions, all of them as good
+        got = program(x, angles)
+        for way in (solution, neighbours):
+            if any(same(got, way(x, sign * angles)) for sign in (1, -1)):
+                return solution(x, angles)
+        return got
+
+    known = {
+        "Lengths change: a turn keeps each pair's length.": (
+            Sign(
+                lambda got, _, x, angles: (
+                    got.shape == x.shape and not same(got.norm(dim=-1), x.norm(dim=-1))
+                ),
+                vague=True,
+            ),
+            "cos and sin are laid out alike, and a quarter turn of (a, b) is (-b, a).",
+        ),
+    }
+    hint = "Choose one convention: neighbours in both, or halves in both."
+    compare(turn, solution, cases, known, work=work, hint=hint)
+    return "2 widths; a score depends on the distance only, lengths are kept."
+
+
+@exercise("08.7 A table is no matrix")
+def check_for_muon(for_muon):
+    """for_muon(model) -> the names of the parameters that Muon is to move."""
+    with torch.device("meta"):  # names and shapes will do
+        models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 3)]
+    solution = Solution("08.7")
+
+    def work(program, model):
+        got = program(model)
+        if got is None or got is ...:
+            return got
+        names = [got] if isinstance(got, str) else list(got)
+        if isinstance(got, str) or not all(isinstance(name, str) for name in names):
+            what = f"Wanted is a list of names; yours holds {describe(names[0])}."
+            raise Explained(what, "[name for name, p in model.named_parameters() if …]")
+        right = set(solution(model))
+        names = set(names)
+        return {"too many": sorted(names - right), "missing": sorted(right - names)}
+
+    def bodiless(got, *_):
+        return {f"body.{name}" for name in got["too many"]} & {*got["missing"]}
+
+    known = {
+        "These are names of the body's own: the model knows its parameters by their "
+        "full names, with `body.` in front.": Sign(bodiless),
+        "Matrices of the blocks are missing: all of them are Muon's work.": Sign(
+            lambda got, *_: got["missing"], vague=True
+        ),
+        "A table is in that has a row for each token or each position.": Sign(
+            lambda got, *_: not got["too many"][0].startswith("body."), vague=True
+        ),
+        "Vectors are in: Muon refuses gains and biases.": Sign(
+            lambda got, *_: got["too many"][0].startswith("body."), vague=True
+        ),
+    }
+    hint = "A row of a table is a token's own: rows say nothing about each other. "
+    hint += "Everything outside the blocks goes to AdamW."
+    cases = [(model,) for model in models]
+    compare(for_muon, solution, cases, known, work=work, hint=hint)
+    return "3 models; matrices of the blocks only, whatever else there is."

@@ -1,0 +1,290 @@
+"""Checks for lesson 05: what a block computes, adds, normalises, drops and learns."""
+
+import re
+from itertools import product
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.block import Block
+from minigpt.course.checks.core import (
+    Explained,
+    Sign,
+    as_tensor,
+    call,
+    compare,
+    exercise,
+    same,
+)
+from minigpt.course.checks.reading import source
+from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.values import randint, randn
+from minigpt.language_model import LanguageModel
+
+
+def _randomise(module, seed=0):
+    """Make every parameter random, gamma and beta too, so that no mistake hides."""
+    with torch.no_grad():
+        for i, p in enumerate(module.parameters()):
+            p.copy_(0.5 * randn(*p.shape, seed=seed + i))
+    return module.eval()
+
+
+def _blocks(n_layer, n_embd, n_head):
+    return _randomise(nn.Sequential(*[Block(n_embd, n_head) for _ in range(n_layer)]))
+
+
+def _is_module(module):
+    if not isinstance(module, nn.Module):
+        what = f"An nn.Module should come out, but it is {type(module).__name__}."
+        raise Explained(what, "Return the module itself; nn.Sequential makes one.")
+    return module
+
+
+@exercise("05.1 Which part earns what?")
+def check_parts(through):
+    """through(x, block, plus, think, norm) -> what comes out of the block."""
+    switches, cases = list(product((True, False), repeat=3)), []
+    for B, T, C, n_head in [(1, 2, 3, 1), (2, 5, 6, 3)]:
+        (block,), x = _blocks(1, C, n_head), 2 * randn(B, T, C, seed=B)
+        cases += [(x, block, *some) for some in switches]
+    hint = "Without plus: x = part(x). Without norm: the part reads x as it is."
+    compare(through, Solution("05.1"), cases, hint=hint)
+    return "all 8 combinations of switches, in blocks of two sizes"
+
+
+@exercise("05.2 A V out of straight lines")
+def check_v(W1, W2):
+    """W1: (1, 2) and W2: (2, 1), so that relu(x @ W1) @ W2 is |x|."""
+    W1, W2 = as_tensor(W1), as_tensor(W2)
+    for name, W, shape in (("W1", W1, (1, 2)), ("W2", W2, (2, 1))):
+        if W is None or W.shape != shape:
+            has = "is not a matrix" if W is None else f"has shape {tuple(W.shape)}"
+            hint = "W1 is one row, [[a, b]]; W2 is two rows, [[c], [d]]."
+            raise Explained(f"{name} {has}, but should have shape {shape}.", hint)
+    left, right = [round((F.relu(x * W1) @ W2).item() / abs(x), 4) for x in (-2.0, 3.0)]
+    if left == right == 1:
+        return "relu(x @ W1) @ W2 = |x|, to the left of 0 and to the right"
+    what = (
+        f"With your weights x = -2 gives {2 * left:g} and x = 3 gives {3 * right:g}. "
+    )
+    if left == -right:
+        what += "It is a straight line." if left else "Nothing comes through."
+    elif left == 0 or right == 0:
+        side = "left" if left == 0 else "right"
+        what += f"To the {side} of 0 everything is zero: W1 has no number that is "
+        what += "positive there."
+    elif left == right:
+        what += f"A V, but its arms rise by {left:g} for each step, not by 1."
+    else:
+        what += f"The arms differ: the left rises by {left:g}, the right by {right:g}."
+    hint = "relu(x) is the right arm. What is relu(-x), and what is their sum?"
+    raise Explained(what, hint, share=0.5 * (left == 1 or right == 1))
+
+
+@exercise("05.3 The pathway is a sum")
+def check_terms(terms, model, x):
+    """terms(x, blocks) -> list: x, then what each part adds to the pathway."""
+
+    def work(terms, x, blocks):
+        found = terms(x, blocks)
+        many = isinstance(found, (tuple, list)) or getattr(found, "dim", int)() == 4
+        return tuple(found) if many else found
+
+    with torch.no_grad():
+        own = model.token_embedding(x) + model.position_embedding.weight[: x.shape[1]]
+    cases = [(2 * randn(1, 2, 3), _blocks(1, 3, 1))]
+    cases += [(randn(2, 5, 6), _blocks(2, 6, 3)), (own, _body(model)[:-1])]
+    adds = product(range(len(cases[-1][1])), ("attention", "the feed-forward part"))
+    names = ["the start", *(f"what {part} of block {i} adds" for i, part in adds)]
+    known = {
+        "The last entry is the pathway itself, not what the last part adds.": Sign(
+            lambda got, right, *_: same(got[-1], sum(right))
+        ),
+        "The first entry should be x, as it came in. Yours is what stands on the "
+        "pathway at the end: += has changed it.": Sign(
+            lambda got, right, *_: same(got[0], sum(right))
+        ),
+    }
+    solution = Solution("05.3")
+    hint = "Note down what a part says, then add it: x = x + said."
+    compare(terms, solution, cases, known, work=work, parts=names, hint=hint)
+    with torch.no_grad():
+        lengths = [term.norm(dim=-1).mean() for term in solution(*cases[-1])]
+    longest = max(range(1, len(lengths)), key=lengths.__getitem__)
+    return (
+        f"3 stacks. In your model the longest addition is {names[longest]}: on "
+        f"average {lengths[longest] / lengths[0]:.1f} times as long as the embedding"
+    )
+
+
+def _alike(gone, dim):
+    return bool((gone == gone.narrow(dim, 0, 1)).all())
+
+
+def _dropout_problem(x, p, outs, quiet):
+    """What is wrong in training, or in evaluation; None if nothing is."""
+    if same(quiet, x * (1 - p)):
+        return "With training=False you multiply by 1 - p; nothing should change."
+    if not same(quiet, x):
+        return "With training=False x should come back as it is."
+    gone = outs == 0
+    share, factors = gone.double().mean().item(), (outs / x)[~gone]
+    if not share:
+        return "Nothing vanishes in training."
+    if any(_alike(gone, d) for d in range(1, gone.dim())):
+        return "Whole rows, columns or texts vanish together, not single numbers."
+    if abs(share - p) > 0.03:
+        more = ", as should survive" if abs(share - (1 - p)) < 0.03 else ""
+        return f"With p = {p}, {share:.0%} of the numbers vanish{more}."
+    if not same(factors, torch.full_like(factors, 1 / (1 - p))):
+        has = f"x times {factors[0].item():.4g}"
+        if factors.max() - factors.min() > 1e-4:
+            has = "multiplied by different numbers"
+        return f"With p = {p}, the survivors are {has}; they should be x / (1 - p)."
+    if _alike(gone, 0):
+        return "Each call drops the same numbers: a seed is set inside."
+    if gone.flatten(1).sum(1).unique().numel() == 1:
+        return (
+            "Each call drops exactly as many numbers as the one before. If each "
+            "vanishes independently, how many is left to chance."
+        )
+
+
+@exercise("05.4 Dropout with a switch")
+def check_dropout(dropout):
+    """dropout(x, p, training) -> like x, thinned out in training only."""
+    for done, (shape, p) in enumerate([((100, 50), 0.25), ((20, 30, 8), 0.8)]):
+        torch.default_generator.manual_seed(1)
+        x = randn(*shape)
+        x = x + x.sign()  # no zeros of its own
+        outs = [call(dropout, x, p, mode) for mode in [True] * 5 + [False]]
+        for out in map(as_tensor, outs):
+            if out is None or out.shape != shape:
+                has = "no tensor" if out is None else tuple(out.shape)
+                what = f"x of shape {shape} goes in, but {has} comes out."
+                raise Explained(what, "Multiply x by a mask of its own shape.")
+        *outs, quiet = map(as_tensor, outs)
+        if what := _dropout_problem(x.double(), p, torch.stack(outs), quiet):
+            hint = "In training: mask = torch.rand(x.shape) >= p, division by 1 - p."
+            if "training=False" in what:
+                hint = "Begin with: if not training: return x"
+            raise Explained(what, hint, share=done / 2)
+    cases = [(torch.ones(2, 3), 0.5, mode) for mode in (True, False)]
+    shape = lambda dropout, *inputs: list(dropout(*inputs).shape)  # noqa: E731
+    compare(dropout, Solution("05.4"), cases, work=shape)  # is x changed?
+    return "the share that vanishes, the mean, new zeros each call, quiet in evaluation"
+
+
+def _body(model):
+    body = getattr(model, "body", None)
+    blocks = list(body)[:-1] if isinstance(body, nn.Sequential) else []
+    if not blocks or not all(isinstance(block, Block) for block in blocks):
+        what = "The model should be a LanguageModel: blocks, then one LayerNorm."
+        raise Explained(what, "Pass my_model of the cell above.")
+    return body
+
+
+def _toy(n_layer, n_embd, n_head, T):
+    blocks = [Block(n_embd, n_head) for _ in range(n_layer)]
+    body, idx = nn.Sequential(*blocks, nn.LayerNorm(n_embd)), randint(7, 3, T + 1)
+    return _randomise(LanguageModel(7, T, n_embd, body)), idx[:, :-1], idx[:, 1:]
+
+
+@exercise("05.5 A model with a block left out")
+def check_leave_one_out(leave_one_out, model, x, y):
+    """leave_one_out(model, x, y) -> (losses without block 0, 1, ...; spare block)."""
+
+    def rounded(program, model, x, y):
+        got = program(model, x, y)
+        if not isinstance(got, (tuple, list)) or len(got) != 2:
+            return got
+        losses = as_tensor(got[0])
+        if losses is None or losses.dim() != 1:
+            return tuple(got)
+        return [round(loss, 4) for loss in losses.tolist()], got[1]
+
+    def loss_afterwards(program, model, x, y):
+        if program(model, x, y) is not None:
+            return model(x, y)[1].item()
+
+    _body(model)
+    cases = [_toy(2, 4, 2, 3), _toy(5, 6, 3, 5), (model, x, y)]
+    hint = "For each i: the parts of the body but number i, the last LayerNorm too."
+    solution, parts = Solution("05.5"), ("the losses", "the number of the spare block")
+    how = {"work": rounded, "parts": parts, "changes": True, "hint": hint}
+    compare(leave_one_out, solution, cases, atol=1e-4, **how)
+    says = "The numbers are right, but the model is left changed."
+    hint = "Put back what you take out, or work on copy.deepcopy(model)."
+    known = {says: (Sign(lambda *_: True), hint)}
+    compare(leave_one_out, solution, cases, known, work=loss_afterwards, changes=True)
+    losses, spare = solution(model, x, y)
+    dear = losses.index(max(losses))
+    return f"3 models. Yours can best do without block {spare}, worst without {dear}"
+
+
+@exercise("05.6 The position that knew too much")
+def check_norm(make_norm):
+    """make_norm(n_embd) -> a LayerNorm, (B, T, n_embd) -> (B, T, n_embd)."""
+
+    def work(make_norm, x):
+        norm, C = make_norm(x.shape[-1]), x.shape[-1]
+        parameters = list(_is_module(norm).parameters())
+        starts = {tuple(p.tolist()) for p in parameters if p.shape == (C,)}
+        if len(parameters) != 2 or starts != {(1.0,) * C, (0.0,) * C}:
+            what = (
+                f"gamma (ones at first) and beta (zeros), {C} numbers each, should be"
+            )
+            raise Explained(f"{what} as they were.", "Mend forward.")
+        for p in parameters:
+            p.data = randn(C, seed=1 if p[0] else 2)
+        return norm.eval()(x)
+
+    cases = []
+    for C in (3, 6, 8):
+        x = randn(2, 4, C) + 1
+        cases += [(some,) for some in (x[:1, :2], 1e-3 * x[:1, :2], x)]
+    hint = "For one position: (its channels - their mean) / sqrt(variance + eps)."
+    compare(make_norm, Solution("05.6"), cases, work=work, hint=hint)
+    return "3 shapes, large and tiny numbers, each position by itself, gamma and beta"
+
+
+def _filled(make_stack, x, n_layer, n_embd, n_head):
+    """What a stack gives whose blocks and norm were filled with known numbers."""
+    stack = _is_module(make_stack(n_layer, n_embd, n_head))
+    blocks = [m for m in stack.modules() if isinstance(m, Block)]
+    inside = {part for block in blocks for part in block.modules()}
+    others = [m for m in stack.modules() if m not in inside]
+    norms = [m for m in others if isinstance(m, nn.LayerNorm)]
+    what, hint = "", "Block(...) runs anew for each layer; an nn.ModuleList keeps them."
+    weights = [block.attention.qkv.weight for block in blocks]
+    if len(blocks) == 1 < n_layer:
+        what = "The bug is still there: a deep stack has no more to learn than one "
+        what += "block."
+        if not re.search(r"block\s*\]\s*\*", source(make_stack)):
+            what = f"You changed the list, but all {n_layer} of your blocks are still "
+            what += "one and the same: a name makes no new block."
+    elif not blocks:
+        what = "model.parameters() finds no block: the optimiser would miss them all."
+    elif len(blocks) != n_layer:
+        what = f"n_layer = {n_layer} was asked for, but it has {len(blocks)} blocks."
+    elif len(norms) != 1:
+        what = f"There are {len(norms)} LayerNorms after the blocks, not one."
+    elif any(torch.equal(weights[0], weight) for weight in weights[1:]):
+        what = f"There are {n_layer} blocks, but they start as twins, number by number."
+    if what:
+        raise Explained(what, hint)
+    for i, part in enumerate([*norms, *blocks]):
+        _randomise(part, seed=20 * i)
+    return stack.eval()(x)
+
+
+@exercise("05.7 Six blocks for the price of one")
+def check_stack(make_stack):
+    """make_stack(n_layer, n_embd, n_head) -> blocks, then a LayerNorm."""
+    sizes = [(3, 3, 1), (4, 6, 3), (1, 8, 2)]
+    cases = [(randn(2, 4, size[1]), *size) for size in sizes]
+    hint = "x = block(x) for each block, then the LayerNorm, once."
+    compare(make_stack, Solution("05.7"), cases, work=_filled, hint=hint)
+    return "1, 3 and 4 blocks, each with its own numbers, one after the other"

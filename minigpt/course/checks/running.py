@@ -1,0 +1,120 @@
+"""Running a learner's code: whatever it does, the check goes on and says it."""
+
+import copy
+import ctypes
+import re
+import sys
+import threading
+import time
+
+import torch
+import torch.nn as nn
+
+from minigpt.course.checks.errors import Explained, NotAttempted, blamed, no_function
+from minigpt.course.checks.reading import is_skeleton
+from minigpt.course.checks.values import as_tensor, describe, same
+
+SECONDS = 5  # an answer that takes longer than this hangs
+
+
+def attempted(answer):
+    """False for what a skeleton leaves: `...` or None."""
+    return answer is not ... and answer is not None
+
+
+def call(answer, *inputs):
+    """answer(*inputs), on copies; errors and endless loops become Explained.
+
+    Raises NotAttempted where the answer is still a skeleton.
+    """
+    return run(answer, inputs)[0]
+
+
+def run(answer, inputs, work=None):
+    """(what answer(*inputs) returns, the numbers of the inputs that it changed).
+
+    work(answer, *inputs): what to do with the answer in place of calling it.
+    """
+    if not callable(answer):
+        raise no_function(describe(answer))
+    given, outcome = copy.deepcopy(inputs), {}
+
+    def act():
+        try:
+            value = work(answer, *given) if work else answer(*given)
+            outcome["value"] = value
+        except BaseException as error:  # the learner's code may raise anything
+            outcome["error"] = error
+
+    if not in_time(act, SECONDS):
+        raise Explained(
+            f"It was still running after {SECONDS} seconds and was stopped.",
+            "Look for a loop that never ends, or whose end moves away.",
+        )
+    if error := outcome.get("error"):
+        if is_skeleton(answer) and re.search("ellipsis|NoneType", str(error)):
+            raise NotAttempted
+        problem = blamed(error, inputs)
+        raise problem from (None if problem is error else error)
+    value = outcome["value"]
+    own = getattr(answer, "__module__", "") or ""  # a check's own wrapping says None
+    dots = own.startswith("minigpt.course.checks.") or is_skeleton(answer)
+    several = value if isinstance(value, (tuple, list)) and value else [value]
+    if all(part is ... for part in several) or (value is None and dots):
+        raise NotAttempted
+    if value is None:
+        raise Explained(
+            "It returns nothing (None).",
+            "Is `return` missing, or does it stand where it is never reached? A "
+            "print(...) shows a value, but hands nothing back.",
+        )
+    pairs = zip(given, inputs)
+    return value, [i for i, (now, then) in enumerate(pairs) if _changed(now, then)]
+
+
+def in_time(act, seconds):
+    """Run act() in a thread; False if it had to be stopped.
+
+    It gets so many seconds of computing, so that a busy machine does not count against
+    it, but at most four times as many by the clock. Importing modules is for nothing:
+    the first optimizer of a process imports for seconds.
+    """
+    thread, modules = threading.Thread(target=act, daemon=True), 0
+    thread.start()
+    try:
+        while thread.is_alive():
+            if len(sys.modules) != modules:
+                modules, since = len(sys.modules), time.monotonic()
+                busy = time.process_time()
+            thread.join(min(0.05, seconds / 4))
+            waited, computed = time.monotonic() - since, time.process_time() - busy
+            if min(computed, waited) > seconds or waited > 4 * seconds:
+                break
+        return not thread.is_alive()
+    finally:
+        for _ in range(5):  # an `except:` of the learner's may catch one or two
+            if thread.is_alive():
+                interrupt(thread)
+                thread.join(0.1)
+
+
+def interrupt(thread):
+    """Raise SystemExit in another thread, as soon as it runs Python again.
+
+    It is the one exception that ends a thread without a word, wherever it strikes.
+    """
+    end = ctypes.py_object(SystemExit)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), end)
+
+
+def _changed(now, then):
+    """Whether an input, or what is in it, has other numbers than before."""
+    if isinstance(then, nn.Module):
+        return _changed(now.state_dict(), then.state_dict())
+    if isinstance(then, dict):
+        return now.keys() != then.keys() or any(_changed(now[k], then[k]) for k in then)
+    if isinstance(then, (list, tuple)):
+        return len(now) != len(then) or any(map(_changed, now, then))
+    if isinstance(then, torch.Tensor) or type(then).__name__ == "ndarray":
+        return as_tensor(then) is not None and not same(now, then, atol=0.0)
+    return False

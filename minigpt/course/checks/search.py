@@ -1,0 +1,205 @@
+"""The search for the mistake: wrong programs that give what the answer gives.
+
+It is counted in candidates, so that a busy machine finds as much as an idle one.
+"""
+
+import contextlib
+import itertools
+import os
+import re
+import warnings
+
+import torch
+
+from minigpt.course.checks.errors import Explained
+from minigpt.course.checks.reading import lines_with, listing, surroundings
+from minigpt.course.checks.repair import repairs
+from minigpt.course.checks.running import in_time
+from minigpt.course.checks.values import as_tensor, plain, same
+
+CANDIDATES = 1200  # wrong programs that are tried, and mended ones
+MENDED = 150
+HANGS = 200  # candidates' worth of patience that one costs which must be stopped
+
+
+def first(candidates, holds, budget, most=1):
+    """Up to `most` candidates for which holds(candidate) is true; "enough" ends it.
+
+    Each is tried in a thread, so that one that hangs is stopped; it prints nothing.
+    """
+    found, tried = [], 0
+    with _silence():
+        for candidate in candidates:
+            verdict = []
+
+            def judge(candidate=candidate, verdict=verdict):
+                with contextlib.suppress(BaseException):  # or it is wrong, and raises
+                    verdict.append(holds(candidate))
+
+            tried += 1 if in_time(judge, 1) else HANGS
+            if any(verdict):
+                found.append(candidate)
+            if verdict == ["enough"] or len(found) == most or tried >= budget:
+                break
+    return found
+
+
+@contextlib.contextmanager
+def _silence():
+    """Let no wrong program print or warn."""
+    with open(os.devnull, "w") as nowhere, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            yield
+
+
+def slip(asked, every, parts):
+    """The likeliest Mutant of a Solution that gives all that the answer gave.
+
+    every: what is known of all cases, as Differences, the wrong ones first. parts: how
+    many values of a tuple must agree, None for all.
+    """
+    whole = set()  # what the mutants say that give all values
+
+    def gives_the_same(mutant):
+        program, in_all = asked.solution.made(mutant.program), True
+        for inputs, _, got in every:
+            value = asked.given(program, inputs)
+            in_all = in_all and same(value, got, asked.atol)
+            if parts is not None:
+                value, got = value[:parts], got[:parts]
+            if not same(value, got, asked.atol):
+                return False
+        if in_all:
+            whole.add(mutant.says)
+        return "enough" if in_all and own_line(mutant, asked) else True
+
+    found = first(asked.solution.wrong(), gives_the_same, CANDIDATES, 20)
+    return _likeliest(found, asked, every, whole)
+
+
+def _likeliest(mutants, asked, every=(), whole=()):
+    """The mutant to tell of: one whose slip the learner's text has comes first.
+
+    None where there are many, and small whole numbers alone speak for them.
+    """
+    text = re.sub(r"\s", "", listing(asked.answer)[0])
+
+    def doubts(mutant):
+        out = re.match(r"the (?:line|index|minus before)? ?`(.*)` left", mutant.says)
+        sign = "-" * mutant.says.startswith("the minus")
+        is_there = out and sign + re.sub(r"\s", "", out[1]) in text
+        return bool(is_there), not own_line(mutant, asked), mutant.says not in whole
+
+    if len(mutants) > 4 and not any(own_line(m, asked) for m in mutants):
+        if not any(_tells(d.got) for d in every):
+            return None
+    return min(mutants, key=doubts, default=None)
+
+
+def _tells(value):
+    """Whether numbers are in a value that are not small and whole."""
+    if isinstance(value, (tuple, list)) and plain(value) is None:
+        return any(map(_tells, value))
+    numbers = as_tensor(value)
+    if numbers is None:
+        return False
+    some = numbers[numbers.isfinite()]
+    return bool(((some != some.round()) | (some.abs() > 9)).any())
+
+
+def own_line(mutant, asked):
+    """(number, text) of the learner's line that has a mutant's slip, or None.
+
+    The number is that of the notebook's cell, as it shows it.
+    """
+    whole, wrong = (re.sub(r"\s", "", text) for text in (mutant.line, mutant.wrong))
+    part = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
+    patterns = [rf"^{re.escape(whole)}$"] * bool(whole) + [part] * (len(wrong) > 1)
+    for pattern in patterns:
+        if not lines_with(pattern, asked.solution.text):
+            for found in lines_with(pattern, *listing(asked.answer)):
+                return found
+
+
+def told(mutant, asked):
+    """(what a mutant says, its line): the learner's own where it can be found."""
+    names = re.findall(r"(?<![.\w])[a-z]\w*(?!\w*[(=])", " ".join(_code(mutant.says)))
+    own = own_line(mutant, asked)
+    foreign = set(names) - set(re.findall(r"\w+", listing(asked.answer)[0]))
+    says = mutant.says
+    if foreign and not own:
+        says += ", in our version of the program"
+    if own:
+        return says, f"\n    your line {own[0]}: {own[1]}"
+    return says, f"\n    in our version: {mutant.line}" * bool(mutant.line)
+
+
+def _code(text):
+    return re.findall(r"`([^`]*)`", text)
+
+
+def mended(asked, most=4, largest=99):
+    """The `most` places in the answer's text to mend, as a sentence; or None."""
+    text, solution, judged = listing(asked.answer)[0], asked.solution, []
+    if not text or not asked.slips:
+        return None
+
+    def is_right(candidate):
+        names = {**solution.space, **surroundings(asked.answer)}
+        exec(candidate[1], names)
+        if not judged:
+            judged.extend((inputs, asked.right(*inputs)) for inputs in asked.cases)
+        return all(
+            same(asked.given(names[solution.name], inputs), expected, asked.atol)
+            for inputs, expected in judged
+        )
+
+    with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
+        candidates = repairs(text, solution.text, solution.name, most, largest)
+        for says, _ in first(candidates, is_right, MENDED):
+            if len(says) == 1:
+                return f"Your answer is right but for {says[0]}."
+            number = {2: "Two", 3: "Three", 4: "Four"}[len(says)]
+            return f"{number} changes make your answer right. The first: {says[0]}."
+
+
+def with_slip(problem, asked, inputs, right):
+    """Explained for an error, with what must change, or the slip that raises it."""
+    error, (says, hint) = problem.__cause__, problem.args
+    if says.startswith("The bug is still there"):
+        return problem
+    if sentence := mended(asked):
+        return Explained(f"{says}\n  {sentence}", hint, problem.share)
+    telling = (RuntimeError, IndexError, ValueError, ZeroDivisionError, KeyError)
+    if not isinstance(error, telling) or not asked.slips:
+        return problem
+
+    def raises_the_same(mutant):
+        program = asked.solution.made(mutant.program)
+        for d in right:
+            if not same(asked.given(program, d.inputs), d.expected, asked.atol):
+                return False
+        try:
+            asked.given(program, inputs)
+        except type(error) as own:
+            return str(own) == str(error)
+
+    found = first(asked.solution.wrong(), raises_the_same, CANDIDATES, 20)
+    mutant = _likeliest(found, asked)
+    if not mutant or not (len(found) == 1 or own_line(mutant, asked)):
+        return problem
+    what, line = told(mutant, asked)
+    says = f"{says}\n  The same comes of {what}.{line}"
+    return Explained(says, hint, problem.share)
+
+
+def is_drawn(asked, inputs):
+    """Whether the answer draws numbers, not an order, where the solution does not."""
+    drawn = []
+    for program, seed in itertools.product((asked.answer, asked.solution), (1, 2)):
+        torch.default_generator.manual_seed(seed)
+        with _silence(), contextlib.suppress(Exception):
+            numbers = as_tensor(asked.of(getattr(program, "program", program))(*inputs))
+            drawn.append(numbers.flatten().sort().values)
+    return len(drawn) == 4 and same(*drawn[2:]) and not same(*drawn[:2])

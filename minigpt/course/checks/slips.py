@@ -1,0 +1,357 @@
+"""The slips that learners make: rules that change one place of a right program."""
+
+import ast
+import contextlib
+import itertools
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+SISTERS = [  # names that are taken for each other
+    {"mean", "sum", "max", "min", "median"},
+    {"any", "all"},
+    {"softmax", "log_softmax", "sigmoid"},
+    {"log", "log2", "log10", "exp"},
+    {"tril", "triu"},
+    {"sum", "len"},
+    {"zeros", "ones"},
+    {"square", "abs", "sqrt", "rsqrt"},
+    {"cat", "stack"},
+    {"repeat_interleave", "repeat"},
+]
+OPERATORS = {  # what is taken for what
+    ast.Add: [ast.Sub],
+    ast.Sub: [ast.Add],
+    ast.Mult: [ast.Div, ast.Add],
+    ast.Div: [ast.Mult, ast.FloorDiv],
+    ast.FloorDiv: [ast.Div, ast.Mod],
+    ast.Mod: [ast.FloorDiv],
+    ast.MatMult: [ast.Mult],
+    ast.Lt: [ast.LtE, ast.Gt],
+    ast.LtE: [ast.Lt, ast.GtE],
+    ast.Gt: [ast.GtE, ast.Lt],
+    ast.GtE: [ast.Gt, ast.LtE],
+    ast.Eq: [ast.NotEq, ast.Lt, ast.Gt],
+    ast.NotEq: [ast.Eq, ast.Lt, ast.Gt],
+    ast.In: [ast.NotIn],
+    ast.NotIn: [ast.In],
+    ast.Is: [ast.IsNot],
+    ast.IsNot: [ast.Is],
+}
+ONE_WAY = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
+MODULES = ("F", "torch", "nn", "math")
+
+
+class Slip(NamedTuple):
+    """One change of a tree: owner.field (or owner.field[at]) becomes `new`."""
+
+    likely: int  # 0 first
+    says: str  # "`dim=1` where `dim=-1` belongs"
+    wrong: str  # what now stands there, to be looked for in the learner's code
+    owner: ast.AST
+    field: str
+    at: int | None
+    new: Any
+
+
+def _text(node):
+    return ast.unparse(ast.fix_missing_locations(node))
+
+
+def head(node):
+    """A statement's first line."""
+    return next(line for line in _text(node).splitlines() if line[:1] != "@")
+
+
+def _parsed(text):
+    return ast.parse(text, mode="eval").body
+
+
+def _copy(node, **changed):
+    """A new node like it, with other fields; its children are shared."""
+    return type(node)(**{**dict(ast.iter_fields(node)), **changed})
+
+
+def _instead(new, old):
+    return f"`{_text(new)}` where `{_text(old)}` belongs"
+
+
+def _literal(node):
+    """The number that a literal stands for, or None."""
+    if isinstance(node, (ast.Constant, ast.UnaryOp)):
+        with contextlib.suppress(ValueError):
+            value = ast.literal_eval(node)
+            return value if type(value) in (int, float) else None
+
+
+def _called(node):
+    """The last name of what is called: "softmax" of F.softmax(...)."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return getattr(func, "attr", getattr(func, "id", ""))
+
+
+def slips(owner, names=()):
+    """Yield all slips in a tree; names: what its function is given and assigns."""
+    if isinstance(owner, ast.FunctionDef):
+        given = [a.arg for a in ast.walk(owner.args) if isinstance(a, ast.arg)]
+        names = list(dict.fromkeys(given + _stored(owner.body)))
+    for field, value in ast.iter_fields(owner):
+        if field in ("args", "decorator_list", "returns", "annotation"):
+            if isinstance(owner, (ast.FunctionDef, ast.AnnAssign)):
+                continue  # signatures and annotations stay
+        some = value if isinstance(value, list) else [value]
+        if some and isinstance(some[0], ast.stmt):
+            yield from _of_lines(owner, field, some, names)
+        for i, node in enumerate(some):
+            if isinstance(node, ast.AST):
+                at = i if some is value else None
+                for likely, says, new in _changes(node, owner, names):
+                    wrong = _text(new) if isinstance(new, ast.expr) else ""
+                    if isinstance(owner, ast.keyword):
+                        wrong = f"{owner.arg}={wrong}"
+                    yield Slip(likely, says, wrong, owner, field, at, new)
+                yield from slips(node, names)
+
+
+def _stored(lines):
+    """The names that some lines assign."""
+    nodes = itertools.chain.from_iterable(map(ast.walk, lines))
+    names = (n for n in nodes if isinstance(n, ast.Name))
+    return [n.id for n in names if isinstance(n.ctx, ast.Store)]
+
+
+def _changes(node, owner, names):
+    """Yield (likely, says, new node) for a node in its place."""
+    if isinstance(owner, ast.UnaryOp) and _literal(owner) is not None:
+        return  # the whole number was changed
+    number = _literal(node)
+    if number is not None:
+        yield from _numbers(number, owner)
+    elif type(node) in RULES:
+        yield from RULES[type(node)](node, owner, names)
+
+
+def _numbers(number, owner):
+    key = ""
+    if isinstance(owner, ast.keyword) and owner.arg in ("dim", "dims", "axis"):
+        key, others = f"{owner.arg}=", [-1, 0, 1, 2, -2, (-2, -1), (0, -1), (0, 1)]
+    elif isinstance(number, int):
+        others = [number - 1, number + 1, -number, 0, 2 * number, -1]
+    else:
+        others = [-number, 1 - number, 1.0, 0.0, 2 * number, number / 2]
+    index = "the index " * isinstance(owner, (ast.Slice, ast.Subscript))
+    for other in dict.fromkeys(others):
+        if other != number or type(other) is not type(number):
+            says = f"{index}`{key}{other}` where `{key}{number}` belongs"
+            yield 0 if key else 2, says, _parsed(repr(other))
+
+
+def _unary(node, owner, names):
+    sign = {ast.USub: "the minus", ast.Not: "the `not`", ast.Invert: "the `~`"}
+    if type(node.op) in sign:
+        says = f"{sign[type(node.op)]} before `{_text(node.operand)}` left out"
+        yield 0, says, node.operand
+
+
+def _binary(node, owner, names):
+    left, right, kind, gap = node.left, node.right, type(node.op), ast.Name("_")
+    behind = _text(ast.BinOp(gap, node.op, right))[2:]  # a gap, so that brackets stay
+    root = _literal(right) == 0.5 and kind is ast.Pow
+    yield 1, f"the root left out (`{behind}`)" if root else f"`{behind}` left out", left
+    if not root:
+        yield 2, f"`{_text(ast.BinOp(left, node.op, gap))[:-2]}` left out", right
+    if _literal(left) is None or _literal(right) is None:
+        for other in OPERATORS.get(kind, ()):
+            new = ast.BinOp(left, other(), right)
+            yield 1, _instead(new, node), new
+    ordered = (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr)
+    joined = any(isinstance(n, ordered) for n in ast.walk(node)) and kind is ast.Add
+    if kind in ONE_WAY or joined:
+        new = ast.BinOp(right, node.op, left)
+        yield 1, f"the two sides of `{behind[0]}` exchanged: `{_text(new)}`", new
+    if kind is ast.Div and not isinstance(right, ast.Name):
+        for text in itertools.chain(*((name, f"len({name})") for name in names)):
+            new = ast.BinOp(left, node.op, _parsed(text))
+            yield 3, _instead(new, node), new
+
+
+def _compare(node, owner, names):
+    for other in OPERATORS.get(type(node.ops[0]), ()) if len(node.ops) == 1 else ():
+        new = _copy(node, ops=[other()])
+        yield 0, _instead(new, node), new
+
+
+def _choice(node, owner, names):
+    yield 1, _instead(node.body, node), node.body
+    yield 1, _instead(node.orelse, node), node.orelse
+
+
+def _call(node, owner, names):
+    name, args, text = _called(node), node.args, _text(node)
+    method = isinstance(node.func, ast.Attribute)
+    inner = node.func.value if method else None
+    module = isinstance(inner, ast.Name) and inner.id in MODULES
+    for part in node.keywords:
+        rest = [k for k in node.keywords if k is not part]
+        yield 0, f"`{_text(part)}` left out in `{text}`", _copy(node, keywords=rest)
+    if method and not module:
+        rest = "." + _text(_copy(node, func=ast.Name(name)))
+        yield 0 if name in ("transpose", "clone") else 1, f"`{rest}` left out", inner
+        for part in args if name not in ("append",) else ():
+            less = _copy(node, args=[a for a in args if a is not part])
+            yield 1, f"`{_text(part)}` left out in `{text}`", less
+    whole = (ast.Starred, ast.Tuple, ast.List, ast.Constant)
+    if args and not isinstance(args[0], whole) and not isinstance(owner, ast.Expr):
+        if name not in ("range", "zip", "enumerate") and _literal(args[0]) is None:
+            says = f"`{_text(args[0])}` itself, without `{_text(node.func)}`,"
+            yield 1, f"{says} where `{text}` belongs", args[0]
+    for i, j in itertools.combinations(range(len(args)), 2) if len(args) < 6 else ():
+        if ast.dump(args[i]) != ast.dump(args[j]):
+            swapped = list(args)
+            swapped[i], swapped[j] = swapped[j], swapped[i]
+            new, likely = _copy(node, args=swapped), 1 if len(args) == 2 else 3
+            yield likely, f"two arguments exchanged: `{_text(new)}`", new
+    for other in sorted(set().union(*(s for s in SISTERS if name in s)) - {name}):
+        func = _copy(node.func, **{"attr" if method else "id": other})
+        yield 2, f"`{other}` where `{name}` belongs", _copy(node, func=func)
+    for new in _borders(name, args, text):
+        yield 3, f"`{new}` where `{text}` belongs", _parsed(new)
+    if name == "transpose" and method:
+        new = _parsed(f"({_text(inner)}).reshape(({text}).shape)")
+        says = "a `view` or `reshape` to that shape, which leaves the numbers in memory"
+        yield 0, f"{says} order, where `{text}` belongs", new
+
+
+def _borders(name, args, text):
+    """Calls that count one more, or one less."""
+    if text == "float('-inf')":
+        yield "0.0"
+    if name == "range" and len(args) == 1:
+        n = _text(args[0])
+        yield from (f"range(1, {n})", f"range({n} - 1)", f"range({n} + 1)")
+        yield f"range(1, {n} + 1)"
+    if name == "arange":
+        yield from (f"{text}.flip(0)", f"{text} + 1", f"{text} - 1")
+    if name in ("tril", "triu", "roll"):
+        if len(args) == 1 and _literal(args[0]) is None and text[:5] != "torch":
+            for by in ("+ 1", "- 1"):
+                yield text.replace(f"({_text(args[0])})", f"({_text(args[0])} {by})")
+        elif "diagonal" not in text and name != "roll":
+            comma = ", " * bool(args)
+            yield from (f"{text[:-1]}{comma}diagonal={n})" for n in (-1, 1))
+
+
+def _subscript(node, owner, names):
+    where = node.slice
+    if isinstance(node.ctx, ast.Load):
+        index = _text(_copy(node, value=ast.Name("_")))[1:]
+        yield 2, f"the index `{index}` left out", node.value
+    if isinstance(where, ast.Tuple):
+        orders = [where.elts[::-1]] + [where.elts[1:]] * (len(where.elts) > 1)
+        for order in orders:
+            if ast.dump(order[0]) != ast.dump(where.elts[0]):
+                index = order[0] if len(order) == 1 else _copy(where, elts=order)
+                new = _copy(node, slice=index)
+                yield 1, _instead(new, node), new
+
+
+def _slice(node, owner, names):
+    for bound, value in (("lower", node.lower), ("upper", node.upper)):
+        if value is None:
+            continue
+        others = [_copy(node, **{bound: None})]
+        if _literal(value) is None and not isinstance(value, ast.BinOp):
+            for by in ("+ 1", "- 1"):
+                more = _parsed(f"{_text(value)} {by}")
+                others.append(_copy(node, **{bound: more}))
+        if getattr(node, "lower" if bound == "upper" else "upper") is None:
+            single = value.left if isinstance(value, ast.BinOp) else value
+            others += [single, ast.Slice(node.upper, node.lower)]
+        for new in others:
+            yield 1, f"`[{_text(new)}]` where `[{_text(node)}]` belongs", new
+
+
+def _name(node, owner, names):
+    if not isinstance(node.ctx, ast.Load):
+        return
+    if isinstance(owner, ast.Subscript) and owner.slice is node:
+        for by in ("+ 1", "- 1"):
+            new = _parsed(f"{node.id} {by}")
+            yield 3, _instead(new, node), new
+    for other in names if node.id in names else ():
+        if other != node.id:
+            place = _text(owner) if isinstance(owner, ast.expr) else node.id
+            says = f"`{other}` where `{node.id}` belongs"
+            inside = f" in `{place}`" * (place != node.id)
+            yield 6, says + inside, ast.Name(other, ast.Load())
+
+
+def _tuple(node, owner, names):
+    if isinstance(owner, (ast.Return, ast.Assign, ast.For, ast.Call, ast.Tuple)):
+        for i, j in itertools.combinations(range(len(node.elts)), 2):
+            order = list(node.elts)
+            order[i], order[j] = order[j], order[i]
+            new = _copy(node, elts=order)
+            likely = 1 if isinstance(node.ctx, ast.Load) else 3
+            yield likely, f"two values exchanged: `{_text(new)}`", new
+
+
+RULES = {
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.Compare: _compare,
+    ast.IfExp: _choice,
+    ast.Call: _call,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.Name: _name,
+    ast.Tuple: _tuple,
+    ast.List: _tuple,
+}
+
+
+def _of_lines(owner, field, lines, names):
+    """Slips with whole lines: left out, half of them, drawn into the loop before."""
+    for at, line in enumerate(lines):
+        for likely, says, new in _of_line(lines, at, line, names):
+            wrong = _text(new) if isinstance(new, (ast.Return, ast.Assign)) else ""
+            yield Slip(likely, says, wrong, owner, field, at, new)
+    for at, (line, after) in enumerate(itertools.pairwise(lines)):
+        if isinstance(line, (ast.For, ast.While, ast.If)):
+            inside = _copy(line, body=[*line.body, after])
+            says = f"`{head(after)}` inside the loop or block in place of behind it"
+            new = [*lines[:at], inside, *lines[at + 2 :]]
+            yield Slip(1, says, "", owner, field, None, new)
+
+
+def _of_line(lines, at, line, names):
+    if isinstance(line, (ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.For)):
+        if not isinstance(getattr(line, "value", None), ast.Constant):
+            yield 0, f"the line `{head(line)}` left out", ast.Pass()
+    if isinstance(line, ast.AugAssign):
+        new = ast.Assign([line.target], line.value)
+        yield 0, f"`=` where `{head(line)}` needs its operator", new
+    if isinstance(line, (ast.If, ast.With)):
+        new = ast.If(ast.Constant(True), line.body, [])
+        yield 1, f"`{head(line)}` left out", new
+    if isinstance(line, ast.Return) and line.value is not None:
+        for name in dict.fromkeys(_stored(lines[:at]) + names):
+            new = ast.Return(ast.Name(name, ast.Load()))
+            if _text(new) != _text(line) and name not in _stored([line]):
+                yield 2, f"`{_text(new)}` where `{head(line)}` belongs", new
+        for part in line.value.elts if isinstance(line.value, ast.Tuple) else ():
+            yield 1, f"only `{_text(part)}` returned", ast.Return(part)
+    if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
+        for first, second in itertools.combinations(_used(line.value)[:6], 2):
+            value = deepcopy(line.value)
+            for node in ast.walk(value):
+                if isinstance(node, ast.Name):
+                    node.id = {first: second, second: first}.get(node.id, node.id)
+            says = f"`{first}` and `{second}` exchanged in `{head(line)}`"
+            yield 2, says, _copy(line, value=value)
+
+
+def _used(value):
+    """Names in an expression that are not called."""
+    called = [n.func for n in ast.walk(value) if isinstance(n, ast.Call)]
+    names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n not in called]
+    return list(dict.fromkeys(n.id for n in names if n.id not in (*MODULES, "self")))

@@ -1,0 +1,130 @@
+"""Solutions of notebook 01."""
+
+
+import torch
+import torch.nn.functional as F
+
+
+# 01.1
+def surprise(p):
+    return -p.log().mean()
+# ✗ You weigh each surprise by its own p, but the text does the weighing.
+# -p.log().mean() → -(p * p.log()).sum()
+# ? Drop the factor p and take the plain mean.
+# ✗ You multiply all p first, and the product of a long text is 0 for a float.
+# -p.log().mean() → -p.prod().log() / len(p)
+# ✗ You take the mean first: the logarithm of the mean forgives a bad surprise.
+# p.log().mean() → p.mean().log()
+
+
+# 01.2
+def tile(data, block_size):
+    n = (len(data) - 1) // block_size
+    x = data[: n * block_size].view(n, block_size)
+    y = data[1 : n * block_size + 1].view(n, block_size)
+    return x, y
+# ✗ Your targets are shifted twice: they skip a character.
+# data[1 : n * block_size + 1] → data.roll(-2)[: n * block_size]
+# ✗ Your targets are shifted the wrong way: they are the characters before.
+# data[1 : n * block_size + 1] → data.roll(1)[: n * block_size]
+# ✗ The last target of each window is its own first character: the shift goes
+# round inside the window.
+# y = data[1 : n * block_size + 1].view(n, block_size) → y = x.roll(-1, dims=1)
+# ✗ You cut windows of block_size + 1, so each last character is never an input.
+# x = data[ → w = data[: len(data) // (block_size + 1) * (block_size + 1)]; x = data[
+# return x, y → return (w := w.view(-1, block_size + 1))[:, :-1], w[:, 1:]
+# ✗ Your windows overlap: one begins at every character.
+# return x, y → return [d.unfold(0, block_size, 1) for d in (data[:-1], data[1:])]
+
+
+# 01.3
+def before_table(ids, vocab_size):
+    table = torch.ones(vocab_size, vocab_size)
+    for a, b in zip(ids[:-1].tolist(), ids[1:].tolist()):
+        table[b, a] += 1
+    return table / table.sum(dim=1, keepdim=True)
+# ✗ Repeated pairs count once: table[a, b] += 1 on whole tensors forgets them.
+# += 1 → = 2
+# ✗ Your rows sum to more than one: the +1 is in the cells, not in the sums.
+# table.sum(dim=1, keepdim=True) → (table - 1).sum(dim=1, keepdim=True)
+# ✗ You count one pair too many: the last character before the first one.
+# ids[1:] → ids.roll(-1)
+# ids[:-1] → ids
+# ✗ Your columns sum to one, not your rows.
+# dim=1 → dim=0
+
+
+# 01.4
+def loss_by_position(logits, y):
+    B, T, C = logits.shape
+    rows = logits.reshape(B * T, C)
+    each = F.cross_entropy(rows, y.reshape(B * T), reduction="none")
+    return each.view(B, T).mean(dim=0)
+# ✗ Your view or reshape to (B, C, T) mixes time and classes up.
+# rows = logits → rows = logits.reshape(logits.mT.shape).mT
+# ? To exchange two dimensions, use transpose(1, 2).
+# ✗ These logits are no logarithms of probabilities yet: the softmax is missing.
+# F.cross_entropy(rows → F.nll_loss(rows
+
+
+# 01.5
+def experiment(train, val, loss):
+    sizes = [len(train) // k for k in (16, 8, 4, 2, 1)]
+    on_read = [loss(train[:n], train[:n]) for n in sizes]
+    on_new = [loss(train[:n], val) for n in sizes]
+    gap = on_new[-1] - on_read[-1]
+    verdict = "context" if gap < 0.05 else "text"
+    return sizes, on_read, on_new, verdict
+# ✗ Your curves are right, but the verdict is about where they end: the gap at the
+# last size, not at the first.
+# on_new[-1] - on_read[-1] → on_new[0] - on_read[0]
+# ✗ on_new judges each table on the text that it has read.
+# train[:n], val) → train[:n], train[:n])
+# ✗ on_new cuts val too: each size has another exam.
+# train[:n], val) → train[:n], val[:n])
+
+
+# 01.6
+@torch.no_grad()
+def write_on(model, idx, max_new_tokens):
+    for _ in range(max_new_tokens):
+        logits, _ = model(idx)  # (B, T, C)
+        now = logits[:, -1]  # (B, C): the last position
+        probs = F.softmax(now, dim=-1)
+        drawn = torch.multinomial(probs, num_samples=1)  # (B, 1)
+        idx = torch.cat([idx, drawn], dim=1)  # (B, T + 1)
+    return idx
+# ✗ The bug is still there: after the `u` comes another `u`, and another.
+# [:, -1] → [:, 0]
+# ? Print idx and the shape of `now` in each step.
+# ✗ You give the model the last character only. The bigram does not mind, but every
+# later model needs the whole text so far.
+# model(idx) → model(idx[:, -1:])
+# ✗ You return only what is new; the text so far belongs to it.
+# return idx → return idx[:, -max_new_tokens:]
+# ✗ Your program always writes the likeliest character: nothing is drawn.
+# torch.multinomial(probs, num_samples=1) → probs.argmax(dim=-1, keepdim=True)
+
+
+# 01.7
+def fit(model, batches, learning_rate):
+    losses = []
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=learning_rate
+    )
+    for x, y in batches:
+        _, loss = model(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+# ✗ The bug is still there: the first steps help, but then the loss climbs back up.
+# optimizer.zero_grad() → pass
+# ? Print the norm of the gradient in each step.
+# ✗ You made the gradient shorter, but it is still the sum over all steps so far.
+# optimizer.zero_grad() → pass
+# backward() → backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
+# ✗ A new optimizer in every step forgets what AdamW has learned of the gradients.
+# for x, y in batches: → for x, y in batches:
+#         optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)

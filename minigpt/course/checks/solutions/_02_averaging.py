@@ -1,0 +1,133 @@
+"""Solutions of notebook 02."""
+
+
+import torch
+import torch.nn.functional as F
+
+from minigpt.data import CharTokenizer
+
+
+# 02.1
+def mean_so_far(x, t):
+    return x[:, : t + 1].mean(dim=1)  # (B, t + 1, C) -> (B, C)
+# ✗ You return position t alone: an index, where a slice is needed.
+# : t + 1].mean(dim=1) → t]
+# ✗ You divide by T, but there are fewer positions so far.
+# .mean(dim=1) → .sum(dim=1) / x.shape[1]
+# ✗ You divide by t, but counting from 0 there are t + 1 positions.
+# .mean(dim=1) → .sum(dim=1) / t
+
+
+# 02.2
+def window_weights(T, k):
+    seen = torch.ones(T, T).tril().triu(-(k - 1))  # a band of k diagonals
+    return seen / seen.sum(dim=1, keepdim=True)  # (T, T) / (T, 1)
+# ✗ The present is not included, and row 0 is the mean of nothing, nan.
+# .tril().triu(-(k - 1)) → .tril(-1).triu(-k)
+# ✗ Your window looks ahead: above the diagonal is the future.
+# -(k - 1)) → -(k - 1)).T
+# ✗ You average the first k positions in each row, not the last k.
+# .triu(-(k - 1)) → * (torch.arange(T) < k)
+# ✗ Softmax of zeros and ones leaks: exp(0) = 1, so a 0 hides nothing.
+# seen / seen.sum(dim=1, keepdim=True) → seen.softmax(dim=1)
+# ✗ You normalise first and cut the window after: rows do not sum to one.
+# / seen.sum(dim=1, keepdim=True) → / torch.arange(1, T + 1)[:, None]
+
+
+# 02.3
+def shares_so_far(text):
+    tokenizer = CharTokenizer(text)
+    ids = torch.tensor(tokenizer.encode(text))  # (T,)
+    one_hot = F.one_hot(ids, tokenizer.vocab_size).float()  # (T, V)
+    weights = torch.ones(len(ids), len(ids)).tril()  # (T, T)
+    weights = weights / weights.sum(dim=1, keepdim=True)
+    return weights @ one_hot  # (T, T) @ (T, V)
+
+
+# 02.4
+def fading_average(x, rate):
+    T = x.shape[1]
+    time = torch.arange(T)
+    scores = -rate * (time[:, None] - time).float()  # (T, T)
+    past = torch.tril(torch.ones(T, T, dtype=torch.bool))
+    scores = scores.masked_fill(~past, float("-inf"))
+    return F.softmax(scores, dim=-1) @ x  # (T, T) @ (B, T, C)
+# ✗ Your rows do not sum to one: exp is there, the division is not.
+# F.softmax(scores, dim=-1) → scores.exp()
+# ✗ The rate changes nothing: this is the plain mean.
+# -rate * → 0 *
+# ✗ The mask comes only after the softmax: the rows no longer sum to one.
+# scores = scores.masked_fill(~past, float("-inf")) → pass
+# dim=-1) @ x → dim=-1).masked_fill(~past, 0.0) @ x
+# ✗ You take rate itself for the factor of one step back; that is exp(-rate).
+# -rate * → math.log(rate or 1e-9) *
+
+
+# 02.5
+def who_hears_whom(average, T):
+    x = torch.randn(2, T, 3)
+    before = average(x)
+    heard = torch.zeros(T, T, dtype=torch.bool)
+    for i in range(T):
+        changed = x.clone()
+        changed[:, i] += 100.0
+        moved = (average(changed) - before).abs() > 1e-4  # (2, T, 3)
+        heard[:, i] = moved.any(dim=-1).any(dim=0)  # (T,)
+    causal = not heard.triu(1).any()
+    return heard, causal
+# ✗ You poison an input with nan and follow it, but 0 * nan is nan: it marks positions
+# that have the weight 0.
+# += 100.0 → = float('nan')
+# (average(changed) - before).abs() > 1e-4 → ~((average(changed) - before).abs() <= 1)
+# ✗ Your experiment starts from zeros, where this leak cannot show: the weights move,
+# but they are multiplied by x = 0.
+# randn → zeros
+# ✗ You miss a leak in one channel of several.
+# .any(dim=-1) → [..., 0]
+# ? Any channel may move: .any(dim=-1).
+
+
+# 02.6
+def nats_per_character(text):
+    tokenizer = CharTokenizer(text)
+    ids = torch.tensor(tokenizer.encode(text))  # (T,)
+    one_hot = F.one_hot(ids, tokenizer.vocab_size).float()  # (T, V)
+    past = torch.ones(len(ids), len(ids)).tril(diagonal=-1)
+    counts = past @ one_hot + 1  # (T, V)
+    probs = counts / counts.sum(dim=1, keepdim=True)
+    return F.nll_loss(probs.log(), ids).item()
+# ✗ The bug is still there: on letters drawn blindly, which nobody can predict, the
+# program claims to do better than guessing.
+# diagonal=-1 → diagonal=0
+# ? Take the text 'ab' on paper. What may be known when 'a' is guessed? When 'b'?
+# ✗ Better than before, hence worse: even the next character is counted.
+# diagonal=-1 → diagonal=1
+# ✗ The targets are shifted the wrong way: row t + 1 guesses character t.
+# diagonal=-1 → diagonal=0
+# (probs.log(), ids) → (probs[1:].log(), ids[:-1])
+# ✗ Mended twice, diagonal and targets: now the counts are two steps behind.
+# (probs.log(), ids) → (probs[:-1].log(), ids[1:])
+
+
+# 02.7
+def attend(x, q, k):
+    T = x.shape[1]
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    past = torch.tril(torch.ones(T, T, dtype=torch.bool))
+    scores = scores.masked_fill(~past, float("-inf"))
+    weights = F.softmax(scores, dim=-1)  # (B, T, T)
+    return weights @ x  # (B, T, C)
+# ✗ The bug is still there: a query of zeros should give the plain mean, but gives nan.
+# masked_fill(~past, → masked_fill(scores.tril() == 0,
+# ? Print what each line makes of one silent query: where is the nan born?
+# ✗ You have swept the nan away, not its cause: the silent position gets zeros.
+# masked_fill(~past, → masked_fill(scores.tril() == 0,
+# weights @ x → weights.nan_to_num() @ x
+# ✗ The future gets a finite score now, but your mask is still made from the scores:
+# the silent query hears the future, too.
+# masked_fill(~past, float("-inf")) → masked_fill(scores.tril() == 0, -1e9)
+# ✗ The mask comes only after the softmax: the rows no longer sum to one.
+# scores = scores.masked_fill(~past, float("-inf")) → pass
+# weights @ x → weights.tril() @ x
+# ✗ Scores of zero are safe now, but negative scores of the past are not.
+# masked_fill(~past, → masked_fill(scores.tril() < 0,

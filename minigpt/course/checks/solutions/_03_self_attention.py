@@ -1,0 +1,139 @@
+"""Solutions of notebook 03; 03.0 is its `my_attention`, under the package's name."""
+
+import math
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.attention import Head, attention
+
+
+# 03.0
+def attention(q, k, v, causal=True):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if causal:
+        T, S = scores.shape[-2:]
+        past = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+        scores = scores.masked_fill(~past, float("-inf"))
+    weights = F.softmax(scores, dim=-1)
+    return weights @ v, weights
+
+
+# 03.1
+def scaled_scores(x, W_query, W_key):
+    q, k = x @ W_query, x @ W_key  # (B, T, head_size) each
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    return scores
+# ✗ You compare x with x itself, so W_query and W_key have no say.
+# q @ k.transpose → x @ x.transpose
+
+
+# 03.2
+def head_in_numbers(B, T, C, head_size):
+    parameters = 3 * C * head_size
+    open_scores = B * T * (T + 1) // 2
+    raw_variance = head_size
+    scaled_variance = 1
+    return parameters, open_scores, raw_variance, scaled_variance
+
+
+# 03.3
+def cross_attention(english, french, W_query, W_key, W_value):
+    q = english @ W_query  # (B, T, head_size): who asks
+    k = french @ W_key  # (B, S, head_size): who answers
+    v = french @ W_value  # (B, S, head_size)
+    out, _ = attention(q, k, v, causal=False)  # weights: (B, T, S)
+    return out
+# ✗ The sources are exchanged: in your program French asks and English answers.
+# english @ W_query → french @ W_query
+# french @ W_key → english @ W_key
+# french @ W_value → english @ W_value
+# ✗ This is self-attention: the French sentence has no influence at all.
+# french @ W_key → english @ W_key
+# french @ W_value → english @ W_value
+# ✗ You put both sentences in a row: English words answer, too, not French alone.
+# french @ W_key → torch.cat([english, french], 1) @ W_key
+# french @ W_value → torch.cat([english, french], 1) @ W_value
+
+
+# 03.4
+def look_back(T, distance):
+    W_key = torch.eye(T)  # key i is one at place i
+    W_query = torch.eye(T).roll(-distance, dims=1)  # one at t - distance
+    return 20 * T**0.5 * W_query, W_key
+# ✗ In each row all scores are equal, so everyone averages evenly.
+# torch.eye(T).roll(-distance, dims=1) → torch.zeros(T, T)
+# ✗ It looks ahead, from t to t + distance: the roll goes the wrong way, or query and
+# key are exchanged.
+# roll(-distance → roll(distance
+# ✗ Every position looks one step back, whatever the distance.
+# roll(-distance → roll(-1
+# ✗ All positions look at place 0: their queries agree.
+# .roll(-distance, dims=1) → [:1].expand(T, T)
+
+
+# 03.5
+def reach(model, idx):
+    places = torch.arange(idx.shape[1])  # (T,)
+    x = model.token_embedding(idx) + model.position_embedding(places)
+    head = model.body
+    q, k, v = head.query(x), head.key(x), head.value(x)
+    _, weights = attention(q, k, v)  # (B, T, T)
+    distances = places[:, None] - places  # (T, T)
+    return (weights * distances).sum(dim=-1)  # (B, T)
+# ✗ You give the average place that is looked at, not how far away it is.
+# places[:, None] - places → places
+# ✗ You mask after the softmax, so the weights sum to less than one.
+# attention(q, k, v) → attention(q, k, v, causal=False)
+# weights * → weights.tril() *
+# ✗ No mask: your head looks at the future, too.
+# attention(q, k, v) → attention(q, k, v, causal=False)
+# ✗ You divide by √2. That was right where head_size was 2.
+# attention(q, k, v) → attention(q * (q.shape[-1] / 2) ** 0.5, k, v)
+
+
+# 03.6
+from copy import deepcopy
+
+
+def loss_without(layer, model, idx, targets):
+    patient = deepcopy(model)  # a fresh one for each operation
+    nn.init.zeros_(patient.get_submodule(layer).weight)
+    return patient(idx, targets)[1].item()
+
+
+def knock_outs(model, idx, targets):
+    whole = model(idx, targets)[1].item()
+    data = (model, idx, targets)
+    no_positions = loss_without("position_embedding", *data)
+    no_choice = loss_without("body.query", *data)
+    more = no_positions > no_choice
+    verdict = "positions" if more else "choice"
+    return whole, no_positions, no_choice, verdict
+
+
+# 03.7
+class TinyModel(nn.Module):
+    def __init__(self, vocab_size, block_size, n_embd):
+        super().__init__()
+        self.token_embedding = nn.Embedding(vocab_size, n_embd)
+        self.position_embedding = nn.Embedding(block_size, n_embd)
+        self.body = Head(n_embd, n_embd)
+        self.lm_head = nn.Linear(n_embd, vocab_size)
+
+    def forward(self, idx):
+        positions = torch.arange(idx.shape[1], device=idx.device)
+        token = self.token_embedding(idx)  # (B, T, C)
+        position = self.position_embedding(positions)  # (T, C)
+        return self.lm_head(self.body(token + position))
+# ✗ The bug is still there: after 0123 and after 2103 the model predicts the same, as if
+# it could not tell who sat where.
+# self.position_embedding(positions) → self.position_embedding(idx)
+# ? Print what is added to the token vectors for 0123, and for 2103.
+# ✗ The positions come too late, when the head has mixed all.
+# self.body(token + position) → self.body(token) + position
+# ✗ The order counts now, but token and position are multiplied.
+# token + position → token * position
+# ✗ The tokens got lost, only the places are left.
+# token + position → 0 * token + position

@@ -1,0 +1,146 @@
+"""Solutions of notebook 06."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+# 06.1
+def walk(p, grads, lr, betas, decay, eps=1e-8):
+    (b1, b2), m, v, path = betas, 0.0, 0.0, []
+    for t, g in enumerate(grads, start=1):
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g**2
+        mean = m / (1 - b1**t)
+        root = (v / (1 - b2**t)) ** 0.5
+        p = p - lr * (decay * p + mean / (root + eps))
+        path.append(p)
+    return path
+# ✗ The decay goes through the averages: that is Adam. In AdamW it acts on p alone.
+# m = b1 * m → g = g + decay * p; m = b1 * m
+# decay * p + mean → mean
+# ✗ The decay is not multiplied by the learning rate.
+# lr * (decay * p + mean → (decay * p + lr * mean
+# ✗ That is plain gradient descent: p moves by g itself.
+# mean / (root + eps) → g
+# ✗ The corrected averages go on into the next step; only m and v should.
+# mean = m / → mean = m = m /
+# root = (v / (1 - b2**t)) → v = v / (1 - b2**t); root = v
+# ✗ eps stands under the root; it belongs beside it.
+# ** 0.5 →
+# / (root + eps) → / (root + eps) ** 0.5
+
+
+# 06.2
+def train_step(model, optimizer, x, y, max_norm):
+    loss = model(x, y)[1]
+    optimizer.zero_grad()
+    loss.backward()
+    grads = [p.grad for p in model.parameters()]
+    length = sum((g**2).sum() for g in grads) ** 0.5
+    if length > max_norm:
+        for g in grads:
+            g *= max_norm / length
+    optimizer.step()
+    return loss.item()
+# ✗ The weights do not move at all: the gradient is wiped out before it is used, or the
+# optimizer never steps.
+# optimizer.step() → pass
+# ✗ A first step is right, a second is not: old gradients are still there.
+# optimizer.zero_grad() → pass
+# ✗ The weights move as if nothing were clipped: it is missing, comes after step(), or
+# makes new tensors, which the optimizer does not know.
+# g *= max_norm / length → pass
+# ✗ You clip each number on its own. That bends the gradient into another direction.
+# length > max_norm → True
+# g *= max_norm / length → g.clamp_(-max_norm, max_norm)
+# ✗ You clip each parameter on its own: they shrink by different factors.
+# length > max_norm → True
+# g *= max_norm / length → g *= min(1.0, max_norm / g.norm())
+# ✗ You scale short gradients, too: each becomes max_norm long.
+# length > max_norm → True
+# ✗ You add up the parameters' lengths. Lengths do not add, their squares do.
+# sum((g**2).sum() for g in grads) ** 0.5 → sum(g.norm() for g in grads)
+# ✗ You scale the weights, not their gradients.
+# for g in grads: → for g in model.parameters():
+# g *= → g.data *=
+
+
+# 06.3
+def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
+    context = idx[:, -block_size:]
+    logits = model(context)[0][:, -1] / temperature
+    if top_k is not None:
+        smallest = logits.topk(top_k, dim=-1).values[:, -1:]
+        logits = logits.masked_fill(logits < smallest, float("-inf"))
+    return F.softmax(logits, dim=-1)
+# ✗ You keep the first block_size tokens: the model never sees how the text goes on.
+# -block_size: → :block_size
+# ✗ You read the first position. It predicts what follows the first token.
+# [0][:, -1] → [0][:, 0]
+# ✗ You divide the probabilities, so they no longer sum to one.
+# [:, -1] / temperature → [:, -1]
+# F.softmax(logits, dim=-1) → F.softmax(logits, dim=-1) / temperature
+# ✗ You keep the k unlikeliest: the wrong side.
+# logits.topk(top_k, → (-logits).topk(top_k,
+# logits < → -logits <
+# ✗ What you throw away gets the logit 0, and e⁰ is 1: it may still be drawn.
+# float("-inf") → 0.0
+# ✗ You cut after the softmax and leave it so: the rows sum to less than one.
+# smallest = → kept = logits.softmax(-1);
+#  return kept.masked_fill(kept < kept.topk(top_k, dim=-1).values[:, -1:], 0.0)
+#         smallest =
+
+
+# 06.4
+@torch.no_grad()
+def loss_with_past(model, data, spots, n):
+    model.eval()
+    x = data[spots[:, None] + torch.arange(-n, 0)]
+    y = data[spots]
+    total = 0.0
+    for xb, yb in zip(x.split(128), y.split(128)):
+        logits = model(xb)[0][:, -1]  # (S, vocab_size)
+        total += F.cross_entropy(logits, yb, reduction="sum").item()
+    return total / len(spots)
+
+
+lengths = [n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256)
+           if n <= model.block_size]
+losses = {n: loss_with_past(model, val_data, spots, n)
+          for n in lengths}
+best = min(losses.values())
+enough = min(n for n in lengths if losses[n] < best + 0.05)
+# ✗ Your window includes the very character that it shall predict.
+# torch.arange(-n, 0) → torch.arange(1 - n, 1)
+# ✗ Your model always sees block_size characters, whatever n is.
+# torch.arange(-n, 0) → torch.arange(-model.block_size, 0)
+# ✗ You read the first position, which has seen one character.
+# [0][:, -1] → [0][:, 0]
+
+
+# 06.5
+def split_windows(ids, block_size, train_fraction=0.9):
+    n = int(train_fraction * len(ids))
+    to_learn, to_judge = ids[:n], ids[n:]
+    return (to_learn.unfold(0, block_size + 1, 1),
+            to_judge.unfold(0, block_size + 1, 1))
+
+
+# 06.6
+def verdict(before, after):
+    changes = [a - b for a, b in zip(after, before)]
+    if all(change < 0 for change in changes):
+        return "better"
+    if all(change > 0 for change in changes):
+        return "worse"
+    return "tie"
+# ✗ You look at the mean only: any difference decides.
+# all(change < 0 for change in changes) → sum(changes) < 0
+# all(change > 0 for change in changes) → sum(changes) > 0
+# ✗ You compare two heaps. Pair them: the difference of each seed comes first.
+# all(change < 0 for change in changes) → max(after) < min(before)
+# all(change > 0 for change in changes) → min(after) > max(before)
+# ✗ One seed that agrees is not enough: all of them must.
+# all( → any(

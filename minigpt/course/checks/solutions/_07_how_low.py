@@ -1,0 +1,87 @@
+"""Solutions of notebook 07."""
+
+import dataclasses
+import math
+
+import torch
+import torch.nn.functional as F
+
+from minigpt.playwright.lexicon import LEXICON
+
+
+# 07.1
+def entropy(p):
+    surprise = -p.clamp(min=1e-12).log()  # (..., V)
+    return (p * surprise).sum(dim=-1)
+
+
+# 07.2
+def temperature_for(logits, nats):
+    low, high = 0.01, 100.0
+    for _ in range(40):
+        middle = (low * high) ** 0.5
+        p = F.softmax(logits / middle, dim=-1)
+        if torch.special.entr(p).sum() < nats:
+            low = middle  # too certain: it must be warmer
+        else:
+            high = middle
+    return middle
+# ✗ You aim at a number of bits: the entropy is to be measured in nats.
+# < nats → < nats * 0.6931471805599453
+
+
+# 07.3
+def perplexity(nats, sizes):
+    total = sum(loss * size for loss, size in zip(nats, sizes))
+    return math.exp(total / sum(sizes))
+# ✗ You average the perplexities. Surprises add up, perplexities do not.
+# loss * size → math.exp(loss) * size
+# math.exp(total / sum(sizes)) → total / sum(sizes)
+# ✗ You average the perplexities, and a short text counts like a long one.
+# loss * size → math.exp(loss)
+# math.exp(total / sum(sizes)) → total / len(sizes)
+# ✗ A short text counts as much as a long one: weigh by the characters.
+# loss * size → loss
+# sum(sizes) → len(sizes)
+# ✗ You raise 2 to a number of nats: 2 belongs to bits, e to nats.
+# math.exp( → 2 ** (
+
+
+# 07.4
+def smooth(counts, lower, strength):
+    seen = counts.sum(dim=-1, keepdim=True)  # (R, 1)
+    return (counts + strength * lower) / (seen + strength)
+# ✗ You add the strength once for each character; it is the total.
+# (seen + strength) → (seen + strength * counts.shape[-1])
+# ✗ Every character gets the same extra: the shorter context is ignored.
+#  * lower →
+# (seen + strength) → (seen + strength * counts.shape[-1])
+# ✗ Shares, not counts, meet the strength: evidence has lost its weight.
+# (counts + strength → (counts / seen + strength
+# (seen + strength) → (1 + strength)
+# ✗ Always half and half: but much evidence should count for more.
+# (counts + strength * lower) → ((counts / seen).nan_to_num() + lower)
+# (seen + strength) → 2
+
+
+# 07.5
+def my_lexicon():
+    return dataclasses.replace(
+        LEXICON,
+        names=("Ada", "Blaise", "Emmy", "Gauss", "Kurt"),
+        words=first(20, LEXICON.words),
+    )
+
+
+# 07.6
+def mean_surprise(probs, ids):
+    given = probs.gather(1, ids[:, None])[:, 0]  # (N,)
+    return -given.log().mean()
+# ✗ The bug is still there: the right belief, and yet a loss below the entropy.
+# .log().mean() → .mean().log()
+# ✗ This is the entropy of the beliefs: it does not look at what happened.
+# -given.log().mean() → torch.special.entr(probs).sum(-1).mean()
+# ✗ You take the largest probability in place of what really came.
+# -given.log().mean() → -probs.amax(dim=1).log().mean()
+# ✗ F.cross_entropy takes scores; these are probabilities already.
+# -given.log().mean() → torch.nn.functional.cross_entropy(probs, ids)

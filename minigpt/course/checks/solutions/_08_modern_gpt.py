@@ -1,0 +1,114 @@
+"""Solutions of notebook 08."""
+
+
+import torch
+import torch.nn.functional as F
+
+
+# 08.1
+def rms_norm_with_gain(x, gain):
+    mean_square = x.square().mean(dim=-1, keepdim=True)  # (..., 1)
+    return x / (mean_square + 1e-6).sqrt() * gain
+# ✗ This is LayerNorm: you subtract the mean; RMSNorm leaves it alone.
+# mean_square = → x = x - x.mean(dim=-1, keepdim=True); mean_square =
+# ✗ The gain comes before the norm, which undoes a part of it.
+# mean_square = → x = x * gain; mean_square =
+# .sqrt() * gain → .sqrt()
+
+
+# 08.2
+def rotate_halves(x, angles):
+    cos = angles.cos()[:, None]  # (T, 1, head_size / 2)
+    sin = angles.sin()[:, None]
+    first, second = x.chunk(2, dim=-1)
+    turned = first * cos - second * sin, second * cos + first * sin
+    return torch.cat(turned, dim=-1)
+# ✗ These are neighbours again, as in `rotate`; wanted are halves.
+# x.chunk(2, dim=-1) → (x[..., ::2], x[..., 1::2])
+# torch.cat(turned, dim=-1) → torch.stack(turned, -1).flatten(-2)
+# ✗ You read neighbours and put them back as halves.
+# x.chunk(2, dim=-1) → (x[..., ::2], x[..., 1::2])
+# ✗ The second half is made of a first half that has turned already.
+# turned = first * cos - second * sin, → first = first * cos - second * sin;
+#  turned = first,
+# ✗ You turn the other way round: from the second number of a pair to the first.
+# angles.sin() → -angles.sin()
+
+
+# 08.3
+def grouped_attention(q, k, v):
+    group = q.shape[1] // k.shape[1]
+    k = k.repeat_interleave(group, dim=1)  # (B, n_head, T, head_size)
+    v = v.repeat_interleave(group, dim=1)
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+# ✗ Your query heads take turns: head 0 and its neighbour read different keys.
+# repeat_interleave(group, dim=1) → repeat(1, group, 1, 1)
+# ? repeat gives 0 1 0 1; repeat_interleave gives 0 0 1 1.
+# ✗ All query heads read the first key/value head (this is multi-query).
+# repeat_interleave(group, dim=1) → expand(-1, -1, -1, -1)[:, :1]
+# ✗ You average the key/value heads: each group has one of its own.
+# repeat_interleave(group, dim=1) → mean(dim=1, keepdim=True)
+# ✗ The scores are not divided by √head_size.
+# is_causal=True → is_causal=True, scale=1.0
+
+
+# 08.4
+def newton_schulz(G, steps):
+    X = G / G.norm()
+    for _ in range(steps):
+        X = 1.5 * X - 0.5 * X @ X.mT @ X
+    return X
+# ✗ You divide by the length in each step: once, before the loop, is enough.
+#   X = 1.5 →   X = X / X.norm(); X = 1.5
+# ✗ Every step begins with G again: the next should begin with what the last one gave.
+#   X = 1.5 →   X = G / G.norm(); X = 1.5
+
+
+# 08.5
+def counts_without(ids, vocab_size, folds):
+    n = len(ids) - 1
+    fold = torch.arange(n) * folds // n
+    pair = ids[:-1] * vocab_size + ids[1:]  # (N - 1,)
+    tables = []
+    for f in range(folds):
+        others = pair[fold != f]
+        count = torch.bincount(others, minlength=vocab_size**2)
+        tables.append(count.view(vocab_size, vocab_size))
+    return torch.stack(tables)
+# ✗ A pair that occurs often counts once: `table[a, b] += 1` adds once for each place.
+# count.view → count.clamp(max=1).view
+# ? torch.bincount(a * V + b, minlength=V * V) counts each of them.
+# ✗ You deal the pairs out like cards; a piece is a stretch of the text.
+# * folds // n → % folds
+# ✗ The pairs across the borders of pieces are lost.
+# fold != f → (fold != f) & (fold.diff(prepend=fold[:1]) == 0)
+# ✗ These are shares; wanted are counts.
+# torch.stack(tables) → (t := torch.stack(tables)) / t.sum(-1, keepdim=True)
+
+
+# 08.6
+def turn(x, angles):
+    cos = torch.cat([angles, angles], dim=-1).cos()
+    sin = torch.cat([angles, angles], dim=-1).sin()
+    first, second = x.chunk(2, dim=-1)
+    partner = torch.cat([-second, first], dim=-1)
+    return x * cos + partner * sin
+# ✗ The bug is still there: the same q and k at the same distance, and yet another score.
+# torch.cat([angles, angles], dim=-1) → angles.repeat_interleave(2, dim=-1)
+# ? The angles are laid out for neighbours, the partners are half a head away.
+# ✗ Now the angles are laid out for halves, and the partners are neighbours.
+# torch.cat([-second, first], dim=-1) → torch.stack(
+# [-x[:, 1::2], x[:, ::2]], -1).flatten(1)
+
+
+# 08.7
+def for_muon(model):
+    named = model.named_parameters()
+    return [
+        name
+        for name, p in named
+        if p.dim() == 2 and name.startswith("body.")
+    ]
+# ✗ The bug is still there: the embedding is a matrix by its shape, and a list of rows by
+# its meaning. Muon lets rows that agree share one step.
+# p.dim() == 2 and name.startswith("body.") → p.dim() == 2

@@ -1,0 +1,262 @@
+"""What is measurably wrong with a result, where no mistake is known that gives it.
+
+Each look takes one Difference and returns (what to say, a hint), or None. It is told
+only if it says the same of all differences.
+"""
+
+import inspect
+import itertools
+import math
+import re
+from collections.abc import Iterator
+
+import torch
+
+from minigpt.course.checks.values import as_tensor, describe, plain, same
+
+
+def clear(differences, atol=1e-5, names=()):
+    """(what to say, a hint) where the right numbers can be made of the answer's."""
+    looks = (unreadable, another_kind, not_numbers, scaled, out_of_place)
+    said = first_of(looks, differences, atol) or unchanged(differences, names)
+    return said or first_of((another_shape,), differences, atol)
+
+
+def vague(differences, right, atol, part):
+    """(what to say, a hint) where less can be seen; at the last a bare word."""
+    said = first_of((rows, one_place), differences, atol)
+    if not said and right and not part:
+        n, of = len(right), len(right) + len(differences)
+        hint = "What is different about it: a size, a border, a sign, a repeated value?"
+        return f"It is right for {n} of {of} inputs. The first wrong one:", hint
+    return said or ("The result is not right yet.", "")
+
+
+def first_of(looks, differences, atol):
+    """What the first of some looks says that says the same, numbers apart, of all."""
+    for look in looks:
+        said = []
+        for difference in differences:
+            try:
+                said.append(look(difference, atol))
+            except Exception:  # a symptom that cannot be looked for is none
+                said.append(None)
+        kinds = {re.sub(r"\W?\d\S*", "", one[0]) if one else None for one in said}
+        if said[0] and (len(kinds) == 1 or look in FIRST):
+            return said[0]
+        if all(said) and look is another_shape:
+            return said[0][0].split(". ")[0].rstrip(".") + ".", ""
+
+
+def hopeless(differences):
+    """Whether no slip need be looked for: nan or no numbers say more themselves."""
+    got, expected = _numbers(differences[0])
+    if expected is None:
+        return False
+    if got is None:
+        return not isinstance(differences[0].got, (tuple, list, dict))
+    every = [_numbers(d)[0] for d in differences]
+    some = (n is None or n.isfinite().any() or not n.numel() for n in every)
+    return bool(expected.isfinite().all()) and not any(some)
+
+
+def _numbers(difference):
+    return as_tensor(difference.got), as_tensor(difference.expected)
+
+
+def unreadable(difference, atol):
+    got = plain(difference.got)
+    what = "This answer could not be compared: its numbers "
+    if got is None and isinstance(difference.got, torch.Tensor):
+        hint = "Return an ordinary tensor, one that can be printed."
+        return f"{what}cannot be read.", hint
+    if got is not None and got.is_complex():
+        return f"{what}are complex.", "Return real numbers."
+
+
+def another_kind(difference, atol):
+    """A pair for a tensor, a text for a number, a function for its value."""
+    got, expected = difference.got, difference.expected
+    returns = f"It returns {describe(got)}"
+    if inspect.iscoroutine(got):
+        got.close()  # or Python warns that nobody awaited it
+        return "It is an `async` function: its call computes nothing yet.", "def alone."
+    if isinstance(got, Iterator) and not isinstance(expected, Iterator):
+        hint = "Is there a `yield`, or round brackets around a `for`? Use list(...)."
+        return (
+            f"It returns a {type(got).__name__}, which has computed nothing yet.",
+            hint,
+        )
+    if callable(got) and not callable(expected):
+        return f"{returns}, not a value.", "Are the brackets of a call missing?"
+    if isinstance(got, str) != isinstance(expected, str):
+        kind = "a text" if isinstance(expected, str) else "numbers"
+        return f"{returns}, where {kind} should be.", ""
+    several = isinstance(got, (tuple, list)), isinstance(expected, (tuple, list))
+    if all(several) and len(got) != len(expected):
+        if isinstance(expected, tuple) or as_tensor(expected) is None:
+            return f"It returns {len(got)} values, where {len(expected)} should be.", ""
+    if several == (True, False):
+        for i, part in enumerate(got):
+            if same(part, expected, atol):
+                what = f"It returns {len(got)} values; the one at place {i} is right."
+                return what, "Return that one."
+    if as_tensor(expected) is None and isinstance(expected, (tuple, list, dict)):
+        if not isinstance(got, (type(expected), tuple, list)):
+            wanted = f"{type(expected).__name__} of {len(expected)}"
+            return f"{returns}, where a {wanted} should be.", ""
+    if as_tensor(expected) is not None and plain(got) is None:
+        if not isinstance(got, (str, list, tuple, torch.Tensor)):
+            return f"{returns}, where numbers should be.", ""
+
+
+def not_numbers(difference, atol):
+    got, expected = _numbers(difference)
+    if got.isnan().any() and not expected.isnan().any():
+        return (
+            f"{int(got.isnan().sum())} of {got.numel()} results are nan, not a number.",
+            "0/0, inf - inf, the root or log of a negative number, or a softmax over "
+            "-inf alone give nan.",
+        )
+    if got.isinf().any() and not expected.isinf().any():
+        hint = "Is something divided by 0, or is it the logarithm of 0?"
+        return "Some results are infinite.", hint
+
+
+def another_shape(difference, atol):
+    got, expected = _numbers(difference)
+    if got.shape == expected.shape:
+        return None
+    shapes = f"The shape is {tuple(got.shape)}, but should be {tuple(expected.shape)}."
+    if got.numel() == expected.numel():
+        if torch.allclose(got.flatten(), expected.flatten(), atol=atol):
+            return f"{shapes} The numbers are right.", "squeeze, [0], keepdim or view."
+    if got.dim() == expected.dim():
+        off = [i for i in range(got.dim()) if got.shape[i] != expected.shape[i]]
+        if len(off) == 1 and abs(got.shape[off[0]] - expected.shape[off[0]]) == 1:
+            longer, shorter = sorted((got, expected), key=torch.numel, reverse=True)
+            parts = (longer.narrow(off[0], at, shorter.shape[off[0]]) for at in (0, 1))
+            if any(torch.allclose(part, shorter, atol=atol) for part in parts):
+                word = "is missing" if longer is expected else "too many"
+                hint = "The end of a slice, or of a range, is not part of it."
+                return f"{shapes} One entry {word} in dimension {off[0]}.", hint
+    if got.dim() == expected.dim() + 1:
+        for i, name in itertools.product(range(got.dim()), ("mean", "sum")):
+            reduced = getattr(got, name)(dim=i)
+            if same(reduced, expected, atol):
+                hint = f".{name}(dim={i}) would do it."
+                return f"{shapes} The {name} over dimension {i} is missing.", hint
+    return shapes, ""
+
+
+def rows(difference, atol):
+    got, expected = _numbers(difference)
+    if got.shape != expected.shape or (expected < 0).any():
+        return None
+    if torch.equal(expected.round(), expected):
+        return None  # no probabilities
+    sums, right = got.sum(-1).flatten(), expected.sum(-1).flatten()
+    if same(right, torch.ones_like(right), 1e-4) and not same(sums, right, 1e-4):
+        worst, more = sums[(sums - 1).abs().argmax()].item(), ""
+        if got.dim() > 1 and same(got.sum(-2), torch.ones_like(got.sum(-2)), 1e-4):
+            more = " The columns do: the sum runs over the wrong dimension."
+        hint = "They are probabilities: divide by their sum, or softmax over them."
+        return f"The rows do not sum to one: one sums to {worst:.4g}.{more}", hint
+
+
+def scaled(difference, atol):
+    """Right but for a factor, a shift, a function of each number."""
+    got, expected = _numbers(difference)
+    if got.shape != expected.shape or not expected.isfinite().all():
+        return None
+    if not got.isfinite().all():
+        return None
+
+    def is_right(numbers):
+        return bool(numbers.isfinite().all()) and same(numbers, expected, atol)
+
+    if is_right(-got):
+        return "The sign is wrong: the numbers are right, with a minus.", ""
+    if is_right(1 - got) and expected.unique().tolist() == [0.0, 1.0]:
+        return "True and False, or 1 and 0, are the wrong way round.", "~ turns a mask."
+    if expected.unique().numel() == 1 and torch.equal(expected.round(), expected):
+        return None  # 4 is the square of 2, and much else
+    of = "of what was asked for."
+    known = [
+        (got * math.log(2), "These are bits: right, but in the unit of log2."),
+        (got.exp(), f"Yours is the logarithm {of}"),
+        (got.abs().log(), f"Yours is e to the power {of}"),
+        (got.sqrt(), f"Yours is the square {of}"),
+        (got**2, f"Yours is the root {of}"),
+        (1 / got, "Yours is one over what was asked for: upside down."),
+    ]
+    for numbers, says in known:
+        if is_right(numbers):
+            return says, ""
+    if got.dim() and same(got, expected.softmax(-1), atol):
+        return "These are weights already: a softmax too many.", ""
+    some = expected.abs() > 1e-3
+    if got.numel() < 3 or expected[some].unique().numel() < 2:
+        return None
+    factor = (got[some] / expected[some]).median()
+    if factor.abs() > 1e-6 and is_right(got / factor):
+        which = next((f", {n}" for n, s in _sizes(difference) if same(factor, s)), "")
+        what = f"The numbers are right up to a constant factor{which}."
+        return what, f"In this case it is {factor.item():.4g}."
+    if (shift := (got - expected).median()) and is_right(got - shift):
+        what = "The numbers are right up to a constant that is added."
+        return what, f"In this case it is {shift.item():.4g}."
+
+
+def _sizes(difference):
+    """(how it is called, a number) for what a forgotten factor may be."""
+    for x in difference.inputs:
+        if isinstance(x, torch.Tensor):
+            for dim, n in enumerate(x.shape):
+                for name, size in ((f"{n}", n), (f"√{n}", n**0.5)):
+                    if n > 1:
+                        where = f"the size of dimension {dim} of the input"
+                        yield f"{name} ({where})", size
+                        yield f"1 / {name} ({where})", 1 / size
+
+
+def out_of_place(difference, atol):
+    got, expected = _numbers(difference)
+    if got.numel() < 2 or got.numel() != expected.numel():
+        return None
+    for i, j in itertools.combinations(range(got.dim()), 2):
+        if same(turned := got.transpose(i, j), expected, atol):
+            word = f"with dimensions {i}, {j} exchanged" * (turned.dim() > 2)
+            word = word or "transposed"
+            return f"The numbers are right, but {word}.", f".transpose({i}, {j})"
+    flat = got.flatten().sort().values, expected.flatten().sort().values
+    if got.shape == expected.shape and same(*flat, atol) and len(flat[1].unique()) > 2:
+        return "The right numbers, but in another order.", (
+            "reshape and view keep the order in memory; transpose and permute exchange "
+            "dimensions."
+        )
+
+
+def unchanged(differences, names):
+    """One of the inputs as it was."""
+    for at, name in enumerate(names):
+        given = [d.inputs[at] for d in differences]
+        if all(isinstance(x, torch.Tensor) and x.numel() > 1 for x in given):
+            if all(same(d.got, x) for d, x in zip(differences, given)):
+                return f"Yours is the input `{name}`, unchanged.", ""
+
+
+def one_place(difference, atol):
+    """Wrong at the first or last place of a dimension only."""
+    got, expected = _numbers(difference)
+    if got.shape != expected.shape:
+        return None
+    off = ~torch.isclose(got, expected, atol=atol, rtol=1e-4, equal_nan=True)
+    for dim in range(got.dim()):
+        places = off.movedim(dim, 0).flatten(1).any(1).nonzero().flatten().tolist()
+        for at, name in ((0, "first"), (got.shape[dim] - 1, "last")):
+            if places == [at] and got.shape[dim] > 2:
+                return f"Only the {name} place of dimension {dim} is wrong.", ""
+
+
+FIRST = (unreadable, another_kind, not_numbers)  # if only the first one shows it

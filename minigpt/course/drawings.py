@@ -1,0 +1,236 @@
+"""Drawings of how the pieces fit together, in one language: boxes, shapes, arrows.
+
+A rounded box computes, a square one holds a tensor; the shape stands below its name.
+"""
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from minigpt.course.plots import COLORS
+
+FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF", "plus": "white"}
+
+
+class Drawing:
+    """A figure with a grid of columns (x, to the right) and rows (y, downwards)."""
+
+    def __init__(self, columns, rows, title=None):
+        size = (1.75 * columns + 0.4, 1.15 * rows + 0.4)
+        self.fig = Figure(figsize=size, layout="constrained")
+        self.ax = self.fig.subplots()
+        self.ax.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6))
+        self.ax.set_axis_off()
+        if title:
+            self.ax.set_title(title, loc="left")
+        self.places = {}
+
+    def box(self, name, x, y, label=None, shape=None, kind="tensor", width=1.3):
+        """A box at column x, row y; `name` is what arrows refer to."""
+        height = 0.62
+        style = "round,pad=0,rounding_size=0.18" if kind == "layer" else "square,pad=0"
+        corner = (x - width / 2, y - height / 2)
+        self.ax.add_patch(
+            FancyBboxPatch(
+                corner, width, height, boxstyle=style, fc=FILL[kind], ec="0.25", lw=1.5
+            )
+        )
+        label = name if label is None else label
+        shift = 0.12 if shape else 0
+        center = {"ha": "center", "va": "center"}
+        self.ax.text(x, y - shift, label, fontsize=13, **center)
+        if shape:
+            self.ax.text(x, y + 0.16, shape, fontsize=10.5, color="0.3", **center)
+        self.places[name] = (x, y, width / 2, height / 2)
+
+    def plus(self, name, x, y):
+        """A small circle in which two arrows are added."""
+        self.ax.text(
+            x,
+            y,
+            "+",
+            fontsize=18,
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"},
+        )
+        self.places[name] = (x, y, 0.16, 0.2)
+
+    def arrow(self, start, end, label=None, bend=0.0, color=COLORS[5], sideways=None):
+        """An arrow from box to box, along a straight line or an arc.
+
+        sideways: True from side to side, False from top or bottom, None: where
+        there is more room.
+        """
+        (x0, y0, w0, h0), (x1, y1, w1, h1) = self.places[start], self.places[end]
+        if sideways is None:
+            sideways = abs(x1 - x0) - w0 - w1 > abs(y1 - y0) - h0 - h1
+        if sideways:
+            sign = 1 if x1 > x0 else -1
+            tail, head = (x0 + sign * w0, y0), (x1 - sign * w1, y1)
+        else:
+            sign = 1 if y1 > y0 else -1
+            tail, head = (x0, y0 + sign * h0), (x1, y1 - sign * h1)
+        self.ax.add_patch(
+            FancyArrowPatch(
+                tail,
+                head,
+                arrowstyle="-|>",
+                mutation_scale=16,
+                lw=1.8,
+                color=color,
+                shrinkA=0,
+                shrinkB=0,
+                connectionstyle=f"arc3,rad={bend}",
+            )
+        )
+        if label:
+            x, y = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
+            self.ax.text(x, y - 0.1, label, fontsize=10.5, ha="center", va="bottom")
+
+
+def way():
+    """What a GPT does with a text, and the notebook in which each part is built."""
+    drawing = Drawing(7, 3)
+    row = [
+        ("text", "text", "First Ci", "tensor", "01"),
+        ("ids", "ids", "(B, T)", "tensor", "01"),
+        ("vectors", "vectors", "(B, T, C)", "tensor", "03"),
+        ("blocks", "blocks", "one after another", "layer", "06"),
+        ("logits", "logits", "(B, T, V)", "tensor", "01"),
+        ("next", "next character", "t", "tensor", "06"),
+    ]
+    inside = [
+        ("averages", "averages", "of the past", "layer", "02"),
+        ("head", "one head", "of attention", "layer", "03"),
+        ("heads", "many heads", "side by side", "layer", "04"),
+        ("block", "a block", "(B, T, C)", "layer", "05"),
+    ]
+    for y, boxes, below in ((0.4, row, -1), (1.6, inside, 1)):
+        for i, (name, label, shape, kind, lesson) in enumerate(boxes):
+            x = 1.21 * i
+            drawing.box(name, x, y, label, shape, kind, width=1.02)
+            drawing.ax.text(
+                x,
+                y + below * 0.5,
+                lesson,
+                ha="center",
+                va="center",
+                color=COLORS[0],
+                fontsize=13,
+                weight="bold",
+                family="monospace",
+            )
+        for start, end in zip(boxes, boxes[1:]):
+            drawing.arrow(start[0], end[0])
+    drawing.arrow("block", "blocks")
+    return drawing.fig
+
+
+def attention(B="B", T="T", C="C", head_size="head_size"):
+    """One head, x -> q, k, v -> scores -> mask -> softmax -> weights · v: a figure.
+
+    The sizes are written into the shapes: letters, or numbers of your own.
+    """
+    drawing = Drawing(7, 3)
+    narrow, square = f"({B}, {T}, {head_size})", f"({B}, {T}, {T})"
+    drawing.box("x", -0.2, 1, shape=f"({B}, {T}, {C})", width=0.75)
+    for y, (layer, tensor) in enumerate([("query", "q"), ("key", "k"), ("value", "v")]):
+        drawing.box(layer, 0.8, y, kind="layer", width=0.65)
+        drawing.box(tensor, 1.95, y, shape=narrow, width=1.15)
+        drawing.arrow("x", layer, sideways=True)
+        drawing.arrow(layer, tensor)
+    root = r"q k$^\mathrm{T}$ / $\sqrt{\mathrm{head\_size}}$"
+    drawing.box("scores", 3.37, 0.5, label=root, shape=f"scores {square}", width=1.2)
+    drawing.box("mask", 4.42, 0.5, shape="future: −∞", kind="layer", width=0.7)
+    drawing.box("softmax", 5.27, 0.5, shape="each row", kind="layer", width=0.7)
+    drawing.box("weights", 6.02, 0.5, shape=square, width=0.65)
+    drawing.box("out", 6.02, 2, label="weights · v", shape=narrow, width=1.15)
+    steps = ["scores", "mask", "softmax", "weights", "out"]
+    for start, end in [("q", "scores"), ("k", "scores"), *zip(steps, steps[1:])]:
+        drawing.arrow(start, end)
+    drawing.arrow("v", "out")
+    return drawing.fig
+
+
+def listeners(text):
+    """The letters of a text, an arrow from each to all that it may see: a figure."""
+    fig = Figure(figsize=(1.8 * len(text), 3.4), layout="constrained")
+    ax = fig.subplots()
+    style = {"arrowstyle": "->", "color": "0.35"}
+    for t, letter in enumerate(text):
+        for i in range(t):
+            bend = f"arc3,rad={0.25 + 0.05 * (t - i)}"
+            arrow = style | {"connectionstyle": bend}
+            ax.annotate("", (i + 0.08, 0.03), (t - 0.08, 0.03), arrowprops=arrow)
+        arrow = style | {"connectionstyle": "arc3,rad=2.2"}  # to itself
+        ax.annotate("", (t + 0.09, -0.11), (t - 0.09, -0.11), arrowprops=arrow)
+        circle = {"boxstyle": "circle", "fc": FILL["tensor"]}
+        center = {"ha": "center", "va": "center", "family": "monospace"}
+        ax.text(t, 0, letter, fontsize=22, bbox=circle, **center)
+    ax.set(xlim=(-0.5, len(text) - 0.5), ylim=(-0.6, 1.1))
+    ax.set_axis_off()
+    return fig
+
+
+def heads(n_head=4, C=64, B="B", T="T"):
+    """n_head heads, side by side, projected: a figure. Each head is `attention`."""
+    drawing = Drawing(7, n_head)
+    middle = (n_head - 1) / 2
+    wide, narrow = f"({B}, {T}, {C})", f"({B}, {T}, {C // n_head})"
+    drawing.box("x", -0.1, middle, shape=wide, width=0.9)
+    drawing.box("together", 4.0, middle, "side by side", shape=wide)
+    for h in range(n_head):
+        head, out = f"head {h}", f"out {h}"
+        drawing.box(head, 1.25, h, shape="attention", kind="layer", width=1)
+        drawing.box(out, 2.55, h, "weights · v", shape=narrow, width=1)
+        drawing.arrow("x", head, sideways=True)
+        drawing.arrow(head, out)
+        drawing.arrow(out, "together", sideways=True)
+    drawing.box("proj", 5.2, middle, shape="mixes", kind="layer", width=0.7)
+    drawing.box("y", 6.12, middle, "out", shape=wide, width=0.8)
+    drawing.arrow("together", "proj")
+    drawing.arrow("proj", "y")
+    return drawing.fig
+
+
+def block(post_norm=False):
+    """The transformer block: its pathway a straight line, its parts on side roads.
+
+    post_norm: as in 2017, with LayerNorm on the pathway itself; returns a figure.
+    """
+    # Columns: where the side road leaves, part, plus, norm; then where x comes out.
+    stops = [(0.95, 2.15, 2.15, 0.95), (3.3, 4.5, 4.5, 3.3)]
+    end = 5.45
+    if post_norm:
+        stops = [(0.65, 1.1, 1.55, 2.3), (3.1, 3.55, 4.0, 4.75)]
+        end = 5.8
+    drawing = Drawing(end, 2)
+    drawing.ax.set(xlim=(-0.45, end + 0.45), ylim=(1.4, -0.4))
+    drawing.ax.plot([0.4, end], [1, 1], color=COLORS[4], lw=8, zorder=0)  # pathway
+    drawing.box("x", 0, 1, shape="(B, T, C)", width=0.8)
+    road = ["x"]
+    for i, name in enumerate(["attention", "feed-forward"]):
+        fork, part, plus, norm = stops[i]
+        on, above = [f"plus{i}"], [name]
+        drawing.places["fork"] = (fork, 1, 0, 0)
+        drawing.box(name, part, 0, kind="layer", width=1.25)
+        drawing.plus(f"plus{i}", plus, 1)
+        drawing.box(f"norm{i + 1}", norm, int(post_norm), kind="layer", width=0.8)
+        (on if post_norm else above).append(f"norm{i + 1}")
+        if not post_norm:
+            drawing.arrow(f"norm{i + 1}", name)
+        _upright(drawing, fork, "fork", above[-1])
+        _upright(drawing, plus, name, f"plus{i}")
+        road += on
+    drawing.box("out", end, 1, label="x", shape="(B, T, C)", width=0.8)
+    for start, stop in zip(road, [*road[1:], "out"]):
+        drawing.arrow(start, stop)
+    return drawing.fig
+
+
+def _upright(drawing, x, start, end):
+    """An arrow straight up or down in column x, from one box to another."""
+    for name in (start, end):
+        _, y, _, half_height = drawing.places[name]
+        drawing.places[f"{name} at {x}"] = (x, y, 0, half_height)
+    drawing.arrow(f"{start} at {x}", f"{end} at {x}")

@@ -1,0 +1,56 @@
+"""What the experiments share: the corpus, and one training judged exactly."""
+
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import torch
+
+from minigpt.data import CharTokenizer, load_text, tiny_shakespeare, train_val_split
+from minigpt.evaluation import evaluate
+from minigpt.training import TrainConfig, train
+
+# The recipe and the sizes of the small models in 03, 04 and 05.
+WIDTH, CONTEXT = 64, 32
+SMALL = TrainConfig(steps=600, batch_size=32, block_size=CONTEXT, learning_rate=5e-3)
+
+
+class Corpus(NamedTuple):
+    """Tiny Shakespeare as ids (N,), split, and the characters that they stand for."""
+
+    train: torch.Tensor
+    val: torch.Tensor
+    tokenizer: CharTokenizer
+
+    @property
+    def vocab_size(self):
+        return self.tokenizer.vocab_size
+
+
+@cache
+def corpus():
+    """The Corpus; FileNotFoundError, not a substitute, if it is not there."""
+    text = load_text(tiny_shakespeare())
+    tokenizer = CharTokenizer(text)
+    return Corpus(*train_val_split(torch.tensor(tokenizer.encode(text))), tokenizer)
+
+
+def development():
+    """The training text cut again: nine tenths to learn from, one to choose by."""
+    return train_val_split(corpus().train)
+
+
+def fit(model, recipe, seed, threads=1):
+    """Train `model`, and judge it: {"loss", "parameters", "seconds"}.
+
+    Call torch.manual_seed(seed) before you make the model: paired variants then
+    start from the same numbers where that is possible, and see the same batches.
+    """
+    torch.set_num_threads(threads)  # small models are quicker on one
+    text = corpus()
+    history = train(model, text.train, text.val, replace(recipe, seed=seed))
+    return {
+        "loss": evaluate(model, text.val, recipe.block_size),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "seconds": round(history[-1].seconds, 1),
+    }

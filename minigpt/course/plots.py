@@ -1,0 +1,214 @@
+"""Figures in one house style: readable on a projector and without colour vision."""
+
+import base64
+import html
+import io
+
+import matplotlib.pyplot as plt
+import numpy as np
+from cycler import cycler
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart by markers and dashes as well.
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000"]
+STYLES = ["-", "--", "-.", ":", "-", "--"]
+plt.rcParams.update(
+    {
+        "axes.prop_cycle": cycler(color=COLORS) + cycler(linestyle=STYLES),
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.alpha": 0.25,
+        "figure.figsize": (8, 4.5),
+        "figure.dpi": 100,
+        "figure.constrained_layout.use": True,
+        "font.size": 14,
+        "lines.linewidth": 2.5,
+    }
+)
+
+
+def show(fig, alt):
+    """Display `fig` with its alternative text, then close it."""
+    _display(fig, alt)
+
+
+def _display(fig, alt, handle=None):
+    """Display, or replace the picture of `handle` in place; returns the handle."""
+    from IPython.display import display  # only notebooks need IPython
+
+    if not alt:
+        raise ValueError("Describe the figure in `alt`, for readers who cannot see it.")
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", bbox_inches="tight", metadata={"Software": None})
+    plt.close(fig)
+    png = base64.b64encode(buffer.getvalue()).decode("ascii")
+    content = {"image/png": png, "text/plain": f"Figure: {alt}"}
+    metadata = {"image/png": {"alt": alt}}
+    if handle is None:
+        return display(content, metadata=metadata, raw=True, display_id=True)
+    handle.update(content, metadata=metadata, raw=True)
+    return handle
+
+
+def heatmap(
+    ax,
+    matrix,
+    rows=None,
+    columns=None,
+    digits=None,
+    vmin=None,
+    vmax=None,
+    label=None,
+    cmap="YlGnBu",
+):
+    """Draw a (R, C) tensor, light where little happens; returns the image.
+
+    rows, columns: labels; digits writes each value into its cell; label names the
+    colour bar (None: no bar, for panels that share one, drawn by the caller).
+    """
+    matrix = matrix.detach().cpu()
+    image = ax.imshow(matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
+    ax.grid(False)
+    if rows is not None:
+        ax.set_yticks(range(len(rows)), rows, family="monospace")
+    if columns is not None:
+        ax.set_xticks(range(len(columns)), columns, family="monospace")
+    if digits is not None:
+        low, high = image.get_clim()
+        for r, row in enumerate(matrix.tolist()):
+            for c, value in enumerate(row):
+                color = "white" if value > low + 0.6 * (high - low) else "black"
+                text = f"{value:.{digits}f}"
+                ax.text(c, r, text, ha="center", va="center", color=color, fontsize=11)
+    if label is not None:
+        ax.figure.colorbar(image, ax=ax, label=label)
+    return image
+
+
+class LiveCurve:
+    """The loss curve of a running training, redrawn in place: on_eval=curve.update."""
+
+    def __init__(self, alt, goal=None, goal_label=None):
+        self.alt, self.goal, self.goal_label = alt, goal, goal_label
+        self.handle = None
+
+    def update(self, run):
+        """run: the Run of the training, evaluated at least once."""
+        fig, ax = plt.subplots()
+        curves(ax, run.history)
+        if self.goal is not None:
+            ax.axhline(self.goal, color="0.4", linestyle=":", label=self.goal_label)
+            ax.margins(y=0.1)  # the goal is not to lie on the frame
+        ax.legend()
+        self.handle = _display(fig, self.alt, self.handle)
+
+
+def curves(ax, history):
+    """Training and validation loss of a history against the step."""
+    steps = [row.step for row in history]
+    ax.plot(steps, [row.train_loss for row in history], label="train", marker="o")
+    ax.plot(steps, [row.val_loss for row in history], label="validation", marker="s")
+    ax.set(xlabel="step", ylabel="loss (nats per character)")
+
+
+def ladder(rungs, lines=None):
+    """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung.
+
+    lines: {name: loss} of what is no rung, drawn as dashed lines.
+    """
+    fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
+    ax = fig.subplots()
+    losses = [rung.loss for rung in rungs]
+    spreads = [rung.spread / 2 or float("nan") for rung in rungs]  # no bar if exact
+    colors = [COLORS[0]] * (len(rungs) - 1) + [COLORS[1]]
+    bars = ax.barh(range(len(rungs)), losses, xerr=spreads, color=colors, capsize=4)
+    bars[-1].set_hatch("//")
+    for y, loss in enumerate(losses):
+        ax.text(loss + 0.06, y, f"{loss:.2f}", va="center")
+    ax.set_yticks(range(len(rungs)), [rung.name for rung in rungs])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
+    ax.grid(axis="y", visible=False)
+    for (name, loss), style in zip((lines or {}).items(), ["--", ":"]):
+        label = f"{name}, {loss:.2f}"
+        ax.axvline(loss, color="black", linestyle=style, linewidth=2, label=label)
+    if lines:
+        ax.legend(loc="lower right", fontsize=12, handlelength=1.6)
+    return fig
+
+
+def speech(text, panels, vmax=None, label="surprise (nats)"):
+    """A text with each character on a patch as dark as its number is large.
+
+    panels: {title: a number for each character, nats say}, drawn one below the other
+    on one scale; label: what the numbers are.
+    """
+    lines = text.split("\n")
+    width, height = max(map(len, lines)) + 1, len(lines)
+    vmax = vmax or max(max(map(float, nats)) for nats in panels.values())
+    size = (0.17 * width + 1.2, (0.34 * height + 0.5) * len(panels))
+    fig = Figure(figsize=size, layout="constrained")
+    axes = fig.subplots(len(panels), squeeze=False)[:, 0]
+    for ax, (title, nats) in zip(axes, panels.items()):
+        patches = np.full((height, width), np.nan)
+        row = column = 0
+        for char, value in zip(text, map(float, nats)):
+            patches[row, column] = value
+            color = "white" if value > 0.6 * vmax else "black"
+            shown = "↵" if char == "\n" else char
+            style = {"ha": "center", "va": "center", "family": "monospace"}
+            ax.text(column, row, shown, color=color, fontsize=13, **style)
+            row, column = (row + 1, 0) if char == "\n" else (row, column + 1)
+        image = ax.imshow(patches, cmap="YlGnBu", vmin=0, vmax=vmax, aspect="auto")
+        ax.set_title(title, loc="left")
+        ax.set_axis_off()
+    fig.colorbar(image, ax=list(axes), label=label, shrink=0.8)
+    return fig
+
+
+def all_heads(weights):
+    """The attention of every head at a glance: a row for each layer.
+
+    weights: a list of (n_head, T, T), one for each layer.
+    """
+    n_layer, n_head = len(weights), len(weights[0])
+    size = (2.6 * n_head, 2.8 * n_layer)
+    fig = Figure(figsize=size, layout="constrained")
+    axes = fig.subplots(n_layer, n_head, squeeze=False, sharex=True, sharey=True)
+    for layer, each in enumerate(weights, 1):
+        for head, one in enumerate(each, 1):
+            ax = axes[layer - 1][head - 1]
+            image = heatmap(ax, one, vmin=0, vmax=1)
+            ax.set_aspect("equal")
+            ax.set_title(f"head {layer}.{head}", fontsize=13)
+    for ax in axes[-1]:
+        ax.set_xlabel("looks at", fontsize=12)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("from", fontsize=12)
+    fig.colorbar(image, ax=axes, label="attention", shrink=0.8)
+    return fig
+
+
+def reading(text, weights, alt):
+    """Display a text shaded by the attention of one reader, as HTML.
+
+    weights: a number for each character, from 0 to 1. Who cannot see the shades finds
+    a character with a tenth of the attention or more in bold, with a quarter or more
+    underlined as well; in plain text and for screen readers stands `alt`.
+    """
+    from IPython.display import display  # only notebooks need IPython
+
+    shown = ""
+    for char, weight in zip(text, map(float, weights), strict=True):
+        glyph = "↵" if char == "\n" else html.escape(char)
+        if weight >= 0.1:
+            glyph = f"<strong>{glyph}</strong>"
+        if weight >= 0.25:
+            glyph = f"<ins>{glyph}</ins>"
+        if weight >= 0.01:
+            shade = f"background-color: rgba(0, 114, 178, {min(weight, 1) * 0.7:.2f})"
+            glyph = f'<span style="{shade}">{glyph}</span>'
+        shown += glyph + "\n" * (char == "\n")
+    page = f'<pre aria-label="{html.escape(alt)}">{shown}</pre>'
+    display({"text/html": page, "text/plain": f"Text: {alt}"}, raw=True)

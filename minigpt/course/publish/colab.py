@@ -1,0 +1,175 @@
+"""Notebooks for Colab, which opens one file and knows nothing of this repository.
+
+    python -m minigpt.course.publish.colab
+        build/colab/NN_name.ipynb, each with the package inside its first cell
+    python -m minigpt.course.publish.colab --repo owner/name
+        each with an "Open in Colab" badge; its first code cell installs the package
+        from that repository, at the commit checked out here
+
+The badge leads to the exported file itself, so publish the folder at `--at`: the
+branch `colab` of the repository, unless told otherwise ("main/colab" is a folder).
+"""
+
+import argparse
+import base64
+import hashlib
+import io
+import re
+import subprocess
+import zipfile
+
+import jinja2
+import nbformat
+
+import minigpt
+from minigpt.course.publish import page
+
+PACKAGE = page.ROOT / "minigpt"
+LEFT_OUT = PACKAGE / "course" / "publish"  # readers publish nothing
+OLD = (2020, 1, 1, 0, 0, 0)  # one date for all files: equal input, equal output
+BADGE = (
+    "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
+    "({address})"
+)
+
+
+def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="colab"):
+    """Write all exported notebooks into the folder; list of their paths."""
+    if repo is None:
+        first = [set_up_cell(carried())]
+    else:
+        first = [None, set_up_cell(installed(repo))]
+    written = []
+    for path in page.every_path(notebooks):
+        notebook, place = page.read(path), path.relative_to(notebooks)
+        if repo is not None:
+            first[0] = badge(repo, at, place.as_posix())
+            lead_to_colab(notebook, repo, at, page.shelf_of(path))
+        notebook.cells = first + notebook.cells
+        nbformat.validate(notebook)
+        target = folder / place
+        page.write(target, nbformat.writes(notebook) + "\n")
+        written.append(target)
+    return written
+
+
+def carried():
+    """Source of a cell that holds the package and unpacks it."""
+    data = packed()
+    lines = base64.encodebytes(data).decode("ascii").strip()
+    key = hashlib.sha256(data).hexdigest()[:12]
+    return fill("colab.py.txt", package=lines, key=key, origin=origin())
+
+
+def installed(repo):
+    """Source of a cell that installs the package from GitHub at this commit.
+
+    Raises ValueError if that commit does not hold what is in the working folder.
+    """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
+        raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
+    commit = git("rev-parse", "HEAD")
+    if commit is None:
+        raise ValueError("this is no git repository, so there is no commit to name.")
+    if changed():
+        raise ValueError(
+            "minigpt/ has changes that are not committed, and the notebooks would "
+            "install a package without them. Commit and push them first."
+        )
+    return fill("colab_install.py.txt", repo=repo, commit=commit, origin=origin())
+
+
+def set_up_cell(source):
+    """A code cell that Colab and Jupyter show folded."""
+    cell = nbformat.v4.new_code_cell(source)
+    cell.id = "set-up-minigpt"
+    cell.metadata = {"cellView": "form", "jupyter": {"source_hidden": True}}
+    return cell
+
+
+def badge(repo, at, name):
+    """The badge that opens the exported notebook in Colab."""
+    cell = nbformat.v4.new_markdown_cell(BADGE.format(address=address(repo, at, name)))
+    cell.id = "open-in-colab"
+    return cell
+
+
+def address(repo, at, name):
+    """Where Colab finds an exported notebook."""
+    return f"https://colab.research.google.com/github/{repo}/blob/{at}/{name}"
+
+
+def lead_to_colab(notebook, repo, at, shelf):
+    """Turn links between notebooks into links that Colab can follow."""
+
+    def link(found):
+        up, other, name, _ = found.groups()
+        there = other or ("" if up or not shelf else f"{shelf}/")
+        return f"]({address(repo, at, f'{there}{name}.ipynb')})"
+
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = page.LINK.sub(link, cell.source)
+
+
+def packed():
+    """The package as a .zip, equal for equal sources."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for path in carried_files():
+            name = path.relative_to(page.ROOT).as_posix()
+            entry = zipfile.ZipInfo(name, date_time=OLD)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, path.read_bytes())
+    return buffer.getvalue()
+
+
+def carried_files():
+    """Paths of the package's files, this publishing tool left out."""
+    found = [path for path in sorted(PACKAGE.rglob("*")) if path.is_file()]
+    return [
+        path
+        for path in found
+        if path.suffix not in {".pyc", ".tmp"} and LEFT_OUT not in path.parents
+    ]
+
+
+def origin():
+    """Where the package comes from, in words: its commit, and whether it changed."""
+    commit = git("rev-parse", "--short", "HEAD")
+    if commit is None:
+        return "not from a git repository"
+    return f"commit {commit}" + (" with later changes" if changed() else "")
+
+
+def changed():
+    """Does what is carried differ from the commit that is checked out?"""
+    return bool(git("status", "--porcelain", "--", PACKAGE, f":(exclude){LEFT_OUT}"))
+
+
+def git(*arguments):
+    """What git answers, or None without git or outside a repository."""
+    command = ["git", "-C", page.ROOT, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def fill(name, **values):
+    """One of our code templates with its blanks filled in."""
+    template = jinja2.Template(page.template_file(name))
+    return template.render(version=minigpt.__version__, **values)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Export the notebooks for Colab.")
+    parser.add_argument("--repo", help="owner/name on GitHub: badge and installation")
+    parser.add_argument("--at", default="colab", help="branch, or branch/folder")
+    choice = parser.parse_args()
+    page.build(
+        lambda folder: build(folder, repo=choice.repo or None, at=choice.at),
+        "The notebooks for Colab",
+        page.BUILD / "colab",
+    )

@@ -1,0 +1,96 @@
+"""How nbval compares what a notebook prints with what it printed before.
+
+    pytest -p minigpt.course.publish.compare --nbval --nbval-current-env notebooks
+
+A cell is compared letter by letter, unless one of its tags says otherwise:
+`within-0.03` or `within-5%` compares numbers with a decimal point within that
+tolerance (absolute, or relative to the stored one) and everything else letter by
+letter; `tiny-shakespeare` compares only if that text is there; and nbval's own
+`nbval-ignore-output` compares nothing.
+"""
+
+import re
+from functools import partial
+
+from minigpt.data import load_text
+
+TINY_SHAKESPEARE = 1_115_394  # characters
+# A decimal number, with the blanks before it, which pad it to a width. Whole numbers
+# (sizes, steps, seeds) are no measurements: they count as letters.
+NUMBER = re.compile(r" *[-+−]?\d[\d,]*\.\d+(?:e[-+]?\d+)?")
+TAG = re.compile(r"within-(\d+(?:\.\d+)?)(%?)")
+
+
+def tolerance_of(tags):
+    """function(stored number) -> how far a new one may be from it; None if no tag
+    states it. Raises ValueError for a tag that begins `within` and says no number."""
+    for tag in tags:
+        if tag.startswith("within"):
+            found = TAG.fullmatch(tag)
+            if found is None:
+                raise ValueError(f"The tag {tag!r} should be like within-0.03 or -5%.")
+            return partial(_allowed, float(found[1]), relative=bool(found[2]))
+    return None
+
+
+def _allowed(size, stored, relative):
+    return abs(stored) * size / 100 if relative else size
+
+
+def settle(stored, new, tolerance):
+    """`new` with each number that is near enough replaced by the stored one.
+
+    Returns the text and a list of complaints, one for each number too far off.
+    With more or fewer numbers than stored, or other words, `new` stays as it is.
+    """
+    words, numbers = NUMBER.split(stored), NUMBER.findall(stored)
+    if NUMBER.split(new) != words:
+        return new, []
+    text, complaints = words[0], []
+    for old, found, word in zip(numbers, NUMBER.findall(new), words[1:]):
+        before, now = _value(old), _value(found)
+        near = abs(now - before) <= tolerance(before)
+        if not near:
+            complaints.append(
+                f"{found.strip()} instead of {old.strip()}: further than "
+                f"{tolerance(before):.4g} away"
+            )
+        text += (old if near else found) + word
+    return text, complaints
+
+
+def _value(number):
+    return float(number.replace(",", "").replace("−", "-").strip())
+
+
+def pytest_collection_modifyitems(items):
+    """Give the cells of notebooks their way of comparing."""
+    cells = [item for item in items if hasattr(item, "compare_outputs")]
+    for item in cells:
+        item.parent.skip_compare += ("stderr", "text/html")
+        tags = item.cell.metadata.get("tags", [])
+        tolerance = tolerance_of(tags)
+        if tolerance is not None:
+            item.compare_outputs = _comparison(item, tolerance)
+    shows = [i for i in cells if "tiny-shakespeare" in i.cell.metadata.get("tags", [])]
+    if shows and len(load_text()) != TINY_SHAKESPEARE:
+        for item in shows:
+            item.options["check"] = False
+
+
+def _comparison(item, tolerance):
+    letter_by_letter = item.compare_outputs
+
+    def compare(test, ref, skip_compare=None):
+        complaints = []
+        for new, stored in zip(test, ref):
+            for place, key in ((new, "text"), (new.get("data", {}), "text/plain")):
+                old = (stored if place is new else stored.get("data", {})).get(key)
+                if old is not None and key in place:
+                    place[key], wrong = settle(old, place[key], tolerance)
+                    complaints += wrong
+        equal = letter_by_letter(test, ref, skip_compare)
+        item.comparison_traceback += ["", *complaints]
+        return equal
+
+    return compare

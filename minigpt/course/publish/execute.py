@@ -1,0 +1,102 @@
+"""Execute notebooks in place from fresh kernels, and clean what they store.
+
+    python -m minigpt.course.publish.execute                      all of them
+    python -m minigpt.course.publish.execute 03 exercises/05      those that begin so
+
+The exercises' folded solutions are written anew from minigpt/course/checks/solutions,
+and the README's figure of the ladder is drawn from the record.
+"""
+
+import re
+import sys
+import time
+
+import nbformat
+from nbclient import NotebookClient
+
+from minigpt.course import ladder, plots
+from minigpt.course.checks.solutions import texts
+from minigpt.course.publish import page
+from minigpt.tools.files import replacing
+
+FIGURE = page.ROOT / ".github" / "ladder.png"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n.*?\n```)"
+KEPT_CELL_METADATA = {"tags", "slideshow"}
+
+
+def execute(path):
+    """Run one notebook from its own folder and write it back; seconds taken."""
+    notebook = nbformat.read(path, as_version=4)
+    fold_solutions(notebook)
+    start = time.perf_counter()
+    NotebookClient(
+        notebook,
+        timeout=900,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        extra_arguments=["--log-level=40"],  # errors only: no chatter of the kernel
+        resources={"metadata": {"path": str(path.parent)}},
+    ).execute()
+    seconds = time.perf_counter() - start
+    clean(notebook)
+    nbformat.validate(notebook)
+    with replacing(path) as unfinished:
+        nbformat.write(notebook, unfinished)
+    return seconds
+
+
+def fold_solutions(notebook):
+    """Write each exercise's solution into the fold that follows it; how many."""
+    number, written = None, 0
+    for cell in notebook.cells:
+        head = re.match(r"# (?:Exercise|Bug hunt) (\d\d\.\d+)\n", cell.source)
+        if cell.cell_type == "code" and head:
+            number = head[1]
+        elif number and cell.cell_type == "markdown":
+            fold = f"```python\n{texts(number[:2])[number]}\n```"
+            found = re.search(FOLD, cell.source, re.S)
+            if found:
+                start, end = found.span(1)
+                cell.source = cell.source[:start] + fold + cell.source[end:]
+                number, written = None, written + 1
+    return written
+
+
+def clean(notebook):
+    """Keep only metadata that the course uses, and join streams that follow on."""
+    version = {"name": "python"}  # no version: any supported Python runs it
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": KERNEL, "language_info": version}
+    )
+    for cell in notebook.cells:
+        for key in set(cell.metadata) - KEPT_CELL_METADATA:
+            del cell.metadata[key]
+        for output in cell.get("outputs", []):
+            if output.output_type == "display_data":
+                output.metadata.pop("transient", None)
+
+
+def draw_ladder():
+    """The README's figure, from the record."""
+    FIGURE.parent.mkdir(exist_ok=True)
+    fig = plots.ladder(ladder.recorded())
+    fig.savefig(FIGURE, dpi=120, metadata={"Software": None})
+
+
+def main(prefixes):
+    """Execute the notebooks whose path below notebooks/ begins with one of the
+    prefixes ("03", "evidence", "exercises/03"); all without any."""
+    names = [str(path.relative_to(page.NOTEBOOKS)) for path in page.every_path()]
+    chosen = [n for n in names if not prefixes or n.startswith(tuple(prefixes))]
+    for prefix in prefixes:
+        if not any(name.startswith(prefix) for name in names):
+            sys.exit(f"no notebook begins with {prefix!r}: give 03 or exercises/03.")
+    for name in chosen:
+        print(f"{name}: {execute(page.NOTEBOOKS / name):.0f} s", flush=True)
+    draw_ladder()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

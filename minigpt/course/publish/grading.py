@@ -1,0 +1,91 @@
+"""The exercises of a notebook as an assignment: what nbgrader and Otter share.
+
+An assignment is a list of parts: what its notebook of exercises sets up, then for each
+exercise prompt, answer, check and demonstration.
+"""
+
+import re
+from typing import NamedTuple
+
+from minigpt.course.publish import page, worksheets
+
+TITLE = re.compile(r"^### (?:Exercise|Bug hunt) (\d\d)\.(\d+): ", re.M)
+ANSWER = re.compile(r"# (?:Exercise|Bug hunt) (\d\d)\.(\d+)\n")
+SOLUTION = re.compile(r"<summary>Solution.*?```python\n(.*?)```", re.S)
+CHECKS = re.compile(r"^from minigpt\.course\.checks\.(\w+) import", re.M)
+
+WELCOME = """# {title}: exercises
+
+First run the cell that prepares the exercises. Then
+write in the answer cells only, and run the check below: it says what it
+verified, or what your program does and where to look next, and gives
+the points. A program that is right for some of the cases gets a part."""
+
+
+class Part(NamedTuple):
+    """One cell of an assignment.
+
+    role: "text", "setup", "prompt", "answer", "check" or "demonstration". An answer's
+    source is the skeleton; `solution` is what the teacher's copy has in addition. A
+    check has the module of its function, too.
+    """
+
+    role: str
+    id: str
+    source: str
+    points: int = 0
+    solution: str = ""
+    module: str = ""
+
+
+def parts(notebook, name):
+    """The assignment of a notebook of exercises, a list of Part.
+
+    Raises ValueError where an exercise lacks one of its cells.
+    """
+    worksheets.check_folds(notebook, name)
+    made = [Part("text", "welcome", WELCOME.format(title=page.title(notebook)))]
+    for cell in notebook.cells[1:]:  # the first has the title and links
+        if cell.cell_type == "code" and not cell.source.startswith("progress("):
+            made.append(Part("setup", cell.id, cell.source))
+        elif cell.cell_type == "markdown":
+            text = worksheets.FOLD.sub(worksheets.hint_or_nothing, cell.source)
+            made.append(Part("text", cell.id, text.strip()))
+    made = [part for part in made if part.source]
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and (head := ANSWER.match(cell.source)):
+            check, *after = notebook.cells[place + 1 :]
+            exercise(made, head, cell, check, after, name)
+    return made
+
+
+def exercise(made, head, answer, check, after, name):
+    """Give the parts of one exercise their roles, in place."""
+    number = "-".join(head.groups())
+    where = {part.id: place for place, part in enumerate(made)}
+    titles = [part for part in made if TITLE.search(part.source)]
+    found = [p for p in titles if TITLE.search(p.source).groups() == head.groups()]
+    text = next((cell.source for cell in after if cell.cell_type == "markdown"), "")
+    solution = SOLUTION.search(text)
+    called = re.match(r"check_\w+\(", check.source)
+    if len(found) != 1 or not called or not solution:
+        raise ValueError(
+            f"{name}, cell {answer.id}: an exercise is a text with its title, this "
+            "answer, a cell that calls the check, and a text with the folded solution."
+        )
+    (prompt,) = found
+    stars = re.search(r"^★+", prompt.source, re.M)
+    if not stars:
+        raise ValueError(f"{name}, cell {prompt.id}: say with ★ how hard it is.")
+    module = next(m[1] for part in made if (m := CHECKS.search(part.source)))
+    points = len(stars[0])
+    made[where[prompt.id]] = Part("prompt", f"{number}-prompt", prompt.source)
+    made[where[answer.id]] = Part(
+        "answer", f"{number}-answer", answer.source, solution=solution[1].rstrip()
+    )
+    made[where[check.id]] = Part(
+        "check", f"{number}-check", check.source, points, module=module
+    )
+    if after[0].cell_type == "code" and after[0].id in where:
+        place = where[after[0].id]
+        made[place] = made[place]._replace(role="demonstration")

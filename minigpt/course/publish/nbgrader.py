@@ -1,0 +1,77 @@
+"""A course folder for nbgrader.
+
+    python -m minigpt.course.publish.nbgrader
+        build/nbgrader/nbgrader_config.py
+        build/nbgrader/source/NN_name/NN_name.ipynb, one assignment per notebook
+
+Then, in that folder, with nbgrader 0.9 and minigpt installed in one environment:
+`nbgrader generate_assignment 03_self_attention`, `nbgrader autograde …`,
+`nbgrader generate_feedback …`.
+
+The teacher's answer cell holds the notebook's skeleton and, between BEGIN SOLUTION
+and END SOLUTION, the solution, which redefines what the skeleton defines; learners
+get the skeleton. A check cell ends with a number, from which nbgrader takes partial
+credit, and its message stands in the feedback. The hidden lines put a check in its
+place that looks twice (minigpt/course/checks/grading.py).
+"""
+
+import nbformat
+
+from minigpt.course.publish import grading, page
+
+HIDDEN = """### BEGIN HIDDEN TESTS
+import minigpt.course.checks.grading
+{check} = minigpt.course.checks.grading.twice("{module}", "{check}")
+### END HIDDEN TESTS
+"""
+HIDE = "### BEGIN SOLUTION\n{solution}\n### END SOLUTION"
+
+
+def build(folder=page.BUILD / "nbgrader", notebooks=page.NOTEBOOKS):
+    """Write the course folder; list of the paths."""
+    config = folder / "nbgrader_config.py"
+    page.write(config, page.template_file("nbgrader_config.py.txt"))
+    written = [config]
+    for path in page.notebook_paths(notebooks, "exercises"):
+        notebook = page.read(path)
+        made = nbformat.v4.new_notebook(metadata=notebook.metadata)
+        made.cells = [cell(part) for part in grading.parts(notebook, path.name)]
+        nbformat.validate(made)
+        target = folder / "source" / path.stem / path.name
+        page.write(target, nbformat.writes(made) + "\n")
+        written.append(target)
+    return written
+
+
+def cell(part):
+    """The cell of a part, with nbgrader's metadata, schema 3."""
+    source, kind = part.source, {}
+    new = nbformat.v4.new_code_cell
+    if part.role in ("text", "prompt"):
+        new = nbformat.v4.new_markdown_cell
+    if part.role in ("setup", "prompt"):
+        kind = {"locked": True}
+    elif part.role == "answer":
+        source += "\n" + HIDE.format(solution=part.solution)
+        kind = {"solution": True}
+    elif part.role == "check":
+        check = source.partition("(")[0]
+        hidden = HIDDEN.format(check=check, module=part.module)
+        source = f"{hidden}{source}.points({part.points})"
+        kind = {"grade": True, "locked": True, "points": part.points}
+    made = new(source)
+    made.id = part.id
+    if kind:
+        no = {"grade": False, "locked": False, "solution": False, "task": False}
+        made.metadata["nbgrader"] = {
+            **no,
+            **kind,
+            "grade_id": part.id,
+            "schema_version": 3,
+            "cell_type": made.cell_type,
+        }
+    return made
+
+
+if __name__ == "__main__":
+    page.build(build, "The course folder for nbgrader", page.BUILD / "nbgrader")

@@ -1,0 +1,151 @@
+"""Assignments for Otter-Grader.
+
+    python -m minigpt.course.publish.otter
+        build/otter/NN_name/NN_name.ipynb, with raw cells for Otter Assign
+        build/otter/NN_name/minigpt/, the package, for the autograder
+
+Then, in such a folder and with Otter-Grader 7 and minigpt installed in one
+environment: `otter assign NN_name.ipynb dist`. Learners get `dist/student`, and
+`otter run` or a grading service takes the autograder.zip of `dist/autograder`.
+
+A question has three cases: half of the check's cases are right (half of the points),
+all are (a quarter), and all are with other numbers, which learners do not see (the
+last quarter, course/checks/grading.py). What a check says is the failure message.
+"""
+
+import ast
+import re
+from importlib import metadata
+
+import nbformat
+
+from minigpt.course.publish import colab, grading, page
+
+CONFIG = """# ASSIGNMENT CONFIG
+name: {name}
+requirements: requirements.txt
+autograder_files:
+    - minigpt
+export_cell:
+    pdf: false
+show_question_points: true
+tests:
+    files: true
+    ok_format: false"""
+BEGIN = """# BEGIN QUESTION
+name: {name}
+points: {points}"""
+HIDE = "# BEGIN SOLUTION NO PROMPT\n{solution}\n# END SOLUTION"
+TEST = '''""" # BEGIN TEST CONFIG
+points: {points}
+hidden: {hidden}
+""" # END TEST CONFIG
+def test_{case}({answers}):
+    from minigpt.course.checks import grading
+    check = grading.{look}("{module}", "{check}")
+    result = check({answers})
+    assert {right}, {message}'''
+
+
+def build(folder=page.BUILD / "otter", notebooks=page.NOTEBOOKS):
+    """Write a folder for each notebook with exercises; list of the notebooks' paths."""
+    written = []
+    for path in page.notebook_paths(notebooks, "exercises"):
+        notebook = page.read(path)
+        made = nbformat.v4.new_notebook(metadata=notebook.metadata)
+        made.cells = cells(grading.parts(notebook, path.name), path.stem)
+        nbformat.validate(made)
+        target = folder / path.stem / path.name
+        carry(target.parent)
+        page.write(target, nbformat.writes(made) + "\n")
+        written.append(target)
+    return written
+
+
+def carry(folder):
+    """Write the package and what it requires into an assignment's folder."""
+    for source in colab.carried_files():
+        target = folder / source.relative_to(page.ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+    required = [one for one in metadata.requires("minigpt") if "extra ==" not in one]
+    page.write(folder / "requirements.txt", "\n".join(required) + "\n")
+
+
+def cells(parts, name):
+    """The cells of an assignment, with the raw cells that Otter Assign reads."""
+    made = [raw("config", CONFIG.format(name=name))]
+    for part in parts:
+        question = "q" + re.sub(r"-(prompt|check)$", "", part.id)
+        question = question.replace("-", "_")
+        if part.role == "prompt":
+            points = next(p for p in parts if p.id == part.id[:-6] + "check").points
+            made.append(raw(f"{part.id}-begin", begin(question, points)))
+        if part.role == "answer":
+            made.append(raw(f"{part.id}-solution", "# BEGIN SOLUTION"))
+        if part.role == "check":
+            made.append(raw(f"{part.id}-tests", "# BEGIN TESTS"))
+            made.extend(tests(part))
+            made.append(raw(f"{part.id}-tests-end", "# END TESTS"))
+        else:
+            made.append(cell(part))
+        if part.role == "answer":
+            made.append(raw(f"{part.id}-solution-end", "# END SOLUTION"))
+        if part.role == "check":
+            made.append(raw(f"{part.id}-end", "# END QUESTION"))
+    return made
+
+
+def begin(name, points):
+    """Source of the raw cell with which a question begins."""
+    return BEGIN.format(name=name, points=points)
+
+
+def raw(name, source):
+    """A raw cell."""
+    made = nbformat.v4.new_raw_cell(source)
+    made.id = name
+    return made
+
+
+def cell(part):
+    """The cell of a part that is not a check."""
+    source = part.source
+    new = nbformat.v4.new_code_cell
+    if part.role in ("text", "prompt"):
+        new = nbformat.v4.new_markdown_cell
+    if part.role == "answer":
+        source += "\n" + HIDE.format(solution=part.solution)
+    made = new(source)
+    made.id = part.id
+    return made
+
+
+def tests(part):
+    """The three test cells of a question."""
+    call = ast.parse(part.source).body[0].value
+    shared = {
+        "module": part.module,
+        "check": call.func.id,
+        "answers": ", ".join(argument.id for argument in call.args),
+    }
+    diagnosis = {"right": "result", "message": "str(result)"}
+    half = {"right": "result.share >= 0.5", "message": '"Not half of the cases yet."'}
+    made = []
+    for case, share, look, says in [
+        ("all_cases", 0.25, "once", diagnosis),
+        ("half_of_the_cases", 0.5, "once", half),
+        ("other_numbers", 0.25, "twice", diagnosis),
+    ]:
+        hidden = str(look == "twice").lower()
+        points = part.points * share
+        source = TEST.format(
+            case=case, points=points, look=look, hidden=hidden, **shared, **says
+        )
+        made.append(nbformat.v4.new_code_cell(source))
+        made[-1].id = f"{part.id}-{len(made)}"
+    return made
+
+
+if __name__ == "__main__":
+    page.build(build, "The assignments for Otter", page.BUILD / "otter")

@@ -1,0 +1,234 @@
+"""What slides and book share: fonts, notebook to HTML, and writing files safely."""
+
+import base64
+import functools
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+import jinja2
+import matplotlib
+import nbformat
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from nbconvert import HTMLExporter
+from nbconvert.filters import Highlight2HTML
+
+from minigpt.course.publish import npm
+
+ROOT = Path(__file__).resolve().parents[3]
+NOTEBOOKS = ROOT / "notebooks"
+BUILD = ROOT / "build"
+SHELVES = ["", "evidence", "exercises"]
+MODEL = BUILD / "page.html"  # the reader's own, if `make page` has been called
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+LINK = re.compile(r"\]\((\.\./)?(evidence/|exercises/)?(\d\d_\w+)\.ipynb(#[^)]*)?\)")
+ALWAYS = {chr(code) for code in range(0x20, 0x7F)} | set("–—‘’“”…→←±×·▸▾")
+
+MATHJAX = ("mathjax", "es5/tex-svg-full.js")
+SANS = "dist/theme/fonts/source-sans-pro/source-sans-pro-{}.ttf"
+# name, weight, style, where from: reveal.js carries Source Sans (Open Font
+# License), matplotlib carries DejaVu (free), which also has the rarer signs.
+FACES = [
+    ("Course Sans", 400, "normal", ("reveal.js", SANS.format("regular"))),
+    ("Course Sans", 400, "italic", ("reveal.js", SANS.format("italic"))),
+    ("Course Sans", 600, "normal", ("reveal.js", SANS.format("semibold"))),
+    ("Course Sans", 600, "italic", ("reveal.js", SANS.format("semibolditalic"))),
+    ("Course Mono", 400, "normal", ("matplotlib", "DejaVuSansMono.ttf")),
+    ("Course Signs", 400, "normal", ("matplotlib", "DejaVuSans.ttf")),
+]
+
+
+def notebook_paths(folder=NOTEBOOKS, shelf=""):
+    """The notebooks of a shelf ("", "evidence" or "exercises") in reading order.
+
+    Raises ValueError if there are none.
+    """
+    paths = sorted((Path(folder) / shelf).glob("[0-9][0-9]_*.ipynb"))
+    if not paths:
+        raise ValueError(
+            f"there is no notebook like 00_name.ipynb in {folder}. Publish from a "
+            "clone of the project, installed with: python -m pip install -e ."
+        )
+    return paths
+
+
+def every_path(folder=NOTEBOOKS):
+    """All notebooks: each lesson, then its evidence and its exercises."""
+    paths = []
+    for path in notebook_paths(folder):
+        beside = [path.parent / shelf / path.name for shelf in SHELVES[1:]]
+        paths += [path, *(other for other in beside if other.is_file())]
+    return paths
+
+
+def shelf_of(path):
+    """The shelf on which a notebook stands: "" for the main line."""
+    return path.parent.name if path.parent.name in SHELVES else ""
+
+
+def web_name(name, shelf):
+    """The file of a notebook's page: 04_heads.html, 04_heads-evidence.html."""
+    return f"{name}-{shelf}.html" if shelf else f"{name}.html"
+
+
+def read(path):
+    """A notebook, format 4."""
+    return nbformat.read(path, as_version=4)
+
+
+def write(path, text):
+    """Write a text file under another name first, so that no half file is left."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".tmp")
+    unfinished.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(unfinished, path)
+
+
+def link_model(notebooks, folder, model):
+    """If that file is there: copy it into the folder, and make a link of each mention.
+
+    Returns the notebooks and the list of what was written.
+    """
+    if not model.is_file():
+        return notebooks, []
+    changed = [nbformat.from_dict(notebook) for notebook in notebooks]
+    mention = f"`{MODEL.name}`"
+    for notebook in changed:
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = cell.source.replace(mention, f"[{mention}]({MODEL.name})")
+    write(folder / MODEL.name, model.read_text(encoding="utf-8"))
+    return changed, [folder / MODEL.name]
+
+
+def build(make, what, folder):
+    """Run make(folder), print what was written; end with a sentence, not a trace."""
+    extra = sys.argv[1:]
+    if extra and "--" not in extra[0]:  # options belong to the command itself
+        sys.exit(f"{what} are built from all notebooks: leave out {extra[0]!r}.")
+    try:
+        written = make(folder)
+    except (OSError, ValueError) as error:
+        sys.exit(f"{what} cannot be built: {error}")
+    for path in written:
+        name = path.relative_to(ROOT)
+        print(f"{name}  {path.stat().st_size / 1e6:.1f} MB")
+
+
+def markdown(notebook):
+    """All markdown of a notebook as one text."""
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    return "\n\n".join(cells)
+
+
+def title(notebook):
+    """The text of the notebook's first heading."""
+    return re.search(r"^# (.*)", markdown(notebook), flags=re.M)[1]
+
+
+def to_html(template, notebook, shelf="", **resources):
+    """Fill templates/<template>/index.html.j2 with a notebook: the page's body.
+
+    shelf: where the notebook stands. The template finds `resources` under the names
+    given here.
+    """
+    exporter = HTMLExporter(
+        template_name=template,
+        extra_template_basedirs=[str(TEMPLATES)],
+        extra_template_paths=[str(TEMPLATES)],
+        exclude_anchor_links=True,
+        filters={"highlight_code": highlight, "mark_questions": mark_questions},
+    )
+    html, _ = exporter.from_notebook_node(local_links(notebook, shelf), dict(resources))
+    return html
+
+
+def whole_page(template, **parts):
+    """Put the parts into templates/<template>/page.html; str.
+
+    A step of its own, since nbconvert parses what it renders once more, and that
+    takes long with two megabytes of script inside.
+    """
+    return jinja2.Template(template_file(f"{template}/page.html")).render(**parts)
+
+
+def highlight(source, **_):
+    """Python source as coloured HTML."""
+    return Highlight2HTML(pygments_lexer="python3")(source)
+
+
+def mark_questions(body):
+    """HTML in which a paragraph that asks for a prediction has the class "ask"."""
+    cue = r"<strong>(Predict|Think first)"
+    body = re.sub(rf"<p>(?=(?:(?!</p>).)*{cue})", '<p class="ask">', body, flags=re.S)
+    return re.sub(cue, r'<strong class="cue">\1', body)
+
+
+def local_links(notebook, shelf=""):
+    """The notebook with links to notebooks turned into links to pages."""
+
+    def link(found):
+        up, other, name, anchor = found.groups()
+        there = other.strip("/") if other else "" if up else shelf
+        return f"]({web_name(name, there)}{anchor or ''})"
+
+    changed = nbformat.from_dict(notebook)
+    for cell in changed.cells:
+        if cell.cell_type == "markdown":
+            cell.source = LINK.sub(link, cell.source)
+    return changed
+
+
+def script(name, path):
+    """A script of a package of npm, safe to stand inside a page."""
+    text = npm.read(name, path).decode("utf-8")
+    text = re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.M)
+    return text.replace("</script", "<\\/script")
+
+
+def template_file(name):
+    """A style sheet or a script of ours."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def characters(notebooks):
+    """Every character that occurs in the notebooks, outputs included."""
+    return frozenset(ALWAYS | set("".join(map(nbformat.writes, notebooks))))
+
+
+@functools.lru_cache
+def fonts(used):
+    """Style sheet with all fonts inside, reduced to the characters in `used`.
+
+    Carried along and not left to the machine, because a wider font would push
+    text off the slides.
+    """
+    rules = []
+    for name, weight, style, source in FACES:
+        data = base64.b64encode(_reduced(source, used)).decode("ascii")
+        rules.append(
+            f"@font-face {{ font-family: '{name}'; font-weight: {weight}; "
+            f"font-style: {style}; src: url(data:font/woff;base64,{data}); }}"
+        )
+    return "\n".join(rules)
+
+
+def _reduced(source, used):
+    package, name = source
+    if package == "matplotlib":
+        folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+        font = TTFont(folder / name)
+    else:
+        font = TTFont(io.BytesIO(npm.read(package, name)))
+    options = subset.Options(notdef_outline=True, hinting=False)
+    options.drop_tables += ["FFTM", "webf"]
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(unicodes=[ord(char) for char in used])
+    subsetter.subset(font)
+    font.flavor = "woff"
+    buffer = io.BytesIO()
+    font.save(buffer)
+    return buffer.getvalue()

@@ -1,0 +1,224 @@
+"""Each lesson as slides: one HTML file with everything inside, for any browser.
+
+    python -m minigpt.course.publish.slides            writes build/slides/NN_name.html
+
+Of a notebook that says nothing of slides, headings, formulas, questions, code and
+figures stand on them, and the prose goes to the speaker's notes (press S): `laid_out`.
+Else it is said in the cells' metadata, under `slideshow` (in JupyterLab: Property
+Inspector, Slide Type):
+
+    slide_type  slide      a new slide, to the right of the last one
+                subslide   a new slide below the last one
+                fragment   comes at the next key press; of a code cell first the
+                           code, then its output
+                notes      for the speaker only (press S)
+                skip       not on the slides
+                -          stays with the cell before it
+    code        skip       show a code cell's output only
+    output      fragment   the output comes at the next key press
+                subslide   the output gets a slide of its own
+                skip       the output is left out
+"""
+
+import json
+import re
+
+import nbformat
+
+from minigpt.course.publish import npm, page
+
+SLIDE_TYPES = {"slide", "subslide", "fragment", "notes", "skip", "-"}
+SCRIPTS = [
+    page.MATHJAX,
+    ("reveal.js", "dist/reveal.js"),
+    ("reveal.js", "plugin/notes/notes.js"),
+]
+STYLES = [("reveal.js", "dist/reset.css"), ("reveal.js", "dist/reveal.css")]
+WIDTH, HEIGHT = 1280, 720
+FULL = 16  # lines of code on a slide
+ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
+
+
+def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS, model=page.MODEL):
+    """Write all decks into the folder; list of their paths.
+
+    model: the page of a trained model, which the slides link if it is there.
+    """
+    paths = page.notebook_paths(notebooks)
+    loaded, models = page.link_model([page.read(p) for p in paths], folder, model)
+    used = page.characters(loaded)
+    written = []
+    for path, notebook in zip(paths, loaded):
+        target = folder / f"{path.stem}.html"
+        page.write(target, deck(notebook, path.name, used))
+        written.append(target)
+    return written + models
+
+
+def deck(notebook, name, used=None):
+    """One notebook as a page of slides; `used`: the characters that fonts need."""
+    notebook = laid_out(without_shelves(notebook))
+    body = page.to_html("slides", close_up(notebook), stacks=stacks(notebook, name))
+    return page.whole_page(
+        "slides",
+        title=page.title(notebook),
+        body=body,
+        fonts=page.fonts(used or page.characters([notebook])),
+        styles=[npm.read(*source).decode("utf-8") for source in STYLES]
+        + [
+            page.template_file("shared/code.css"),
+            page.template_file("slides/deck.css"),
+        ],
+        scripts=[page.script(*source) for source in SCRIPTS],
+        before=page.template_file("shared/mathjax.js"),
+        after=page.template_file("slides/deck.js"),
+        size=json.dumps({"width": WIDTH, "height": HEIGHT}),
+    )
+
+
+def without_shelves(notebook):
+    """The notebook without links to evidence and exercises, which have no slides."""
+    changed = nbformat.from_dict(notebook)
+    for cell in changed.cells:
+        if cell.cell_type == "markdown":
+            cell.source = ASIDE.sub(r"\1", cell.source)
+    return changed
+
+
+def laid_out(notebook):
+    """The notebook with `slideshow` metadata, if it has none.
+
+    A section begins a slide, and so does each piece of code below the first of a
+    slide; long code or a figure leaves no room for the other.
+    """
+    if any("slideshow" in cell.metadata for cell in notebook.cells):
+        return notebook
+    cells, lines, asked = [], 0, False  # lines: how full the present slide is
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for kind, source in seen_and_said(cell.source):
+                begins = kind == "seen" and re.match(r"##? ", source)
+                new = nbformat.v4.new_markdown_cell(source)
+                new.id = f"{cell.id}-{len(cells)}"
+                slide = "slide" if begins else "-" if kind == "seen" else "notes"
+                new.metadata["slideshow"] = {"slide_type": slide}
+                lines = 0 if begins else lines
+                lines += 2 * source.count("\n\n") + 2 if kind == "seen" else 0
+                asked = "**Predict" in source or asked and kind == "said"
+                cells.append(new)
+            continue
+        long = cell.source.count("\n") + 1
+        if long > 2 * FULL:  # no one could read it
+            new = nbformat.v4.new_markdown_cell(f"*{long} lines: see the notebook.*")
+            new.id = f"{cell.id}-{len(cells)}"
+            new.metadata["slideshow"] = {"slide_type": "-"}
+            cells.append(new)
+            continue
+        figure = any("image/png" in o.get("data", {}) for o in cell.get("outputs", []))
+        printed = sum(o.get("text", "").count("\n") for o in cell.get("outputs", []))
+        kind = "subslide" if lines + long > FULL else "fragment" if asked else "-"
+        wish, asked = {"slide_type": kind}, False
+        if cell.get("outputs"):
+            full = figure or long + printed > FULL
+            wish["output"] = "subslide" if full else "fragment"
+        cells.append(nbformat.from_dict({**cell, "metadata": {"slideshow": wish}}))
+        lines = FULL  # what comes next begins a slide
+    return nbformat.from_dict({**notebook, "cells": cells})
+
+
+def seen_and_said(source):
+    """The paragraphs of a text in their order, in pieces: ("seen", ...) for headings,
+    formulas, drawings in code, the promise and questions; ("said", ...) for prose."""
+    found = []
+    for paragraph in re.split(r"\n{2,}", source):
+        seen = re.match(
+            r"#|\$\$|```|\*\*Predict|> |\*\*(?!Further|Beside|Can you)", paragraph
+        )
+        if "**Predict" in paragraph and not seen:
+            paragraph, _, asked = paragraph.partition("**Predict")
+            found += [("said", paragraph), ("seen", "**Predict" + asked)]
+        else:
+            found.append(("seen" if seen else "said", paragraph))
+    return [(kind, text) for kind, text in found if text.strip()]
+
+
+def stacks(notebook, name="the notebook"):
+    """The slides as a list of stacks; a stack is a list of slides, one below the other.
+
+    A slide is a dict: cell (id of its first cell), kind (a class), running (the
+    section's title, if the slide does not begin with a heading), parts (what,
+    index of the cell, fragment or not) and notes (indices of cells).
+    """
+    found, section = [], page.title(notebook)
+    for index, cell in enumerate(notebook.cells):
+        wish = cell.metadata.get("slideshow", {})
+        kind = wish.get("slide_type", "-")
+        if kind not in SLIDE_TYPES:
+            raise ValueError(
+                f"{name}, cell {cell.id}: slide_type is {kind!r}; "
+                f"choose one of {', '.join(sorted(SLIDE_TYPES))}."
+            )
+        if kind == "skip":
+            continue
+        if kind == "slide" or not found:
+            found.append([])
+        if kind in ("slide", "subslide") or not found[-1]:
+            found[-1].append(new_slide(cell, section))
+        if heading := re.match(r"## (.*)", cell.source):
+            section = heading[1]
+        if kind == "notes":
+            found[-1][-1]["notes"].append(index)
+            continue
+        for part, fresh in parts(cell, index, kind == "fragment", wish):
+            if fresh:
+                found[-1].append(new_slide(cell, section))
+            found[-1][-1]["parts"].append(part)
+    return found
+
+
+def new_slide(cell, section):
+    """An empty slide that begins with this cell."""
+    heading = cell.cell_type == "markdown" and re.match(r"(#+) ", cell.source)
+    level = len(heading[1]) if heading else None
+    running = "" if level in (1, 2) else plain(section)
+    kind = "opening" if level == 1 else ""
+    return {
+        "cell": cell.id,
+        "kind": kind,
+        "running": running,
+        "parts": [],
+        "notes": [],
+    }
+
+
+def parts(cell, index, fragment, wish):
+    """The visible pieces of a cell, each with: does it begin a slide of its own?"""
+    if cell.cell_type == "markdown":
+        yield {"what": "text", "index": index, "fragment": fragment}, False
+        return
+    shows_code = wish.get("code") != "skip"
+    if shows_code:
+        yield {"what": "code", "index": index, "fragment": fragment}, False
+    output = wish.get("output")
+    if cell.get("outputs") and output != "skip":
+        alone = output == "subslide" and shows_code
+        later = not alone and (fragment or output == "fragment")
+        yield {"what": "output", "index": index, "fragment": later}, alone
+
+
+def close_up(notebook):
+    """The notebook with one blank line in code where there are two: slides are low."""
+    changed = nbformat.from_dict(notebook)
+    for cell in changed.cells:
+        if cell.cell_type == "code":
+            cell.source = re.sub(r"\n{3,}", "\n\n", cell.source)
+    return changed
+
+
+def plain(heading):
+    """A heading's text without markdown's signs."""
+    return re.sub(r"[`*]", "", heading)
+
+
+if __name__ == "__main__":
+    page.build(build, "The slides", page.BUILD / "slides")

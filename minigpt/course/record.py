@@ -1,0 +1,167 @@
+"""The record of experiments: what was measured, over several seeds, and on what.
+
+records/NAME.json holds one experiment: its variants, and for each what every seed
+measured. Notebooks read it; `python -m minigpt.course.experiments NAME` writes it anew.
+"""
+
+import json
+import platform
+from datetime import date
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+import torch
+
+from minigpt.tools.files import replacing
+
+FOLDER = Path(__file__).with_name("records")
+
+
+class Variant(NamedTuple):
+    """One variant of an experiment; runs: {seed: {quantity: number}}.
+
+    "loss" is the exact validation loss in nats per character, "seconds" are those
+    of training; an experiment may record other quantities besides.
+    """
+
+    name: str
+    runs: dict
+
+    def values(self, of="loss"):
+        """What the seeds measured, in their order."""
+        return [run[of] for _, run in sorted(self.runs.items())]
+
+    def mean(self, of="loss"):
+        """Mean over the seeds."""
+        return mean(self.values(of))
+
+    def spread(self, of="loss"):
+        """Largest minus smallest over the seeds."""
+        return max(self.values(of)) - min(self.values(of))
+
+
+class Difference(NamedTuple):
+    """Paired over the seeds, first minus second: one number for each seed.
+
+    It is a tie unless all seeds agree in sign. Three agree by chance one time in
+    four: so the range is always shown with the mean.
+    """
+
+    each: list
+
+    @property
+    def mean(self):
+        """Mean over the seeds."""
+        return mean(self.each)
+
+    @property
+    def is_tie(self):
+        """True unless every seed has the same sign."""
+        return min(self.each) <= 0 <= max(self.each)
+
+    def __str__(self):
+        """As in "+0.200 (+0.071 to +0.328, 3 of 3)", or with "a tie"."""
+        agree = sum(value * self.mean > 0 for value in self.each)
+        low, high = min(self.each), max(self.each)
+        seeds = f"{agree} of {len(self.each)}"
+        text = f"{self.mean:+.3f} ({low:+.3f} to {high:+.3f}, {seeds})"
+        return text + ", a tie" * self.is_tie
+
+
+def difference(first, second, of="loss"):
+    """first - second, seed by seed. Raises ValueError if they share none."""
+    seeds = sorted(first.runs.keys() & second.runs.keys())
+    if not seeds:
+        raise ValueError(
+            f"{first.name!r} has the seeds {list(first.runs)}, {second.name!r} "
+            f"{list(second.runs)}: measure both with the same ones."
+        )
+    return Difference([first.runs[s][of] - second.runs[s][of] for s in seeds])
+
+
+def load(experiment, folder=None):
+    """{name: Variant}, in the order of the experiment; folder: None for the course's.
+
+    Raises FileNotFoundError if it has not been measured.
+    """
+    path = Path(folder or FOLDER) / f"{experiment}.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no record of {experiment!r}. Measure it: "
+            f"python -m minigpt.course.experiments {experiment}"
+        )
+    variants = json.loads(path.read_text(encoding="utf-8"))["variants"]
+    return {
+        name: Variant(name, {int(seed): run for seed, run in runs.items()})
+        for name, runs in variants.items()
+    }
+
+
+def save(experiment, variants, folder=None):
+    """Write a record: machine, torch and date beside {name: Variant}.
+
+    Raises ValueError for a number that is not finite: a run that failed.
+    """
+    content = {
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "torch": torch.__version__.split("+")[0],
+        "variants": {name: variant.runs for name, variant in variants.items()},
+    }
+    written = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    with replacing(Path(folder or FOLDER) / f"{experiment}.json") as unfinished:
+        unfinished.write_text(written, encoding="utf-8")
+
+
+def machine():
+    """The processor and the number of threads, in a few words."""
+    name = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    return f"{name}, {torch.get_num_threads()} threads"
+
+
+def table(variants, against=None, of="loss"):
+    """Mean and spread of each Variant as lines of text, for print().
+
+    against: the name of the one that the others are compared with, seed by seed.
+    """
+    width = max(map(len, variants)) + 2
+    head = f"{'':{width}}{of:>8}{'spread':>8}"
+    lines = [head + (f"   against {against!r}" if against else "")]
+    for name, variant in variants.items():
+        line = f"{name:{width}}{variant.mean(of):8.3f}{variant.spread(of):8.3f}"
+        if against and name != against:
+            line += f"   {difference(variant, variants[against], of)}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def at_best(variants):
+    """Of variants named "NAME, rate R": {NAME: the Variant of the lowest mean loss}."""
+    best = {}
+    for label, variant in variants.items():
+        name = label.rpartition(", rate ")[0]
+        if name not in best or variant.mean() < best[name].mean():
+            best[name] = variant
+    return best
+
+
+def grid(variants, of="loss"):
+    """Of variants named "NAME, rate R": means as lines of text, a column a rate."""
+    rows = {}
+    for label, variant in variants.items():
+        name, _, rate = label.rpartition(", rate ")
+        rows.setdefault(name, {})[rate] = f"{variant.mean(of):.3f}"
+    rates = list(max(rows.values(), key=len))
+    width = max(map(len, [*rows, "learning rate"])) + 2
+    lines = [f"{'learning rate':{width}}" + "".join(f"{r:>8}" for r in rates)]
+    for name, means in rows.items():
+        cells = "".join(f"{means.get(rate, ''):>8}" for rate in rates)
+        lines.append(f"{name:{width}}{cells}")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""The models and the play that come with the course, made anew, into tools/stored.
+
+    python -m minigpt.course.stored               all of them: ten minutes on a core
+    python -m minigpt.course.stored pocket-1338   one of them
+
+    name          what it has learned, and how                seed     loss
+    gpt           Tiny Shakespeare, 06's preset "cpu"         1337   1.6910
+    pocket-1337   the pocket play, as notebook 07 trains      1337   0.1697
+    pocket-1338   the same                                    1338   0.1688
+    pocket-1339   the same                                    1339   0.1682
+    play          (the text of load_text("playwright"))       1337
+
+The loss is exact, in nats per character of the validation split, and that of the
+stored float16 weights; torch 2.13 on an x86 processor. On another processor a training
+takes another path, and its heads may change places: that is why these are stored.
+"""
+
+import lzma
+import sys
+from dataclasses import asdict
+from functools import partial
+
+import torch
+
+from minigpt.course.experiments import how_low
+from minigpt.course.experiments.fit import corpus
+from minigpt.data import PLAY
+from minigpt.evaluation import evaluate
+from minigpt.playwright.play import write_play
+from minigpt.tools.files import replacing
+from minigpt.tools.stored import FOLDER
+from minigpt.training import preset, train
+
+
+def gpt(name):
+    """The GPT of notebook 06."""
+    text = corpus()
+    config, recipe = preset("cpu", text.vocab_size)
+    torch.manual_seed(recipe.seed)
+    model = config.build()
+    history = train(model, text.train, text.val, recipe)
+    store(name, model, history, text.tokenizer, text.val)
+
+
+def pocket(seed, name):
+    """The GPT of notebook 07."""
+    p = how_low.pocket()
+    model = how_low.new_gpt(seed)
+    history = how_low.trained(model, seed)
+    store(name, model, history, p.tokenizer, p.ids[p.n :])
+
+
+def store(name, model, history, tokenizer, val_data):
+    """Write what load_stored reads."""
+    weights = {key: value.half() for key, value in model.state_dict().items()}
+    model.load_state_dict(weights)  # to judge what is stored
+    content = {
+        "model": weights,
+        "config": asdict(model.config),
+        "chars": tokenizer.chars,
+        "loss": evaluate(model, val_data, model.block_size),
+        "torch": str(torch.__version__),
+        "history": [tuple(row) for row in history],
+    }
+    with replacing(FOLDER / f"{name}.pt") as unfinished:
+        torch.save(content, unfinished)
+    print(f"{name}: {content['loss']:.4f} nats per character")
+
+
+def play(name):
+    """As much text as Tiny Shakespeare has, nearly."""
+    with replacing(PLAY) as unfinished:
+        unfinished.write_bytes(lzma.compress(write_play(1_100_000).text.encode()))
+
+
+MADE = {"gpt": gpt, "play": play}
+MADE |= {f"pocket-{seed}": partial(pocket, seed) for seed in (1337, 1338, 1339)}
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or MADE:
+        if name not in MADE:
+            sys.exit(f"no model {name!r}; there are: {', '.join(MADE)}")
+        MADE[name](name)

@@ -1,0 +1,98 @@
+"""Lesson 09: the key/value cache: what a model has read is not computed again.
+
+The key and the value of a character depend on no later character, so both are
+computed once and kept. The cache is an argument of a forward pass of its own, which
+reads the weights of a model that knows nothing of it.
+Source: Shazeer, Fast Transformer Decoding (2019), section 2.4.
+"""
+
+import torch
+import torch.nn.functional as F
+
+
+class KVCache:
+    """Room for the keys and values of block_size characters in each of B texts.
+
+    keys, values: (n_layer, B, n_kv_head, block_size, head_size). The first `length`
+    characters have been read; set it back to forget the last ones.
+    """
+
+    def __init__(self, model, batch_size=1):
+        c, like = model.config, model.token_embedding.weight
+        heads = getattr(c, "n_kv_head", None) or c.n_head
+        shape = c.n_layer, batch_size, heads, c.block_size, c.n_embd // c.n_head
+        self.keys = like.new_empty(shape)
+        self.values = like.new_empty(shape)
+        self.size, self.length = c.block_size, 0
+
+    def positions(self, T):
+        """Of the next T characters: (T,). Raises ValueError if they do not fit."""
+        end = self.length + T
+        if end > self.size:
+            raise ValueError(
+                f"{self.length} of {self.size} characters are read, so there is "
+                f"no room for {T} more: begin a new cache."
+            )
+        return torch.arange(self.length, end, device=self.keys.device)
+
+    def put(self, layer, k, v):
+        """Write k and v (B, n_kv_head, T, head_size) behind what this layer holds
+        -> all its keys, all its values (B, n_kv_head, length + T, head_size)."""
+        start, end = self.length, self.length + k.shape[2]
+        self.keys[layer, :, :, start:end] = k
+        self.values[layer, :, :, start:end] = v
+        return self.keys[layer, :, :, :end], self.values[layer, :, :, :end]
+
+
+def past_mask(cache, T):
+    """Which keys each of the next T characters sees: (T, length + T); None: all."""
+    if T == 1:
+        return None  # the future is not there yet
+    seen = torch.ones(T, cache.length + T, device=cache.keys.device)
+    return seen.tril(cache.length) == 1
+
+
+def attend(attention, x, cache, layer):
+    """CausalSelfAttention, for what comes next: (B, T, C) -> (B, T, C)."""
+    B, T, C = x.shape
+    qkv = attention.qkv(x).view(B, T, 3, attention.n_head, attention.head_size)
+    q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)
+    keys, values = cache.put(layer, k, v)  # (B, n_head, length + T, head_size)
+    mask = past_mask(cache, T)
+    out = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
+    return attention.proj(out.transpose(1, 2).reshape(B, T, C))
+
+
+def gpt_with_cache(model, idx, cache):
+    """What a GPT says of the next characters: idx (B, T) -> (B, T, vocab_size)."""
+    T = idx.shape[1]
+    positions = cache.positions(T)
+    x = model.token_embedding(idx) + model.position_embedding(positions)
+    *blocks, norm = model.body
+    for layer, block in enumerate(blocks):
+        x = x + attend(block.attention, block.norm1(x), cache, layer)
+        x = x + block.feed_forward(block.norm2(x))
+    logits = model.lm_head(norm(x))  # (B, T, vocab_size)
+    cache.length += T  # only now: what fails leaves the cache as it was
+    return logits
+
+
+class RollingCache(KVCache):
+    """When it is full, the newest character takes the place of the oldest, for ever.
+
+    One at a time, and with rotary positions only: each kept key was turned by the
+    angle of its own position, and a score depends on the difference of two angles.
+    """
+
+    def positions(self, T):
+        if T > 1 or self.length < self.size:
+            return super().positions(T)
+        return torch.tensor([self.length], device=self.keys.device)
+
+    def put(self, layer, k, v):
+        if self.length < self.size:
+            return super().put(layer, k, v)
+        oldest = self.length % self.size
+        self.keys[layer, :, :, oldest] = k[:, :, 0]
+        self.values[layer, :, :, oldest] = v[:, :, 0]
+        return self.keys[layer], self.values[layer]

@@ -1,0 +1,49 @@
+"""Lesson 09: the cached pass for the model of lesson 08: positions that turn, keys and
+values that a group of heads shares, values of the first block."""
+
+import torch.nn.functional as F
+
+from minigpt.fast.cache import past_mask
+from minigpt.modern.parts import at_least_float32, rotary_turns
+
+
+def modern_attend(attention, x, first_values, turns, cache, layer):
+    """ModernAttention, for what comes next -> (B, T, C), the values of this layer."""
+    B, T, _ = x.shape
+    q, k, values = attention.queries_keys_values(x, turns)
+    v = values
+    if attention.value_mix is not None:
+        v = attention.value_mix[0] * v + attention.value_mix[1] * first_values
+    q, k, v = (t.transpose(1, 2) for t in (q, k, v))  # (B, heads, T, head_size)
+    keys, held = cache.put(layer, k, v)  # (B, n_kv_head, length + T, head_size)
+    mask, group = past_mask(cache, T), attention.n_head // attention.n_kv_head
+    if group > 1:  # to the keys that they share, the heads of a group are more queries
+        q = q.reshape(B, attention.n_kv_head, group * T, -1)
+        mask = None if mask is None else mask.repeat(group, 1)
+    out = F.scaled_dot_product_attention(q, keys, held, attn_mask=mask)
+    out = out.view(B, attention.n_head, T, -1).transpose(1, 2)
+    return attention.proj(out.flatten(2)), values
+
+
+def modern_with_cache(model, idx, cache):
+    """gpt_with_cache for a ModernGPT: idx (B, T) -> (B, T, vocab_size)."""
+    T = idx.shape[1]
+    positions = cache.positions(T)
+    x = model.token_embedding(idx)
+    if model.position_embedding is not None:
+        x = x + model.position_embedding(positions)
+    *blocks, norm = model.body
+    head_size, dtype = cache.keys.shape[-1], at_least_float32(x.dtype)
+    turns = rotary_turns(positions, head_size, dtype=dtype)
+    embedding, first = x, None
+    for layer, block in enumerate(blocks):
+        if block.mix is not None:
+            x = block.mix[0] * x + block.mix[1] * embedding
+        normed = block.norm1(x)
+        out, values = modern_attend(block.attention, normed, first, turns, cache, layer)
+        first = values if first is None else first
+        x = x + out
+        x = x + block.feed_forward(block.norm2(x))
+    logits = model.logits(norm(x))  # (B, T, vocab_size)
+    cache.length += T  # only now: what fails leaves the cache as it was
+    return logits

@@ -1,0 +1,99 @@
+"""Lesson 09: speculative decoding: a quick model drafts, the model checks.
+
+Sources: Leviathan et al., Fast Inference from Transformers via Speculative Decoding
+(2023), section 2.3 and algorithm 1; Chen et al., Accelerating Large Language Model
+Decoding with Speculative Sampling (2023), algorithm 2.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.fast.reading import Reader
+from minigpt.generation import probabilities
+
+
+class Speculation(NamedTuple):
+    """What `speculate` wrote, and how often the model agreed with the draft."""
+
+    idx: torch.Tensor  # (1, T + max_new_tokens)
+    drafted: int  # tokens that the draft proposed
+    accepted: int  # those of them that stand in the text
+    passes: int  # of the model
+
+
+@torch.no_grad()
+def speculate(model, draft, idx, max_new_tokens, k=4, generator=None, **knobs):
+    """Write as `generate` does, from the same distribution: idx (1, T) -> Speculation.
+
+    draft: any model with the same vocabulary. It proposes up to k tokens, one after
+    the other, and `model` checks them all in one pass. Both are in evaluation mode.
+    knobs: temperature, top_k, top_p; at temperature 0 the text is that of `generate`.
+    """
+    reader, drafter = Reader(model), Reader(draft)
+    end, drafted, accepted, passes = idx.shape[1] + max_new_tokens, 0, 0, 0
+    while idx.shape[1] < end:
+        T = idx.shape[1]
+        n = min(k, reader.room(T), end - T - 1)  # the check itself writes one more
+        text, q = idx, []
+        for _ in range(n):
+            q.append(probabilities(drafter(text)[:, -1], **knobs))  # (1, V)
+            guess = torch.multinomial(q[-1], 1, generator=generator)  # (1, 1)
+            text = torch.cat([text, guess], dim=1)
+        p = probabilities(reader(text, last=n + 1)[0], **knobs)  # (n + 1, V)
+        q = torch.cat(q) if n else p[:0]  # (n, V)
+        kept, next_idx = check(p, q, text[0, T:], generator)
+        idx = torch.cat([text[:, : T + kept], next_idx[None]], dim=1)
+        reader.forget(T + kept)
+        drafter.forget(T + kept)
+        drafted, accepted, passes = drafted + n, accepted + kept, passes + 1
+    return Speculation(idx, drafted, accepted, passes)
+
+
+def check(p, q, tokens, generator=None):
+    """How many of n drafted tokens to keep, and the token (1,) that comes after them.
+
+    p: (n + 1, V), the model's probabilities before each token and after the last;
+    q: (n, V), the draft's, from which the tokens (n,) were drawn.
+
+    A token x is kept with probability min(1, p(x) / q(x)). What the draft says too
+    rarely then lacks max(p - q, 0): the token after the first refusal is drawn from
+    that. Both together are p: Leviathan et al., appendix A.1.
+    """
+    n = len(tokens)
+    u = torch.rand(n, generator=generator, device=p.device)
+    x = tokens[:, None]  # (n, 1)
+    fine = u * q.gather(1, x)[:, 0] < p[:n].gather(1, x)[:, 0]  # (n,)
+    kept = int(fine.long().cumprod(0).sum())  # up to the first refusal
+    weights = p[kept]
+    if kept < n:
+        lacking = (weights - q[kept]).clamp(min=0)
+        weights = lacking if lacking.any() else weights  # p = q but for rounding
+    return kept, torch.multinomial(weights, 1, generator=generator)
+
+
+class CountingDraft(nn.Module):
+    """Counts to draft with: what followed the last `order` characters in ids (N,).
+
+    A table of all vocab_size ** order contexts; each count begins at 0.01, so that a
+    context that never came proposes anything. draft(idx) -> logits (B, T, V), None.
+    """
+
+    def __init__(self, ids, vocab_size, order):
+        super().__init__()
+        self.block_size = order
+        place = vocab_size ** torch.arange(order - 1, -1, -1)  # of each character
+        context = ids[:-1].unfold(0, order, 1) @ place  # (N - order,), each one number
+        pairs = context * vocab_size + ids[order:]
+        counts = pairs.bincount(minlength=vocab_size ** (order + 1)) + 0.01
+        table = counts.view(-1, vocab_size).log()  # (vocab_size ** order, vocab_size)
+        self.register_buffer("place", place)
+        self.register_buffer("table", table)
+
+    def forward(self, idx, targets=None):
+        """Where fewer than `order` characters came before, token 0 stands in."""
+        padded = F.pad(idx, (self.block_size - 1, 0))
+        context = padded.unfold(1, self.block_size, 1) @ self.place  # (B, T)
+        return self.table[context], None

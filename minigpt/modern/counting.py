@@ -1,0 +1,144 @@
+"""Lesson 08: smooth counts, and a GPT that only adds what counting cannot know."""
+
+import math
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.bigram import next_token_loss
+from minigpt.data import get_batch
+from minigpt.modern.model import ModernGPT
+
+
+class Smoothing(nn.Module):
+    """Counts -> log-probabilities of every order, each resting on the one below.
+
+    counts: (B, T, order + 1, V) -> (B, T, order + 1, V). Each count that was seen
+    once, twice, or more often gives up a learned discount; the mass goes to the
+    next shorter context, at the bottom to the uniform guess. Source: Chen and
+    Goodman, An Empirical Study of Smoothing Techniques (1999), section 3, without
+    Kneser and Ney's other counts for the shorter contexts.
+    """
+
+    def __init__(self, order):
+        super().__init__()
+        self.discount = nn.Parameter(torch.full((order + 1, 3), 1.0))
+
+    def forward(self, counts):
+        kind = counts.clamp(max=3).long()  # 0, 1, 2, 3 or more
+        most = torch.tensor([1.0, 2.0, 3.0], device=counts.device)
+        table = F.pad(torch.sigmoid(self.discount) * most, (1, 0))  # (order + 1, 4)
+        level = torch.arange(counts.shape[-2], device=counts.device)[:, None]
+        taken = table[level, kind]  # (B, T, order + 1, V)
+        total = counts.sum(dim=-1, keepdim=True)  # (B, T, order + 1, 1)
+        unseen = total == 0
+        total = total.masked_fill(unseen, 1.0)
+        kept = (counts - taken) / total
+        free = taken.sum(dim=-1, keepdim=True) / total + unseen.float()
+        p = torch.full_like(counts[..., 0, :], 1 / counts.shape[-1])
+        levels = []
+        for n in range(counts.shape[-2]):
+            p = kept[..., n, :] + free[..., n, :] * p
+            levels.append(p)
+        return torch.stack(levels, dim=-2).log()
+
+
+class CountsAlone(nn.Module):
+    """What the longest order says, as a model: model(idx, targets=None)."""
+
+    def __init__(self, counts, smoothing, block_size):
+        super().__init__()
+        self.counts, self.smoothing, self.block_size = counts, smoothing, block_size
+
+    def forward(self, idx, targets=None):
+        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
+        logits = self.smoothing(self.counts(idx))[..., -1, :]
+        return logits, next_token_loss(logits, targets)
+
+
+class CountingGPT(ModernGPT):
+    """A ModernGPT beside counts: it reads them, and adds to what they say.
+
+    logits = ModernGPT's + a mixture of the log-probabilities of all orders, whose
+    weights the model chooses at each position; at first, the longest order's alone.
+    Train it with `train_beside_counts`: a model that sees its own text in the counts
+    learns to trust them too far.
+    """
+
+    def __init__(self, config, counts, smoothing):
+        super().__init__(config)
+        self.counts, self.without = counts, None
+        self.smoothing = smoothing.requires_grad_(False)
+        self.read = nn.Linear(config.vocab_size, config.n_embd, bias=False)
+        nn.init.normal_(self.read.weight, std=0.02)
+        self.gate = nn.Linear(config.n_embd, counts.order + 1)
+        nn.init.zeros_(self.gate.weight)
+        with torch.no_grad():
+            self.gate.bias.zero_()[-1] = 1.0
+
+    def forward(self, idx, targets=None):
+        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
+        x = self.embed(idx)  # (B, T, C)
+        with torch.no_grad():
+            counts = self.counts(idx, self.without if self.training else None)
+            logp = self.smoothing(counts)  # (B, T, order + 1, V)
+        uniform = -math.log(logp.shape[-1])
+        hidden = self.body(x + self.read(logp[..., -1, :] - uniform))  # (B, T, C)
+        gate = self.gate(hidden)[..., None, :]  # (B, T, 1, order + 1)
+        logits = self.logits(hidden) + (gate @ logp)[..., 0, :]
+        return logits, next_token_loss(logits, targets)
+
+
+def train_beside_counts(model, ids, config):
+    """Train a CountingGPT on ids (N,): each batch comes from one fold, whose counts
+    are left out meanwhile. The loop is that of lesson 06 but for this."""
+    optimizer = config.make_optimizer(model)
+    batches = torch.Generator().manual_seed(config.seed)
+    model.train()
+    for step in range(config.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate_at(step)
+        x, y = fold_batch(model, ids, config, batches)  # each (B, T)
+        loss = model(x, y)[1]
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
+        optimizer.step()
+    model.eval()
+
+
+def fold_batch(model, ids, config, generator):
+    """A batch x, y from one fold of ids, whose counts the model now leaves out."""
+    model.without, windows = one_fold(ids, model.counts.folds, generator)
+    sizes = config.batch_size, config.block_size
+    return get_batch(windows, *sizes, generator=generator)
+
+
+def one_fold(ids, folds, generator):
+    """Draw one of `folds` equal pieces of ids (N,): its number and its tokens."""
+    fold = torch.randint(folds, (), generator=generator).item()
+    n = len(ids) - 1  # as ContextCounts cuts: a pair belongs where its target lies
+    start, end = -(-fold * n // folds), -(-(fold + 1) * n // folds)
+    return fold, ids[start : end + 1]
+
+
+def fit_smoothing(counts, ids, config, steps=100):
+    """A Smoothing whose discounts predict each fold of ids (N,) best from the others.
+
+    Draws steps batches as `config` says; the loss is that of the longest order.
+    """
+    smoothing = Smoothing(counts.order)
+    optimizer = torch.optim.Adam(smoothing.parameters(), 0.05)
+    generator = torch.Generator().manual_seed(config.seed)
+    for _ in range(steps):
+        fold, windows = one_fold(ids, counts.folds, generator)
+        x, y = get_batch(
+            windows, config.batch_size, config.block_size, generator=generator
+        )
+        longest = smoothing(counts(x, without=fold))[..., -1, :]  # (B, T, V)
+        loss = next_token_loss(longest, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return smoothing

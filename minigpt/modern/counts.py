@@ -1,0 +1,71 @@
+"""Lesson 08: how often each character followed each context, in one sorted list."""
+
+import torch
+
+
+class ContextCounts:
+    """How often each character followed each context of 0 to `order` characters.
+
+    ids: (N,) training text. It is cut into `folds` pieces of equal length; the
+    counts can be asked for without those of one piece. One sorted list holds all
+    (context, next character) pairs as numbers in base vocab_size.
+    """
+
+    def __init__(self, ids, vocab_size, order, folds=10):
+        if vocab_size ** (order + 1) * (order + 1) >= 2**63:
+            raise ValueError(
+                f"Contexts of {order} characters out of {vocab_size} do not fit into "
+                "64-bit numbers: choose a smaller order."
+            )
+        self.vocab_size, self.order, self.folds = vocab_size, order, folds
+        contexts = self._contexts(ids[None, :-1])[0]  # (N - 1, order + 1)
+        fold = torch.arange(len(ids) - 1) * folds // (len(ids) - 1)  # (N - 1,)
+        pairs, counts = [], []
+        for n in range(order + 1):
+            pair = contexts[:, n] * vocab_size + ids[1:]
+            there = contexts[:, n] >= 0
+            distinct, place = torch.unique(pair[there], return_inverse=True)
+            each = place * folds + fold[there]
+            each = torch.bincount(each, minlength=len(distinct) * folds)
+            pairs.append(distinct)
+            counts.append(each.view(-1, folds).float())
+        self.pairs = torch.cat(pairs)  # (M,), sorted
+        self.by_fold = torch.cat(counts).T.contiguous()  # (folds, M)
+        self.counts = self.by_fold.sum(dim=0)  # (M,)
+
+    def _contexts(self, idx):
+        """The last n characters at each position as one number, n = 0 ... order; -1
+        where the text does not reach back so far: (B, T) -> (B, T, order + 1)."""
+        B, T = idx.shape
+        V, order = self.vocab_size, self.order
+        if idx.max() >= V:  # it would be counted as another context
+            raise ValueError(f"The id {idx.max()} is not below vocab_size = {V}.")
+        codes = torch.zeros(B, T, order + 1, dtype=torch.long, device=idx.device)
+        for n in range(1, min(order, T) + 1):  # one character further back
+            further = idx[:, : T - n + 1] * V ** (n - 1)
+            codes[:, n - 1 :, n] = codes[:, n - 1 :, n - 1] + further
+        longest = V**order * torch.arange(order + 1)  # so that no two orders collide
+        codes += longest
+        for n in range(2, order + 1):
+            codes[:, : n - 1, n] = -1
+        return codes
+
+    def __call__(self, idx, without=None):
+        """Counts of what followed each position's contexts, (B, T, order + 1, V).
+
+        without: number of the fold whose counts are left out.
+        """
+        V = self.vocab_size
+        first = self._contexts(idx).flatten() * V  # (R,): the pairs of a context lie
+        start = torch.searchsorted(self.pairs, first)  # side by side
+        end = torch.searchsorted(self.pairs, first + V)
+        length = end - start
+        row = torch.repeat_interleave(length)  # which question an answer belongs to
+        begin = length.cumsum(0) - length
+        entry = torch.arange(len(row)) + (start - begin)[row]
+        values = self.counts[entry]
+        if without is not None:
+            values = values - self.by_fold[without][entry]
+        out = torch.zeros(len(first) * V)
+        out[row * V + self.pairs[entry] % V] = values
+        return out.view(*idx.shape, self.order + 1, V)

@@ -1,0 +1,200 @@
+"""Lesson 08: today's decoder, in the shell of lesson 03: what came after GPT-2.
+
+Each change is one field of ModernConfig. All switched off, they leave the GPT of
+lesson 06: same weights, same logits. The notebook measures what each is worth.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from minigpt.bigram import next_token_loss
+from minigpt.gpt import GPTConfig, init_weights
+from minigpt.language_model import LanguageModel
+from minigpt.modern.parts import (
+    ACTIVATIONS,
+    ModernFeedForward,
+    RMSNorm,
+    at_least_float32,
+    rms_norm,
+    rotary_turns,
+    rotate,
+)
+
+
+@dataclass
+class ModernConfig(GPTConfig):
+    """The shape of a ModernGPT. Raises ValueError for one that cannot be built."""
+
+    n_kv_head: int | None = None  # None: as many as n_head
+    rms_norm: bool = True
+    rotary: bool = True
+    qk_norm: bool = True
+    activation: str = "relu2"  # or "relu", "swiglu"
+    bias: bool = False
+    zero_init: bool = True
+    value_residual: bool = False
+    embedding_mix: bool = False
+    softcap: float | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        kv, cap, bend = self.n_kv_head, self.softcap, self.activation
+        shared = kv is None or type(kv) is int and kv >= 1 and self.n_head % kv == 0
+        pairs = not self.rotary or self.n_embd // self.n_head % 2 == 0
+        for name, fine, need in (
+            ("dropout", self.dropout == 0, "0: a ModernGPT has none"),
+            ("n_kv_head", shared, f"a divisor of n_head = {self.n_head}"),
+            ("n_head", pairs, "one with an even n_embd / n_head: rotary turns pairs"),
+            ("activation", bend in ACTIVATIONS, f"one of {ACTIVATIONS}"),
+            ("softcap", cap is None or 0 < cap < math.inf, "above 0, finite, or None"),
+        ):
+            if not fine:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; give {need}.")
+
+    def build(self):
+        """A model of this shape, with new weights."""
+        return ModernGPT(self)
+
+
+class ModernAttention(nn.Module):
+    """CausalSelfAttention of lesson 04 with what came later.
+
+    x: (B, T, C), first_values: those of block 0, or None in block 0
+    -> (B, T, C), values (B, T, n_kv_head, head_size).
+
+    n_kv_head heads of keys and values, each shared by a group of query heads: Ainslie
+    et al., GQA (2023), section 2.2. Queries and keys normalised per head: Henry et
+    al., Query-Key Normalization (2020), but with the scale sqrt(head_size) where
+    theirs is learned. Values mixed with those of block 0: Zhou et al., Value
+    Residual Learning (2024).
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        c = config
+        self.n_head, self.n_kv_head = c.n_head, c.n_kv_head or c.n_head
+        self.head_size = c.n_embd // c.n_head
+        self.qk_norm, self.rotary = c.qk_norm, c.rotary
+        out = (self.n_head + 2 * self.n_kv_head) * self.head_size
+        self.qkv = nn.Linear(c.n_embd, out, bias=False)
+        self.proj = nn.Linear(c.n_embd, c.n_embd, bias=c.bias)
+        mix = nn.Parameter(torch.tensor([0.5, 0.5])) if c.value_residual else None
+        self.value_mix = mix  # None also in block 0, where there is nothing to mix
+
+    def queries_keys_values(self, x, turns):
+        """x: (B, T, C) -> q (B, T, n_head, head_size), k, v (B, T, n_kv_head, same)."""
+        B, T, _ = x.shape
+        heads = self.qkv(x).view(B, T, -1, self.head_size)
+        n = self.n_head + self.n_kv_head
+        qk, v = heads[:, :, :n], heads[:, :, n:]  # norm and rotate both at once
+        if self.qk_norm:
+            qk = rms_norm(qk)
+        if self.rotary:
+            qk = rotate(qk, turns)
+        return qk[:, :, : self.n_head], qk[:, :, self.n_head :], v
+
+    def forward(self, x, first_values, turns):
+        q, k, values = self.queries_keys_values(x, turns)
+        v = values
+        if self.value_mix is not None:
+            v = self.value_mix[0] * v + self.value_mix[1] * first_values
+        group = self.n_head // self.n_kv_head
+        if group > 1:
+            k, v = (t.repeat_interleave(group, dim=2) for t in (k, v))
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))  # (B, n_head, T, head_size)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.proj(out.transpose(1, 2).flatten(2)), values  # (B, T, C)
+
+
+class ModernBlock(nn.Module):
+    """Block of lesson 05, of these parts; it also hands on the first values.
+
+    With embedding_mix it reads a learned mixture of the stream and of the token's
+    embedding: Jordan et al., modded-nanogpt (2024), record 9.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        norm = RMSNorm if config.rms_norm else nn.LayerNorm
+        self.norm1, self.norm2 = norm(config.n_embd), norm(config.n_embd)
+        self.attention = ModernAttention(config)
+        self.feed_forward = ModernFeedForward(
+            config.n_embd, config.activation, config.bias
+        )
+        start = torch.tensor([1.0, 0.0])
+        self.mix = nn.Parameter(start) if config.embedding_mix else None
+
+    def forward(self, x, embedding, first_values, turns):
+        if self.mix is not None:
+            x = self.mix[0] * x + self.mix[1] * embedding
+        out, values = self.attention(self.norm1(x), first_values, turns)
+        x = x + out
+        return x + self.feed_forward(self.norm2(x)), values
+
+
+class ModernBody(nn.Sequential):
+    """The stack: (B, T, C) -> (B, T, C). Its last part is the final norm."""
+
+    def __init__(self, config):
+        norm = RMSNorm if config.rms_norm else nn.LayerNorm
+        blocks = [ModernBlock(config) for _ in range(config.n_layer)]
+        blocks[0].attention.value_mix = None
+        super().__init__(*blocks, norm(config.n_embd))
+
+    def forward(self, x):
+        *blocks, norm = self
+        positions = torch.arange(x.shape[1], device=x.device)  # (T,)
+        head_size, dtype = blocks[0].attention.head_size, at_least_float32(x.dtype)
+        turns = rotary_turns(positions, head_size, dtype=dtype)
+        embedding, first_values = x, None
+        for block in blocks:
+            x, values = block(x, embedding, first_values, turns)
+            first_values = values if first_values is None else first_values
+        return norm(x)
+
+
+class ModernGPT(LanguageModel):
+    """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None."""
+
+    def __init__(self, config):
+        c = config
+        super().__init__(c.vocab_size, c.block_size, c.n_embd, ModernBody(c))
+        self.config = config
+        if c.rotary:
+            self.position_embedding = None
+        if not c.bias:
+            self.lm_head.bias = None
+        init_weights(self)
+        if c.zero_init:  # each block starts as the identity, the logits as zeros
+            for block in list(self.body)[:-1]:
+                nn.init.zeros_(block.attention.proj.weight)
+                nn.init.zeros_(block.feed_forward.proj.weight)
+            nn.init.zeros_(self.lm_head.weight)
+
+    def embed(self, idx):
+        """idx: (B, T) -> (B, T, C). Raises ValueError if T > block_size."""
+        T = idx.shape[1]
+        if T > self.block_size:
+            raise ValueError(
+                f"idx has T = {T} tokens, but block_size is {self.block_size}: "
+                f"pass the last ones, idx[:, -{self.block_size}:]."
+            )
+        x = self.token_embedding(idx)  # (B, T, C)
+        if self.position_embedding is not None:
+            x = x + self.position_embedding.weight[:T]
+        return x
+
+    def logits(self, hidden):
+        """(B, T, C) -> (B, T, vocab_size), held within ±softcap: Gemma 2 (2024),
+        section 2."""
+        logits, cap = self.lm_head(hidden), self.config.softcap
+        return logits if cap is None else cap * torch.tanh(logits / cap)
+
+    def forward(self, idx, targets=None):
+        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
+        logits = self.logits(self.body(self.embed(idx)))
+        return logits, next_token_loss(logits, targets)

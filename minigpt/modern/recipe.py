@@ -1,0 +1,74 @@
+"""Lesson 08: today's recipe: Muon for the matrices, and a rate that stays level."""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+
+from minigpt.modern.model import ModernConfig
+from minigpt.modern.muon import Muon, Together
+from minigpt.training import TrainConfig
+
+
+@dataclass
+class MuonConfig(TrainConfig):
+    """A TrainConfig with Muon for the matrices of the blocks, and the trapezoid."""
+
+    muon_rate: float = 0.02  # Muon's own learning rate, at its peak
+    cooldown_fraction: float = 0.6  # of the steps: there the rate falls
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 < self.muon_rate < math.inf:
+            raise ValueError(
+                f"muon_rate is {self.muon_rate!r}; give a number above 0 and finite."
+            )
+        if not 0 < self.cooldown_fraction <= 1:
+            raise ValueError(
+                f"cooldown_fraction is {self.cooldown_fraction!r}; give a number "
+                "above 0, at most 1."
+            )
+
+    def make_optimizer(self, model):
+        """Muon for the matrices of model.body; AdamW, without decay, for the rest:
+        embeddings, head and vectors. Three steps of `orthogonalize` save time."""
+        if not hasattr(model, "body"):
+            raise ValueError(
+                "Muon moves the matrices of a model's body, and a "
+                f"{type(model).__name__} has no body: train it with a TrainConfig."
+            )
+        inner = [p for p in model.body.parameters() if p.dim() == 2]
+        ids = {id(p) for p in inner}
+        outer = [p for p in model.parameters() if id(p) not in ids]
+        rate = self.learning_rate
+        muon = Muon(
+            inner, rate, self.weight_decay, ns_steps=3, scale=self.muon_rate / rate
+        )
+        betas = (0.9, self.beta2)
+        adamw = torch.optim.AdamW(outer, rate, betas, weight_decay=0.0, fused=True)
+        return Together([muon, adamw])
+
+    def learning_rate_at(self, step):
+        """Up in a straight line, level, then down in a straight line to almost nothing.
+
+        Source: Zhai et al., Scaling Vision Transformers (2022), section 3.5.
+        """
+        warmup = min(self.warmup_steps, self.steps // 5)
+        if step < warmup:
+            return self.learning_rate * (step + 1) / warmup
+        left = (self.steps - step) / max(1, self.cooldown_fraction * self.steps)
+        return self.learning_rate * min(1.0, left)
+
+
+def modern_preset(vocab_size):
+    """The sizes of the lesson: (ModernConfig, MuonConfig), for two cores."""
+    model = ModernConfig(vocab_size, 128, n_layer=3, n_head=4, n_embd=128)
+    plan = MuonConfig(1500, 8, 128, 8e-3, weight_decay=0.0, grad_clip=math.inf)
+    return model, plan
+
+
+def counting_preset(vocab_size):
+    """The same beside counts, which know much: a smaller GPT, a longer context."""
+    model, plan = modern_preset(vocab_size)
+    model = replace(model, block_size=256, n_layer=2, n_head=3, n_embd=96)
+    return model, replace(plan, batch_size=4, block_size=256, learning_rate=4e-3)

@@ -1,0 +1,125 @@
+"""Lesson 10: several processes that train as one, with torch's own engine.
+
+Sources: Li et al., PyTorch Distributed (2020), for DistributedDataParallel; Zhao et
+al., PyTorch FSDP (2023), for a model of which each worker holds a share.
+"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel
+
+from minigpt.device import random_state, set_random_state
+
+
+class Worker(nn.Module):
+    """A model that shares each batch with other workers: train(Worker(model), ...).
+
+    All draw the same batches, from one seed. Each reads its own rows, in `accumulate`
+    pieces, so that only the activations of one piece take memory at a time, and all
+    have the gradients of the whole batch. The model may be one of `share_out`.
+    """
+
+    def __init__(self, model, accumulate=1):
+        super().__init__()
+        self.model, self.accumulate = model, accumulate
+        self.rank, self.size = standing()
+        self.sharded = hasattr(model, "set_requires_gradient_sync")  # as FSDP's are
+        self.shared = model
+        if self.size > 1 and not self.sharded:
+            self.shared = DistributedDataParallel(model, gradient_as_bucket_view=True)
+
+    def forward(self, idx, targets):
+        """idx, targets: (B, T), the whole batch -> None, loss.
+
+        When it is judged, that is the mean loss of the batch. In training, the pieces
+        but the last have left their gradients, and this loss will add the rest.
+        """
+        B, pieces = len(idx), self.accumulate if self.training else 1
+        if self.training and B < self.size * pieces:
+            raise ValueError(
+                f"A batch of {B} windows cannot be cut into {pieces} for each of "
+                f"{self.size} workers: give a batch_size of {self.size * pieces} or "
+                "more."
+            )
+        mine = slice(self.rank * B // self.size, (self.rank + 1) * B // self.size)
+        if B < self.size:  # too few to share: all read all
+            mine, B = slice(B), B * self.size
+        x, y = idx[mine], targets[mine]  # each (about B / size, T)
+        if not self.training:
+            loss = self.model(x, y)[1]
+            return None, loss.new_tensor(total(loss.item() * len(x) / B))
+        *pieces, last = zip(x.tensor_split(pieces), y.tensor_split(pieces))
+        with self.own_numbers(idx.device):
+            for piece in pieces:
+                with self.in_silence():
+                    loss = self.part_of(B, *piece)
+                    with torch.autocast(idx.device.type, enabled=False):
+                        loss.backward()
+            return None, self.part_of(B, *last)
+
+    def part_of(self, B, x, y):
+        """The loss of some windows, weighed: the workers' gradients are averaged."""
+        return self.shared(x, y)[1] * (len(x) * self.size / B)
+
+    @contextmanager
+    def in_silence(self):
+        """While this lasts, gradients stay where they are: they travel once a step."""
+        if self.sharded:
+            self.model.set_requires_gradient_sync(False)
+            yield
+            self.model.set_requires_gradient_sync(True)
+        elif self.size > 1:
+            with self.shared.no_sync():
+                yield
+        else:
+            yield
+
+    @contextmanager
+    def own_numbers(self, device):
+        """Random numbers for dropout, others on each worker; then those of all again.
+
+        All go on in step, so that one state of random numbers resumes them all.
+        """
+        if self.size == 1:
+            yield
+            return
+        own = torch.randint(2**62, ()).item() + self.rank
+        common = random_state(device)
+        torch.manual_seed(own)
+        yield
+        set_random_state(common, device)
+
+
+def standing():
+    """(rank, number of workers): (0, 1) for a process that is alone."""
+    if dist.is_initialized():
+        return dist.get_rank(), dist.get_world_size()
+    return 0, 1
+
+
+def total(value):
+    """The sum of a number over all workers: all call this, and all are told."""
+    if not dist.is_initialized():
+        return value
+    numbers = torch.tensor(value, dtype=torch.float64)
+    dist.all_reduce(numbers)  # on the CPU: no GPU has to be waited for
+    return numbers.item()
+
+
+def first(do):
+    """Worker 0 calls do() while the others wait; if that fails, all of them end."""
+    failed = None
+    try:
+        if standing()[0] == 0:
+            do()
+    except Exception as error:
+        failed = error
+    if total(failed is not None):
+        raise failed or Elsewhere
+
+
+class Elsewhere(Exception):
+    """Another worker failed, and says why."""

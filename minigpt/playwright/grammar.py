@@ -1,0 +1,126 @@
+"""Lesson 07: what a playwright knows: a Lexicon of words, lines and habits.
+
+A line is fixed words, with which it begins, and {slots}. A slot takes a word from the
+list of that name in `words`, or it is one of
+    {thou hast}, {thy}, ...  of `forms`: "thou" or "you", all speech long
+    {oath} {insult} {deed}   of `phrases`, which the next speaker may throw back
+    {said}                   that phrase, word for word (in replies)
+    {name}                   somebody else on stage, who answers (openings, replies)
+    {enter}                  somebody who comes on stage (entrances)
+    {rhyme}                  of `rhymes`; in a second line, of the first one's group
+`situations` says from which lists of lines the next line comes, each with its share.
+A couplet, which closes the scene, is possible where nobody is named.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+ALPHABET = set("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+# The slots that the action fills, and the lists of lines that may use them.
+ACTION_SLOTS = {
+    "name": ("opening", "reply"),
+    "said": ("reply",),
+    "enter": ("entrance",),
+    "rhyme": ("couplet",),
+}
+SITUATIONS = {  # and "after insult", say, for each kind of phrase
+    *("scene", "couplet first", "couplet second", "somebody named", "nobody named"),
+    *("after scene", "after nothing"),
+}
+
+
+@cache
+def parse(template):
+    """'a {x} b {y}.' -> ('a ', (('x', ' b '), ('y', '.'))): each slot with its tail."""
+    head, *rest = re.split(r"\{(.*?)\}", template)
+    return head, tuple(zip(rest[::2], rest[1::2]))
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Names, words, lines and habits of a playwright; the top of this file explains.
+
+    Raises ValueError, with the remedy, for what no play can be made of. Entries that
+    clash are found when the playwright begins to write.
+    """
+
+    names: tuple[str, ...]
+    words: dict[str, tuple[str, ...]]
+    forms: dict[str, tuple[str, str]]
+    phrases: dict[str, str]
+    rhymes: tuple[tuple[str, ...], ...]
+    lines: dict[str, tuple[str, ...]]
+    situations: dict[str, dict[str, float]]
+    announcer: str = "Chorus"
+
+    def __post_init__(self):
+        for where, entries in self.lists().items():
+            if not entries:
+                raise ValueError(f"{where!r} is empty: give it at least one entry")
+            if isinstance(entries, str):
+                raise ValueError(
+                    f"{where!r} is one text, {entries!r}: make it a tuple of texts, "
+                    "such as ('Ada', 'Alan', 'Grace')"
+                )
+            for entry in entries:
+                self.check_entry(where, entry)
+        for group in self.rhymes:
+            if len(group) < 2:
+                raise ValueError(f"rhyme group {group!r} has one word: add another")
+        needed = SITUATIONS | {f"after {kind}" for kind in self.phrases}
+        if missing := needed - self.situations.keys():
+            raise ValueError(f"situations lack {sorted(missing)}: say what comes then")
+        for where, shares in self.situations.items():
+            if not shares or shares.keys() - self.lines or min(shares.values()) <= 0:
+                raise ValueError(
+                    f"situation {where!r} is {shares}: give shares above 0 to lists "
+                    f"among {sorted(self.lines)}"
+                )
+
+    def check_entry(self, where, entry):
+        slots = [slot for slot, _ in parse(entry)[1]]
+        usable = {*self.words, *self.forms}
+        usable |= set() if where == "phrases" else {*self.phrases}
+        usable |= {s for s, users in ACTION_SLOTS.items() if where.startswith(users)}
+        if unknown := set(slots) - usable:
+            raise ValueError(
+                f"{entry!r} in {where!r} has slots that nothing fills there: "
+                f"{sorted(unknown)}. Use slots among {sorted(usable)}"
+            )
+        if strange := set(re.sub(r"\{.*?\}", "", entry)) - ALPHABET:
+            raise ValueError(
+                f"{entry!r} in {where!r} has {sorted(strange)}, which Tiny Shakespeare "
+                "never uses: write it with its 65 characters"
+            )
+        if where.startswith("couplet") and slots.count("rhyme") != 1:
+            raise ValueError(f"{entry!r} in {where!r} must hold {{rhyme}} once")
+        n_enter = slots.count("enter")
+        if where == "entrance" and not 2 <= n_enter <= len(self.names):
+            raise ValueError(
+                f"{entry!r} brings {n_enter} on stage, of {len(self.names)} names: "
+                "bring two or more, and give at least as many names"
+            )
+
+    def lists(self):
+        """Every list of texts, by name."""
+        lists = {"names": self.names, "rhymes": self.fillers["rhyme"]}
+        lists |= {"announcer": (self.announcer,), "phrases": self.phrases.values()}
+        return {**lists, **self.words, **self.forms, **self.lines}
+
+    def slots(self):
+        """Every slot of every line with what follows it, phrases written out."""
+        for templates in (("{speaker}:",), *self.lines.values()):
+            for template in templates:
+                for kind, phrase in self.phrases.items():
+                    template = template.replace("{" + kind + "}", phrase)
+                for slot, tail in parse(template + "\n")[1]:
+                    if slot != "said":
+                        yield slot, tail
+
+    @cached_property
+    def fillers(self):
+        """What may fill each slot before the action settles any."""
+        rhymes = tuple(word for group in self.rhymes for word in group)
+        people = {slot: self.names for slot in ("enter", "name", "speaker")}
+        return {**self.words, **self.forms, **people, "rhyme": rhymes}

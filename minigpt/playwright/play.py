@@ -1,0 +1,211 @@
+"""A playwright whose every choice is known: the exact floor under a model's loss.
+
+A play is a chain of choices, each among a few texts of known probability. No text of a
+choice begins another, so the letters tell which was taken, and the probability of a
+play is the product of its choices. What a model must look back for, and how far (from
+the first letter of a word to that of the nearest word that tells, in our own lexicon):
+
+    kind       what is settled by what came before      characters back: 5%, median, 95%
+    agreement  a speech says "thou" or "you", once and for all              11,  39, 116
+    answer     whoever a speech names speaks next                           13,  88, 308
+    on stage   only those whom the Chorus brought on speak or are named     78, 139, 408
+    rhyme      a couplet's last word rhymes with the line before            50,  56,  62
+    repeat     an oath, insult or deed is thrown back word for word         35,  81, 268
+"""
+
+from bisect import bisect_right
+from dataclasses import replace
+from functools import lru_cache
+from random import Random
+
+from minigpt.playwright.choices import Options, Play, Span
+from minigpt.playwright.grammar import parse
+from minigpt.playwright.lexicon import LEXICON
+
+
+def first(k, lists):
+    """The first k entries of each list: {name: entries} -> {name: entries}."""
+    return {name: entries[:k] for name, entries in lists.items()}
+
+
+# A pocket edition for small models: four names, four words and two lines of a kind,
+# two groups of four rhymes, and scenes that all go one way: an entrance and a couplet,
+# a speech that names somebody, the answer, a couplet.
+POCKET = replace(
+    LEXICON,
+    names=LEXICON.names[:4],
+    rhymes=tuple(group[:4] for group in LEXICON.rhymes[:2]),
+    words=first(4, LEXICON.words),
+    lines={
+        **first(2, LEXICON.lines),
+        "entrance": (
+            "A {place}. Enter {enter}, {enter} and {enter}.",
+            "The {place}. Enter {enter} and {enter}.",
+        ),
+        "reply to insult": (
+            "A {said}, am I? Then {thou art} a {insult}!",
+            "So was my {kin} a {said}, and {adj}.",
+        ),
+        "reply to deed": (
+            "Who {said}? Not I! 'Twas {thy} {adj} {noun}!",
+            "I never {said}, {thou} {insult}!",
+        ),
+        "couplet first": (
+            "I'll {verb} {thy} {rhyme},",
+            "May {nouns} {verb} {my} {rhyme},",
+        ),
+        "couplet second": (
+            "And {verb} {thy} {adj} {rhyme}.",
+            "While {nouns} {verb} {my} {rhyme}.",
+        ),
+    },
+    situations={
+        **LEXICON.situations,
+        "after insult": {"reply to insult": 1},  # 1: always
+        "after deed": {"reply to deed": 1},
+        "somebody named": {"end": 1},  # that is, of the speech
+        "nobody named": {"couplet first": 1},
+    },
+)
+
+
+def commonness(entries):
+    """Weights of a list: its first entry is three times as common as its last."""
+    last = max(1, len(entries) - 1)
+    return [3 * last - 2 * rank for rank in range(len(entries))]
+
+
+@lru_cache(maxsize=20_000)
+def word_options(words, tail, alike=False):
+    """Options for a slot's words, each with the `tail` that follows it."""
+    weights = [1] * len(words) if alike else commonness(words)
+    return Options([word + tail for word in words], weights)
+
+
+def line_options(lexicon, shares):
+    """Options for a line's first words, and for each of them the slots that follow."""
+    lines, weights = [], []
+    for name, share in shares.items():
+        common = commonness(lexicon.lines[name])
+        weights += [share * weight / sum(common) for weight in common]
+        lines += [parse(template + "\n") for template in lexicon.lines[name]]
+    return Options([head for head, _ in lines], weights), [slots for _, slots in lines]
+
+
+class Playwright:
+    """Writes scene after scene. now[slot]: the words that may fill it, and why."""
+
+    def __init__(self, lexicon, rng):
+        self.lexicon, self.rng = lexicon, rng
+        self.texts, self.surprise, self.spans, self.choices = [], [], [], []
+        self.position, self.lines = 0, {}
+        for situation, shares in lexicon.situations.items():
+            self.lines[situation] = line_options(lexicon, shares)
+        for slot, tail in lexicon.slots():  # any clash shows before a word is written
+            word_options(tuple(lexicon.fillers[slot]), tail)
+
+    def choose(self, options, why="", tail=""):
+        draw = bisect_right(options.cumulative, self.rng.random())
+        index = min(draw, len(options.texts) - 1)  # rounding can end the sum below 1
+        start, text = self.position, options.texts[index]
+        self.position += len(text)
+        if why:
+            self.spans.append(Span(start, self.position - len(tail), why))
+        self.choices.append((start, options))
+        self.surprise += options.surprises[index]
+        self.texts.append(text)
+        return index
+
+    def write(self, template):
+        head, slots = parse(template)
+        if head:
+            self.choose(word_options((head,), ""))
+        for slot, tail in slots:
+            self.fill(slot, tail)
+
+    def fill(self, slot, tail):
+        if slot in self.lexicon.phrases:
+            first = len(self.texts)
+            self.write(self.lexicon.phrases[slot] + tail)
+            self.said = slot, "".join(self.texts[first:]).removesuffix(tail)
+        else:
+            words, why = self.now[slot]
+            alike = slot in ("enter", "speaker", "name")
+            index = self.choose(word_options(tuple(words), tail, alike), why, tail)
+            self.settle(slot, words[index])
+
+    def settle(self, slot, word):
+        """Narrow what may come now that the slot holds the word."""
+        now, lexicon = self.now, self.lexicon
+        if slot in lexicon.forms:
+            side = lexicon.forms[slot].index(word)
+            for form, both in lexicon.forms.items():
+                now[form] = (both[side],), "agreement"
+        elif slot == "enter":
+            self.stage += (word,)
+            now["enter"] = tuple(n for n in lexicon.names if n not in self.stage), ""
+            now["speaker"] = self.stage, "on stage"
+        elif slot == "speaker":
+            others = tuple(name for name in self.stage if name != word)
+            now["speaker"] = now["name"] = others, "on stage"
+            now |= {form: (both, "") for form, both in lexicon.forms.items()}
+        elif slot == "name":
+            now["speaker"] = (word,), "answer"
+        elif slot == "rhyme":
+            (group,) = [group for group in lexicon.rhymes if word in group]
+            now["rhyme"] = tuple(mate for mate in group if mate != word), "rhyme"
+
+    def line(self, situation):
+        options, slots = self.lines[situation]
+        index = self.choose(options)
+        for slot, tail in slots[index]:
+            self.fill(slot, tail)
+        return options.texts[index]
+
+    def rhyme(self):
+        """The second line of a couplet, which ends a speech."""
+        self.line("couplet second")
+        self.write("\n")
+        self.now["rhyme"] = self.lexicon.fillers["rhyme"], ""
+
+    def scene(self, n_chars):
+        """The Chorus brings people on, who speak until a couplet closes the scene."""
+        self.stage, self.said = (), ("scene", "")
+        self.now = {slot: (words, "") for slot, words in self.lexicon.fillers.items()}
+        self.write(self.lexicon.announcer + ":\n")
+        self.line("scene")
+        self.line("couplet first")
+        self.rhyme()
+        begun = "\n"
+        while self.position < n_chars:
+            if begun == "\n":
+                kind, text = self.said
+                self.said, self.now["said"] = ("nothing", ""), ((text,), "repeat")
+                self.fill("speaker", ":\n")
+                self.line(f"after {kind}")
+            named = self.now["speaker"][1] == "answer"
+            begun = self.line("somebody named" if named else "nobody named")
+            if self.now["rhyme"][1]:
+                return self.rhyme()
+
+
+def write_play(n_chars, seed=1337, lexicon=LEXICON):
+    """A Play of exactly n_chars characters, the same for a seed on every machine.
+
+    With a cast of your own:
+        mine = dataclasses.replace(LEXICON, names=("Ada", "Alan", "Grace", "Kurt"))
+        play = write_play(10_000, seed=7, lexicon=mine)
+        play.nats()  # nats per character: no model can do better
+
+    Raises ValueError if entries of the lexicon clash.
+    """
+    writer = Playwright(lexicon, Random(seed))
+    while writer.position < n_chars:
+        writer.scene(n_chars)
+    spans = [span for span in writer.spans if span.start < n_chars]
+    return Play(
+        "".join(writer.texts)[:n_chars],
+        writer.surprise[:n_chars],
+        [span._replace(stop=min(span.stop, n_chars)) for span in spans],
+        [choice for choice in writer.choices if choice[0] < n_chars],
+    )

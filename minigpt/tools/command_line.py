@@ -1,0 +1,287 @@
+"""python -m minigpt train | sample | page | speedrun | bench | doctor."""
+
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from errno import EINVAL
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from minigpt.checkpoint import Checkpoint
+from minigpt.data import get_batch, train_val_split
+from minigpt.device import set_random_state
+from minigpt.evaluation import evaluate
+from minigpt.fast.writing import stream, write
+from minigpt.modern.recipe import modern_preset
+from minigpt.parallel.meeting import joined, own_device, restarts, several
+from minigpt.parallel.shards import gathered, share_out
+from minigpt.parallel.workers import Worker, first, standing, total
+from minigpt.tools import benchmark, doctor, page, speedrun
+from minigpt.tools.compiling import compiled
+from minigpt.tools.corpus import find, read_ids
+from minigpt.tools.files import only_one
+from minigpt.tools.interrupts import Interrupts
+from minigpt.tools.options import TEXTS, Parser, add_sample, add_train, device_named
+from minigpt.tools.saving import load_any, load_or_stored, saver
+from minigpt.training import Run, preset, train
+
+SHAPE = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
+RECIPE = ["steps", "batch_size", "learning_rate", "seed"]
+JUDGED = 2_000_000  # characters of the validation split at most: minutes, not hours
+
+
+def parser():
+    """The options of all commands."""
+    top = Parser(
+        prog="python -m minigpt",
+        description="Train a small GPT, let it write, race it against the clock.",
+    )
+    commands = top.add_subparsers(required=True, metavar="command")
+    for name, add_options, run, help in (
+        ("train", add_train, run_train, "train a GPT"),
+        ("sample", add_sample, run_sample, "write text"),
+        ("page", page.add_options, page.main, "the model as one HTML file"),
+        ("speedrun", speedrun.add_options, speedrun.main, "one minute: your recipe"),
+        ("bench", benchmark.add_options, benchmark.main, "seconds, steps and memory"),
+        ("doctor", doctor.add_options, doctor.main, "does this device compute right?"),
+    ):
+        command = commands.add_parser(name, help=help)
+        add_options(command)
+        command.set_defaults(run=run)
+    return top
+
+
+def main(argv=None):
+    """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted
+    (1: a speed run was too long, or the doctor found a fault)."""
+    options = parser().parse_args(argv)
+    try:
+        return options.run(options)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+    except (OSError, ValueError, RuntimeError) as error:
+        if nobody_reads_on(error):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def nobody_reads_on(error):
+    """Was a pipe closed at its other end, as by `| head`? Windows says EINVAL then."""
+    nameless = getattr(error, "errno", None) == EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and nameless)
+
+
+def run_train(options):
+    """Train from scratch or go on, with a progress bar; write --out."""
+    if options.resume and options.overwrite:
+        raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
+    check_workers(options)
+    with joined(), ExitStack() as held:
+        first(lambda: find(options.data))  # one may download it, for all
+        first(lambda: held.enter_context(only_one(options.out)))
+        path, device = find(options.data), own_device(device_named(options.device))
+        old = run_at(options, device)
+        tokenizer, ids = read_ids(path)
+        if options.resume and old:
+            checkpoint = resumed(options, old, tokenizer, ids)
+            set_random_state(old.random, device)
+        else:
+            checkpoint = begun(options, tokenizer, ids, device)
+        train_data, val_data = train_val_split(ids)
+        if len(val_data) <= checkpoint.config.block_size:
+            raise ValueError(
+                f"The last tenth of {path} has {len(val_data)} characters, but one "
+                f"window takes {checkpoint.config.block_size + 1}: use a longer text "
+                "or a smaller --block-size."
+            )
+        return trained(options, checkpoint, train_data, val_data)
+
+
+def check_workers(options):
+    """Raise ValueError for what several processes, or one alone, cannot do."""
+    if options.accumulate < 1:
+        raise ValueError(f"accumulate is {options.accumulate}; give 1 or more pieces.")
+    if options.fsdp and not several():
+        raise ValueError(
+            "--fsdp shares a model out over processes, and this is only one: torchrun "
+            "--nproc_per_node=2 -m minigpt train --fsdp starts two."
+        )
+    if options.fsdp and options.compile:
+        raise ValueError("--compile and --fsdp do not go together: leave one out.")
+    if restarts()[1] and not options.resume:
+        raise ValueError(
+            "--max-restarts starts this command again: add --resume, with which it "
+            "goes on instead of beginning anew."
+        )
+
+
+def run_at(options, device):
+    """The Checkpoint in --out, None if there is no such file. Raises ValueError for a
+    file that is not to be written over."""
+    out = Path(options.out)
+    if total(out.exists()) not in (0, total(1)):
+        raise ValueError(f"Only some workers see {out}: put it where all machines do.")
+    if not out.exists():
+        return None
+    try:
+        old = load_any(out, device)
+    except ValueError as error:
+        raise ValueError(f"{error} It is left as it is: give another --out.") from None
+    if not (options.resume or options.overwrite):
+        raise ValueError(
+            f"{out} exists. Pass --resume to go on with it, --overwrite to replace "
+            "it, or another --out."
+        )
+    return old
+
+
+def begun(options, tokenizer, ids, device):
+    """The Checkpoint of a new run."""
+    if options.preset in ("cpu", "gpu"):
+        shape, config = preset(options.preset, tokenizer.vocab_size)
+    else:
+        shape, config = modern_preset(tokenizer.vocab_size)
+    shape = replace(shape, **given(options, SHAPE))
+    config = replace(config, block_size=shape.block_size, **given(options, RECIPE))
+    torch.manual_seed(config.seed)
+    model = shape.build().to(device)
+    run = Run(model, config)
+    return Checkpoint(model, tokenizer, config, run, text=ids.hash())
+
+
+def resumed(options, old, tokenizer, ids):
+    """The Checkpoint of a run that goes on, with the same text."""
+    fixed = given(options, ["preset", "seed", *SHAPE])
+    if fixed and not restarts()[0]:  # else they began this very run
+        flags = ", ".join("--" + name.replace("_", "-") for name in fixed)
+        raise ValueError(f"--resume goes on with the run as it is: leave out {flags}.")
+    if tokenizer.chars != old.tokenizer.chars or old.text not in (None, ids.hash()):
+        raise ValueError(
+            f"The run in {options.out} learned from another text: give that one as "
+            "--data, or another --out to begin a new run."
+        )
+    config = replace(old.config, **given(options, RECIPE))
+    return replace(old, config=config, text=ids.hash())
+
+
+def trained(options, checkpoint, train_data, val_data):
+    """Train, saving at each evaluation, and judge; returns the exit code."""
+    c, model = checkpoint, checkpoint.model
+    device, start = next(model.parameters()).device, c.run.step
+    if options.fsdp:
+        share_out(c)
+    if options.compile:
+        sizes = c.config.batch_size, c.config.block_size
+        drawn = get_batch(train_data, *sizes, device, torch.Generator())
+        model = compiled(model, *drawn)
+    model = Worker(model, options.accumulate)
+
+    with (
+        Interrupts() as interrupts,
+        tqdm(
+            total=c.config.steps, initial=start, unit="step", disable=model.rank > 0
+        ) as bar,
+    ):
+
+        def on_step(run):
+            bar.update()
+            return total(interrupts.asked) > 0
+
+        def on_eval(run):
+            row = run.history[-1]
+            bar.set_postfix_str(
+                f"train {row.train_loss:.3f}, validation {row.val_loss:.3f}"
+            )
+            kept = gathered(c) if options.fsdp else c
+            first(lambda: saver(options.out, kept)(kept.run))
+
+        train(model, train_data, val_data, c.config, c.run, on_eval, on_step)
+
+    if c.run.step < c.config.steps:
+        say(
+            f"Interrupted after step {c.run.step} of {c.config.steps}: {options.out} "
+            "keeps it; --resume goes on."
+        )
+        return 130
+    if start >= c.config.steps:
+        say(
+            f"The run in {options.out} is complete; --steps beyond {start} goes on "
+            "with it."
+        )
+    judged = val_data[:JUDGED].ids.long()
+    part = "the whole split"
+    if len(judged) < len(val_data):
+        part = f"the first {len(judged):,} of {len(val_data):,} characters"
+    loss = evaluate(model, judged, c.config.block_size)
+    where = f"{model.size} workers on {device}" if model.size > 1 else device
+    say(
+        f"Validation loss {loss:.4f} nats per character over {part}; "
+        f"{c.run.seconds:.0f} s of training on {where}; written to {options.out}."
+    )
+    return 0
+
+
+def say(text):
+    """Print it, once for all workers."""
+    if standing()[0] == 0:
+        print(text)
+
+
+def run_sample(options):
+    """Print the prompt with what a model makes of it: one text as it is written,
+    several in the end with a line of dashes between them."""
+    check_knobs(options)
+    model, tokenizer = load_or_stored(options.checkpoint, device_named(options.device))
+    if options.seed is not None:
+        torch.manual_seed(options.seed)
+    # The first character of a vocabulary is the line break, if the text has one.
+    prompt = tokenizer.chars[0] if options.prompt is None else options.prompt
+    if prompt == "-":
+        prompt = sys.stdin.read()
+    if not prompt:
+        raise ValueError("The prompt is empty: give at least one character.")
+    settings = {
+        "stop": [text.replace(r"\n", "\n") for text in options.stop],
+        "window": options.window,
+        **{name: getattr(options, name) for name in ("temperature", "top_k", "top_p")},
+    }
+    if options.n > 1:
+        prompts = [prompt] * options.n
+        texts = write(model, tokenizer, prompts, options.tokens, **settings)
+        print(f"\n{'-' * 20}\n".join(prompt + text for text in texts))
+        return 0
+    pieces = stream(model, tokenizer, prompt, options.tokens, **settings)
+    piece = next(pieces, "")  # what is wrong shows before anything is printed
+    try:
+        print(prompt + piece, end="", flush=True)
+        for piece in pieces:
+            print(piece, end="", flush=True)
+    finally:  # an interrupted text ends its line, too
+        print(flush=True)
+    return 0
+
+
+def check_knobs(options):
+    """Raise ValueError for a number with which no text can be written."""
+    o, inf = options, float("inf")
+    for name, fine, need in (
+        ("n", 1 <= o.n <= TEXTS, f"1 to {TEXTS}"),
+        ("tokens", o.tokens >= 0, "0 or more"),
+        ("temperature", 0 <= o.temperature < inf, "0 or more, and finite"),
+        ("top_k", o.top_k is None or o.top_k >= 1, "at least 1"),
+        ("top_p", o.top_p is None or 0 < o.top_p <= 1, "above 0, at most 1"),
+        ("stop", all(o.stop), "at least one character each time"),
+    ):
+        if not fine:
+            raise ValueError(f"{name} is {getattr(o, name)}; give {need}.")
+
+
+def given(options, names):
+    """Those of the options that were given: {name: value}."""
+    return {n: getattr(options, n) for n in names if getattr(options, n) is not None}

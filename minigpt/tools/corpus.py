@@ -1,0 +1,88 @@
+"""A text larger than the memory that Python would want for it.
+
+A Python string takes one to four bytes for each character, a list of ids eight and
+more, and a tensor of int64 eight again: 2 GB of text would fill 16 GB. Read in pieces,
+into the smallest integers that hold its vocabulary, they take 2 GB.
+"""
+
+import lzma
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from minigpt.data import PLAY, CharTokenizer, tiny_shakespeare
+
+PIECE = 2**18  # characters read at a time
+
+
+class Ids:
+    """Ids (N,) in few bytes: of a slice the same, at a tensor of places int64."""
+
+    def __init__(self, ids):
+        self.ids = ids
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __getitem__(self, places):
+        if isinstance(places, slice):
+            return Ids(self.ids[places])
+        return self.ids[places].long()
+
+    def hash(self):
+        """The SHA-256 of these ids, by which a text is known again."""
+        return sha256(self.ids.numpy()).hexdigest()
+
+
+def find(source):
+    """The path of a text by its name or path, and never another text in its place.
+
+    Raises FileNotFoundError if it is not there and cannot be downloaded.
+    """
+    if source == "tinyshakespeare":
+        return tiny_shakespeare()
+    if source == "playwright":
+        return PLAY
+    if not Path(source).is_file():
+        raise FileNotFoundError(
+            f"There is no file {source!r}. Give the path of a UTF-8 text file, or one "
+            "of the names 'tinyshakespeare', 'playwright'."
+        )
+    return Path(source)
+
+
+def read_ids(path):
+    """(CharTokenizer(text), its Ids) of the text in a file, as load_text reads it.
+
+    The file is read twice: for its vocabulary and length, then for the ids.
+    """
+    there, n = torch.zeros(sys.maxunicode + 1, dtype=torch.bool), 0
+    for codes in _codes(path):
+        there[codes] = True
+        n += len(codes)
+    if n == 0:
+        raise ValueError(f"{path} is empty. Give a file with some text in it.")
+    characters = there.nonzero()[:, 0]
+    V = len(characters)
+    large = torch.int16 if V <= 2**15 else torch.int32
+    dtype = torch.uint8 if V <= 2**8 else large
+    id_of = torch.zeros(len(there), dtype=dtype)
+    id_of[characters] = torch.arange(V).to(dtype)  # in sorted order
+    ids, start = torch.empty(n, dtype=dtype), 0
+    for codes in _codes(path):
+        ids[start : start + len(codes)] = id_of[codes]
+        start += len(codes)
+    return CharTokenizer(map(chr, characters.tolist())), Ids(ids)
+
+
+def _codes(path):
+    """The code points of a text, piece by piece: tensors of int32."""
+    opened = lzma.open if path == PLAY else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig") as file:
+            while piece := file.read(PIECE):
+                yield torch.frombuffer(bytearray(piece, "utf-32-le"), dtype=torch.int32)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text: save it as UTF-8.") from None

@@ -1,0 +1,69 @@
+"""Files that are whole at every moment, and that one run at a time may write."""
+
+import os
+import socket
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+
+@contextmanager
+def replacing(path):
+    """A path to write to, which takes the place of `path` when all went well."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def only_one(path):
+    """While this lasts, no other process can come here with the same `path`.
+
+    The system gives the place free when a process ends, however it ends; unfinished
+    files of killed ones are removed. Raises BlockingIOError if another is at it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
+    hidden = path.parent.resolve() / f".{path.name}.lock"
+    lock = FileLock(hidden)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=1, poll_interval=0.05)  # one may be ending right now
+    except Timeout:
+        raise BlockingIOError(
+            f"{path} is being written by another run{_holder(hidden)}: wait until it "
+            "has ended, or give another --out."
+        ) from None
+    except OSError as error:
+        raise OSError(
+            f"Nothing can be written to {path} ({error.strerror}): give another --out."
+        ) from None
+    try:
+        with suppress(OSError):  # Windows lets nobody write into a lock
+            hidden.write_text(f"{os.getpid()} on {socket.gethostname()}")
+        for old in path.parent.iterdir():
+            if _is_unfinished(old.name, path.name):
+                old.unlink(missing_ok=True)
+        yield
+    finally:
+        with suppress(OSError):  # Windows: it goes with the release
+            hidden.unlink()  # before another may come, who would lose it
+        lock.release()
+
+
+def _holder(hidden):
+    with suppress(OSError, ValueError):
+        return f" (process {hidden.read_text()})"
+    return ""
+
+
+def _is_unfinished(name, of):
+    number = name.removeprefix(f"{of}.").removesuffix(".tmp")
+    return name == f"{of}.{number}.tmp" and number.isdecimal()

@@ -1,0 +1,216 @@
+// The model: one character in, the scores of all that may follow out.
+//
+// Function by function beside the Python it mirrors; each comment names the module.
+// A vector is a Float32Array, as in torch; sums are taken in float64. There is no
+// batch and no T: characters are read one after the other, through the cache, as by
+// forward_with_cache of minigpt/fast/reading.py.
+"use strict";
+
+const BYTES = { float32: Float32Array, int16: Int16Array, int8: Int8Array };
+
+/** What pack() of minigpt/tools/page wrote -> {name: {rows, columns, data: Float32Array}}. */
+function unpack(tensors, base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  const weights = {};
+  for (const { name, dtype, shape, at } of tensors) {
+    const size = shape.reduce((a, b) => a * b);
+    const data = dtype === "float16"
+      ? fromHalf(new Uint16Array(bytes.buffer, at, size))
+      : Float32Array.from(new BYTES[dtype](bytes.buffer, at, size));
+    weights[name] = { rows: shape[0], columns: size / shape[0], data };
+  }
+  for (const name of Object.keys(weights).filter((n) => n.endsWith(".scale"))) {
+    scaleRows(weights[name.replace(/scale$/, "weight")], weights[name].data);
+  }
+  return weights;
+}
+
+/** fast/quantization.py, the way back: w = scale * q, a scale for each row. */
+function scaleRows({ columns, data }, scale) {
+  for (let i = 0; i < data.length; i++) data[i] *= scale[Math.floor(i / columns)];
+}
+
+/** float16: one bit of sign, five of exponent, ten of fraction. */
+function fromHalf(halves) {
+  return Float32Array.from(halves, (h) => {
+    const sign = h >> 15 ? -1 : 1, exponent = (h >> 10) & 31, fraction = h & 1023;
+    if (exponent === 0) return sign * fraction * 2 ** -24; // too small for a leading 1
+    return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  });
+}
+
+/** torch.nn.Linear: W x + b, and no b if there is none. */
+function linear(x, weight, bias) {
+  const { rows, columns, data } = weight;
+  const out = new Float32Array(rows);
+  for (let r = 0, i = 0; r < rows; r++) {
+    let sum = bias ? bias.data[r] : 0;
+    for (let c = 0; c < columns; c++, i++) sum += data[i] * x[c];
+    out[r] = sum;
+  }
+  return out;
+}
+
+/** modern/parts.py, rms_norm: x / sqrt(mean(x²)). */
+function rmsNorm(x) {
+  let squares = 0;
+  for (const v of x) squares += v * v;
+  const scale = 1 / Math.sqrt(squares / x.length + 1e-6);
+  return x.map((v) => v * scale);
+}
+
+/** torch.nn.LayerNorm, before its gain and bias. */
+function layerNorm(x) {
+  let sum = 0, squares = 0;
+  for (const v of x) sum += v;
+  const mean = sum / x.length;
+  for (const v of x) squares += (v - mean) ** 2;
+  const scale = 1 / Math.sqrt(squares / x.length + 1e-5);
+  return x.map((v) => (v - mean) * scale);
+}
+
+/** modern/parts.py, rotate: turn each pair of x by the angles of its position. */
+function rotate(x, position) {
+  const out = new Float32Array(x.length);
+  for (let j = 0; j < x.length; j += 2) {
+    const angle = position * 10000 ** (-j / x.length);
+    const cos = Math.cos(angle), sin = Math.sin(angle);
+    out[j] = x[j] * cos - x[j + 1] * sin;
+    out[j + 1] = x[j] * sin + x[j + 1] * cos;
+  }
+  return out;
+}
+
+/** Numbers -> probabilities; minus the largest, so that none becomes infinite. */
+function softmax(scores) {
+  const largest = scores.reduce((a, b) => Math.max(a, b));
+  const powers = scores.map((s) => Math.exp(s - largest));
+  const sum = powers.reduce((a, b) => a + b);
+  return powers.map((p) => p / sum);
+}
+
+function add(x, y) {
+  return x.map((v, i) => v + y[i]);
+}
+
+/** a[0] x + a[1] y, with two learned numbers: the mixtures of modern/model.py. */
+function mixed(a, x, y) {
+  return x.map((v, i) => a.data[0] * v + a.data[1] * y[i]);
+}
+
+/** block.py, FeedForward, and modern/parts.py, ModernFeedForward. */
+function bend(hidden, activation) {
+  if (activation === "relu") return hidden.map((v) => Math.max(v, 0));
+  if (activation === "relu2") return hidden.map((v) => Math.max(v, 0) ** 2);
+  const gate = hidden.subarray(0, hidden.length / 2); // "swiglu"
+  const rest = hidden.subarray(hidden.length / 2);
+  return rest.map((v, i) => v * gate[i] / (1 + Math.exp(-gate[i])));
+}
+
+/** fast/cache.py, KVCache: what has been read; of each layer the keys and the values. */
+class Cache {
+  constructor(layers) {
+    this.length = 0;
+    this.layers = Array.from({ length: layers }, () => ({ keys: [], values: [] }));
+  }
+}
+
+/** gpt.py, GPT, and modern/model.py, ModernGPT, of which GPT is the case with all off. */
+class Model {
+  constructor(config, weights) {
+    this.config = config;
+    this.weights = weights;
+    this.headSize = config.n_embd / config.n_head;
+  }
+
+  linear(x, name) {
+    return linear(x, this.weights[`${name}.weight`], this.weights[`${name}.bias`]);
+  }
+
+  norm(x, name) {
+    const gain = this.weights[`${name}.weight`], bias = this.weights[`${name}.bias`];
+    const even = this.config.rms_norm ? rmsNorm(x) : layerNorm(x);
+    return even.map((v, i) => v * gain.data[i] + (bias ? bias.data[i] : 0));
+  }
+
+  /** language_model.py: reads one id into the cache -> logits of what comes next, and
+   * what there is to see on the way: attention[layer][head] over all that was read,
+   * and the stream before the first block and after each. */
+  step(id, cache) {
+    const position = cache.length++, { n_layer } = this.config;
+    const row = ({ columns, data }, i) => data.slice(i * columns, (i + 1) * columns);
+    let x = row(this.weights["token_embedding.weight"], id);
+    const positions = this.weights["position_embedding.weight"];
+    if (positions) x = add(x, row(positions, position)); // none with rotary
+    const token = { position, embedding: x, firstValues: null };
+    const streams = [x], attention = [];
+    for (let layer = 0; layer < n_layer; layer++) {
+      const block = this.block(x, layer, token, cache.layers[layer]);
+      x = block.x;
+      streams.push(x);
+      attention.push(block.attention);
+    }
+    return { logits: this.logits(x), attention, streams };
+  }
+
+  /** block.py, Block, and modern/model.py, ModernBlock. */
+  block(x, layer, token, kept) {
+    const name = `body.${layer}`, mix = this.weights[`${name}.mix`];
+    if (mix) x = mixed(mix, x, token.embedding);
+    const { out, weights } = this.attend(this.norm(x, `${name}.norm1`), name, token, kept);
+    x = add(x, out);
+    const hidden = this.linear(this.norm(x, `${name}.norm2`), `${name}.feed_forward.expand`);
+    const active = bend(hidden, this.config.activation);
+    x = add(x, this.linear(active, `${name}.feed_forward.proj`));
+    return { x, attention: weights };
+  }
+
+  /** multi_head.py, CausalSelfAttention, and modern/model.py, ModernAttention: the query of
+   * this character meets the keys of all that are kept, itself included. */
+  attend(x, name, token, kept) {
+    const { n_head, n_kv_head, qk_norm, rotary } = this.config, size = this.headSize;
+    const rows = this.linear(x, `${name}.attention.qkv`);
+    const head = (i) => rows.subarray(i * size, (i + 1) * size);
+    const turned = (i) => {
+      const even = qk_norm ? rmsNorm(head(i)) : head(i);
+      return rotary ? rotate(even, token.position) : even;
+    };
+    let values = rows.subarray((n_head + n_kv_head) * size);
+    token.firstValues ??= values; // those of block 0
+    const mix = this.weights[`${name}.attention.value_mix`];
+    if (mix) values = mixed(mix, values, token.firstValues);
+    kept.keys.push(Array.from({ length: n_kv_head }, (_, i) => turned(n_head + i)));
+    kept.values.push(values);
+
+    const out = new Float32Array(this.config.n_embd), weights = [];
+    for (let h = 0; h < n_head; h++) {
+      const shared = Math.floor(h * n_kv_head / n_head); // a group shares its keys
+      weights[h] = attentionWeights(turned(h), kept.keys.map((keys) => keys[shared]));
+      for (let t = 0; t < weights[h].length; t++) {
+        for (let d = 0; d < size; d++) {
+          out[h * size + d] += weights[h][t] * kept.values[t][shared * size + d];
+        }
+      }
+    }
+    return { out: this.linear(out, `${name}.attention.proj`), weights };
+  }
+
+  /** What lm_head makes of a stream: of the last one the logits, of an earlier one what
+   * the model would say if it ended there (the logit lens of nostalgebraist, 2020). */
+  logits(stream) {
+    const { n_layer, softcap } = this.config;
+    const logits = this.linear(this.norm(stream, `body.${n_layer}`), "lm_head");
+    return softcap ? logits.map((v) => softcap * Math.tanh(v / softcap)) : logits;
+  }
+}
+
+/** attention.py, attention_weights: softmax(q kᵀ / √head_size) of one query. */
+function attentionWeights(query, keys) {
+  return softmax(Float32Array.from(keys, (key) => {
+    let score = 0;
+    for (let d = 0; d < query.length; d++) score += query[d] * key[d];
+    return score / Math.sqrt(query.length);
+  }));
+}

@@ -1,0 +1,99 @@
+// Text from the model: what it reads of a text that grows, and how one is drawn.
+"use strict";
+
+/** fast/reading.py, Reader with its window "half": the text grows to a whole block, then its
+ * older half is dropped and the rest read again. */
+class Reader {
+  constructor(model) {
+    this.model = model;
+    this.first = this.start = this.seen = null;
+  }
+
+  /** What model.step says after the first `length` of the ids, and where it began. */
+  read(ids, length = ids.length) {
+    const { block_size, n_layer } = this.model.config;
+    this.first ??= Math.max(0, length - block_size);
+    const half = Math.max(Math.floor(block_size / 2), 1);
+    const over = Math.max(0, length - this.first - block_size);
+    const start = this.first + Math.ceil(over / half) * half;
+    if (start !== this.start) {
+      this.start = start;
+      this.cache = new Cache(n_layer);
+    }
+    while (start + this.cache.length < length) {
+      const seen = this.model.step(ids[start + this.cache.length], this.cache);
+      this.seen = { ...seen, start };
+    }
+    return this.seen;
+  }
+}
+
+/** fast/writing.py, tokens: appends to ids and yields what is seen after each. */
+function* write(reader, ids, count, knobs, random) {
+  for (let n = 0; n < count; n++) {
+    const { logits } = reader.read(ids);
+    ids.push(drawn(probabilities(logits, knobs), random));
+    yield reader.read(ids);
+  }
+}
+
+/** generation.py, probabilities; a knob that is null is off. */
+function probabilities(logits, { temperature = 1, topK = null, topP = null } = {}) {
+  const scores = Array.from(logits);
+  const largest = Math.max(...scores);
+  if (temperature === 0) {
+    const likeliest = scores.indexOf(largest);
+    return scores.map((_, i) => (i === likeliest ? 1 : 0));
+  }
+  const cooled = scores.map((s) => (s - largest) / Math.max(temperature, 1e-30));
+  return softmax(keepLikeliest(cooled, topK, topP));
+}
+
+/** generation.py, probabilities: top-k first; ties with the k-th stay. */
+function keepLikeliest(scores, topK, topP) {
+  if (topK !== null && topK < scores.length) {
+    const smallest = [...scores].sort((a, b) => b - a)[topK - 1];
+    scores = scores.map((s) => (s < smallest ? -Infinity : s));
+  }
+  if (topP !== null && topP < 1) {
+    const probs = softmax(scores), kept = scores.map(() => -Infinity);
+    let before = 0; // what the likelier ones sum to
+    for (const i of ranked(probs)) {
+      if (before >= topP) break;
+      kept[i] = scores[i];
+      before += probs[i];
+    }
+    scores = kept;
+  }
+  return scores;
+}
+
+/** The ids, likeliest first. */
+function ranked(probs) {
+  return Array.from(probs.keys()).sort((a, b) => probs[b] - probs[a]);
+}
+
+/** One id, as torch.multinomial draws: where a random number falls on the pile. */
+function drawn(probs, random) {
+  const u = random();
+  let pile = 0, last = 0;
+  for (let i = 0; i < probs.length; i++) {
+    if (probs[i] === 0) continue;
+    pile += probs[i];
+    last = i;
+    if (u < pile) return i;
+  }
+  return last; // u above a pile that rounding left short of 1
+}
+
+/** Tommy Ettinger's Mulberry32 (2017): a seed of 32 bits -> numbers in [0, 1), the same
+ * in every browser, where Math.random has no seed. */
+function mulberry32(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,72 @@
+"""Checkpoints of the command line: of every kind of model, and never a spoilt one."""
+
+import sys
+from pathlib import Path
+
+from minigpt.checkpoint import load_checkpoint, save_checkpoint
+from minigpt.gpt import GPTConfig
+from minigpt.modern.model import ModernConfig
+from minigpt.modern.recipe import MuonConfig
+from minigpt.tools.stored import load_stored
+from minigpt.training import TrainConfig
+
+KINDS = GPTConfig, ModernConfig, TrainConfig, MuonConfig
+ASTRAY = 100  # nats per token; guessing costs the log of the vocabulary, 4 to 11
+
+
+def load_any(path, device="cpu"):
+    """load_checkpoint for what `train` writes: models of lessons 06 and 08."""
+    return load_checkpoint(path, device, KINDS)
+
+
+def load_or_stored(path, device="cpu"):
+    """(model, tokenizer) of a checkpoint; of the course's own for None, if there is
+    no model.pt yet, which a line on stderr says."""
+    if path is None and not Path("model.pt").exists():
+        print(
+            "There is no model.pt yet, so this is the GPT that comes with the course; "
+            "python -m minigpt train makes your own.",
+            file=sys.stderr,
+        )
+        model, tokenizer = load_stored("gpt")
+        return model.to(device), tokenizer
+    checkpoint = load_any(path or "model.pt", device)
+    return checkpoint.model, checkpoint.tokenizer
+
+
+def saver(path, checkpoint):
+    """The on_eval of a training that keeps this Checkpoint in `path`.
+
+    on_eval(run) raises OSError, saying what `path` still holds, if a write fails, and
+    ValueError, with `path` as it was, if the run has diverged.
+    """
+
+    def save(run):
+        row, weights = run.history[-1], checkpoint.model.parameters()
+        fine = row.train_loss < ASTRAY and row.val_loss < ASTRAY  # not so for nan
+        if not (fine and all(w.isfinite().all() for w in weights)):
+            raise ValueError(
+                f"The run diverged (losses {row.train_loss:.3g} and {row.val_loss:.3g} "
+                f"at step {run.step}): use a smaller learning rate and "
+                f"{_remedy(path, run)}."
+            )
+        try:
+            save_checkpoint(path, checkpoint)
+        except OSError as error:
+            raise OSError(
+                f"Step {run.step} could not be written to {path} ({error.strerror}): "
+                f"make room there or move to another folder, then {_remedy(path, run)}."
+            ) from None
+
+    return save
+
+
+def _remedy(path, run):
+    """How to go on after what was not written, by what `path` holds."""
+    try:
+        kept = load_any(path).run
+        if kept.history == run.history[: len(kept.history)]:  # the same run
+            return f"go on with --resume from step {kept.step}, which {path} keeps"
+    except (OSError, ValueError):
+        pass
+    return f"train again, for {path} is as it was before this run"

@@ -1,0 +1,28 @@
+"""Trained models that come with the course, so that what is said of one holds.
+
+A training takes another path on another processor; these weights do not. Each file
+holds float16 weights, the configuration, the characters, the exact validation loss,
+the history and torch's version; `python -m minigpt.course.stored` trains them anew.
+"""
+
+from pathlib import Path
+
+import torch
+
+from minigpt.data import CharTokenizer
+from minigpt.gpt import GPT, GPTConfig
+
+FOLDER = Path(__file__).parent
+
+
+def load_stored(name="gpt"):
+    """(model, tokenizer) of a stored training, ready to be asked.
+
+    "gpt" is 06's on Tiny Shakespeare; "pocket-1337", -1338 and -1339 are 07's on the
+    pocket play, from three seeds.
+    """
+    content = torch.load(FOLDER / f"{name}.pt", weights_only=True)
+    with torch.random.fork_rng():  # to build a model draws random numbers
+        model = GPT(GPTConfig(**content["config"]))
+    model.load_state_dict(content["model"])  # float16 becomes float32
+    return model.eval(), CharTokenizer(content["chars"])

@@ -1,0 +1,77 @@
+"""Imports go down only: spine, later lessons, tools, course; and the house is small."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1] / "minigpt"
+SPINE = """data bigram evaluation averaging attention language_model multi_head block
+gpt device optimizer training generation checkpoint whole""".split()
+LATER = ["playwright", "modern", "fast", "parallel", "inside"]
+ORDER = [*SPINE, *LATER, "tools", "course"]
+
+
+def imports(path):
+    """The modules of the package that a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "minigpt":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "minigpt."
+        ):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("minigpt."):
+                    yield alias.name.split(".")[1]
+
+
+def test_imports_go_down_only():
+    for path in PACKAGE.rglob("*.py"):
+        own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if own in ("__init__", "__main__"):
+            continue
+        for name in imports(path):
+            assert ORDER.index(name) <= ORDER.index(own), f"{path} imports {name}"
+
+
+def test_nothing_is_imported_by_name():
+    """What hides an import from the test above: importlib, __import__."""
+    for path in PACKAGE.rglob("*.py"):
+        own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        text = path.read_text(encoding="utf-8")
+        if own != "course":
+            assert "importlib" not in text and "__import__" not in text, path
+
+
+def test_the_spine_is_short():
+    lines = {n: len((PACKAGE / f"{n}.py").read_text().splitlines()) for n in SPINE}
+    assert lines.pop("whole") <= 212
+    assert max(lines.values()) <= 120, lines
+
+
+def test_the_package_has_few_entries():
+    entries = [p.name for p in PACKAGE.iterdir() if not p.name.startswith(("_", "."))]
+    assert sorted(entries) == sorted(
+        [*(f"{n}.py" for n in SPINE), *LATER, "tools", "course"]
+    )
+
+
+def test_importing_the_lessons_does_not_import_matplotlib():
+    modules = ", ".join(f"minigpt.{name}" for name in [*SPINE, *LATER])
+    code = f"import sys, {modules}; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_every_public_function_and_class_has_a_docstring():
+    for path in PACKAGE.rglob("*.py"):
+        if path.name == "whole.py" or "checks" in path.parts:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), path
+        for node in tree.body:
+            public = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            if public and not node.name.startswith("_") and node.name != "main":
+                assert ast.get_docstring(node), f"{path}: {node.name}"
