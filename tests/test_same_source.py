@@ -31,6 +31,11 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "training": "Run train",
         "generation": "generate probabilities",
     },
+    "08_modern_gpt": {
+        "modern/parts": "ShortConvolution",
+        "modern/muon": "orthogonalize Muon",
+    },
+    "08b_counts": {"modern/counting": "train_beside_counts fold_batch"},
     "09_fast_generation": {
         "fast/cache": "KVCache past_mask attend gpt_with_cache RollingCache",
         "fast/speculative": "check speculate",

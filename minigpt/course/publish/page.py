@@ -24,7 +24,7 @@ BUILD = ROOT / "build"
 SHELVES = ["", "evidence", "exercises"]
 MODEL = BUILD / "page.html"  # the reader's own, if `make page` has been called
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-LINK = re.compile(r"\]\((\.\./)?(evidence/|exercises/)?(\d\d_\w+)\.ipynb(#[^)]*)?\)")
+LINK = re.compile(r"\]\((\.\./)?(evidence/|exercises/)?(\d\d\w+)\.ipynb(#[^)]*)?\)")
 ALWAYS = {chr(code) for code in range(0x20, 0x7F)} | set("–—‘’“”…→←±×·▸▾")
 
 MATHJAX = ("mathjax", "es5/tex-svg-full.js")
@@ -46,7 +46,7 @@ def notebook_paths(folder=NOTEBOOKS, shelf=""):
 
     Raises ValueError if there are none.
     """
-    paths = sorted((Path(folder) / shelf).glob("[0-9][0-9]_*.ipynb"))
+    paths = sorted((Path(folder) / shelf).glob("[0-9][0-9]*_*.ipynb"))
     if not paths:
         raise ValueError(
             f"there is no notebook like 00_name.ipynb in {folder}. Publish from a "
