@@ -45,7 +45,12 @@ def parser():
         ("sample", add_sample, run_sample, "write text"),
         ("page", page.add_options, page.main, "the model as one HTML file"),
         ("speedrun", speedrun.add_options, speedrun.main, "one minute: your recipe"),
-        ("bench", benchmark.add_options, benchmark.main, "seconds, steps and memory"),
+        (
+            "bench",
+            benchmark.add_options,
+            benchmark.main,
+            "our presets beside nanoGPT's demo",
+        ),
         ("doctor", doctor.add_options, doctor.main, "does this device compute right?"),
     ):
         command = commands.add_parser(name, help=help)
