@@ -274,11 +274,11 @@ def run_sample(options):
 
 def check_knobs(options):
     """Raise ValueError for a number with which no text can be written."""
-    o, inf = options, float("inf")
+    o, t, inf = options, options.temperature, float("inf")
     for name, fine, need in (
         ("n", 1 <= o.n <= TEXTS, f"1 to {TEXTS}"),
         ("tokens", o.tokens >= 0, "0 or more"),
-        ("temperature", 0 <= o.temperature < inf, "0 or more, and finite"),
+        ("temperature", t == 0 or 1e-6 <= t < inf, "0, or a finite one from 1e-6 on"),
         ("top_k", o.top_k is None or o.top_k >= 1, "at least 1"),
         ("top_p", o.top_p is None or 0 < o.top_p <= 1, "above 0, at most 1"),
         ("stop", all(o.stop), "at least one character each time"),
