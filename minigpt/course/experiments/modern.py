@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 
 from minigpt.course import record
-from minigpt.course.experiments.fit import corpus, development
+from minigpt.course.experiments.fit import corpus, development, grid
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.modern.counting import (
@@ -165,18 +165,9 @@ def convolved(model):
         block.attention.qkv = nn.Sequential(qkv, ShortConvolution(qkv.out_features))
 
 
-def at_rates(table, names, factors, **changes):
-    """{"LABEL, rate R": function(seed)}: one training at each multiple of the rate."""
-    return {
-        f"{label}, rate {f:g}": partial(at_rate, table, name, f, changes)
-        for name, label in names.items()
-        for f in factors
-    }
-
-
-def at_rate(table, name, factor, changes, seed):
+def at_rate(table, seed, change, factor, **changes):
     """A variant at one multiple of its rates."""
-    return {"loss": trained(*variant(table, name, **changes), seed, factor)}
+    return {"loss": trained(*variant(table, change, **changes), seed, factor)}
 
 
 def counting(variant, seed):
@@ -221,7 +212,6 @@ def counting(variant, seed):
 COUNTING = """all of it; GPT alone; counts alone, 5 characters
 counts alone, 8 characters; counts added; counts added and read
 counts added, weighed; own counts seen"""
-DRAWN, ZERO = {"06's GPT": "drawn"}, {"+ zero start": "zero"}
 EXPERIMENTS = {
     "08-counts": {n: partial(counting, n) for n in re.split("; |\n", COUNTING)},
     "08-added-cost": {name: partial(cost, ADDED, name) for name in ADDED},
@@ -234,18 +224,23 @@ EXPERIMENTS = {
         f"{name} + short convolution": partial(better, table, name, change=convolved)
         for table, name in ((ADDED, "06's GPT"), (REMOVED, "modern"))
     },
-    "08-adamw": at_rates(REMOVED, {"- Muon": "AdamW"}, [0.25, 0.5, 1, 2]),
-    "08-start": at_rates(ADDED, DRAWN | ZERO, [0.5, 1], steps=1000),
-    "08-width": {
-        name: run
-        for width in (32, 128)
-        for change, label in (("- Muon", "AdamW"), ("modern", "Muon"))
-        for name, run in at_rates(
-            REMOVED,
-            {change: f"{label}, width {width}"},
-            [0.25, 0.5, 1, 2, 4],
-            steps=200,
-            n_embd=width,
-        ).items()
-    },
+    "08-adamw": grid(
+        "{change}, rate {factor:g}",
+        partial(at_rate, REMOVED),
+        change={"AdamW": "- Muon"},
+        factor=[0.25, 0.5, 1, 2],
+    ),
+    "08-start": grid(
+        "{change}, rate {factor:g}",
+        partial(at_rate, ADDED, steps=1000),
+        change={"drawn": "06's GPT", "zero": "+ zero start"},
+        factor=[0.5, 1],
+    ),
+    "08-width": grid(
+        "{change}, width {n_embd}, rate {factor:g}",
+        partial(at_rate, REMOVED, steps=200),
+        n_embd=[32, 128],
+        change={"AdamW": "- Muon", "Muon": "modern"},
+        factor=[0.25, 0.5, 1, 2, 4],
+    ),
 }
