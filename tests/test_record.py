@@ -244,7 +244,7 @@ def test_what_needs_no_training_is_exact(tiny):
 
 
 # Their grids are not all measured: the notebooks show how many seeds a row has.
-UNFINISHED = {"02-averages", "03-root", "03-parts"}
+UNFINISHED = {"02-averages", "03-root", "03-parts", "07-wide"}
 # Defined, and shown by no notebook before they are measured.
 WAITING = {"04-root", "05-think", "05-no-plus", "05-plain-longer", "06-proj"}
 WAITING |= {"06-warm-up-parts"}
@@ -283,7 +283,6 @@ def test_counting_by_text_search_gives_the_recorded_kind_of_loss(tiny):
 
 def test_what_is_copied_is_counted_letter_by_letter():
     source = "to be, or not to be"
-    assert looking_inside.share_copied("to bet", source, 5) == 0.5
-    assert looking_inside.longest_copy("I ought not to", source) == " not to"
-    assert looking_inside.longest_copy("xyz", source) == ""
-    assert looking_inside.longest_copy("be|to", source) == "be"
+    assert how_low.longest_copy("I ought not to", source) == " not to"
+    assert how_low.longest_copy("xyz", source) == ""
+    assert how_low.longest_copy("be|to", source) == "be"
