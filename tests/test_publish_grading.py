@@ -94,11 +94,6 @@ def test_the_metadata_is_that_of_schema_3(sheet):
             assert not (cell.cell_type == "markdown" and data.grade != data.solution)
 
 
-def test_equal_notebooks_give_equal_courses(course, tmp_path):
-    for one in nbgrader.build(tmp_path, NOTEBOOKS):
-        assert one.read_bytes() == (course / one.relative_to(tmp_path)).read_bytes()
-
-
 def test_learners_get_the_skeleton_and_the_plain_check(path, sheet):
     released = graders.released(sheet)
     exercises = exercises_of(path.name[:2])
