@@ -243,17 +243,8 @@ def test_what_needs_no_training_is_exact(tiny):
     assert counts["loss"] == pytest.approx(expected, rel=1e-5)
 
 
-# Their grids are not all measured: the notebooks show how many seeds a row has.
-UNFINISHED = {"02-averages", "03-root", "03-parts"}
-# Defined, and shown by no notebook before they are measured.
-WAITING = {"04-root", "05-think", "05-no-plus", "05-plain-longer", "06-proj"}
-WAITING |= {"06-warm-up-parts"}
-
-
 def test_every_experiment_is_recorded_over_three_seeds():
     for name, variants in measure.experiments().items():
-        if name in UNFINISHED | WAITING:
-            continue
         known = record.load(name)
         assert list(known) == list(variants), name
         for variant in known.values():
