@@ -42,7 +42,9 @@ def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="
         notebook.cells.insert(0, first)
         if repo:
             lead_to_colab(notebook, repo, at, page.shelf_of(path))
-            notebook.cells.insert(0, badge(repo, at, place.as_posix()))
+            badge = BADGE.format(address=address(repo, at, place.as_posix()))
+            notebook.cells.insert(0, nbformat.v4.new_markdown_cell(badge))
+            notebook.cells[0].id = "open-in-colab"
         nbformat.validate(notebook)
         target = folder / place
         page.write(target, nbformat.writes(notebook) + "\n")
@@ -67,13 +69,6 @@ def set_up_cell(source):
     cell = nbformat.v4.new_code_cell(source)
     cell.id = "set-up-minigpt"
     cell.metadata = {"cellView": "form", "jupyter": {"source_hidden": True}}
-    return cell
-
-
-def badge(repo, at, name):
-    """The badge that opens the exported notebook in Colab."""
-    cell = nbformat.v4.new_markdown_cell(BADGE.format(address=address(repo, at, name)))
-    cell.id = "open-in-colab"
     return cell
 
 
