@@ -1,6 +1,5 @@
 """python -m minigpt train | sample: exit codes, files, and what is said."""
 
-import io
 import os
 import signal
 import subprocess
@@ -127,11 +126,6 @@ def test_a_complete_run_says_how_to_go_on_with_it(folder, capsys):
     assert (folder / "model.pt").read_bytes() == before
 
 
-def test_resume_without_a_run_begins_one(folder):
-    assert train("--resume", "--out", "new.pt", *SMALL) == 0
-    assert torch.equal(weights("new.pt"), weights("model.pt"))
-
-
 def test_a_run_goes_on_with_its_own_text_only(folder, capsys):
     for other in (CORPUS.replace("or", "ro"), CORPUS + "?"):
         (folder / "other.txt").write_text(other, encoding="utf-8")
@@ -193,11 +187,6 @@ def test_a_run_that_is_told_to_end_keeps_its_step_and_goes_on(
     torch.manual_seed(999)  # another process, another state
     assert train("--out", "cut.pt", "--resume") == 0
     assert torch.equal(weights("cut.pt"), weights("model.pt"))
-
-
-def test_an_interrupt_in_the_last_step_changes_nothing(folder, monkeypatch):
-    interrupt(monkeypatch, signal.SIGINT, step=12)
-    assert train("--out", "new.pt", *SMALL) == 0
 
 
 @pytest.mark.parametrize("command", ["train --data corpus.txt --out new.pt", "sample"])
@@ -332,12 +321,6 @@ def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
     )
     assert sample.returncode == 0, sample.stderr
     assert sample.stdout.decode("utf-8").startswith("дорог")
-
-
-def test_a_prompt_from_an_empty_pipe_is_refused(folder, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert main("sample --prompt -".split()) == 2
-    assert "prompt is empty" in refused(capsys)
 
 
 def test_help_explains_every_option(capsys):

@@ -244,7 +244,7 @@ def test_what_needs_no_training_is_exact(tiny):
 
 
 # Not all of its seeds are measured: the notebooks show how many a row has.
-UNFINISHED = {"08-windows"}
+UNFINISHED = {"07-wide", "08-windows"}
 # Defined, and shown by no notebook before they are measured.
 WAITING = {"08-adamw", "08-start", "08-width", "08-demo"}
 
@@ -282,7 +282,6 @@ def test_counting_by_text_search_gives_the_recorded_kind_of_loss(tiny):
 
 def test_what_is_copied_is_counted_letter_by_letter():
     source = "to be, or not to be"
-    assert looking_inside.share_copied("to bet", source, 5) == 0.5
-    assert looking_inside.longest_copy("I ought not to", source) == " not to"
-    assert looking_inside.longest_copy("xyz", source) == ""
-    assert looking_inside.longest_copy("be|to", source) == "be"
+    assert how_low.longest_copy("I ought not to", source) == " not to"
+    assert how_low.longest_copy("xyz", source) == ""
+    assert how_low.longest_copy("be|to", source) == "be"

@@ -34,10 +34,8 @@ JUDGED = 2_000_000  # characters of the validation split at most: minutes, not h
 
 def parser():
     """The options of all commands."""
-    top = Parser(
-        prog="python -m minigpt",
-        description="Train a small GPT, let it write, race it against the clock.",
-    )
+    told = "Train a small GPT, let it write, race it against the clock."
+    top = Parser(prog="python -m minigpt", description=told)
     commands = top.add_subparsers(required=True, metavar="command")
     for name, add_options, run, help in (
         ("train", add_train, run_train, "train a GPT"),
@@ -234,10 +232,9 @@ def run_sample(options):
     if not prompt:
         raise ValueError("The prompt is empty: give at least one character.")
     settings = {
-        "stop": [text.replace(r"\n", "\n") for text in options.stop],
-        "window": options.window,
-        **{name: getattr(options, name) for name in ("temperature", "top_k", "top_p")},
+        n: getattr(options, n) for n in "temperature top_k top_p window".split()
     }
+    settings["stop"] = [text.replace(r"\n", "\n") for text in options.stop]
     if options.n > 1:
         prompts = [prompt] * options.n
         texts = write(model, tokenizer, prompts, options.tokens, **settings)

@@ -186,12 +186,10 @@ def new_slide(cell, section):
     """An empty slide that begins with this cell."""
     heading = cell.cell_type == "markdown" and re.match(r"(#+) ", cell.source)
     level = len(heading[1]) if heading else None
-    running = "" if level in (1, 2) else plain(section)
-    kind = "opening" if level == 1 else ""
     return {
         "cell": cell.id,
-        "kind": kind,
-        "running": running,
+        "kind": "opening" if level == 1 else "",
+        "running": "" if level in (1, 2) else re.sub(r"[`*]", "", section),
         "parts": [],
         "notes": [],
     }
@@ -201,8 +199,7 @@ def parts(cell, index, fragment, wish):
     """The visible pieces of a cell, each with: does it begin a slide of its own?"""
     if cell.cell_type == "markdown":
         yield {"what": "text", "index": index, "fragment": fragment}, False
-        return
-    shows_code = wish.get("code") != "skip"
+    shows_code = cell.cell_type == "code" and wish.get("code") != "skip"
     if shows_code:
         yield {"what": "code", "index": index, "fragment": fragment}, False
     output = wish.get("output")
@@ -219,11 +216,6 @@ def close_up(notebook):
         if cell.cell_type == "code":
             cell.source = re.sub(r"\n{3,}", "\n\n", cell.source)
     return changed
-
-
-def plain(heading):
-    """A heading's text without markdown's signs."""
-    return re.sub(r"[`*]", "", heading)
 
 
 if __name__ == "__main__":
