@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import urllib.error
-from errno import EINVAL
 
 import pytest
 import torch
@@ -311,16 +310,12 @@ def test_a_line_break_can_be_a_stop(folder, monkeypatch):
     assert given == [";\n", "e"]
 
 
-def test_a_reader_that_leaves_is_no_error(folder, monkeypatch):
+def test_a_reader_that_leaves_is_no_error(folder):
     command = [sys.executable, "-m", "minigpt", "sample", "--tokens", "3000"]
     sample = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     sample.stdout.read(5)
     sample.stdout.close()
     assert sample.stderr.read() == b"" and sample.wait(60) == 0
-    closed, misnamed = OSError(EINVAL, "Invalid"), OSError(EINVAL, "Invalid", "a?.pt")
-    assert not cli.nobody_reads_on(closed)
-    monkeypatch.setattr(cli.sys, "platform", "win32")  # which has another word for it
-    assert cli.nobody_reads_on(closed) and not cli.nobody_reads_on(misnamed)
 
 
 def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):

@@ -137,7 +137,7 @@ def test_a_lesson_of_the_main_line_is_short(path):
     notebook, (words, cells) = page.read(path), LIMITS[path.name[:2]]
     text = re.sub(r"^\|.*\|$|\]\([^)]*\)", "", page.markdown(notebook), flags=re.M)
     text = re.sub("<summary>.*", "", text, flags=re.S)  # answers, further reading
-    assert len(text.split()) <= 1.25 * words
+    assert len(text.split()) <= 1.2 * words
     assert len(notebook.cells) <= 1.15 * cells
     first = code_cells(notebook)[0].source.splitlines()
     assert len([line for line in first if line]) <= 8

@@ -32,8 +32,11 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "generation": "generate probabilities",
     },
     "09_fast_generation": {
-        "fast/cache": "KVCache past_mask attend gpt_with_cache RollingCache",
+        "fast/cache": "KVCache past_mask attend gpt_with_cache",
         "fast/speculative": "check speculate",
+    },
+    "evidence/09_fast_generation": {
+        "fast/cache": "RollingCache",
         "fast/quantization": "to_int8",
     },
 }

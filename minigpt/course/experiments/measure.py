@@ -14,6 +14,7 @@ from minigpt.course import record
 from minigpt.course.experiments import (
     averaging,
     bigram,
+    fast_generation,
     full_training,
     how_low,
     ladder,
@@ -27,7 +28,8 @@ from minigpt.course.experiments import (
 )
 
 MODULES = [ladder, bigram, averaging, self_attention, multi_head, residual_blocks]
-MODULES += [full_training, how_low, modern, speedrun, many_machines, looking_inside]
+MODULES += [full_training, how_low, modern, speedrun, fast_generation, many_machines]
+MODULES += [looking_inside]
 SEEDS = [1337, 1338, 1339]
 
 

@@ -102,9 +102,9 @@ def page_config(model):
         described = model.config.build()
     if made_of(model) != made_of(described):
         raise ValueError(
-            "The model has other parts than its config describes, after quantize() for "
-            "example, and a page would compute something else: give it as `train` "
-            "wrote it; weights='int8' makes the page small."
+            "The model has other parts than its config describes, and a page would "
+            "compute something else: give it as `train` wrote it; weights='int8' makes "
+            "the page small."
         )
     if isinstance(model, ModernGPT):
         return model.config
@@ -123,7 +123,7 @@ def pack(model, weights):
     """The model's tensors as bytes -> [{name, dtype, shape, at}], bytes.
 
     `at` is where a tensor begins, a multiple of 4. Whole numbers come with the scale
-    of each row, under the name that Int8Linear gives it.
+    of each row, under the layer's name and `scale`.
     """
     linear = {n for n, part in model.named_modules() if isinstance(part, nn.Linear)}
     dtype, parts = WEIGHTS[weights], {}
