@@ -66,3 +66,9 @@ def test_a_grid_names_every_combination_in_order_and_gives_it_its_values():
     )
     assert list(found) == ["a, 0.5", "b, 0.5", "a, 2", "b, 2"]
     assert found["b, 0.5"](7) == (7, 2, 0.5)
+
+
+def test_what_a_variant_changes_reaches_its_recipe(noise, monkeypatch):
+    monkeypatch.setattr(fitting, "fit", lambda model, plan, seed: plan)
+    plan = fitting.small(1, torch.nn.Identity, steps=7, learning_rate=0.5)
+    assert (plan.steps, plan.learning_rate, plan.batch_size) == (7, 0.5, 32)
