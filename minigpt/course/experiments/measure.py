@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from minigpt.course import record
 from minigpt.course.experiments import (
     averaging,
+    backward,
     bigram,
     full_training,
     how_low,
@@ -28,6 +29,7 @@ from minigpt.course.experiments import (
 
 MODULES = [ladder, bigram, averaging, self_attention, multi_head, residual_blocks]
 MODULES += [full_training, how_low, modern, speedrun, many_machines, looking_inside]
+MODULES += [backward]
 SEEDS = [1337, 1338, 1339]
 
 
