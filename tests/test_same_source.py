@@ -31,9 +31,17 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "training": "Run train",
         "generation": "generate probabilities",
     },
+    "08_modern_gpt": {
+        "modern/parts": "ShortConvolution",
+        "modern/muon": "orthogonalize Muon",
+    },
+    "08b_counts": {"modern/counting": "train_beside_counts fold_batch"},
     "09_fast_generation": {
-        "fast/cache": "KVCache past_mask attend gpt_with_cache RollingCache",
+        "fast/cache": "KVCache past_mask attend gpt_with_cache",
         "fast/speculative": "check speculate",
+    },
+    "evidence/09_fast_generation": {
+        "fast/cache": "RollingCache",
         "fast/quantization": "to_int8",
     },
     "12_backward": {

@@ -24,12 +24,7 @@ from minigpt.tools.files import replacing
 from minigpt.tools.saving import load_or_stored
 
 FOLDER = Path(__file__).resolve().parent
-WEIGHTS = {
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "int16": torch.int16,
-    "int8": torch.int8,
-}
+WEIGHTS = {name: getattr(torch, name) for name in "float32 float16 int16 int8".split()}
 BEGINNING = "ROMEO:"  # in the prompt's field, where its characters are known
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
 SLOT = re.compile(r"\{\{(\w+)\}\}")
@@ -102,9 +97,9 @@ def page_config(model):
         described = model.config.build()
     if made_of(model) != made_of(described):
         raise ValueError(
-            "The model has other parts than its config describes, after quantize() for "
-            "example, and a page would compute something else: give it as `train` "
-            "wrote it; weights='int8' makes the page small."
+            "The model has other parts than its config describes, and a page would "
+            "compute something else: give it as `train` wrote it; weights='int8' makes "
+            "the page small."
         )
     if isinstance(model, ModernGPT):
         return model.config
@@ -123,7 +118,7 @@ def pack(model, weights):
     """The model's tensors as bytes -> [{name, dtype, shape, at}], bytes.
 
     `at` is where a tensor begins, a multiple of 4. Whole numbers come with the scale
-    of each row, under the name that Int8Linear gives it.
+    of each row, under the layer's name and `scale`.
     """
     linear = {n for n, part in model.named_modules() if isinstance(part, nn.Linear)}
     dtype, parts = WEIGHTS[weights], {}
@@ -168,26 +163,13 @@ def read(name):
 
 def add_options(parser):
     """The options of the command, for argparse."""
-    parser.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        help="what `train` wrote (default: model.pt)",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="FILE",
-        default="page.html",
-        help="the file to write, in place of an older page (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--weights",
-        choices=list(WEIGHTS),
-        default="int16",
-        help="int8 halves the file, float32 doubles it (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--prompt", help=f"what stands in its field at first (default: {BEGINNING})"
-    )
+    add = parser.add_argument
+    add("--checkpoint", metavar="FILE", help="what `train` wrote (default: model.pt)")
+    known = "the file to write, in place of an older page (default: %(default)s)"
+    add("--out", metavar="FILE", default="page.html", help=known)
+    known = "int8 halves the file, float32 doubles it (default: %(default)s)"
+    add("--weights", choices=list(WEIGHTS), default="int16", help=known)
+    add("--prompt", help=f"what stands in its field at first (default: {BEGINNING})")
 
 
 def main(options):

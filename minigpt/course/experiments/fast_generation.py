@@ -1,0 +1,52 @@
+"""Experiments of notebook 09: what a model reads of a text beyond its context."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import torch
+import torch.nn.functional as F
+
+from minigpt.course.experiments.how_low import pocket
+from minigpt.evaluation import evaluate
+from minigpt.fast.reading import WINDOWS, Reader
+from minigpt.modern.model import ModernConfig
+from minigpt.modern.recipe import modern_preset
+from minigpt.training import train
+
+CONTEXT, STEPS, TEXTS = 128, 200, 32
+
+
+@cache
+def writer(seed):
+    """A model with rotary positions that has learned the pocket play, and its loss."""
+    torch.set_num_threads(1)
+    p = pocket()
+    torch.manual_seed(seed)
+    shape = ModernConfig(p.tokenizer.vocab_size, CONTEXT, 6, n_head=4, n_embd=64)
+    _, recipe = modern_preset(shape.vocab_size)
+    recipe = replace(recipe, steps=STEPS, eval_every=STEPS, seed=seed)
+    model, val_data = shape.build(), p.ids[p.n :]
+    train(model, p.ids[: p.n], val_data, recipe)
+    return model.eval(), evaluate(model, val_data, CONTEXT)
+
+
+def beyond(window, seed):
+    """Nats per character above the play's floor, where more than a context came before.
+
+    Judged is every eighth character of stretches of four contexts.
+    """
+    (model, within), p = writer(seed), pocket()
+    texts = p.ids[p.n :][: TEXTS * 4 * CONTEXT].view(TEXTS, -1)
+    exact = p.exact[p.n :][: texts.numel()].view(TEXTS, -1)
+    reader, extra = Reader(model, window=window), []
+    for t in range(CONTEXT, texts.shape[1]):
+        if window == "slide" and t % 8:
+            continue  # it reads all anew, also without the characters between
+        logp = F.log_softmax(reader(texts[:, :t])[:, -1], dim=-1)  # (TEXTS, V)
+        if t % 8 == 0:
+            nats = -logp.gather(1, texts[:, t, None])[:, 0]
+            extra.append((nats - exact[:, t]).mean())
+    return {"loss": torch.stack(extra).mean().item(), "within": within}
+
+
+EXPERIMENTS = {"09-window": {name: partial(beyond, name) for name in WINDOWS}}
