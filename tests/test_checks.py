@@ -31,6 +31,7 @@ NOTEBOOKS = {
     "09": "fast_generation",
     "10": "many_machines",
     "11": "looking_inside",
+    "12": "backward",
 }
 ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
 EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
@@ -91,7 +92,7 @@ def solved(number):
 
 
 def test_the_notebooks_have_the_exercises_that_are_answered_here_without_gaps():
-    assert list(EXERCISES) == list(WRONG) == list(RIGHT) and len(EXERCISES) == 70
+    assert list(EXERCISES) == list(WRONG) == list(RIGHT) and len(EXERCISES) == 76
     for notebook, module in ANSWERS.items():
         places = range(1, len(module.EXERCISES) + 1)
         assert list(module.EXERCISES) == [f"{notebook}.{i}" for i in places]

@@ -44,6 +44,13 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "fast/cache": "RollingCache",
         "fast/quantization": "to_int8",
     },
+    "12_backward": {
+        "backward/tensor": "Tensor order backward unbroadcast pair add multiply "
+        "matmul exp log relu total reshape transpose pick slopes",
+        "backward/layers": "linear cross_entropy standardize layer_norm attention "
+        "checkpoint AdamW",
+        "backward/model": "copied part heads block forward",
+    },
 }
 LESSON_OF = {
     name: module

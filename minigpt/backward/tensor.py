@@ -19,7 +19,7 @@ class Tensor:
         self.parents, self.back = parents, back
         if self.data.dtype.kind != "f":
             raise TypeError(
-                f"These are {self.data.dtype}; only floats can move by a hair: "
+                f"These are {self.data.dtype}; gradients need floats: "
                 "write 2.0 for 2, or call .astype(float)."
             )
 
@@ -67,9 +67,8 @@ def backward(root, grad=None):
     grad: that of root, if root is not a single number.
     """
     if grad is None and root.data.size != 1:
-        raise ValueError(
-            f"The shape is {root.data.shape}: begin at one number, the loss."
-        )
+        shape = root.data.shape
+        raise ValueError(f"The shape is {shape}: begin at one number.")
     root.grad = np.ones_like(root.data) if grad is None else grad
     nodes = order(root)[::-1]
     while nodes:
@@ -102,8 +101,8 @@ def pair(a, b, inner=0):
         np.broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(
-            f"{shapes[0]} and {shapes[1]} do not broadcast: from the right, lengths "
-            "must be equal, or one of them 1."
+            f"{shapes[0]} and {shapes[1]} do not broadcast: from "
+            "the right, lengths must be equal, or one of them 1."
         ) from None
     return a, b
 

@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from minigpt.course import record
 from minigpt.course.experiments import (
     averaging,
+    backward,
     bigram,
     fast_generation,
     full_training,
@@ -29,7 +30,7 @@ from minigpt.course.experiments import (
 
 MODULES = [ladder, bigram, averaging, self_attention, multi_head, residual_blocks]
 MODULES += [full_training, how_low, modern, speedrun, fast_generation, many_machines]
-MODULES += [looking_inside]
+MODULES += [looking_inside, backward]
 SEEDS = [1337, 1338, 1339]
 
 
