@@ -40,7 +40,7 @@ portable: .venv/ready  ## the same on imitated processors, with one and two thre
 	    -p minigpt.course.publish.compare --nbval --nbval-current-env \
 	    --nbval-cell-timeout=900 notebooks tests/test_models.py \
 	    tests/test_averaging_and_attention.py tests/test_modern.py \
-	    tests/test_cache.py tests/test_looking.py || exit 1; done
+	    tests/test_cache.py tests/test_looking.py tests/test_backward.py || exit 1; done
 
 notebooks: .venv/ready  ## execute all notebooks in place; ARGS="03 exercises/05" for some
 	$(BIN)/python -m minigpt.course.publish.execute $(ARGS)

@@ -69,7 +69,8 @@ SAMPLE = {
     "--tokens -1": ["tokens is -1", "0 or more"],
     "--tokens lots": ["--tokens", "'lots'"],
     "--temperature nan": ["temperature is nan", "finite"],
-    "--temperature -1": ["temperature is -1", "0 or more"],
+    "--temperature -1": ["temperature is -1", "give 0, or"],
+    "--temperature 1e-40": ["temperature is 1e-40", "from 1e-6 on"],  # overflows
     "--temperature inf": ["temperature is inf", "finite"],
     "--top-k 0": ["top_k is 0", "at least 1"],
     "--top-p 0": ["top_p is 0", "at most 1"],

@@ -1,12 +1,10 @@
 """python -m minigpt train | sample: exit codes, files, and what is said."""
 
-import io
 import os
 import signal
 import subprocess
 import sys
 import urllib.error
-from errno import EINVAL
 
 import pytest
 import torch
@@ -128,11 +126,6 @@ def test_a_complete_run_says_how_to_go_on_with_it(folder, capsys):
     assert (folder / "model.pt").read_bytes() == before
 
 
-def test_resume_without_a_run_begins_one(folder):
-    assert train("--resume", "--out", "new.pt", *SMALL) == 0
-    assert torch.equal(weights("new.pt"), weights("model.pt"))
-
-
 def test_a_run_goes_on_with_its_own_text_only(folder, capsys):
     for other in (CORPUS.replace("or", "ro"), CORPUS + "?"):
         (folder / "other.txt").write_text(other, encoding="utf-8")
@@ -196,11 +189,6 @@ def test_a_run_that_is_told_to_end_keeps_its_step_and_goes_on(
     assert torch.equal(weights("cut.pt"), weights("model.pt"))
 
 
-def test_an_interrupt_in_the_last_step_changes_nothing(folder, monkeypatch):
-    interrupt(monkeypatch, signal.SIGINT, step=12)
-    assert train("--out", "new.pt", *SMALL) == 0
-
-
 @pytest.mark.parametrize("command", ["train --data corpus.txt --out new.pt", "sample"])
 def test_an_interrupt_at_any_other_time_exits_with_130(
     folder, monkeypatch, capsys, command
@@ -256,7 +244,7 @@ def test_before_any_training_the_stored_gpt_writes_and_says_so(
 def test_the_same_seed_samples_the_same_text(folder, capsys):
     texts = []
     for seed in ("1", "1", "2"):
-        assert main(["sample", "--seed", seed, "--temperature", "2"]) == 0
+        assert main(["sample", "--seed", seed, "--temperature", "2.5"]) == 0
         texts.append(capsys.readouterr().out)
     assert texts[0] == texts[1] != texts[2]
 
@@ -311,16 +299,12 @@ def test_a_line_break_can_be_a_stop(folder, monkeypatch):
     assert given == [";\n", "e"]
 
 
-def test_a_reader_that_leaves_is_no_error(folder, monkeypatch):
+def test_a_reader_that_leaves_is_no_error(folder):
     command = [sys.executable, "-m", "minigpt", "sample", "--tokens", "3000"]
     sample = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     sample.stdout.read(5)
     sample.stdout.close()
     assert sample.stderr.read() == b"" and sample.wait(60) == 0
-    closed, misnamed = OSError(EINVAL, "Invalid"), OSError(EINVAL, "Invalid", "a?.pt")
-    assert not cli.nobody_reads_on(closed)
-    monkeypatch.setattr(cli.sys, "platform", "win32")  # which has another word for it
-    assert cli.nobody_reads_on(closed) and not cli.nobody_reads_on(misnamed)
 
 
 def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
@@ -337,12 +321,6 @@ def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
     )
     assert sample.returncode == 0, sample.stderr
     assert sample.stdout.decode("utf-8").startswith("дорог")
-
-
-def test_a_prompt_from_an_empty_pipe_is_refused(folder, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert main("sample --prompt -".split()) == 2
-    assert "prompt is empty" in refused(capsys)
 
 
 def test_help_explains_every_option(capsys):

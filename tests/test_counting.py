@@ -16,10 +16,9 @@ from minigpt.modern.counting import (
     Smoothing,
     fit_smoothing,
     fold_batch,
-    one_fold,
     train_beside_counts,
 )
-from minigpt.modern.counts import ContextCounts
+from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.model import ModernConfig
 
 V, ORDER, FOLDS = 3, 4, 5
@@ -93,18 +92,25 @@ def test_an_id_beyond_the_vocabulary_is_refused_where_it_would_be_another_contex
         ContextCounts(IDS, V, 2)(torch.tensor([[1, 4]]))
 
 
-# --- Folds. ---
-
-
-def test_a_fold_holds_the_pairs_that_are_left_out_with_it():
-    generator, seen = torch.Generator().manual_seed(0), {}
-    for _ in range(100):
-        fold, ids = one_fold(IDS, FOLDS, generator)
-        seen[fold] = ids
-    assert sorted(seen) == list(range(FOLDS))
-    for fold, ids in seen.items():
-        first, last = PIECES.index(fold), len(PIECES) - PIECES[::-1].index(fold)
-        assert torch.equal(ids, IDS[first : last + 1])
+@pytest.mark.parametrize("fold", [None, 0, 3])
+def test_continuation_counts_are_the_different_characters_that_stood_before(fold):
+    """But the longest context in sight keeps its ordinary counts."""
+    text, seen = IDS.tolist(), set()
+    for i in range(len(text) - 1):
+        if PIECES[i] != fold:
+            seen |= {
+                (*text[i - n : i + 1], text[i + 1]) for n in range(min(i + 1, ORDER))
+            }
+    got = ContinuationCounts(IDS, V, ORDER, FOLDS)(ASKED, without=fold)
+    often = ContextCounts(IDS, V, ORDER, FOLDS)(ASKED, without=fold)
+    for b, row in enumerate(ASKED.tolist()):
+        for t in range(len(row)):
+            longest = min(ORDER, t + 1)
+            assert torch.equal(got[b, t, longest:], often[b, t, longest:])
+            for n in range(longest):
+                pairs = [(*row[t + 1 - n : t + 1], x) for x in range(V)]
+                different = [sum((c, *p) in seen for c in range(V)) for p in pairs]
+                assert got[b, t, n].tolist() == different
 
 
 # --- Smoothing. ---

@@ -97,9 +97,7 @@ SLIPS = [  # solution, its cases, (what to change, into what, what is to be said
     ),
     (
         *(SUM, LISTS, ("number < least", "number <= least", "`number <= least` where")),
-        ("+=", "=", "needs its operator"),
         ("number * 2", "number", "`* 2` left out"),
-        ("    return total", "        return total", "inside the loop"),
     ),
 ]
 
@@ -127,7 +125,7 @@ def test_a_line_that_the_learner_never_wrote_is_called_ours():
     wrong = "def f(a, b):\n    rest = [a[:, i] for i in range(b)]\n"
     wrong += "    return sum(rest) / len(rest)\n"
     answer = said(MEANS, wrong, MEANS_CASES)
-    assert "in our version" in answer
+    assert "our version, with that mistake: " in answer
 
 
 def test_a_human_sentence_wins_over_a_slip():
@@ -175,7 +173,6 @@ SYMPTOMS = [  # what is done to a right result, what is said
     (lambda y: -y, "The sign is wrong"),
     (lambda y: y * 1.37, "up to a constant factor."),
     (lambda y: y * 5, "up to a constant factor, 5 (the size of dimension 0"),
-    (lambda y: y + 4.25, "up to a constant that is added"),
     (lambda y: y**2, "the square of what was asked for"),
     (lambda y: y.flatten()[torch.randperm(y.numel())].view(y.shape), "another order"),
     (lambda y: y.mT.contiguous(), "transposed"),
@@ -186,7 +183,6 @@ SYMPTOMS = [  # what is done to a right result, what is said
     (lambda y: (y, y.sum()), "the one at place 0 is right"),
     (lambda y: y.sum, "not a value"),
     (lambda y: "text", "where numbers should be"),
-    (lambda y: torch.cat([y[:-1], y[:1]]), "Only the last place of dimension 0"),
 ]
 
 
@@ -373,30 +369,6 @@ def test_an_answer_that_goes_another_way_is_not_repaired_by_the_solution():
     assert "right but for" not in said(WEIGHTS, wrong, QK)
 
 
-def test_an_answer_that_draws_hears_that_it_does():
-    wrong = "def f(q, k):\n    return torch.rand(len(q), 3, 3).sin()\n"
-    assert "gives another result each time" in said(WEIGHTS, wrong, QK[:1])
-
-
-def test_an_error_is_traced_to_the_slip_that_raises_the_same(monkeypatch):
-    monkeypatch.setattr(search, "mended", lambda *_, **__: None)
-    wrong = WEIGHTS.replace("k.transpose(-2, -1)", "k.transpose(-1, -1)")
-    answer = said(WEIGHTS, wrong, QK[:1])
-    assert "do not fit together" in answer
-    assert "The same comes of `-1` where `-2` belongs" in answer
-
-
-def test_a_name_without_self_that_nobody_reads_is_told():
-    class Memory:
-        def __init__(self):
-            self.length = 3
-
-        def clear(self):
-            length = 0  # noqa: F841
-
-    assert "Nobody reads the `length` of clear" in reading.without_self(Memory)
-
-
 def test_computing_is_counted_and_waiting_for_others_is_not(monkeypatch):
     monkeypatch.setattr(running, "SECONDS", 0.3)
     with monkeypatch.context() as patch:  # others compute
@@ -404,3 +376,31 @@ def test_computing_is_counted_and_waiting_for_others_is_not(monkeypatch):
         assert running.call(lambda x: time.sleep(0.5) or x, 5) == 5
     with pytest.raises(Explained, match="still running after 0.3 seconds"):
         running.call(lambda x: time.sleep(5), 5)
+
+
+def test_what_the_right_inputs_have_in_common_is_told(monkeypatch):
+    monkeypatch.setattr(search, "mended", lambda *_, **__: None)
+    text = "def f(x, t):\n    return x.exp() * t\n"
+    wrong = "def f(x, t):\n    return x.exp() if t == 1 else x.cos().sin() - 0.5\n"
+    answer = said(text, wrong, [(numbers(3), t) for t in (1, 2, 5)])
+    assert "right for 1 of 3 inputs, those with `t = 1`." in answer
+
+
+def test_of_mistakes_in_two_values_the_first_is_told(monkeypatch):
+    monkeypatch.setattr(search, "mended", lambda *_, **__: None)
+    text = "def f(x):\n    return x.sum(), x.max()\n"
+    known = {"Twice!": lambda x: (2 * x.sum() + 1, x.max())}
+    wrong = "def f(x):\n    return 2 * x.sum() + 1, (x - 7).sin().sum()\n"
+    answer = said(text, wrong, [(numbers(3),)], known=known, parts=("sum", "max"))
+    assert answer.startswith("Twice!")
+
+
+def test_a_change_that_leaves_the_bug_as_it_was_is_told(capsys):
+    @core.exercise("99.9 Trial")
+    def check(answer):
+        raise Explained("The bug is still there: look.")
+
+    programs = [function(f"def f(x):\n    return x + {n}\n") for n in (1, 1, 2)]
+    changed = ["You have changed the program" in check(p).message for p in programs]
+    assert changed == [False, False, True]
+    del core._exercises["99.9 Trial"], core._untouched["99.9 Trial"]

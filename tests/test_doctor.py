@@ -14,11 +14,13 @@ from torch.utils._pytree import tree_leaves
 from minigpt.gpt import GPTConfig
 from minigpt.tools import doctor
 from minigpt.tools.doctor import Place, compare, examine
+from minigpt.training import TrainConfig
 
 HERE = torch.device("cpu")
 TINY = GPTConfig(doctor.V, 8, n_layer=1, n_head=2, n_embd=16)
 SHORT = torch.float32, torch.bfloat16, torch.complex64
-STEP = ("GPT", partial(doctor.gradients, shape=TINY), 1e-4, 0.1)
+PLAN = TrainConfig(10, 4, 8, 3e-3)
+STEP = ("GPT", partial(doctor.learning, shape=TINY, config=PLAN), 1e-3, 0.1)
 
 
 class LazyInPlace(TorchDispatchMode):
@@ -82,27 +84,28 @@ def few(monkeypatch):
 
 
 def failing():
-    return {row.name: row.where for row in examine(HERE) if not row.agrees}
+    rows = examine(HERE)
+    return {name: where for name, differs, where, most in rows if differs > most}
 
 
 def test_this_cpu_agrees_in_32_and_in_16_bits(bf16):
     rows = list(examine(HERE))
-    assert [str(row) for row in rows if not row.agrees] == []
-    assert [row.name.endswith("16 bits") for row in rows].count(True) == 7
-    assert len({row.name for row in rows}) == 9 + 7
-    for row in rows:  # a limit that hides nothing: no place is as good as the truth
-        assert row.differs > 0 or row.name.startswith("text")
+    assert [row for row in rows if row[1] > row[3]] == []
+    names = [row[0] for row in rows]
+    assert [name.endswith("16 bits") for name in names].count(True) == 5
+    assert len(set(names)) == 7 + 5
+    assert all(row[1] > 0 for row in rows)  # no place is as good as the truth
 
 
 def test_in_place_operations_that_skip_transposed_tensors_are_found(few):
     few("in place, transposed")
     with LazyInPlace():
         where = failing()["in place, transposed"]
-    assert re.match(r"addc(mul|div)_ on x[.\[]", where)  # not on x itself
+    assert where in ("x.t()", "x[:, ::2]")  # not x itself
 
 
 def test_attention_that_ignores_strides_is_found(few):
-    few("attention", "GPT", "AdamW")
+    few("attention", "GPT, AdamW")
     with Attention(ignores_strides):
         found = failing()
     assert (
@@ -111,9 +114,9 @@ def test_attention_that_ignores_strides_is_found(few):
 
 
 def test_a_causal_mask_that_leaks_in_16_bits_is_found(few, bf16):
-    few("attention", "ModernGPT")
+    few("attention", "ModernGPT, Muon")
     with Attention(leaks_in_16_bits):
-        assert set(failing()) == {"attention, 16 bits", "ModernGPT, 16 bits"}
+        assert set(failing()) == {"attention, 16 bits", "ModernGPT, Muon, 16 bits"}
 
 
 class Exact(TorchDispatchMode):
@@ -139,21 +142,6 @@ def test_the_truth_is_in_float64_throughout(name):
         torch.set_default_dtype(torch.float32)
 
 
-def test_a_text_may_differ_where_two_tokens_are_as_good_as_tied():
-    def second_likeliest(model, idx, new, temperature):
-        logits = model(idx)[0][:, -1]
-        second = logits.topk(2).indices[:, 1:]
-        return torch.cat([idx, second], dim=1)
-
-    shape = GPTConfig(doctor.V, doctor.PROMPT + 1, 1, 2, 16)
-    chosen = doctor.text(Place(HERE), shape, second_likeliest)["tokens"]
-    assert (chosen > 1).all() and (chosen < 1.5).all()
-    row = compare(
-        "text", partial(doctor.text, shape=shape, write=doctor.generate), 0, Place(HERE)
-    )
-    assert row.agrees
-
-
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_what_is_no_number_or_raises_does_not_agree(wrong):
     truth = {"a": torch.ones(3), "b": torch.tensor([1.0, 2.0])}
@@ -165,41 +153,28 @@ def test_what_is_no_number_or_raises_does_not_agree(wrong):
             else truth | {"b": torch.tensor([1.0, wrong])}
         )
 
-    row = compare("x", compute, 1.0, Place(HERE))
-    assert (row.agrees, row.where) == (False, "b") and "DIFFERS: b" in str(row)
+    assert compare(compute, Place(HERE)) == (float("inf"), "b")
 
     def missing(place):
         raise NotImplementedError("no polar on this device.\nAnd much more.")
 
-    row = compare("x", missing, 1.0, Place(HERE))
-    assert row.where == "NotImplementedError: no polar on this device."
+    where = "NotImplementedError: no polar on this device."
+    assert compare(missing, Place(HERE)) == (float("inf"), where)
 
 
 def test_a_difference_is_a_share_of_the_truths_length():
     truth = torch.tensor([3.0, 4.0])
-    assert doctor.share(truth + torch.tensor([0.0, 0.5]), truth) == pytest.approx(0.1)
-    assert doctor.share(truth[:1], truth) == float("inf")
+
+    def compute(place):
+        near = truth if place is doctor.TRUTH else torch.tensor([3.0, 4.5])
+        return {"same": truth, "near": near}
+
+    assert compare(compute, Place(HERE)) == (pytest.approx(0.1), "near")
 
 
-def test_a_compiled_model_is_compared_with_the_truth(monkeypatch):
-    monkeypatch.setattr(doctor, "checks", lambda: [STEP])
-    real = torch.compile
-
-    def wrong(model):
-        torch.nn.init.ones_(model.token_embedding.weight)
-        return model
-
-    monkeypatch.setattr(torch, "compile", partial(real, backend="aot_eager"))
-    fine = list(examine(HERE, compiled=True))
-    assert [row.name for row in fine] == ["GPT", "GPT, compiled"]
-    assert all(row.agrees for row in fine)
-    monkeypatch.setattr(torch, "compile", wrong)
-    assert [row.agrees for row in examine(HERE, compiled=True)] == [True, False]
-
-
-def test_the_checks_change_no_random_numbers(monkeypatch):
+def test_the_checks_change_no_random_numbers():
     before = torch.get_rng_state()
-    doctor.gradients(Place(HERE), TINY)
+    STEP[1](Place(HERE))
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -210,7 +185,7 @@ def test_the_command_prints_the_table_and_what_to_do(monkeypatch, capsys):
     assert doctor.main(parser.parse_args(["--device", "cpu"])) == 0
     out = capsys.readouterr().out
     assert f"torch {torch.__version__}" in out and re.search(
-        r"GPT .* 1e-04  agrees", out
+        r"GPT .* 1e-03  agrees", out
     )
     assert out.splitlines()[-1] == "All agree: use cpu as it is."
     monkeypatch.setattr(doctor, "checks", lambda: [(*STEP[:2], 1e-12, None)])

@@ -21,10 +21,10 @@ def noise(monkeypatch):
 
 
 def test_quiet_slow_queries_without_the_root_train_like_the_root(noise):
-    few = {"steps": 8, "eval_batches": 1}
+    few, fast = {"steps": 8, "eval_batches": 1}, {"learning_rate": 1e-2}
     quiet = {"quiet": lesson.ROOT}
-    root, slow, fast = (
-        lesson.trained(head, 1, 1e-2, recipe=replace(recipe, **few), **other)
+    root, slow, quick = (
+        lesson.trained(head, 1, recipe=replace(recipe, **few), **fast | other)
         for head, recipe, other in [
             (lesson.Head, lesson.SMALL, {}),
             (lesson.Unscaled, lesson.SLOW, quiet),
@@ -33,8 +33,8 @@ def test_quiet_slow_queries_without_the_root_train_like_the_root(noise):
     )
     for of in ("loss", "variance at start", "variance", "itself", "copies"):
         assert slow[of] == pytest.approx(root[of], rel=1e-3), of
-    assert fast["variance at start"] == pytest.approx(root["variance at start"])
-    assert fast["variance"] != pytest.approx(root["variance"], rel=1e-2)
+    assert quick["variance at start"] == pytest.approx(root["variance at start"])
+    assert quick["variance"] != pytest.approx(root["variance"], rel=1e-2)
 
 
 def test_only_the_leaks_predict_better_in_windows_than_in_writing(noise):
@@ -55,3 +55,20 @@ def test_tables_over_rates():
     assert head.split() == ["learning", "rate", "0.1", "0.2"]
     assert a.split() == ["a", "2.500", "2.250"]
     assert b.split() == ["b,", "c", "3.000"] and len(a) == len(b) == len(head)
+
+
+def test_a_grid_names_every_combination_in_order_and_gives_it_its_values():
+    def told(seed, body, rate):
+        return seed, body, rate
+
+    found = fitting.grid(
+        "{body}, {rate:g}", told, rate=[0.5, 2.0], body={"a": 1, "b": 2}
+    )
+    assert list(found) == ["a, 0.5", "b, 0.5", "a, 2", "b, 2"]
+    assert found["b, 0.5"](7) == (7, 2, 0.5)
+
+
+def test_what_a_variant_changes_reaches_its_recipe(noise, monkeypatch):
+    monkeypatch.setattr(fitting, "fit", lambda model, plan, seed: plan)
+    plan = fitting.small(1, torch.nn.Identity, steps=7, learning_rate=0.5)
+    assert (plan.steps, plan.learning_rate, plan.batch_size) == (7, 0.5, 32)

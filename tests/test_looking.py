@@ -19,19 +19,16 @@ from minigpt.inside.looking import (
     changed,
     contributions,
     hooked,
-    lens,
     logit_shares,
     patched,
 )
 from minigpt.inside.marks import (
     MARKS,
     by_chance,
-    line_start,
     prefix,
     previous,
     same,
     score,
-    speaker,
 )
 from minigpt.tools.stored import FOLDER, load_stored
 
@@ -131,13 +128,6 @@ def test_a_heads_part_is_what_is_missing_without_it(model, idx):
     assert_close(after[0] - after[1], last, atol=1e-5, rtol=1e-4)
 
 
-def test_the_lens_ends_in_the_models_own_logits(model, idx):
-    early = lens(model, capture(model, idx))
-    assert len(early) == 4
-    assert_close(early[-1], logits_of(model, idx))
-    assert not torch.allclose(early[0], early[-1])
-
-
 # Cutting and exchanging
 
 
@@ -224,25 +214,17 @@ def where(marks):
 
 
 def read(text):
-    tokenizer = CharTokenizer(text)
-    return torch.tensor([tokenizer.encode(text)]), tokenizer
+    return torch.tensor([CharTokenizer(text).encode(text)])
 
 
 def test_marks_are_where_one_finds_them_by_hand():
-    idx, tokenizer = read("abcab")
+    idx = read("abcab")
     assert where(previous(idx)) == [(1, 0), (2, 1), (3, 2), (4, 3)]
     assert where(previous(idx, n=3)) == [(3, 0), (4, 1)] == where(same(idx))
-    assert where(MARKS["two back"](idx, tokenizer)) == [(2, 0), (3, 1), (4, 2)]
+    assert where(MARKS["two back"](idx)) == [(2, 0), (3, 1), (4, 2)]
     assert where(prefix(idx, n=1)) == [(3, 1), (4, 2)]
     assert where(prefix(idx, n=2)) == [(4, 2)]
     assert where(prefix(idx, n=3)) == []
-    idx, tokenizer = read("a\nbc\n\nd")
-    assert where(line_start(idx, tokenizer)) == [(3, 2), (4, 2)]
-    idx, tokenizer = read("x\n\nAn:\nyes\n\nB:\nno")
-    pairs = where(speaker(idx, tokenizer))
-    assert {s for _, s in pairs} == {3, 4, 12}
-    assert {t for t, s in pairs if s == 3} == {7, 8, 9}
-    assert {t for t, s in pairs if s == 12} == {15, 16}
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -260,8 +242,7 @@ def test_prefix_matching_equals_its_definition(n):
 @pytest.mark.parametrize("kind", MARKS)
 def test_no_mark_lies_in_the_future(kind):
     text = "He:\nI see,\nI see.\n\nShe:\nI see it,\nand I see.\n\nHe:\nSo."
-    idx, tokenizer = read(text)
-    marks = MARKS[kind](idx, tokenizer)
+    marks = MARKS[kind](read(text))
     assert marks.shape == (1, len(text), len(text)) and marks.any()
     assert not marks.triu(1).any()
 

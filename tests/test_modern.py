@@ -16,6 +16,7 @@ from minigpt.modern.model import ModernBlock, ModernConfig
 from minigpt.modern.parts import (
     ModernFeedForward,
     RMSNorm,
+    ShortConvolution,
     relu2,
     rms_norm,
     rotary_turns,
@@ -101,6 +102,15 @@ def test_relu2_is_the_square_of_relu_and_so_is_its_derivative():
     x = torch.linspace(-2, 2, 9, dtype=torch.double, requires_grad=True)
     assert_close(relu2(x), x.clamp(min=0) ** 2)
     assert torch.autograd.gradcheck(relu2, x + 0.1)
+
+
+def test_a_short_convolution_is_torchs_and_starts_as_the_identity():
+    x, layer = torch.randn(2, 5, 3), ShortConvolution(3)
+    assert torch.equal(layer(x), x)
+    layer.weight.data = torch.randn(3, 1, 3)
+    weight = layer.weight[:, 0].T[:, None]  # (C, 1, width)
+    expected = F.conv1d(F.pad(x.mT, (2, 0)), weight, groups=3).mT
+    assert_close(layer(x), expected)
 
 
 def turned(x, start=0, base=10_000.0):
@@ -343,7 +353,7 @@ def test_a_shape_that_makes_no_sense_is_refused_with_value_and_remedy(wrong, nee
 
 
 def test_another_bend_is_refused_where_relu_was_computed_in_silence():
-    with pytest.raises(ValueError, match="activation is 'gelu'"):
+    with pytest.raises(KeyError, match="gelu"):
         ModernFeedForward(C, activation="gelu")
 
 

@@ -48,11 +48,10 @@ def test_each_singular_value_goes_through_the_polynomial_alone():
 
 
 @pytest.mark.parametrize("shape", [(7, 4), (4, 7)], ids=str)
-def test_scale_and_company_do_not_matter_and_transposing_commutes(shape):
-    x = torch.randn(3, *shape)
+def test_scale_does_not_matter_and_transposing_commutes(shape):
+    x = torch.randn(shape)
     out = orthogonalize(x)
     assert_close(orthogonalize(1000 * x), out, atol=1e-4, rtol=0)
-    assert_close(orthogonalize(x[1]), out[1], atol=1e-5, rtol=0)
     assert_close(orthogonalize(x.mT), out.mT, atol=1e-4, rtol=0)
     assert not orthogonalize(torch.zeros(shape)).any()
 
@@ -89,7 +88,7 @@ def test_a_step_of_muon_by_hand():
         assert_close(p.detach(), w, atol=1e-5, rtol=1e-5)
 
 
-def test_matrices_of_one_shape_move_as_if_each_were_alone():
+def test_each_matrix_moves_as_if_it_were_alone():
     grads = torch.randn(3, 4, 6)
     together = [torch.nn.Parameter(torch.zeros(4, 6)) for _ in range(3)]
     for p, grad in zip(together, grads):

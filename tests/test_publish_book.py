@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.course.publish import book, page, slides
+from minigpt.course.publish import book, page
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
@@ -177,23 +177,3 @@ def test_headings_get_the_addresses_that_jupyter_gives_them():
         "1-The-goal-again",
     ]
     assert [entry["level"] for entry in outline] == ["2", "3", "2"]
-
-
-def test_the_page_of_a_model_is_linked_if_there_is_one(tmp_path, site):
-    (tmp_path / "notebooks").mkdir()
-    for path in NOTEBOOKS.glob("06_*.ipynb"):
-        (tmp_path / "notebooks" / path.name).write_bytes(path.read_bytes())
-    built = tmp_path / "built.html"
-    for make, pages in ((book, ("index", NAMES[6])), (slides, (NAMES[6],))):
-        folder = tmp_path / make.__name__
-        written = make.build(folder, tmp_path / "notebooks", built)
-        link = '<a href="page.html">'
-        texts = [(folder / f"{name}.html").read_text("utf-8") for name in pages]
-        assert not any(link in text for text in texts)
-        built.write_text("<!DOCTYPE html>\nthe model", encoding="utf-8")
-        more = make.build(folder, tmp_path / "notebooks", built)
-        texts = [(folder / f"{name}.html").read_text("utf-8") for name in pages]
-        assert all(link in text for text in texts)
-        assert [path for path in more if path not in written] == [folder / "page.html"]
-        assert (folder / "page.html").read_text("utf-8") == built.read_text("utf-8")
-        built.unlink()

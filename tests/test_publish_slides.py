@@ -263,3 +263,18 @@ def test_of_a_notebook_without_wishes_the_prose_becomes_notes():
     assert outline(made) == [[["text", "text"]], [["text", "text", "code+"], ["code"]]]
     notes = [made.cells[i].source for s in slides.stacks(made) for i in s[0]["notes"]]
     assert notes == ["Spoken.", "Spoken. "]
+
+
+def test_a_table_above_a_figure_leaves_it_a_slide_of_its_own():
+    new = nbformat.v4
+    figure = new.new_output("display_data", {"image/png": "", "text/plain": "Figure"})
+    made = []
+    for lines in (2, 9):
+        cell = new.new_code_cell("show()")
+        cell.outputs = [new.new_output("stream", text="row\n" * lines), figure]
+        notebook = new.new_notebook(cells=[new.new_markdown_cell("# T"), cell])
+        made.append(outline(slides.laid_out(notebook))[0])
+    assert made == [
+        [["text", "code"], ["output"]],  # a line or two stay with the figure
+        [["text", "code", "output+"], ["output"]],
+    ]

@@ -31,6 +31,11 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "training": "Run train",
         "generation": "generate probabilities",
     },
+    "08_modern_gpt": {
+        "modern/parts": "ShortConvolution",
+        "modern/muon": "orthogonalize Muon",
+    },
+    "08b_counts": {"modern/counting": "train_beside_counts fold_batch"},
     "09_fast_generation": {
         "fast/cache": "KVCache past_mask attend gpt_with_cache",
         "fast/speculative": "check speculate",
@@ -38,6 +43,13 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "evidence/09_fast_generation": {
         "fast/cache": "RollingCache",
         "fast/quantization": "to_int8",
+    },
+    "12_backward": {
+        "backward/tensor": "Tensor order backward unbroadcast pair add multiply "
+        "matmul exp log relu total reshape transpose pick slopes",
+        "backward/layers": "linear cross_entropy standardize layer_norm attention "
+        "checkpoint AdamW",
+        "backward/model": "copied part heads block forward",
     },
 }
 LESSON_OF = {

@@ -36,10 +36,9 @@ def at_home(tmp_path, monkeypatch):
     """An empty folder to work in, and a machine that is timed at once."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(speedrun, "demo_speed", lambda: 20.0)
+    monkeypatch.setattr(speedrun, "open_text", lambda source="": TEXT)
     monkeypatch.setattr(speedrun, "THREADS", 1)  # for tensors so small
     monkeypatch.setattr(sys, "path", list(sys.path))
-    corpus = "the quick brown fox jumps over the lazy dog; " * 40
-    (tmp_path / "corpus.txt").write_text(corpus, encoding="utf-8")
     return tmp_path
 
 
@@ -50,11 +49,11 @@ def command(*options):
     return speedrun.main(parser.parse_args(options))
 
 
-def race(source, *options, data="corpus.txt"):
+def race(source, *options):
     """Write a recipe and run the command on it."""
     with open("my_recipe.py", "w", encoding="utf-8") as file:
         file.write(source)
-    return command("my_recipe.py", "--data", data, *options)
+    return command("my_recipe.py", *options)
 
 
 # --- The rules. ---
@@ -87,10 +86,10 @@ def test_a_seed_makes_the_same_model_on_the_threads_of_the_rules(monkeypatch):
         found.append(torch.get_num_threads())
         return BigramLanguageModel(vocab_size)
 
-    before = torch.get_num_threads()
     losses = [speedrun.run(note, TEXT, seed)["loss"] for seed in (1, 1, 2)]
     assert losses[0] == losses[1] != losses[2]
-    assert found == [2, 2, 2] and torch.get_num_threads() == before
+    assert found == [2, 2, 2]
+    torch.set_num_threads(1)
 
 
 def test_a_model_is_judged_by_its_logits_whatever_it_calls_its_loss():
@@ -138,16 +137,11 @@ def across(table, idx):
 
 BAD_MODELS = {
     "nothing": (lambda: None, "returned a NoneType"),
-    "no context": (lambda: Odd(None, block_size=None), "Odd with the block_size None"),
-    "another shape": (
-        lambda: Odd(lambda table, idx: table(idx[:, -1])),
-        "must be (4, 8, 28) and finite",
-    ),
+    "no context": (lambda: nn.Linear(1, 1), "returned a Linear"),
     "not a number": (
         lambda: Odd(lambda table, idx: table(idx) * float("nan")),
-        "If a training diverges",
+        "not finite: try a smaller",
     ),
-    "elsewhere": (lambda: small_gpt().to("meta"), "parameters are on the CPU"),
     "the future": (lambda: Odd(ahead), "logits at 2 or before moved by"),
     "its neighbours": (lambda: Odd(across), "and the other windows of the batch"),
 }
@@ -181,15 +175,17 @@ def test_a_recipe_over_the_time_is_told_so_and_exits_with_1(capsys, monkeypatch)
     slow = "from minigpt.tools import speedrun\n" + GOOD.replace(
         "    return model", "    speedrun.late[0] += 5\n    return model"
     )
-    assert race(slow, "--seeds", "1", "--seconds", "4") == 1
+    monkeypatch.setattr(speedrun, "SECONDS", 4)
+    assert race(slow, "--seeds", "1") == 1
     said = capsys.readouterr().out
-    assert "5.0 s - OVER THE TIME" in said and "cannot stand in the table" in said
-    assert race(slow, "--seeds", "1", "--seconds", "6") == 0
+    assert "5.0 s\n" in said and "OVER THE TIME: it cannot stand in the table" in said
+    monkeypatch.setattr(speedrun, "SECONDS", 5)
+    assert race(slow, "--seeds", "1") == 0
     assert "OVER" not in capsys.readouterr().out
 
 
 BAD_FILES = {
-    "no recipe": ("x = 1", "my_recipe.py has no function recipe(train_ids"),
+    "no recipe": ("x = 1", "KeyError: 'recipe'"),
     "too few arguments": ("def recipe(ids): pass", "TypeError: recipe() takes 1"),
     "nothing": ("def recipe(ids, V, seed): pass", "returned a NoneType"),
     "not Python": ("def recipe(", "SyntaxError"),
@@ -215,18 +211,9 @@ def test_a_recipe_may_import_what_lies_beside_it(at_home):
     assert race(source, "--seeds", "1") == 0
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ([], "speedrun --example > my_recipe.py"),
-        (["gone.py"], "speedrun --example > my_recipe.py"),
-        (["good.py", "--seconds", "0"], "--seconds is 0.0; it must be above 0"),
-        (["good.py", "--data", "gone.txt"], "There is no file 'gone.txt'"),
-    ],
-)
-def test_bad_options_are_refused_with_the_remedy(at_home, arguments, message):
-    (at_home / "good.py").write_text(GOOD, encoding="utf-8")
-    with pytest.raises((ValueError, OSError), match=re.escape(message)):
+@pytest.mark.parametrize("arguments", [[], ["gone.py"]])
+def test_without_a_file_the_command_says_what_writes_one(arguments):
+    with pytest.raises(ValueError, match="speedrun --example > my_recipe.py"):
         command(*arguments)
 
 
@@ -239,18 +226,13 @@ def test_the_example_is_a_recipe_that_runs(capsys):
     assert "seed 1: loss" in capsys.readouterr().out
 
 
-def test_of_the_playwrights_text_the_floor_is_told(monkeypatch, capsys):
+def test_of_the_playwrights_text_the_floor_is_known(monkeypatch):
     play = write_play(20_000)
+    monkeypatch.undo()
     monkeypatch.setattr(speedrun, "write_play", lambda n: play)
-    speedrun.open_text.cache_clear()
-    try:
-        text = speedrun.open_text("playwright")
-        assert len(text.train) + len(text.val) == 20_000
-        assert text.floor == play.nats(18_001)  # the first is never predicted
-        assert race(GOOD, "--seeds", "1", data="playwright") == 0
-    finally:
-        speedrun.open_text.cache_clear()
-    assert f"is {text.floor:.4f}" in capsys.readouterr().out
+    text = speedrun.open_text.__wrapped__("playwright")
+    assert len(text.train) + len(text.val) == 20_000
+    assert text.floor == play.nats(18_001)  # the first is never predicted
 
 
 # --- nanoGPT's demo. ---
@@ -275,7 +257,7 @@ def test_the_speed_of_the_machine_leaves_the_random_numbers_alone(monkeypatch):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    assert speedrun.demo_speed(seconds=0.01) > 0
+    assert speedrun.demo_speed(steps=40) > 0
     torch.testing.assert_close(torch.rand(3), expected)
 
 

@@ -14,14 +14,12 @@ FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF", "plus": "white"}
 class Drawing:
     """A figure with a grid of columns (x, to the right) and rows (y, downwards)."""
 
-    def __init__(self, columns, rows, title=None):
+    def __init__(self, columns, rows):
         size = (1.75 * columns + 0.4, 1.15 * rows + 0.4)
         self.fig = Figure(figsize=size, layout="constrained")
         self.ax = self.fig.subplots()
         self.ax.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6))
         self.ax.set_axis_off()
-        if title:
-            self.ax.set_title(title, loc="left")
         self.places = {}
 
     def box(self, name, x, y, label=None, shape=None, kind="tensor", width=1.3):
@@ -29,11 +27,8 @@ class Drawing:
         height = 0.62
         style = "round,pad=0,rounding_size=0.18" if kind == "layer" else "square,pad=0"
         corner = (x - width / 2, y - height / 2)
-        self.ax.add_patch(
-            FancyBboxPatch(
-                corner, width, height, boxstyle=style, fc=FILL[kind], ec="0.25", lw=1.5
-            )
-        )
+        look = {"boxstyle": style, "fc": FILL[kind], "ec": "0.25", "lw": 1.5}
+        self.ax.add_patch(FancyBboxPatch(corner, width, height, **look))
         label = name if label is None else label
         shift = 0.12 if shape else 0
         center = {"ha": "center", "va": "center"}
@@ -44,19 +39,12 @@ class Drawing:
 
     def plus(self, name, x, y):
         """A small circle in which two arrows are added."""
-        self.ax.text(
-            x,
-            y,
-            "+",
-            fontsize=18,
-            ha="center",
-            va="center",
-            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"},
-        )
+        circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
+        self.ax.text(x, y, "+", fontsize=18, ha="center", va="center", bbox=circle)
         self.places[name] = (x, y, 0.16, 0.2)
 
-    def arrow(self, start, end, label=None, bend=0.0, color=COLORS[5], sideways=None):
-        """An arrow from box to box, along a straight line or an arc.
+    def arrow(self, start, end, sideways=None):
+        """A straight arrow from box to box.
 
         sideways: True from side to side, False from top or bottom, None: where
         there is more room.
@@ -70,22 +58,9 @@ class Drawing:
         else:
             sign = 1 if y1 > y0 else -1
             tail, head = (x0, y0 + sign * h0), (x1, y1 - sign * h1)
-        self.ax.add_patch(
-            FancyArrowPatch(
-                tail,
-                head,
-                arrowstyle="-|>",
-                mutation_scale=16,
-                lw=1.8,
-                color=color,
-                shrinkA=0,
-                shrinkB=0,
-                connectionstyle=f"arc3,rad={bend}",
-            )
-        )
-        if label:
-            x, y = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
-            self.ax.text(x, y - 0.1, label, fontsize=10.5, ha="center", va="bottom")
+        look = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
+        look |= {"color": COLORS[5], "shrinkA": 0, "shrinkB": 0}
+        self.ax.add_patch(FancyArrowPatch(tail, head, **look))
 
 
 def way():
@@ -109,17 +84,9 @@ def way():
         for i, (name, label, shape, kind, lesson) in enumerate(boxes):
             x = 1.21 * i
             drawing.box(name, x, y, label, shape, kind, width=1.02)
-            drawing.ax.text(
-                x,
-                y + below * 0.5,
-                lesson,
-                ha="center",
-                va="center",
-                color=COLORS[0],
-                fontsize=13,
-                weight="bold",
-                family="monospace",
-            )
+            look = {"color": COLORS[0], "fontsize": 13, "weight": "bold"}
+            look |= {"ha": "center", "va": "center", "family": "monospace"}
+            drawing.ax.text(x, y + below * 0.5, lesson, **look)
         for start, end in zip(boxes, boxes[1:]):
             drawing.arrow(start[0], end[0])
     drawing.arrow("block", "blocks")

@@ -1,9 +1,8 @@
 """Lesson 11: what flows through a GPT, caught by hooks, taken apart, cut and exchanged.
 
 Layers and heads count from 1. Sources: Elhage et al., A Mathematical Framework for
-Transformer Circuits (2021), for the stream as a sum; nostalgebraist, Interpreting GPT:
-the Logit Lens (2020); Meng et al., Locating and Editing Factual Associations in GPT
-(2022), section 2, for the exchange of a part of the stream.
+Transformer Circuits (2021), for the stream as a sum; Meng et al., Locating and Editing
+Factual Associations in GPT (2022), section 2, for the exchange of a part.
 """
 
 from contextlib import ExitStack, contextmanager
@@ -107,13 +106,6 @@ def logit_shares(model, flow):
         shares[name] = F.linear(centred * scale, head.weight)  # (B, T, V)
     last = F.linear(norm.bias, head.weight, head.bias)  # (V,)
     return {**shares, "last biases": last.expand_as(shares["token"])}
-
-
-@torch.no_grad()
-def lens(model, flow):
-    """The logit lens: what the stream would say at once, before each block and after
-    the last: a list of n_layer + 1 times (B, T, V)."""
-    return [model.lm_head(model.body[-1](stream)) for stream in flow.stream]
 
 
 def check_layer(layer, last):

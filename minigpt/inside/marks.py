@@ -1,55 +1,28 @@
 """Lesson 11: what a head may look for: marked places, to be compared with attention.
 
-Each of MARKS: idx (B, T) and the text's tokenizer -> marks (B, T, T), True where query
-t looks for key s; none marks a place later than its own. Source: Olsson et al.,
-In-context Learning and Induction Heads (2022), for prefix matching.
+Each of MARKS: idx (B, T) -> marks (B, T, T), True where query t looks for key s; none
+marks a place later than its own. Source: Olsson et al., In-context Learning and
+Induction Heads (2022), for prefix matching.
 """
 
-import re
 from functools import partial
 
 import torch
 
-# A speaker's name stands on a line of its own, after an empty one, and ends in a colon.
-SPEAKER = re.compile(r"(?:\A|\n\n)([^\n]+):\n")
 
-
-def previous(idx, tokenizer=None, n=1):
+def previous(idx, n=1):
     """The character just before, or n places before: s = t - n."""
     T = idx.shape[1]
     back = torch.ones(T, T, dtype=torch.bool).tril(-n).triu(-n)
     return back.expand(len(idx), T, T)
 
 
-def same(idx, tokenizer=None):
+def same(idx):
     """Earlier places with the same character: idx[s] = idx[t], s < t."""
     return (idx[:, :, None] == idx[:, None, :]).tril(-1)
 
 
-def line_start(idx, tokenizer):
-    """The first character of the line that t is in, if t is further on."""
-    T = idx.shape[1]
-    breaks = idx[:, :-1] == tokenizer.encode("\n")[0]
-    begins = torch.zeros_like(idx)  # 0: no line has begun in this window
-    begins[:, 1:] = torch.arange(1, T) * breaks
-    begins = begins.cummax(dim=1).values  # (B, T), where the line of t begins
-    places = torch.arange(T)
-    marks = (begins[:, :, None] == places) & (places > 0)
-    return marks.tril(-1)
-
-
-def speaker(idx, tokenizer):
-    """The letters of the name of whoever speaks, while they speak."""
-    marks = torch.zeros(*idx.shape, idx.shape[1], dtype=torch.bool)
-    for row, ids in zip(marks, idx):
-        names = list(SPEAKER.finditer(tokenizer.decode(ids)))
-        ends = [name.start() for name in names[1:]] + [len(ids)]
-        for name, end in zip(names, ends):
-            row[name.end() : end, name.start(1) : name.end(1)] = True
-    return marks
-
-
-def prefix(idx, tokenizer=None, n=3):
+def prefix(idx, n=3):
     """What followed when the same n characters stood there: prefix matching.
 
     idx[s - n : s] = idx[t - n + 1 : t + 1], s <= t.
@@ -69,8 +42,6 @@ MARKS = {
     "two back": partial(previous, n=2),
     "three back": partial(previous, n=3),
     "same": same,
-    "line start": line_start,
-    "speaker": speaker,
     "prefix": prefix,
 }
 

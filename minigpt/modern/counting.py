@@ -17,8 +17,8 @@ class Smoothing(nn.Module):
     counts: (B, T, order + 1, V) -> (B, T, order + 1, V). Each count that was seen
     once, twice, or more often gives up a learned discount; the mass goes to the
     next shorter context, at the bottom to the uniform guess. Source: Chen and
-    Goodman, An Empirical Study of Smoothing Techniques (1999), section 3, without
-    Kneser and Ney's other counts for the shorter contexts.
+    Goodman, An Empirical Study of Smoothing Techniques (1999), section 3; with
+    ContinuationCounts it is their modified Kneser-Ney.
     """
 
     def __init__(self, order):
@@ -45,15 +45,16 @@ class Smoothing(nn.Module):
 
 
 class CountsAlone(nn.Module):
-    """What the longest order says, as a model: model(idx, targets=None)."""
+    """What the longest order says, as a model; `without`: a fold that it leaves out."""
 
     def __init__(self, counts, smoothing, block_size):
         super().__init__()
         self.counts, self.smoothing, self.block_size = counts, smoothing, block_size
+        self.without = None
 
     def forward(self, idx, targets=None):
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
-        logits = self.smoothing(self.counts(idx))[..., -1, :]
+        logits = self.smoothing(self.counts(idx, self.without))[..., -1, :]
         return logits, next_token_loss(logits, targets)
 
 
@@ -109,18 +110,14 @@ def train_beside_counts(model, ids, config):
 
 
 def fold_batch(model, ids, config, generator):
-    """A batch x, y from one fold of ids, whose counts the model now leaves out."""
-    model.without, windows = one_fold(ids, model.counts.folds, generator)
-    sizes = config.batch_size, config.block_size
-    return get_batch(windows, *sizes, generator=generator)
-
-
-def one_fold(ids, folds, generator):
-    """Draw one of `folds` equal pieces of ids (N,): its number and its tokens."""
+    """A batch x, y from one fold of ids (N,), whose counts the model now leaves out."""
+    folds = model.counts.folds
     fold = torch.randint(folds, (), generator=generator).item()
+    model.without = fold
     n = len(ids) - 1  # as ContextCounts cuts: a pair belongs where its target lies
-    start, end = -(-fold * n // folds), -(-(fold + 1) * n // folds)
-    return fold, ids[start : end + 1]
+    start, end = (-(-f * n // folds) for f in (fold, fold + 1))
+    sizes = config.batch_size, config.block_size
+    return get_batch(ids[start : end + 1], *sizes, generator=generator)
 
 
 def fit_smoothing(counts, ids, config, steps=100):
@@ -128,17 +125,13 @@ def fit_smoothing(counts, ids, config, steps=100):
 
     Draws steps batches as `config` says; the loss is that of the longest order.
     """
-    smoothing = Smoothing(counts.order)
-    optimizer = torch.optim.Adam(smoothing.parameters(), 0.05)
+    model = CountsAlone(counts, Smoothing(counts.order), config.block_size)
+    optimizer = torch.optim.Adam(model.parameters(), 0.05)
     generator = torch.Generator().manual_seed(config.seed)
     for _ in range(steps):
-        fold, windows = one_fold(ids, counts.folds, generator)
-        x, y = get_batch(
-            windows, config.batch_size, config.block_size, generator=generator
-        )
-        longest = smoothing(counts(x, without=fold))[..., -1, :]  # (B, T, V)
-        loss = next_token_loss(longest, y)
+        x, y = fold_batch(model, ids, config, generator)
+        loss = model(x, y)[1]
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return smoothing
+    return model.smoothing

@@ -69,3 +69,33 @@ class ContextCounts:
         out = torch.zeros(len(first) * V)
         out[row * V + self.pairs[entry] % V] = values
         return out.view(*idx.shape, self.order + 1, V)
+
+
+class ContinuationCounts(ContextCounts):
+    """Kneser and Ney's: after how many *different* characters a pair was seen.
+
+    These take the place of "how often" for every context that a longer one follows,
+    in `order` and in the window. Source: Chen and Goodman (1999), section 2.7.
+    """
+
+    def __init__(self, ids, vocab_size, order, folds=10):
+        self.often = ContextCounts(ids, vocab_size, order, folds)
+        vars(self).update(vars(self.often))
+        V, longest = vocab_size, vocab_size**order
+        context, last = self.pairs // V, self.pairs % V
+        n = context // longest  # characters of the context; one less are
+        longer, power = n > 0, V ** (n - 1).clamp(min=0)
+        shorter = (n - 1) * longest + context % longest % power
+        place = torch.searchsorted(self.pairs, (shorter * V + last)[longer])
+        only = (self.by_fold == self.counts)[:, longer].float()  # in no other fold
+        kept = self.by_fold * (n == order), self.counts * (n == order)
+        self.by_fold = kept[0].index_add(1, place, only)
+        self.counts = kept[1].index_add(0, place, torch.ones(len(place)))
+
+    def __call__(self, idx, without=None):
+        """As there, (B, T, order + 1, V)."""
+        out = super().__call__(idx, without)
+        often = self.often(idx[:, : self.order - 1], without)
+        for t in range(often.shape[1]):  # the window holds no longer context there
+            out[:, t, t + 1] = often[:, t, t + 1]
+        return out

@@ -15,7 +15,7 @@ from minigpt.bigram import next_token_loss
 from minigpt.gpt import GPTConfig, init_weights
 from minigpt.language_model import LanguageModel
 from minigpt.modern.parts import (
-    ACTIVATIONS,
+    BENDS,
     ModernFeedForward,
     RMSNorm,
     at_least_float32,
@@ -49,7 +49,7 @@ class ModernConfig(GPTConfig):
             ("dropout", self.dropout == 0, "0: a ModernGPT has none"),
             ("n_kv_head", shared, f"a divisor of n_head = {self.n_head}"),
             ("n_head", pairs, "one with an even n_embd / n_head: rotary turns pairs"),
-            ("activation", bend in ACTIVATIONS, f"one of {ACTIVATIONS}"),
+            ("activation", bend in BENDS, f"one of {[*BENDS]}"),
             ("softcap", cap is None or 0 < cap < math.inf, "above 0, finite, or None"),
         ):
             if not fine:

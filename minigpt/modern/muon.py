@@ -8,29 +8,24 @@ import math
 import torch
 
 
-def orthogonalize(matrices, steps=5):
-    """Matrices with the same singular vectors and values of about 1: (..., m, n).
+def orthogonalize(matrix, steps=5):
+    """A matrix (m, n) with the same singular vectors and values of about 1.
 
     Newton and Schulz's iteration: an odd polynomial of a matrix acts on its
     singular values alone. Divided by the length of the matrix, those above 0.002
     come to about 0.7 to 1.2 in five steps.
     """
-    a, b, c = 3.4445, -4.7750, 2.0315
-    tall = matrices.shape[-2] > matrices.shape[-1]
-    x = matrices.mT if tall else matrices  # the smaller product, x xᵀ
-    shape = x.shape
-    x = x.reshape(-1, *shape[-2:])  # baddbmm wants one dimension for the batch
-    x = x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)  # no value above 1
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.T if tall else matrix  # the smaller product, x xᵀ
+    x = x / (x.norm() + 1e-7)  # no singular value above 1
     for _ in range(steps):
-        xxt = x @ x.mT
-        polynomial = torch.baddbmm(xxt, xxt, xxt, beta=b, alpha=c)  # b·xxᵀ + c·(xxᵀ)²
-        x = torch.baddbmm(x, polynomial, x, beta=a)
-    x = x.view(shape)
-    return x.mT if tall else x
+        xxt = x @ x.T
+        x = 3.4445 * x + (-4.7750 * xxt + 2.0315 * xxt @ xxt) @ x
+    return x.T if tall else x
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, orthogonalised: every direction of a matrix moves about alike.
+    """Momentum, orthogonalised: the directions of a matrix move more nearly alike.
 
     params: matrices (m, n). The step is lr * scale, times sqrt(max(1, m / n)). The
     scale lets one learning rate, set for several optimizers, mean for this one more.
@@ -44,23 +39,19 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self):
-        """One step for all matrices that have a gradient; same shapes at once."""
         for group in self.param_groups:
-            by_shape = {}
-            for p in group["params"]:
-                if p.grad is not None:
-                    by_shape.setdefault(p.shape, []).append(p)
             lr = group["lr"] * group["scale"]
-            for (m, n), params in by_shape.items():
-                updates = []
-                for p in params:
-                    momentum = self.state[p].setdefault("momentum", torch.zeros_like(p))
-                    momentum.lerp_(p.grad, 1 - self.momentum)
-                    updates.append(p.grad.lerp(momentum, self.momentum))  # Nesterov
-                updates = orthogonalize(torch.stack(updates), self.ns_steps)
-                for p, update in zip(params, updates):
-                    p.mul_(1 - lr * group["weight_decay"])
-                    p.sub_(update, alpha=lr * math.sqrt(max(1, m / n)))
+            decay = group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                average = self.state[p].setdefault("momentum", torch.zeros_like(p))
+                average.lerp_(p.grad, 1 - self.momentum)
+                ahead = p.grad.lerp(average, self.momentum)  # Nesterov
+                update = orthogonalize(ahead, self.ns_steps)
+                m, n = p.shape
+                p.mul_(1 - lr * decay)
+                p.sub_(update, alpha=lr * math.sqrt(max(1, m / n)))
 
 
 class Together:

@@ -9,8 +9,6 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.autograd.function import once_differentiable
 
-ACTIVATIONS = ["relu", "relu2", "swiglu"]
-
 
 class _RMSNorm(torch.autograd.Function):
     """With its derivative by hand: about half the time of torch's own on a CPU."""
@@ -68,6 +66,9 @@ def relu2(x):
     return _ReLU2.apply(x)
 
 
+BENDS = {"relu": F.relu, "relu2": relu2, "swiglu": None}  # None: a gate
+
+
 class ModernFeedForward(nn.Module):
     """FeedForward of lesson 05 with another bend: (..., n_embd) -> (..., n_embd).
 
@@ -77,23 +78,36 @@ class ModernFeedForward(nn.Module):
 
     def __init__(self, n_embd, activation="relu2", bias=False):
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation is {activation!r}; give one of {ACTIVATIONS}."
-            )
-        C, self.activation = n_embd, activation
-        gated = activation == "swiglu"
-        inner = 8 * C // 3 if gated else 4 * C
-        self.expand = nn.Linear(C, 2 * inner if gated else inner, bias=bias)
+        C, self.bend = n_embd, BENDS[activation]
+        inner = 4 * C if self.bend else 8 * C // 3
+        self.expand = nn.Linear(C, inner if self.bend else 2 * inner, bias=bias)
         self.proj = nn.Linear(inner, C, bias=bias)
 
     def forward(self, x):
         hidden = self.expand(x)
-        if self.activation == "swiglu":
-            gate, hidden = hidden.chunk(2, dim=-1)
-            return self.proj(F.silu(gate) * hidden)
-        bend = relu2 if self.activation == "relu2" else F.relu
-        return self.proj(bend(hidden))
+        if self.bend:
+            return self.proj(self.bend(hidden))
+        gate, hidden = hidden.chunk(2, dim=-1)
+        return self.proj(F.silu(gate) * hidden)
+
+
+class ShortConvolution(nn.Module):
+    """Each channel mixed with its own `width - 1` earlier values: (B, T, C) -> same.
+
+    Behind the layer that makes queries, keys and values: So et al., Primer (2021),
+    section 3. It starts as the identity.
+    """
+
+    def __init__(self, n_channel, width=3):
+        super().__init__()
+        start = torch.zeros(width, 1, n_channel)
+        start[-1] = 1.0
+        self.weight = nn.Parameter(start)
+
+    def forward(self, x):
+        T, width = x.shape[1], len(self.weight)
+        past = F.pad(x, (0, 0, width - 1, 0))  # (B, width - 1 + T, C)
+        return sum(w * past[:, i : i + T] for i, w in enumerate(self.weight))
 
 
 def rotary_turns(positions, head_size, base=10_000.0, dtype=torch.float32):

@@ -4,7 +4,6 @@ import os
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from errno import EINVAL
 from pathlib import Path
 
 import torch
@@ -35,17 +34,20 @@ JUDGED = 2_000_000  # characters of the validation split at most: minutes, not h
 
 def parser():
     """The options of all commands."""
-    top = Parser(
-        prog="python -m minigpt",
-        description="Train a small GPT, let it write, race it against the clock.",
-    )
+    told = "Train a small GPT, let it write, race it against the clock."
+    top = Parser(prog="python -m minigpt", description=told)
     commands = top.add_subparsers(required=True, metavar="command")
     for name, add_options, run, help in (
         ("train", add_train, run_train, "train a GPT"),
         ("sample", add_sample, run_sample, "write text"),
         ("page", page.add_options, page.main, "the model as one HTML file"),
         ("speedrun", speedrun.add_options, speedrun.main, "one minute: your recipe"),
-        ("bench", benchmark.add_options, benchmark.main, "seconds, steps and memory"),
+        (
+            "bench",
+            benchmark.add_options,
+            benchmark.main,
+            "our presets beside nanoGPT's demo",
+        ),
         ("doctor", doctor.add_options, doctor.main, "does this device compute right?"),
     ):
         command = commands.add_parser(name, help=help)
@@ -63,25 +65,17 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # nobody reads on, as behind `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (OSError, ValueError, RuntimeError) as error:
-        if nobody_reads_on(error):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
-def nobody_reads_on(error):
-    """Was a pipe closed at its other end, as by `| head`? Windows says EINVAL then."""
-    nameless = getattr(error, "errno", None) == EINVAL and error.filename is None
-    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and nameless)
-
-
 def run_train(options):
     """Train from scratch or go on, with a progress bar; write --out."""
-    if options.resume and options.overwrite:
-        raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
-    check_workers(options)
+    refuse(options)
     with joined(), ExitStack() as held:
         first(lambda: find(options.data))  # one may download it, for all
         first(lambda: held.enter_context(only_one(options.out)))
@@ -103,22 +97,22 @@ def run_train(options):
         return trained(options, checkpoint, train_data, val_data)
 
 
-def check_workers(options):
-    """Raise ValueError for what several processes, or one alone, cannot do."""
-    if options.accumulate < 1:
-        raise ValueError(f"accumulate is {options.accumulate}; give 1 or more pieces.")
-    if options.fsdp and not several():
+def refuse(options):
+    """Raise ValueError for options that do not go together, or not here."""
+    o = options
+    if o.resume and o.overwrite:
+        raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
+    if o.accumulate < 1:
+        raise ValueError(f"accumulate is {o.accumulate}; give 1 or more pieces.")
+    if o.fsdp and not several():
         raise ValueError(
             "--fsdp shares a model out over processes, and this is only one: torchrun "
             "--nproc_per_node=2 -m minigpt train --fsdp starts two."
         )
-    if options.fsdp and options.compile:
+    if o.fsdp and o.compile:
         raise ValueError("--compile and --fsdp do not go together: leave one out.")
-    if restarts()[1] and not options.resume:
-        raise ValueError(
-            "--max-restarts starts this command again: add --resume, with which it "
-            "goes on instead of beginning anew."
-        )
+    if restarts()[1] and not o.resume:
+        raise ValueError("--max-restarts starts this command again: add --resume.")
 
 
 def run_at(options, device):
@@ -182,12 +176,9 @@ def trained(options, checkpoint, train_data, val_data):
         model = compiled(model, *drawn)
     model = Worker(model, options.accumulate)
 
-    with (
-        Interrupts() as interrupts,
-        tqdm(
-            total=c.config.steps, initial=start, unit="step", disable=model.rank > 0
-        ) as bar,
-    ):
+    n, quiet = c.config.steps, model.rank > 0
+    bar = tqdm(total=n, initial=start, unit="step", disable=quiet)
+    with Interrupts() as interrupts, bar:
 
         def on_step(run):
             bar.update()
@@ -195,25 +186,19 @@ def trained(options, checkpoint, train_data, val_data):
 
         def on_eval(run):
             row = run.history[-1]
-            bar.set_postfix_str(
-                f"train {row.train_loss:.3f}, validation {row.val_loss:.3f}"
-            )
+            losses = f"train {row.train_loss:.3f}, validation {row.val_loss:.3f}"
+            bar.set_postfix_str(losses)
             kept = gathered(c) if options.fsdp else c
             first(lambda: saver(options.out, kept)(kept.run))
 
         train(model, train_data, val_data, c.config, c.run, on_eval, on_step)
 
     if c.run.step < c.config.steps:
-        say(
-            f"Interrupted after step {c.run.step} of {c.config.steps}: {options.out} "
-            "keeps it; --resume goes on."
-        )
+        done = f"Interrupted after step {c.run.step} of {c.config.steps}"
+        say(f"{done}: {options.out} keeps it; --resume goes on.")
         return 130
     if start >= c.config.steps:
-        say(
-            f"The run in {options.out} is complete; --steps beyond {start} goes on "
-            "with it."
-        )
+        say(f"The run in {options.out} is complete; --steps beyond {start} goes on.")
     judged = val_data[:JUDGED].ids.long()
     part = "the whole split"
     if len(judged) < len(val_data):
@@ -247,10 +232,9 @@ def run_sample(options):
     if not prompt:
         raise ValueError("The prompt is empty: give at least one character.")
     settings = {
-        "stop": [text.replace(r"\n", "\n") for text in options.stop],
-        "window": options.window,
-        **{name: getattr(options, name) for name in ("temperature", "top_k", "top_p")},
+        n: getattr(options, n) for n in "temperature top_k top_p window".split()
     }
+    settings["stop"] = [text.replace(r"\n", "\n") for text in options.stop]
     if options.n > 1:
         prompts = [prompt] * options.n
         texts = write(model, tokenizer, prompts, options.tokens, **settings)
@@ -269,11 +253,11 @@ def run_sample(options):
 
 def check_knobs(options):
     """Raise ValueError for a number with which no text can be written."""
-    o, inf = options, float("inf")
+    o, t, inf = options, options.temperature, float("inf")
     for name, fine, need in (
         ("n", 1 <= o.n <= TEXTS, f"1 to {TEXTS}"),
         ("tokens", o.tokens >= 0, "0 or more"),
-        ("temperature", 0 <= o.temperature < inf, "0 or more, and finite"),
+        ("temperature", t == 0 or 1e-6 <= t < inf, "0, or a finite one from 1e-6 on"),
         ("top_k", o.top_k is None or o.top_k >= 1, "at least 1"),
         ("top_p", o.top_p is None or 0 < o.top_p <= 1, "above 0, at most 1"),
         ("stop", all(o.stop), "at least one character each time"),

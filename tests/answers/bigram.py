@@ -130,7 +130,7 @@ WRONG = {
         "there are only 5 targets": tile(X, Y, "len(data) // T"),
     },
     "01.3": {
-        "exchanged: `zip(": table("c += 1", "return c / c.sum(1, True)"),
+        "table, forwards: your row i": table("c += 1", "return c / c.sum(1, True)"),
         "but for `c.sum()` where": table("c = c.T + 1", "return c / c.sum()"),
         "`zeros` where `ones` belongs": table("return c.T / c.T.sum(1, True)"),
     },
@@ -138,7 +138,7 @@ WRONG = {
         "time steps for classes": positions(
             'return F.cross_entropy(z, y, reduction="none").mean(0)'
         ),
-        "but for `z`, which is `rows` i": positions(
+        "cross_entropy has a softmax inside": positions(
             "z = z.softmax(-1)", EACH, "return each.mean(0)"
         ),
         "`dim=-1` where `dim=0` belongs": positions(EACH, "return each.mean(1)"),

@@ -71,7 +71,7 @@ WRONG = {
         ),
         "`/ q.shape[-1] ** 0.5` left out": step((" / q.shape[-1] ** 0.5", "")),
         "the root left out": step((" ** 0.5", "")),
-        "The first: `k` where `keys` be": step(
+        "keys: The right numbers, but in an": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),

@@ -124,7 +124,7 @@ WRONG = {
         "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
     },
     "10.7": {
-        "`if rank == 0:` left out, in o": save(
+        "`if rank == 0:` left out": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
         "but for `group.barrier()` left out": save(FIRST, "return disk.read()"),

@@ -29,20 +29,11 @@ def scaled_scores(x, W_query, W_key):
     root = q.shape[-1] ** 0.5
 """,
     "03.2": """
-def head_in_numbers(B, T, C, H):
-    n = B * T * (T + 1) / 2
-""",
-    "03.3": """
-def cross_attention(e, f, W_query, W_key, W_value):
-    q, k, v = e @ W_query, f @ W_key, f @ W_value
-    root, C = q.shape[-1] ** 0.5, e.shape[-1]
-""",
-    "03.4": """
 def look_back(T, distance):
     one = torch.eye(T)
     big = 30 * T**0.5 * one
 """,
-    "03.5": """
+    "03.3": """
 def reach(model, idx):
     T = idx.shape[1]
     places, head = torch.arange(T), model.body
@@ -56,20 +47,7 @@ def reach(model, idx):
     def mean_distance(q, k, causal=True):
         return (attention_weights(q, k, causal) * back).sum(-1)
 """,
-    "03.6": """
-from copy import deepcopy
-P, Q = "position_embedding", "body.query"
-def say(p, c):
-    return "positions" if p > c else "choice"
-def knock_outs(model, idx, targets):
-    def loss(*layers, model=model, targets=targets):
-        patient = deepcopy(model)
-        for layer in layers:
-            nn.init.zeros_(patient.get_submodule(layer).weight)
-        return patient(idx, targets)[1].item()
-    w, p, c = loss(), loss(P), loss(Q)
-""",
-    "03.7": """
+    "03.4": """
 class TinyModel(TinyModel):
     def forward(self, idx):
         token = self.token_embedding(idx)
@@ -89,22 +67,6 @@ WRONG = {
         "In this case it is 1.581": "return q @ k.mT / 2**0.5",
     },
     "03.2": {
-        "parameters: Your result is what you get with `3 *` left out": (
-            "return C * H, n, H, 1"
-        ),
-        "`2` where `3` belongs": "return 2 * C * H, n, H, 1",
-        "you count biases": "return 3 * (C + 1) * H, n, H, 1",
-        "T plays no role": "return 3 * T * C * H, n, H, 1",
-    },
-    "03.3": {
-        "`english` where `french` belongs in `french @ W_value`": (
-            "return attention(q, k, e @ W_value, False)[0]"
-        ),
-        "in `french @ W_key`": "return attention(q, e @ W_key, v, False)[0]",
-        "the one at place 0 is right": "return attention(q, k, v, False)",
-        "do not fit toget": "return (q @ k / root).softmax(-1) @ v",
-    },
-    "03.4": {
         ".roll(-distance, dims=1)` left out": "return big, one",
         "too soft": "return 5 * one.roll(-distance, 1), one",
         "x @ W_query raises an error": (
@@ -112,7 +74,7 @@ WRONG = {
         ),
         "an infinity meets": "return 1e30 * one.roll(-distance, 1), 1e30 * one",
     },
-    "03.5": {
+    "03.3": {
         "`+ model.position_embedding(places)` left out": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
@@ -125,17 +87,9 @@ WRONG = {
         ),
         "no attribute 'weights'": "return head.weights",
     },
-    "03.6": {
-        "Your no_choice was measured on": "return w, p, loss(P, Q), say(p, loss(P, Q))",
-        "Your no_positions was measured": "return w, loss(P, Q), c, say(loss(P, Q), c)",
-        "took away the token embedding": (
-            "return w, loss('token_embedding'), c, 'choice'"
-        ),
-        "took away the values": "return w, p, loss('body.value'), say(p, c)",
-    },
-    "03.7": {
+    "03.4": {
         "`+ position` left out": "return end(body(token))",
-        "torch.arange(idx.shape[0]": (
+        "the place of the text in the batch": (
             "return end(body(token + embed(torch.arange(idx.shape[0]))))"
         ),
         "do not fit together": "return end(body(token + embed.weight))",
@@ -150,23 +104,6 @@ RIGHT = {
         ),
     },
     "03.2": {
-        "sums and floats": (
-            "return [H * C * 3.0, B * sum(range(T + 1)), float(H), H / H]"
-        ),
-        "counted in a Head": (
-            "past = torch.ones(B, T, T).tril()\n"
-            "n = sum(p.numel() for p in Head(C, H).parameters())\n"
-            "return n, past.sum(), torch.tensor(H), 1.0"
-        ),
-    },
-    "03.3": {
-        "torch's own": "return F.scaled_dot_product_attention(q, k, v)",
-        "einsum in float64": (
-            "w = torch.einsum('bth,bsh->bts', q, k).div(root).softmax(-1)\n"
-            "return torch.einsum('bts,bsh->bth', w, v).double()"
-        ),
-    },
-    "03.4": {
         "keys shifted": "return one * 100, one.roll(distance, 1) * T",
         "a loop": (
             "q, k = torch.zeros(T, T), torch.zeros(T, T)\n"
@@ -175,7 +112,7 @@ RIGHT = {
             "return q, k"
         ),
     },
-    "03.5": {
+    "03.3": {
         "einsum in float64": (
             "w = attention_weights(q, k).double()\n"
             "return torch.einsum('bts,ts->bt', w, back.double())"
@@ -184,17 +121,7 @@ RIGHT = {
             "return places - (attention_weights(q, k) @ places.float())"
         ),
     },
-    "03.6": {
-        "keys in place of queries": "c = loss('body.key')\nreturn [w, p, c, say(p, c)]",
-        "by hand, mended afterwards": (
-            "old = model.position_embedding.weight.data.clone()\n"
-            "model.position_embedding.weight.data.zero_()\n"
-            "p = F.cross_entropy(model(idx)[0].mT, targets)\n"
-            "model.position_embedding.weight.data = old\n"
-            "return torch.tensor(w), p, c, say(p, c)"
-        ),
-    },
-    "03.7": {
+    "03.4": {
         "the first rows": "return end(body(token + embed.weight[: len(places)]))",
         "places for every text, a pair": (
             "return end(body(token + embed(places.expand(idx.shape)))), None"
@@ -206,7 +133,7 @@ RIGHT = {
 def answer(number, ends):
     if isinstance(ends, list):
         return [answer(number, end) for end in ends]
-    return HEADS[number] + indent(ends, "    " * (2 if number == "03.7" else 1))
+    return HEADS[number] + indent(ends, "    " * (2 if number == "03.4" else 1))
 
 
 for table in (WRONG, RIGHT):

@@ -12,14 +12,14 @@ import copy
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 
 from minigpt.course.checks import search
 from minigpt.course.checks.errors import Explained, NotAttempted
-from minigpt.course.checks.reading import unused, without_self
+from minigpt.course.checks.reading import listing, unused
 from minigpt.course.checks.running import attempted, call, run
 from minigpt.course.checks.symptoms import clear, hopeless, vague
 from minigpt.course.checks.values import as_tensor, describe, same, show
@@ -36,6 +36,7 @@ __all__ = [
     "same",
 ]
 _exercises = {}  # title -> "open", "tried" or "solved", in order of definition
+_untouched = {}  # title -> the text of a program as it was when its bug was first seen
 
 
 class Mistake(NamedTuple):
@@ -105,6 +106,11 @@ def exercise(title):
     def decorate(checker):
         def check(*answers):
             result = Result(title, *_verdict(checker, answers))
+            if result.state == "untouched":
+                text = listing(answers[0])[0]
+                if text != _untouched.setdefault(title, text):
+                    more = "\n  You have changed the program, but not what it gives."
+                    result = replace(result, message=result.message + more)
             if _exercises[title] != "solved" and result.state in ("tried", "solved"):
                 _exercises[title] = result.state
             print(result)
@@ -229,7 +235,7 @@ def compare(
         except Explained as problem:
             if not differences:
                 problem.share = len(right) / len(cases)
-                raise search.with_slip(problem, asked, inputs, right) from None
+                raise search.with_mending(problem, asked) from None
             break  # the difference on a smaller case comes first
         kind = right if same(got, expected, atol) else differences
         kind.append(Difference(inputs, expected, got))
@@ -265,7 +271,7 @@ def _explained(differences, known, right, asked):
 
     known: a list of Mistake. right: the cases that are right, as Differences, too.
     """
-    answer, atol, every = asked.answer, asked.atol, [*differences, *right]
+    atol, every = asked.atol, [*differences, *right]
     part, lead, wrong = _first_wrong_part(differences, atol), "", differences
     if part is not None:
         some = [Difference(d.inputs, d.expected[part], d.got[part]) for d in wrong]
@@ -273,20 +279,20 @@ def _explained(differences, known, right, asked):
         named = part < len(asked.parts)
         lead = f"{asked.parts[part] if named else f'value {part}'}: "
     shown = show(wrong[0], asked.names)
+    whole = None if part is None or not asked.parts else part + 1  # that must agree
 
-    def meant(loose):
+    def meant(loose, parts=None):
         for mistake in known:
             if getattr(mistake.program, "vague", False) == loose:
                 betrayed = isinstance(mistake.program, Sign)  # not by what is right
                 where = differences if betrayed else every
-                if all(_accounts(mistake, d, atol) for d in where):
+                if all(_accounts(mistake, d, atol, parts) for d in where):
                     return mistake
 
     if mistake := meant(loose=False):
-        return mistake.says + without_self(answer) + shown, mistake.hint
+        return mistake.says + shown, mistake.hint
     if not attempted(wrong[0].got):
         return f"Still missing: {lead[:-2] or 'its value'}.", ""
-    whole = None if part is None or not asked.parts else part + 1  # that must agree
     mutant, slipped = None, ""
     if asked.slips and not hopeless(wrong):
         if mutant := search.slip(asked, every, whole):
@@ -295,24 +301,23 @@ def _explained(differences, known, right, asked):
             if search.own_line(mutant, asked):
                 return slipped, ""
     says, hint = "", ""  # of an effect
-    if not mutant and search.is_drawn(asked, wrong[0].inputs):
-        says = f"{lead}The same input gives another result each time: it is drawn."
-    elif mistake := meant(loose=True):
+    if mistake := meant(loose=True):
         says, hint = mistake.says, mistake.hint
-    elif found := clear(wrong, atol, asked.names):
+    elif found := clear(wrong, atol):
         says, hint = lead + found[0], found[1]
-    if sentence := search.mended(asked, *((1, 7) if mutant else (4,))):
+    if sentence := search.mended(asked, *((1, 7) if mutant else ())):
         return f"{says or lead.strip()} {sentence}{_idle(asked)}".strip() + shown, hint
     if slipped or says:
         return slipped or says + shown, hint * (not slipped)
-    what, hint = vague(wrong, right, atol, part is not None)
-    return f"{lead}{what}{_idle(asked)}{shown}", hint
+    if mistake := whole and meant(False, whole):  # the first of several mistakes
+        return mistake.says + shown, mistake.hint
+    what = vague(wrong, right, part is not None, asked.names)
+    return f"{lead}{what}{_idle(asked)}{shown}", ""
 
 
 def _idle(asked):
     """A sentence about a name that does nothing, where the solution needs it."""
-    used = getattr(asked.solution, "used", ())
-    return without_self(asked.answer) or unused(asked.answer, used)
+    return unused(asked.answer, getattr(asked.solution, "used", ()))
 
 
 def _first_wrong_part(differences, atol):
@@ -329,11 +334,14 @@ def _first_wrong_part(differences, atol):
     return None
 
 
-def _accounts(mistake, difference, atol):
+def _accounts(mistake, difference, atol, parts):
     d = difference
     try:
         if isinstance(mistake.program, Sign):
             return bool(mistake.program.holds(d.got, d.expected, *d.inputs))
-        return same(d.got, mistake.program(*copy.deepcopy(d.inputs)), atol)
+        value = mistake.program(*copy.deepcopy(d.inputs))
+        if parts is not None:
+            return same(tuple(d.got[:parts]), tuple(value[:parts]), atol)
+        return same(d.got, value, atol)
     except Exception:  # a mistake that does not even run here is not the one
         return False

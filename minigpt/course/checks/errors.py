@@ -87,10 +87,6 @@ HINTS = {  # what an error says: what to do
         "There is no such dimension: an index or a .sum() may have removed one "
         "(keepdim=True keeps it)."
     ),
-    r"not a Module subclass|is not a Module": (
-        "nn.Sequential and nn.ModuleList take modules: objects such as nn.ReLU()."
-    ),
-    r"before Module.__init__": "Begin __init__ with super().__init__().",
     r"does not require grad|does not have a grad_fn": (
         "The way back to the parameters is cut: by no_grad, .detach(), .item() or a "
         "comparison."
@@ -109,20 +105,8 @@ HINTS = {  # what an error says: what to do
         "Integers and floats do not mix here: .float() makes floats of integers. To "
         "turn a mask of True and False round, write ~mask."
     ),
-    r"must be str, not|can only concatenate": (
-        "Text and numbers do not mix: str(...) or an f-string makes text."
-    ),
-    r"unexpected keyword|positional argument|required argument": (
-        "Check the number of arguments and what each of them is."
-    ),
-    r"values to unpack": (
-        "On the left stand more or fewer names than values on the right."
-    ),
     r"division by zero": (
         "Something is divided by 0: by a length that is empty, or a size minus one?"
-    ),
-    r"^ValueError": (
-        "The message names the value that is not accepted: change that one."
     ),
     "": "Try your code on one small input in a cell of its own.",
 }

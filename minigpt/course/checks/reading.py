@@ -112,18 +112,3 @@ def unused(answer, used=()):
 
 def _is_load(name):
     return isinstance(name.ctx, ast.Load)
-
-
-def without_self(answer):
-    """A sentence about a method's local that was meant for the object, or nothing."""
-    nodes = _nodes(answer)
-    kept = {n.attr for n in nodes if isinstance(n, ast.Attribute)}
-    functions = [n for n in nodes if isinstance(n, ast.FunctionDef)]
-    for method in functions if inspect.isclass(written(answer)) else ():
-        names = [n for n in ast.walk(method) if isinstance(n, ast.Name)]
-        read = {n.id for n in names if _is_load(n)}
-        for name in (n.id for n in names if isinstance(n.ctx, ast.Store)):
-            if name in kept and name not in read:
-                where = f"the `{name}` of {method.name}"
-                return f" Nobody reads {where}: is `self.` missing?"
-    return ""

@@ -17,9 +17,8 @@ SKIPPED = {"ctx", "type_comment", "kind", "returns", "annotation", "type_params"
 MOST = 8  # places that differ; with more of them it is another program
 SHARE = 0.6  # of the solution that may be put in
 WITH_A_PART = (ast.expr, ast.keyword, ast.Assign, ast.Return, ast.AugAssign)
-TINY = 3  # size of an edit that may be one of more than two
 LIBRARIES = {"torch", "nn", "F", "math", "self", "super", *dir(builtins)}
-ALIKE = 0.85  # of what is assigned to two locals that stand for each other
+ALIKE = 0.5  # of what is assigned to two locals that stand for each other
 
 
 class Change(NamedTuple):
@@ -35,23 +34,21 @@ class Change(NamedTuple):
 class Edit(NamedTuple):
     """What is wrong at a place, in words; the size of what is new; how to mend it.
 
-    old: the size of what stands there. where: of a line left out, its method.
+    old: the size of what stands there.
     """
 
     says: str
     size: int
     changes: list
     old: int = 8
-    where: str = ""
 
 
-def repairs(mine, right, name, most=4, largest=99):
+def repairs(mine, right, name, most=2, largest=99):
     """Yield ([what to say], code) of a text that a solution's text makes right.
 
     name: of the solution's function or class. The fewest and smallest edits come first,
-    at most so many at once; more than two only if all are tiny. What is put in must not
-    be far larger than what it replaces, or than `largest`: that would be another
-    program.
+    at most so many at once. What is put in must not be far larger than what it
+    replaces, or than `largest`: that would be another program.
     """
     mine = next(node for node in ast.parse(mine).body if hasattr(node, "body"))
     right = next(n for n in ast.parse(right).body if getattr(n, "name", "") == name)
@@ -69,8 +66,6 @@ def repairs(mine, right, name, most=4, largest=99):
     for chosen in sorted(some, key=lambda c: (len(c), sum(e.size for e in c))):
         if sum(edit.size for edit in chosen) > SHARE * _size(right):
             continue
-        if len(chosen) > 2 and max(edit.size for edit in chosen) > TINY:
-            continue
         if any(edit.size > min(largest, 1.5 * edit.old + 6) for edit in chosen):
             continue
         undo = _made([change for edit in chosen for change in edit.changes])
@@ -82,7 +77,7 @@ def repairs(mine, right, name, most=4, largest=99):
         finally:
             for place in reversed(undo):
                 setattr(*place)
-        yield list(dict.fromkeys(edit.says + edit.where for edit in chosen)), code
+        yield list(dict.fromkeys(edit.says for edit in chosen)), code
 
 
 def _made(changes):
@@ -163,7 +158,7 @@ class _Alignment:
     """
 
     def __init__(self, names, top, own):
-        self.names, self.top = names, top
+        self.names = names
         self.known = own | set(names) | {a.arg for a in top_arguments(top)} | LIBRARIES
 
     def shown(self, node):
@@ -192,8 +187,6 @@ class _Alignment:
                 if _deeper(line, mine):
                     says = f"`{self.shown(line)}` in the wrong place"
                     edit = edit._replace(says=says)
-                if isinstance(owner, ast.FunctionDef) and owner is not self.top:
-                    edit = edit._replace(where=f" in `{owner.name}`")
                 ways.append((cost + _size(line), [*edits, edit]))
             if i and j:
                 cost, edits = best[i - 1, j - 1]

@@ -4,12 +4,9 @@ It is counted in candidates, so that a busy machine finds as much as an idle one
 """
 
 import contextlib
-import itertools
 import os
 import re
 import warnings
-
-import torch
 
 from minigpt.course.checks.errors import Explained
 from minigpt.course.checks.reading import lines_with, listing, surroundings
@@ -124,22 +121,20 @@ def own_line(mutant, asked):
 
 def told(mutant, asked):
     """(what a mutant says, its line): the learner's own where it can be found."""
+    if own := own_line(mutant, asked):
+        return mutant.says, f"\n    your line {own[0]}: {own[1]}"
+    if mutant.line:
+        return mutant.says, f"\n    our version, with that mistake: {mutant.line}"
     names = re.findall(r"(?<![.\w])[a-z]\w*(?!\w*[(=])", " ".join(_code(mutant.says)))
-    own = own_line(mutant, asked)
     foreign = set(names) - set(re.findall(r"\w+", listing(asked.answer)[0]))
-    says = mutant.says
-    if foreign and not own:
-        says += ", in our version of the program"
-    if own:
-        return says, f"\n    your line {own[0]}: {own[1]}"
-    return says, f"\n    in our version: {mutant.line}" * bool(mutant.line)
+    return mutant.says + ", in our version of the program" * bool(foreign), ""
 
 
 def _code(text):
     return re.findall(r"`([^`]*)`", text)
 
 
-def mended(asked, most=4, largest=99):
+def mended(asked, most=2, largest=99):
     """The `most` places in the answer's text to mend, as a sentence; or None."""
     text, solution, judged = listing(asked.answer)[0], asked.solution, []
     if not text or not asked.slips:
@@ -160,46 +155,14 @@ def mended(asked, most=4, largest=99):
         for says, _ in first(candidates, is_right, MENDED):
             if len(says) == 1:
                 return f"Your answer is right but for {says[0]}."
-            number = {2: "Two", 3: "Three", 4: "Four"}[len(says)]
-            return f"{number} changes make your answer right. The first: {says[0]}."
+            return f"Two changes make your answer right. The first: {says[0]}."
 
 
-def with_slip(problem, asked, inputs, right):
-    """Explained for an error, with what must change, or the slip that raises it."""
-    error, (says, hint) = problem.__cause__, problem.args
-    if says.startswith("The bug is still there"):
+def with_mending(problem, asked):
+    """Explained for an error, with what must change where that is found."""
+    says, hint = problem.args
+    untouched = says.startswith("The bug is still there")
+    sentence = None if untouched else mended(asked)
+    if not sentence:
         return problem
-    if sentence := mended(asked):
-        return Explained(f"{says}\n  {sentence}", hint, problem.share)
-    telling = (RuntimeError, IndexError, ValueError, ZeroDivisionError, KeyError)
-    if not isinstance(error, telling) or not asked.slips:
-        return problem
-
-    def raises_the_same(mutant):
-        program = asked.solution.made(mutant.program)
-        for d in right:
-            if not same(asked.given(program, d.inputs), d.expected, asked.atol):
-                return False
-        try:
-            asked.given(program, inputs)
-        except type(error) as own:
-            return str(own) == str(error)
-
-    found = first(asked.solution.wrong(), raises_the_same, CANDIDATES, 20)
-    mutant = _likeliest(found, asked)
-    if not mutant or not (len(found) == 1 or own_line(mutant, asked)):
-        return problem
-    what, line = told(mutant, asked)
-    says = f"{says}\n  The same comes of {what}.{line}"
-    return Explained(says, hint, problem.share)
-
-
-def is_drawn(asked, inputs):
-    """Whether the answer draws numbers, not an order, where the solution does not."""
-    drawn = []
-    for program, seed in itertools.product((asked.answer, asked.solution), (1, 2)):
-        torch.default_generator.manual_seed(seed)
-        with _silence(), contextlib.suppress(Exception):
-            numbers = as_tensor(asked.of(getattr(program, "program", program))(*inputs))
-            drawn.append(numbers.flatten().sort().values)
-    return len(drawn) == 4 and same(*drawn[2:]) and not same(*drawn[:2])
+    return Explained(f"{says}\n  {sentence}", hint, problem.share)

@@ -1,6 +1,5 @@
 """Checks for notebook 03: one head of attention, and the learner's own model."""
 
-from copy import deepcopy
 from zlib import crc32
 
 import torch
@@ -15,7 +14,6 @@ from minigpt.course.checks.core import (
     attempted,
     compare,
     exercise,
-    same,
 )
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import randint, randn
@@ -86,55 +84,6 @@ def check_scaled_scores(answer):
     return "4 inputs; the queries are in the rows, the scale is √head_size"
 
 
-NUMBERS = {  # what to say: (which number, what it is)
-    "you count biases, but a head's layers have none": (0, "3 * (C * H + H)"),
-    "all tokens share the same matrices, T plays no role": (0, "3 * T * C * H"),
-    "the mask is forgotten: it hides the future": (1, "B * T * T"),
-    "it is more than half, since the whole diagonal stays": (1, "B * T * T / 2"),
-    "that is true only after the division": (2, "1"),
-    "that is the standard deviation; the variance is its square": (2, "H**0.5"),
-    "dividing by a number divides the variance by its square": (3, "H**0.5"),
-    "that would come from dividing by head_size without the root": (3, "1 / H"),
-    "dividing by √head_size does change the variance": (3, "H"),
-}
-
-
-def _number(i, formula):
-    """A Sign: the first i values are right, and the next is this formula."""
-
-    def holds(got, expected, *sizes):
-        wrong = eval(formula, dict(zip("BTCH", sizes)))
-        return same(got[:i], expected[:i]) and same(got[i], wrong)
-
-    return Sign(holds)
-
-
-@exercise("03.2 A head in four numbers")
-def check_head_in_numbers(answer):
-    """answer(B, T, C, head_size) -> four numbers, right for every size."""
-    sizes = [(1, 2, 3, 5), (2, 4, 6, 9), (3, 7, 5, 4), (8, 3, 64, 16)]
-    names = ("parameters", "open_scores", "raw_variance", "scaled_variance")
-    says = {f"{names[i]}: {text}.": _number(i, f) for text, (i, f) in NUMBERS.items()}
-    hint = "A layer has C * head_size numbers; row t of a mask opens t places."
-    how = {"work": _several(names), "parts": names, "hint": hint}
-    compare(answer, Solution("03.2"), sizes, says, **how)
-    return "all four formulas, for 4 heads of different sizes"
-
-
-@exercise("03.3 English asks, French answers")
-def check_cross_attention(answer):
-    """answer(english, french, W_query, W_key, W_value) -> (B, T, head_size)."""
-    cases = []
-    for B, T, S, C, size in [(1, 2, 2, 3, 5), (2, 4, 4, 6, 3), (1, 2, 3, 3, 5)]:
-        matrices = [_tenths(C, size, seed=i) for i in (1, 2, 3)]
-        cases.append((_tenths(B, T, C), _tenths(B, S, C, seed=9), *matrices))
-    hint = "Only the queries come from the English sentence, and nothing is hidden."
-    # Where T equals S even exchanged sources run: find the mistake there first.
-    for some in (cases[:2], cases):
-        compare(answer, Solution("03.3", opened=True), some, hint=hint)
-    return "3 inputs, also with T ≠ S; every English word sees all French ones"
-
-
 def _looks(pair, distance, T):
     """Weights of a head made by hand, where rows that are right are made perfect.
 
@@ -176,7 +125,7 @@ def _looks(pair, distance, T):
     return torch.where(share >= 0.99, marked, weights) * asks
 
 
-@exercise("03.4 A head made by hand")
+@exercise("03.2 A head made by hand")
 def check_look_back(answer):
     """answer(T, distance) -> W_query, W_key: each t looks at t - distance."""
 
@@ -186,18 +135,18 @@ def check_look_back(answer):
     hint = "Row t of W_query is the query of place t: it must equal key t - distance."
     cases = [(3, 1), (4, 2), (6, 1), (9, 3), (16, 5), (64, 7)]
     how = {"atol": 1e-4, "work": work, "hint": hint}
-    compare(answer, Solution("03.4"), cases, **how)
+    compare(answer, Solution("03.2"), cases, **how)
     return "6 pairs of T and distance, always at least 99 % of the attention"
 
 
-@exercise("03.5 How far back your model looks")
+@exercise("03.3 How far back your model looks")
 def check_reach(answer, model, data):
     """answer(model, idx) -> mean distance (B, T); small models and the learner's."""
     sizes = [(5, 8, 4, 3, (1, 3)), (7, 9, 3, 6, (2, 5)), (6, 7, 5, 5, (3, 7))]
     cases = [(_model(*size), randint(size[0], *shape)) for *size, shape in sizes]
     idx, _ = _windows(model, data)
     cases.append((model, idx))
-    solution = Solution("03.5", opened=True)
+    solution = Solution("03.3", opened=True)
     known = {
         "This is one number for everything; keep one for each position.": (
             Sign(lambda got, *_: as_tensor(got).numel() == 1)
@@ -212,72 +161,12 @@ def check_reach(answer, model, data):
     )
 
 
-def _loss_is(i, *layers):
-    """A Sign: loss i is that without these layers of the model."""
-
-    def holds(got, _, model, idx, targets):
-        patient = deepcopy(model)
-        for layer in layers:
-            nn.init.zeros_(patient.get_submodule(layer).weight)
-        return abs(got[i] - patient(idx, targets)[1].item()) < 2e-4
-
-    return Sign(holds)
-
-
-BOTH = ("position_embedding", "body.query")
-MIXED = "was measured on a model that had already lost the other part."
-KNOCK_OUTS = {
-    f"Your no_choice {MIXED}": _loss_is(2, *BOTH),
-    f"Your no_positions {MIXED}": _loss_is(1, *BOTH),
-    "You took away the token embedding, not the position embedding.": (
-        _loss_is(1, "token_embedding")
-    ),
-    "You took away the values, so the head hands over nothing. Only the choice "
-    "should go, the even average stays.": _loss_is(2, "body.value"),
-    "The last two are differences; return the losses themselves.": (
-        Sign(lambda got, right, *_: same(got[1] + got[0], right[1], 3e-4))
-    ),
-}
-
-
-@exercise("03.6 What each part is worth")
-def check_knock_outs(answer, model, data):
-    """answer(model, idx, targets) -> three losses, and what costs most."""
-    cases = []  # in the first the positions matter more, in the second the choice
-    sizes = [((5, 8, 4, 3), (1, 3), "body.query")]
-    sizes.append(((7, 9, 3, 6), (4, 9), "position_embedding"))
-    for size, shape, weak in sizes:
-        small, idx = _model(*size), randint(size[0], *shape)
-        small.get_submodule(weak).weight.data *= 0.2
-        cases.append((small, idx, small(idx)[0].argmax(dim=-1)))
-    cases.append((model, *_windows(model, data)))
-    names = ("whole", "no_positions", "no_choice", "verdict")
-    several = _several(names)
-
-    def work(program, *inputs):
-        *losses, verdict = several(program, *inputs)
-        if attempted(verdict) and verdict not in ("positions", "choice"):
-            raise Explained(f'The verdict is {verdict!r}, not "positions" or "choice".')
-        rounded = [v if v is ... else round(as_tensor(v).item(), 4) for v in losses]
-        return (*rounded, verdict)
-
-    solution = Solution("03.6")
-    hint = "Each loss from a fresh deepcopy with one layer's weight at zero."
-    how = {"work": work, "parts": names, "hint": hint}
-    compare(answer, solution, cases, KNOCK_OUTS, 2e-4, **how)
-    whole, positions, choice, _ = solution(*cases[-1])
-    return (
-        f"3 models. Yours has a loss of {whole:.2f}, without positions "
-        f"{positions:.2f}, without choice {choice:.2f}"
-    )
-
-
 def _filled(program, vocab_size, block_size, n_embd, idx):
     """Logits of the model that program makes, its numbers set by their names."""
     model = program(vocab_size, block_size, n_embd)
     if not isinstance(model, nn.Module):
         raise Explained("Give the class itself to the check, not its output.")
-    known = Solution("03.7").program(vocab_size, block_size, n_embd).state_dict()
+    known = Solution("03.4").program(vocab_size, block_size, n_embd).state_dict()
     if more := set(dict(model.named_parameters())) - set(known):
         raise Explained(
             f"The model has a layer more, {min(more)!r}: the check cannot set it.",
@@ -287,7 +176,7 @@ def _filled(program, vocab_size, block_size, n_embd, idx):
     return out[0] if isinstance(out, tuple) else out
 
 
-@exercise("03.7 The model that cannot spell")
+@exercise("03.4 The model that cannot spell")
 def check_word_order(answer):
     """answer(vocab_size, block_size, n_embd) -> a model that knows who sits where."""
     if isinstance(answer, nn.Module):
@@ -295,5 +184,5 @@ def check_word_order(answer):
     sizes = [(5, 8, 6, 1, 4), (5, 8, 6, 2, 3), (11, 7, 4, 3, 7), (9, 9, 5, 4, 2)]
     cases = [(V, size, C, randint(V, B, T)) for V, size, C, B, T in sizes]
     hint = "Add to a token's vector one that depends on its place alone."
-    compare(answer, Solution("03.7"), cases, work=_filled, hint=hint)
+    compare(answer, Solution("03.4"), cases, work=_filled, hint=hint)
     return "4 inputs: each place has a vector of its own, up to block_size tokens"

@@ -23,8 +23,7 @@ OPERATORS = {  # what is taken for what
     ast.Sub: [ast.Add],
     ast.Mult: [ast.Div, ast.Add],
     ast.Div: [ast.Mult, ast.FloorDiv],
-    ast.FloorDiv: [ast.Div, ast.Mod],
-    ast.Mod: [ast.FloorDiv],
+    ast.FloorDiv: [ast.Div],
     ast.MatMult: [ast.Mult],
     ast.Lt: [ast.LtE, ast.Gt],
     ast.LtE: [ast.Lt, ast.GtE],
@@ -34,8 +33,6 @@ OPERATORS = {  # what is taken for what
     ast.NotEq: [ast.Eq, ast.Lt, ast.Gt],
     ast.In: [ast.NotIn],
     ast.NotIn: [ast.In],
-    ast.Is: [ast.IsNot],
-    ast.IsNot: [ast.Is],
 }
 ONE_WAY = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 MODULES = ("F", "torch", "nn", "math")
@@ -196,9 +193,6 @@ def _call(node, owner, names):
     if method and not module:
         rest = "." + _text(_copy(node, func=ast.Name(name)))
         yield 0 if name in ("transpose", "clone") else 1, f"`{rest}` left out", inner
-        for part in args if name not in ("append",) else ():
-            less = _copy(node, args=[a for a in args if a is not part])
-            yield 1, f"`{_text(part)}` left out in `{text}`", less
     whole = (ast.Starred, ast.Tuple, ast.List, ast.Constant)
     if args and not isinstance(args[0], whole) and not isinstance(owner, ast.Expr):
         if name not in ("range", "zip", "enumerate") and _literal(args[0]) is None:
@@ -225,10 +219,6 @@ def _borders(name, args, text):
     """Calls that count one more, or one less."""
     if text == "float('-inf')":
         yield "0.0"
-    if name == "range" and len(args) == 1:
-        n = _text(args[0])
-        yield from (f"range(1, {n})", f"range({n} - 1)", f"range({n} + 1)")
-        yield f"range(1, {n} + 1)"
     if name == "arange":
         yield from (f"{text}.flip(0)", f"{text} + 1", f"{text} - 1")
     if name in ("tril", "triu", "roll"):
@@ -273,10 +263,6 @@ def _slice(node, owner, names):
 def _name(node, owner, names):
     if not isinstance(node.ctx, ast.Load):
         return
-    if isinstance(owner, ast.Subscript) and owner.slice is node:
-        for by in ("+ 1", "- 1"):
-            new = _parsed(f"{node.id} {by}")
-            yield 3, _instead(new, node), new
     for other in names if node.id in names else ():
         if other != node.id:
             place = _text(owner) if isinstance(owner, ast.expr) else node.id
@@ -310,36 +296,22 @@ RULES = {
 
 
 def _of_lines(owner, field, lines, names):
-    """Slips with whole lines: left out, half of them, drawn into the loop before."""
+    """Slips with whole lines."""
     for at, line in enumerate(lines):
         for likely, says, new in _of_line(lines, at, line, names):
             wrong = _text(new) if isinstance(new, (ast.Return, ast.Assign)) else ""
             yield Slip(likely, says, wrong, owner, field, at, new)
-    for at, (line, after) in enumerate(itertools.pairwise(lines)):
-        if isinstance(line, (ast.For, ast.While, ast.If)):
-            inside = _copy(line, body=[*line.body, after])
-            says = f"`{head(after)}` inside the loop or block in place of behind it"
-            new = [*lines[:at], inside, *lines[at + 2 :]]
-            yield Slip(1, says, "", owner, field, None, new)
 
 
 def _of_line(lines, at, line, names):
     if isinstance(line, (ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.For)):
         if not isinstance(getattr(line, "value", None), ast.Constant):
             yield 0, f"the line `{head(line)}` left out", ast.Pass()
-    if isinstance(line, ast.AugAssign):
-        new = ast.Assign([line.target], line.value)
-        yield 0, f"`=` where `{head(line)}` needs its operator", new
-    if isinstance(line, (ast.If, ast.With)):
-        new = ast.If(ast.Constant(True), line.body, [])
-        yield 1, f"`{head(line)}` left out", new
     if isinstance(line, ast.Return) and line.value is not None:
         for name in dict.fromkeys(_stored(lines[:at]) + names):
             new = ast.Return(ast.Name(name, ast.Load()))
             if _text(new) != _text(line) and name not in _stored([line]):
                 yield 2, f"`{_text(new)}` where `{head(line)}` belongs", new
-        for part in line.value.elts if isinstance(line.value, ast.Tuple) else ():
-            yield 1, f"only `{_text(part)}` returned", ast.Return(part)
     if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
         for first, second in itertools.combinations(_used(line.value)[:6], 2):
             value = deepcopy(line.value)

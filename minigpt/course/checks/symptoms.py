@@ -1,10 +1,9 @@
 """What is measurably wrong with a result, where no mistake is known that gives it.
 
 Each look takes one Difference and returns (what to say, a hint), or None. It is told
-only if it says the same of all differences.
+only if it says the same of all differences; () says that this one cannot tell.
 """
 
-import inspect
 import itertools
 import math
 import re
@@ -15,25 +14,30 @@ import torch
 from minigpt.course.checks.values import as_tensor, describe, plain, same
 
 
-def clear(differences, atol=1e-5, names=()):
-    """(what to say, a hint) where the right numbers can be made of the answer's."""
-    looks = (unreadable, another_kind, not_numbers, scaled, out_of_place)
-    said = first_of(looks, differences, atol) or unchanged(differences, names)
-    return said or first_of((another_shape,), differences, atol)
-
-
-def vague(differences, right, atol, part):
-    """(what to say, a hint) where less can be seen; at the last a bare word."""
-    said = first_of((rows, one_place), differences, atol)
-    if not said and right and not part:
+def vague(differences, right, part, names):
+    """What to say where less can be seen; at the last a bare word."""
+    if right and not part:
         n, of = len(right), len(right) + len(differences)
-        hint = "What is different about it: a size, a border, a sign, a repeated value?"
-        return f"It is right for {n} of {of} inputs. The first wrong one:", hint
-    return said or ("The result is not right yet.", "")
+        only = _only(differences, right, names)
+        return f"It is right for {n} of {of} inputs{only}. The first wrong one:"
+    return "The result is not right yet."
 
 
-def first_of(looks, differences, atol):
-    """What the first of some looks says that says the same, numbers apart, of all."""
+def _only(differences, right, names):
+    """The number, switch or word that all the right inputs share and no wrong one."""
+    for at, name in enumerate(names):
+        if all(isinstance(d.inputs[at], int | str) for d in right):
+            good, bad = ({d.inputs[at] for d in some} for some in (right, differences))
+            if len(good) == 1 and not good & bad:
+                return f", those with `{name} = {good.pop()!r}`"
+            if len(bad) == 1 and not good & bad:
+                return f", those without `{name} = {bad.pop()!r}`"
+    return ""
+
+
+def clear(differences, atol):
+    """(what to say, a hint) where the right numbers can be made of the answer's."""
+    looks = unreadable, another_kind, not_numbers, scaled, out_of_place, another_shape
     for look in looks:
         said = []
         for difference in differences:
@@ -41,6 +45,7 @@ def first_of(looks, differences, atol):
                 said.append(look(difference, atol))
             except Exception:  # a symptom that cannot be looked for is none
                 said.append(None)
+        said = [one for one in said if one != ()] or [None]
         kinds = {re.sub(r"\W?\d\S*", "", one[0]) if one else None for one in said}
         if said[0] and (len(kinds) == 1 or look in FIRST):
             return said[0]
@@ -78,9 +83,6 @@ def another_kind(difference, atol):
     """A pair for a tensor, a text for a number, a function for its value."""
     got, expected = difference.got, difference.expected
     returns = f"It returns {describe(got)}"
-    if inspect.iscoroutine(got):
-        got.close()  # or Python warns that nobody awaited it
-        return "It is an `async` function: its call computes nothing yet.", "def alone."
     if isinstance(got, Iterator) and not isinstance(expected, Iterator):
         hint = "Is there a `yield`, or round brackets around a `for`? Use list(...)."
         return (
@@ -140,32 +142,11 @@ def another_shape(difference, atol):
                 word = "is missing" if longer is expected else "too many"
                 hint = "The end of a slice, or of a range, is not part of it."
                 return f"{shapes} One entry {word} in dimension {off[0]}.", hint
-    if got.dim() == expected.dim() + 1:
-        for i, name in itertools.product(range(got.dim()), ("mean", "sum")):
-            reduced = getattr(got, name)(dim=i)
-            if same(reduced, expected, atol):
-                hint = f".{name}(dim={i}) would do it."
-                return f"{shapes} The {name} over dimension {i} is missing.", hint
     return shapes, ""
 
 
-def rows(difference, atol):
-    got, expected = _numbers(difference)
-    if got.shape != expected.shape or (expected < 0).any():
-        return None
-    if torch.equal(expected.round(), expected):
-        return None  # no probabilities
-    sums, right = got.sum(-1).flatten(), expected.sum(-1).flatten()
-    if same(right, torch.ones_like(right), 1e-4) and not same(sums, right, 1e-4):
-        worst, more = sums[(sums - 1).abs().argmax()].item(), ""
-        if got.dim() > 1 and same(got.sum(-2), torch.ones_like(got.sum(-2)), 1e-4):
-            more = " The columns do: the sum runs over the wrong dimension."
-        hint = "They are probabilities: divide by their sum, or softmax over them."
-        return f"The rows do not sum to one: one sums to {worst:.4g}.{more}", hint
-
-
 def scaled(difference, atol):
-    """Right but for a factor, a shift, a function of each number."""
+    """Right but for a factor, or a function of each number."""
     got, expected = _numbers(difference)
     if got.shape != expected.shape or not expected.isfinite().all():
         return None
@@ -180,7 +161,7 @@ def scaled(difference, atol):
     if is_right(1 - got) and expected.unique().tolist() == [0.0, 1.0]:
         return "True and False, or 1 and 0, are the wrong way round.", "~ turns a mask."
     if expected.unique().numel() == 1 and torch.equal(expected.round(), expected):
-        return None  # 4 is the square of 2, and much else
+        return ()  # 4 is the square of 2, and much else
     of = "of what was asked for."
     known = [
         (got * math.log(2), "These are bits: right, but in the unit of log2."),
@@ -193,8 +174,6 @@ def scaled(difference, atol):
     for numbers, says in known:
         if is_right(numbers):
             return says, ""
-    if got.dim() and same(got, expected.softmax(-1), atol):
-        return "These are weights already: a softmax too many.", ""
     some = expected.abs() > 1e-3
     if got.numel() < 3 or expected[some].unique().numel() < 2:
         return None
@@ -203,21 +182,16 @@ def scaled(difference, atol):
         which = next((f", {n}" for n, s in _sizes(difference) if same(factor, s)), "")
         what = f"The numbers are right up to a constant factor{which}."
         return what, f"In this case it is {factor.item():.4g}."
-    if (shift := (got - expected).median()) and is_right(got - shift):
-        what = "The numbers are right up to a constant that is added."
-        return what, f"In this case it is {shift.item():.4g}."
 
 
 def _sizes(difference):
     """(how it is called, a number) for what a forgotten factor may be."""
     for x in difference.inputs:
-        if isinstance(x, torch.Tensor):
-            for dim, n in enumerate(x.shape):
-                for name, size in ((f"{n}", n), (f"√{n}", n**0.5)):
-                    if n > 1:
-                        where = f"the size of dimension {dim} of the input"
-                        yield f"{name} ({where})", size
-                        yield f"1 / {name} ({where})", 1 / size
+        for dim, n in enumerate(x.shape if isinstance(x, torch.Tensor) else ()):
+            for name, size in ((f"{n}", n), (f"√{n}", n**0.5)) if n > 1 else ():
+                where = f"the size of dimension {dim} of the input"
+                yield f"{name} ({where})", size
+                yield f"1 / {name} ({where})", 1 / size
 
 
 def out_of_place(difference, atol):
@@ -235,28 +209,6 @@ def out_of_place(difference, atol):
             "reshape and view keep the order in memory; transpose and permute exchange "
             "dimensions."
         )
-
-
-def unchanged(differences, names):
-    """One of the inputs as it was."""
-    for at, name in enumerate(names):
-        given = [d.inputs[at] for d in differences]
-        if all(isinstance(x, torch.Tensor) and x.numel() > 1 for x in given):
-            if all(same(d.got, x) for d, x in zip(differences, given)):
-                return f"Yours is the input `{name}`, unchanged.", ""
-
-
-def one_place(difference, atol):
-    """Wrong at the first or last place of a dimension only."""
-    got, expected = _numbers(difference)
-    if got.shape != expected.shape:
-        return None
-    off = ~torch.isclose(got, expected, atol=atol, rtol=1e-4, equal_nan=True)
-    for dim in range(got.dim()):
-        places = off.movedim(dim, 0).flatten(1).any(1).nonzero().flatten().tolist()
-        for at, name in ((0, "first"), (got.shape[dim] - 1, "last")):
-            if places == [at] and got.shape[dim] > 2:
-                return f"Only the {name} place of dimension {dim} is wrong.", ""
 
 
 FIRST = (unreadable, another_kind, not_numbers)  # if only the first one shows it

@@ -1,6 +1,5 @@
 """Experiments of 02: what a mean of the past is worth, and who sets its weights."""
 
-from dataclasses import replace
 from functools import partial
 
 import torch
@@ -8,8 +7,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt import averaging
-from minigpt.course.experiments.fit import CONTEXT, SMALL, WIDTH, corpus, fit
-from minigpt.language_model import LanguageModel
+from minigpt.course.experiments.fit import CONTEXT, WIDTH, grid, small
 
 RATES = [2.5e-3, 5e-3, 1e-2, 2e-2, 4e-2, 8e-2]  # the recipe's is 5e-3
 
@@ -23,7 +21,6 @@ class Mean(nn.Module):
         self.matrix = nn.Linear(WIDTH, WIDTH, bias=False) if matrix else nn.Identity()
 
     def forward(self, x):
-        """x: (B, T, C) -> (B, T, C)."""
         mean = self.matrix(averaging.average_matmul(x))
         return x + mean if self.present else mean
 
@@ -37,7 +34,6 @@ class Learned(nn.Module):
         self.value = nn.Linear(WIDTH, WIDTH, bias=False) if values else nn.Identity()
 
     def forward(self, x):
-        """x: (B, T, C) -> (B, T, C)."""
         T = x.shape[1]
         scores = averaging.hide_future(self.scores[:T, :T])  # (T, T)
         return F.softmax(scores, dim=-1) @ self.value(x)
@@ -54,17 +50,8 @@ class Chosen(nn.Module):
         self.factor = 1.0 if scale else WIDTH**0.5  # undoes the division
 
     def forward(self, x):
-        """x: (B, T, C) -> (B, T, C)."""
         q = self.query(x) * self.factor
         return averaging.average_attention(self.value(x), q, self.key(x))
-
-
-def shell(make_body, seed, **changes):
-    """The shell around a body, with the small recipe or what changes it."""
-    torch.manual_seed(seed)
-    body = make_body()
-    model = LanguageModel(corpus().vocab_size, CONTEXT, WIDTH, body)
-    return fit(model, replace(SMALL, **changes), seed)
 
 
 BODIES = {
@@ -78,12 +65,13 @@ BODIES = {
     "version 4, values": partial(Chosen, values=True),
     "version 4, values, no scale": partial(Chosen, values=True, scale=False),
 }
-AVERAGES = {
-    f"{name}, rate {rate:g}": partial(shell, body, learning_rate=rate)
-    for name, body in BODIES.items()
-    for rate in RATES
+EXPERIMENTS = {
+    "02-averages": {
+        **grid(
+            "{body}, rate {learning_rate:g}", small, body=BODIES, learning_rate=RATES
+        ),
+        "mean, 2400 steps, rate 0.02": partial(
+            small, body=Mean, learning_rate=2e-2, steps=2400
+        ),
+    }
 }
-AVERAGES["mean, 2400 steps, rate 0.02"] = partial(
-    shell, Mean, learning_rate=2e-2, steps=2400
-)
-EXPERIMENTS = {"02-averages": AVERAGES}

@@ -1,17 +1,15 @@
 """Experiments of notebook 01."""
 
-from dataclasses import replace
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 from minigpt.bigram import BigramLanguageModel
-from minigpt.course.experiments.fit import CONTEXT, SMALL, WIDTH, corpus, fit
+from minigpt.course.experiments.fit import corpus, grid, small
 from minigpt.course.experiments.ladder import blocks
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
-from minigpt.language_model import LanguageModel
 
 
 def counts():
@@ -67,13 +65,8 @@ def counted(seed):
     return {"train loss": loss(text.train), "loss": loss(text.val)} | nothing
 
 
-def one_block(rate, seed):
-    """05's rung of the ladder, at another rate."""
-    torch.manual_seed(seed)
-    model = LanguageModel(corpus().vocab_size, CONTEXT, WIDTH, blocks(1))
-    return fit(model, replace(SMALL, learning_rate=rate), seed)
-
-
+one_block = partial(small, body=partial(blocks, 1))  # 05's rung, at other rates
+RATES = [0.005, 0.01, 0.02, 0.04]
 EXPERIMENTS = {
     "01-longer": {
         "counted": counted,
@@ -88,8 +81,5 @@ EXPERIMENTS = {
         "rate 0.03": partial(trained, 10_000, 3e-2),
         "0.01, falling to 0": partial(trained, 10_000, 1e-2, falling=True),
     },
-    "01-block": {
-        f"one block, rate {rate}": partial(one_block, rate)
-        for rate in (0.005, 0.01, 0.02, 0.04)
-    },
+    "01-block": grid("one block, rate {learning_rate}", one_block, learning_rate=RATES),
 }

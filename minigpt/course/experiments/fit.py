@@ -1,13 +1,16 @@
-"""What the experiments share: the corpus, and one training judged exactly."""
+"""What the experiments share: the corpus, the small models, variants in a grid, and
+one training judged exactly."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from typing import NamedTuple
 
 import torch
 
 from minigpt.data import CharTokenizer, load_text, tiny_shakespeare, train_val_split
 from minigpt.evaluation import evaluate
+from minigpt.language_model import LanguageModel
 from minigpt.training import TrainConfig, train
 
 # The recipe and the sizes of the small models in 03, 04 and 05.
@@ -54,3 +57,26 @@ def fit(model, recipe, seed, threads=1):
         "parameters": sum(p.numel() for p in model.parameters()),
         "seconds": round(history[-1].seconds, 1),
     }
+
+
+def small(seed, body, recipe=SMALL, n_embd=WIDTH, **changes):
+    """Train the shell of lesson 03 around body() with a recipe, or what changes it."""
+    torch.manual_seed(seed)
+    plan, made = replace(recipe, **changes), body()
+    model = LanguageModel(corpus().vocab_size, plan.block_size, n_embd, made)
+    return fit(model, plan, seed)
+
+
+def grid(name, function, **axes):
+    """{name: function(seed)} for every combination, the first axis the slowest.
+
+    An axis is a list of values or a dictionary {label: value}; `name` has a place for
+    the labels, as in "{body}, rate {learning_rate:g}".
+    """
+    axes = {k: a if isinstance(a, dict) else dict(zip(a, a)) for k, a in axes.items()}
+    found = {}
+    for point in product(*(axis.items() for axis in axes.values())):
+        labels, values = zip(*point)
+        variant = name.format(**dict(zip(axes, labels)))
+        found[variant] = partial(function, **dict(zip(axes, values)))
+    return found

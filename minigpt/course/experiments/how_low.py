@@ -1,6 +1,7 @@
-"""Experiments of notebook 07: who learns what of the pocket play, and when; and how
-far counting gets on Tiny Shakespeare."""
+"""Experiments of notebook 07: who learns what of the pocket play, and when; how far
+counting gets on Tiny Shakespeare; and how much of what a GPT writes is copied."""
 
+import re
 from bisect import bisect_left
 from functools import cache, partial
 from typing import NamedTuple
@@ -12,15 +13,18 @@ from minigpt.attention import Head
 from minigpt.course.experiments.fit import corpus
 from minigpt.data import CharTokenizer, train_val_split
 from minigpt.evaluation import evaluate
+from minigpt.generation import generate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.inside.looking import capture
 from minigpt.language_model import LanguageModel
 from minigpt.playwright.play import POCKET, Play, write_play
+from minigpt.tools.stored import load_stored
 from minigpt.training import TrainConfig, train
 
 CONTEXT, WIDTH, FRESH = 192, 64, 50
 KINDS = ["agreement", "answer", "on stage", "rhyme", "repeat"]
 WATCHED = 10_000  # characters that are judged again and again during a training
+PIECES, LETTERS = 40, 250  # of a text, to be looked up in the training text
 
 
 class PocketPlay(NamedTuple):
@@ -135,9 +139,19 @@ def new_gpt(seed, n_layer=2, width=WIDTH, n_head=4):
     return GPT(GPTConfig(V, CONTEXT, n_layer, n_head, width))
 
 
-def gpt(seed, n_layer=2, width=WIDTH):
-    """A GPT, and how much that head looks at the word which looks most in the end."""
-    model = new_gpt(seed, n_layer, width)
+def block(seed, width=WIDTH, n_head=4, steps=4000, rate=8e-3):
+    """A GPT of one block, and how much the head looks at the word which looks most."""
+    model = new_gpt(seed, 1, width, n_head)
+    found = judged(model, trained(model, seed, steps, rate))
+    for kind in ("answer", "repeat"):
+        found[f"attention, {kind}"] = copying(model, kind).max().item()
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def gpt(seed):
+    """The GPT of the notebook, at every hundredth step; of its heads the one that looks
+    most at the word in the end."""
+    model = new_gpt(seed)
     by_step, scores = {}, {"answer": {}, "repeat": {}}
 
     def look(run):
@@ -161,27 +175,71 @@ def times_seen(table, keys):
     return torch.where(values[place] == keys, counts[place], 0)
 
 
-def counted(seed, longest, strength=20):
-    """Counting up to `longest` characters of Tiny Shakespeare, as the notebook does.
-
-    The same for every seed: nothing is drawn. "loss" has all the past it wants,
-    "windows of 64" only what a window shows.
-    """
-    text = corpus()
-    ids, n = torch.cat([text.train, text.val]), len(text.train)
-    p = torch.full((len(text.val),), 1 / text.vocab_size, dtype=torch.float64)
+def count_nats(ids, n, longest, strength=20):
+    """As the notebook's: count in ids[:n]; nats at ids[n:], a row for each length of
+    the context, from 0 to `longest`."""
+    V = int(ids.max()) + 1
+    p = torch.full((len(ids) - n,), 1 / V, dtype=torch.float64)
     context, rows = torch.zeros_like(ids), []
     for _ in range(longest + 1):
-        longer = context * text.vocab_size + ids  # with the character itself
+        longer = context * V + ids  # with the character itself
         seen = times_seen(context[:n], context[n:])
         both = times_seen(longer[:n], longer[n:])
         p = (both + strength * p) / (seen + strength)
         rows.append(-p.log())
         context = F.pad(longer[:-1], (1, 0))  # one place further on
-    rows = torch.stack(rows)[:, 1:]  # (longest + 1, M): the first has no past
+    return torch.stack(rows)
+
+
+def counted(seed, longest):
+    """Counting up to `longest` characters of Tiny Shakespeare, the same for every
+    seed: "loss" has all the past it wants, "windows of 64" what a window shows."""
+    text = corpus()
+    ids, n = torch.cat([text.train, text.val]), len(text.train)
+    rows = count_nats(ids, n, longest)[:, 1:]  # (longest + 1, M): the first has no past
     past = torch.arange(rows.shape[1]) % 64 + 1  # characters in sight
     shown = rows.gather(0, past.clamp(max=longest)[None])
     return {"loss": rows[-1].mean().item(), "windows of 64": shown.mean().item()}
+
+
+def written(seed):
+    """What the stored GPT of 06 writes at temperature 1, each piece after a line
+    break: how much of it is copied."""
+    model, tokenizer = load_stored("gpt")
+    start = torch.tensor([tokenizer.encode("\n")] * PIECES)
+    generator = torch.Generator().manual_seed(seed)
+    idx = generate(model, start, LETTERS, generator=generator)[:, 1:]
+    return looked_up([tokenizer.decode(ids) for ids in idx])
+
+
+def shakespeare(seed):
+    """The same for the validation text itself: what is usual."""
+    val, decode = corpus().val, corpus().tokenizer.decode
+    generator = torch.Generator().manual_seed(seed)
+    starts = torch.randint(len(val) - LETTERS, (PIECES,), generator=generator)
+    return looked_up([decode(val[s : s + LETTERS]) for s in starts])
+
+
+def looked_up(pieces):
+    """The share of words that the training text has, and the longest stretch."""
+    source = corpus().tokenizer.decode(corpus().train.tolist())
+    known, words = (re.findall(r"[A-Za-z']+", t) for t in (source, "\n".join(pieces)))
+    known = set(known)
+    return {
+        "words": sum(word in known for word in words) / len(words),
+        "longest": max(len(longest_copy(piece, source)) for piece in pieces),
+    }
+
+
+def longest_copy(text, source):
+    """The longest stretch of `text` that stands in `source`: the first, if several."""
+    best = ""
+    for start in range(len(text)):
+        longer = text[start : start + len(best) + 1]
+        while len(longer) > len(best) and longer in source:
+            best = longer
+            longer = text[start : start + len(best) + 1]
+    return best
 
 
 EXPERIMENTS = {
@@ -191,8 +249,14 @@ EXPERIMENTS = {
     },
     "07-readers": {
         "one head": one_head,
-        "one block": partial(gpt, n_layer=1),
-        "one wide block": partial(gpt, n_layer=1, width=88),
+        "one block": block,
+        "one wide block": partial(block, width=88),
         "GPT": gpt,
     },
+    "07-wide": {
+        "8 heads, 8000 steps, rate 0.004": partial(
+            block, width=88, n_head=8, steps=8000, rate=4e-3
+        )
+    },
+    "07-copied": {"GPT": written, "Shakespeare": shakespeare},
 }

@@ -10,10 +10,9 @@ import torch.nn as nn
 from minigpt.attention import Head
 from minigpt.bigram import BigramLanguageModel
 from minigpt.block import Block
-from minigpt.course.experiments.fit import CONTEXT, SMALL, WIDTH, corpus, fit
+from minigpt.course.experiments.fit import CONTEXT, WIDTH, corpus, fit, small
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
-from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention
 from minigpt.training import preset
 
@@ -68,13 +67,6 @@ BODIES = {
 }
 
 
-def small(make_body, seed):
-    """03 to 05: the shell around a body, with the small recipe."""
-    torch.manual_seed(seed)
-    model = LanguageModel(corpus().vocab_size, CONTEXT, WIDTH, make_body())
-    return fit(model, SMALL, seed)
-
-
 def gpt(seed):
     """06: the CPU preset, on all the cores there are."""
     config, recipe = preset("cpu", corpus().vocab_size)
@@ -87,7 +79,7 @@ EXPERIMENTS = {
         "uniform guess": uniform,
         "unigram counts": unigram,
         "bigram": bigram,
-        **{name: partial(small, make_body) for name, make_body in BODIES.items()},
+        **{name: partial(small, body=body) for name, body in BODIES.items()},
         "GPT": gpt,
     }
 }

@@ -1,28 +1,23 @@
-"""Experiments of notebook 11: what heads look for, and what models copy. Below them
-stand the texts that notebook and experiments share."""
+"""The experiment of notebook 11, what heads look for and what each part costs; below
+it the texts that notebook and experiment share."""
 
-import re
-from functools import cache, partial
+from collections import Counter
+from functools import cache
 
 import torch
 
-from minigpt.bigram import BigramLanguageModel
 from minigpt.course.experiments import how_low
-from minigpt.course.experiments.fit import CONTEXT, SMALL, WIDTH, corpus, fit
-from minigpt.course.experiments.ladder import BODIES
-from minigpt.evaluation import evaluate
-from minigpt.generation import generate
+from minigpt.course.experiments.fit import corpus, fit
 from minigpt.inside.looking import capture, changed
 from minigpt.inside.marks import MARKS, by_chance, score
-from minigpt.language_model import LanguageModel
 from minigpt.training import preset
 
 WINDOWS = 200  # over which scores and means are taken
-PIECES, LETTERS = 40, 250  # that a model writes, to be looked up in the training text
 
 
 def heads(seed):
-    """The GPT of 06, its heads' scores, and what each part costs, cut to its mean."""
+    """The GPT of 06: its heads' scores, and what each part costs when it says its mean
+    instead ("mean, head 1.1"), or what it says in another window ("resampled, ...")."""
     text = corpus()
     config, recipe = preset("cpu", text.vocab_size)
     torch.manual_seed(seed)
@@ -30,15 +25,42 @@ def heads(seed):
     found = fit(model, recipe, seed)
     idx = text.val[: WINDOWS * T].view(WINDOWS, T)
     for kind, make in MARKS.items():
-        found |= scores(kind, model, idx, make(idx, text.tokenizer))
+        found |= scores(kind, model, idx, make(idx))
     found |= scores("random", model, *twice(text.vocab_size, T // 2))
-    flow = capture(model, text.train[: WINDOWS * T].view(WINDOWS, T))
-    for layer in range(1, config.n_layer + 1):
-        for part in [*range(1, config.n_head + 1), "attention", "feed-forward"]:
-            name = f"head {layer}.{part}" if type(part) is int else f"{part} {layer}"
-            with changed(model, layer, part, mean_written(model, flow, layer, part)):
-                found[f"mean, {name}"] = evaluate(model, text.val, T) - found["loss"]
+    n = (len(text.val) - 1) // T * T
+    windows = text.val[:n].view(-1, T), text.val[1 : n + 1].view(-1, T)
+    found |= costs(model, *windows, text.train[: WINDOWS * T].view(WINDOWS, T))
     return {name: round(value, 5) for name, value in found.items()}
+
+
+@torch.no_grad()
+def costs(model, x, y, usual):
+    """{"mean, head 1.1": nats, ...} for x, y (N, T); the means are taken over `usual`
+    (M, T), and the other window is the one before, at the same positions."""
+    means, costs = written(model, usual), Counter()
+    for idx, targets in zip(x.split(128), y.split(128)):
+        intact, share = model(idx, targets)[1].item(), len(idx) / len(x)
+        for (layer, part), said in written(model, idx).items():
+            name = f"head {layer}.{part}" if type(part) is int else f"{part} {layer}"
+            mean = means[layer, part].mean(dim=(0, 1))
+            for how, instead in ("mean", mean), ("resampled", said.roll(1, dims=0)):
+                with changed(model, layer, part, instead):
+                    loss = model(idx, targets)[1].item()
+                costs[f"{how}, {name}"] += (loss - intact) * share
+    return costs
+
+
+def written(model, idx):
+    """What each part writes: {(layer, part): (B, T, head_size) for a head, else
+    (B, T, C)}, as `changed` takes it."""
+    flow, found = capture(model, idx), {}
+    for layer, block in enumerate(model.body[:-1], 1):
+        side_by_side = flow.heads[layer - 1]
+        for head, said in enumerate(side_by_side.chunk(block.attention.n_head, -1), 1):
+            found[layer, head] = said
+        found[layer, "attention"] = block.attention.proj(side_by_side)
+        found[layer, "feed-forward"] = flow.computed[layer - 1]
+    return found
 
 
 def scores(kind, model, idx, marks):
@@ -48,90 +70,6 @@ def scores(kind, model, idx, marks):
         for head, value in enumerate(score(weights, marks).tolist(), 1):
             found[f"{kind}, head {layer}.{head}"] = value
     return found
-
-
-@torch.no_grad()
-def mean_written(model, flow, layer, part):
-    """What a head or a part of a layer writes on average: (head_size,) or (C,)."""
-    a = model.body[layer - 1].attention
-    if part == "feed-forward":
-        return flow.computed[layer - 1].mean(dim=(0, 1))
-    side_by_side = flow.heads[layer - 1].mean(dim=(0, 1))  # (C,)
-    if part == "attention":
-        return a.proj(side_by_side)  # the mean of a linear map's results
-    return side_by_side.view(a.n_head, a.head_size)[part - 1]
-
-
-def bigram(seed):
-    """The table of 01, from counts (plus one each)."""
-    text = corpus()
-    V = text.vocab_size
-    pairs = torch.bincount(text.train[:-1] * V + text.train[1:], minlength=V * V)
-    model = BigramLanguageModel(V)
-    model.token_embedding.weight.data = (pairs.view(V, V) + 1.0).log()
-    loss = evaluate(model, text.val, CONTEXT)
-    return {"loss": loss} | looked_up(written(model, seed))
-
-
-def rung(name, seed):
-    """A rung of 03 to 06, trained, and what it writes."""
-    torch.manual_seed(seed)
-    if name == "GPT":
-        config, recipe = preset("cpu", corpus().vocab_size)
-        model = config.build()
-    else:
-        model = LanguageModel(corpus().vocab_size, CONTEXT, WIDTH, BODIES[name]())
-        recipe = SMALL
-    return fit(model, recipe, seed) | looked_up(written(model, seed))
-
-
-def shakespeare(seed):
-    """The validation text itself, as many pieces: what is usual."""
-    val, decode = corpus().val, corpus().tokenizer.decode
-    generator = torch.Generator().manual_seed(seed)
-    starts = torch.randint(len(val) - LETTERS, (PIECES,), generator=generator)
-    return looked_up([decode(val[s : s + LETTERS]) for s in starts])
-
-
-def written(model, seed):
-    """PIECES texts of LETTERS characters, at temperature 1, each after a line break."""
-    tokenizer = corpus().tokenizer
-    start = torch.tensor([tokenizer.encode("\n")] * PIECES)
-    generator = torch.Generator().manual_seed(seed)
-    idx = generate(model, start, LETTERS, generator=generator)[:, 1:]
-    return [tokenizer.decode(ids) for ids in idx]
-
-
-def looked_up(pieces):
-    """How many of the words exist, and how much is copied, letter by letter."""
-    source = corpus().tokenizer.decode(corpus().train.tolist())
-    text = "\n".join(pieces)
-    known, words = (re.findall(r"[A-Za-z']+", t) for t in (source, text))
-    known = set(known)
-    return {
-        "words": sum(word in known for word in words) / len(words),
-        "of 8": share_copied(text, source, 8),
-        "of 16": share_copied(text, source, 16),
-        "longest": max(len(longest_copy(piece, source)) for piece in pieces),
-    }
-
-
-def share_copied(text, source, n):
-    """The share of the stretches of n characters of `text` that `source` has, too."""
-    known = {source[i : i + n] for i in range(len(source) - n + 1)}
-    starts = range(len(text) - n + 1)
-    return sum(text[i : i + n] in known for i in starts) / len(starts)
-
-
-def longest_copy(text, source):
-    """The longest stretch of `text` that stands in `source`: the first, if several."""
-    best = ""
-    for start in range(len(text)):
-        longer = text[start : start + len(best) + 1]
-        while len(longer) > len(best) and longer in source:
-            best = longer
-            longer = text[start : start + len(best) + 1]
-    return best
 
 
 def twice(vocab_size, length):
@@ -166,11 +104,4 @@ def named(pair=("Nan", "Hob")):
     return torch.tensor(windows), torch.tensor(others), places
 
 
-EXPERIMENTS = {
-    "11-heads": {"GPT": heads},
-    "11-cannot": {
-        "bigram": bigram,
-        **{name: partial(rung, name) for name in [*BODIES, "GPT"]},
-        "Shakespeare": shakespeare,
-    },
-}
+EXPERIMENTS = {"11-heads": {"GPT": heads}}

@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from minigpt.course import record
 from minigpt.course.experiments import (
     averaging,
+    backward,
     bigram,
     fast_generation,
     full_training,
@@ -29,7 +30,7 @@ from minigpt.course.experiments import (
 
 MODULES = [ladder, bigram, averaging, self_attention, multi_head, residual_blocks]
 MODULES += [full_training, how_low, modern, speedrun, fast_generation, many_machines]
-MODULES += [looking_inside]
+MODULES += [looking_inside, backward]
 SEEDS = [1337, 1338, 1339]
 
 
@@ -74,21 +75,15 @@ def measure(name, pairs, jobs=1, folder=None):
 
 def main(argv=None):
     """The command line; see above."""
-    parser = argparse.ArgumentParser(
-        prog="python -m minigpt.course.experiments",
-        description="Measure for the record.",
-    )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="an experiment")
-    parser.add_argument(
-        "--missing", action="store_true", help="only what the record does not have"
-    )
-    parser.add_argument("--all", action="store_true", help="all of them, anew")
-    parser.add_argument("--variant", action="append", help="only this one (repeatable)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="trainings at once; seconds need 1"
-    )
-    parser.add_argument("--out", metavar="FOLDER", help="of the records to be written")
+    parser = argparse.ArgumentParser(prog="python -m minigpt.course.experiments")
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="an experiment")
+    add("--missing", action="store_true", help="only what the record does not have")
+    add("--all", action="store_true", help="all of them, anew")
+    add("--variant", action="append", help="only this one (repeatable)")
+    add("--seeds", type=int, nargs="+", default=SEEDS)
+    add("--jobs", type=int, default=1, help="trainings at once; seconds need 1")
+    add("--out", metavar="FOLDER", help="of the records to be written")
     options = parser.parse_args(argv)
     known = experiments()
     names = options.names or list(known) * (options.missing or options.all)

@@ -4,16 +4,16 @@ They choose, so they never look at the validation split: they learn from the fir
 nine tenths of the training text and are judged on the last, the development piece.
 """
 
+import re
 from dataclasses import asdict, replace
 from functools import partial
 from statistics import mean, median
 
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 
 from minigpt.course import record
-from minigpt.course.experiments.fit import corpus, development
+from minigpt.course.experiments.fit import corpus, development, grid
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.modern.counting import (
@@ -25,6 +25,7 @@ from minigpt.modern.counting import (
 )
 from minigpt.modern.counts import ContextCounts
 from minigpt.modern.model import ModernConfig, ModernGPT
+from minigpt.modern.parts import ShortConvolution
 from minigpt.modern.recipe import MuonConfig, modern_preset
 from minigpt.training import Run, TrainConfig, preset, train
 
@@ -86,7 +87,7 @@ REMOVED = {  # the same, or another recipe than Muon and the trapezoid
 }
 
 
-def variant(table, name):
+def variant(table, name, steps=STEPS, **shape):
     """(ModernConfig, TrainConfig) of one variant of ADDED or REMOVED."""
     if table is ADDED:
         config, recipe = preset("cpu", corpus().vocab_size)
@@ -94,7 +95,8 @@ def variant(table, name):
     else:  # in half-size steps, for there are many runs
         config, recipe = modern_preset(corpus().vocab_size)
         config, recipe = replace(config, block_size=64), replace(recipe, block_size=64)
-    recipe = replace(recipe, steps=STEPS, eval_every=25, eval_batches=4)
+    config = replace(config, **shape)
+    recipe = replace(recipe, steps=steps, eval_every=steps, eval_batches=1)
     change = table[name]
     if isinstance(change, dict):
         return replace(config, **change), recipe
@@ -103,49 +105,37 @@ def variant(table, name):
     return config, change(**asdict(recipe))
 
 
-def trained(config, recipe, seed, factor):
-    """One training at `factor` times its rates: loss, and history."""
+def trained(config, recipe, seed, factor, change=None):
+    """The loss of one training at `factor` times its rates; change(model) first."""
     torch.set_num_threads(1)
     learn, judge = development()
     torch.manual_seed(seed)
     model = ModernGPT(config)
+    if change is not None:
+        change(model)
     names = [n for n in ("learning_rate", "muon_rate") if hasattr(recipe, n)]
     rates = {name: factor * getattr(recipe, name) for name in names}
-    history = train(model, learn, judge, replace(recipe, seed=seed, **rates))
-    return evaluate(model, judge, recipe.block_size), history
+    train(model, learn, judge, replace(recipe, seed=seed, **rates))
+    return evaluate(model, judge, recipe.block_size)
 
 
-def ablation(cost, target, table, name, seed):
-    """A variant at the better of two rates, after equal steps and equal seconds.
+def better(table, name, seed, change=None):
+    """A variant at the better of two rates: {"loss", "factor"}."""
+    made = variant(table, name)
+    losses = {f: trained(*made, seed, f, change) for f in FACTORS}
+    best = min(FACTORS, key=losses.get)
+    return {"loss": losses[best], "factor": best}
 
-    steps_to: how many steps of that run brought the loss, estimated on the
-    development piece, down to `target`; STEPS if it never got there.
-    """
-    config, recipe = variant(table, name)
-    runs = {f: trained(config, recipe, seed, f) for f in FACTORS}
-    best = min(FACTORS, key=lambda f: runs[f][0])
-    loss, history = runs[best]
+
+def ablation(cost, table, name, seed):
+    """A variant at the better of two rates, after equal steps and equal seconds."""
+    found = better(table, name, seed)
     relative = record.load(cost)[name].mean("cost")
-    later, steps = loss, round(STEPS / relative)
+    later, steps = found["loss"], round(STEPS / relative)
     if abs(relative - 1) >= 0.03:
-        later = trained(config, replace(recipe, steps=steps), seed, best)[0]
-    return {
-        "loss": loss,
-        "factor": best,
-        "steps_to": reached(history, target),
-        "cost": relative,
-        "equal seconds": later,
-    }
-
-
-def reached(history, target):
-    """The step at which a history, read as straight lines, comes down to target."""
-    for before, after in zip(history, history[1:]):
-        if after.val_loss <= target:
-            fall = before.val_loss - after.val_loss
-            share = (before.val_loss - target) / fall if fall > 0 else 0.0
-            return before.step + max(0.0, share) * (after.step - before.step)
-    return STEPS
+        config, recipe = variant(table, name)
+        later = trained(config, replace(recipe, steps=steps), seed, found["factor"])
+    return {**found, "cost": relative, "equal seconds": later}
 
 
 def cost(table, name, seed):
@@ -155,7 +145,7 @@ def cost(table, name, seed):
     for one in (next(iter(table)), name):
         config, recipe = variant(table, one)
         torch.manual_seed(seed)
-        model, recipe = ModernGPT(config), replace(recipe, eval_batches=1)
+        model = ModernGPT(config)
         steps.append(partial(timed_step, model, Run(model, recipe), recipe))
     times = [[step() for step in steps] for _ in range(45)][5:]
     return {"cost": median(after / before for before, after in times)}
@@ -168,26 +158,16 @@ def timed_step(model, run, recipe):
     return run.seconds - before
 
 
-class OneLess:
-    """ContextCounts less the one occurrence that is to be predicted: targets (B, T)."""
-
-    def __init__(self, counts):
-        self.counts, self.order, self.targets = counts, counts.order, None
-
-    def __call__(self, idx, without=None):
-        counts = self.counts(idx)  # (B, T, order + 1, V)
-        if self.targets is None:  # nothing was counted here
-            return counts
-        own = F.one_hot(self.targets, counts.shape[-1])[:, :, None]  # (B, T, 1, V)
-        return (counts - own).clamp(min=0)
+def convolved(model):
+    """Behind each layer that makes queries, keys and values, a ShortConvolution."""
+    for block in list(model.body)[:-1]:
+        qkv = block.attention.qkv
+        block.attention.qkv = nn.Sequential(qkv, ShortConvolution(qkv.out_features))
 
 
-class LeaveOneOut(CountingGPT):
-    """A CountingGPT beside OneLess; those know what it learns, if it learns."""
-
-    def forward(self, idx, targets=None):
-        self.counts.targets = targets if self.training else None
-        return super().forward(idx, targets)
+def at_rate(table, seed, change, factor, **changes):
+    """A variant at one multiple of its rates."""
+    return {"loss": trained(*variant(table, change, **changes), seed, factor)}
 
 
 def counting(variant, seed):
@@ -206,15 +186,13 @@ def counting(variant, seed):
     torch.manual_seed(seed)
     if variant == "GPT alone":
         model = ModernGPT(config)
-    elif variant == "own place left out":
-        model = LeaveOneOut(config, OneLess(counts), smoothing)
     else:
         model = CountingGPT(config, counts, smoothing)
     if variant in ("counts added", "counts added, weighed"):
         nn.init.zeros_(model.read.weight).requires_grad_(False)
     if variant in ("counts added", "counts added and read"):
         model.gate.requires_grad_(False)  # it stays: all for the longest order
-    if variant in ("GPT alone", "own counts seen", "own place left out"):
+    if variant in ("GPT alone", "own counts seen"):
         train(model, learn, judge, recipe)
         sizes = {"batch_size": recipe.batch_size, "block_size": recipe.block_size}
         draw = partial(get_batch, learn, **sizes)
@@ -231,23 +209,38 @@ def counting(variant, seed):
     }
 
 
-COUNTING = [
-    "all of it",
-    "GPT alone",
-    "counts alone, 5 characters",
-    "counts alone, 8 characters",
-    "counts added",
-    "counts added and read",
-    "counts added, weighed",
-    "own counts seen",
-    "own place left out",
-]
+COUNTING = """all of it; GPT alone; counts alone, 5 characters
+counts alone, 8 characters; counts added; counts added and read
+counts added, weighed; own counts seen"""
 EXPERIMENTS = {
-    "08-counts": {name: partial(counting, name) for name in COUNTING},
+    "08-counts": {n: partial(counting, n) for n in re.split("; |\n", COUNTING)},
     "08-added-cost": {name: partial(cost, ADDED, name) for name in ADDED},
     "08-removed-cost": {name: partial(cost, REMOVED, name) for name in REMOVED},
-    "08-added": {n: partial(ablation, "08-added-cost", 2.3, ADDED, n) for n in ADDED},
+    "08-added": {n: partial(ablation, "08-added-cost", ADDED, n) for n in ADDED},
     "08-removed": {
-        n: partial(ablation, "08-removed-cost", 2.1, REMOVED, n) for n in REMOVED
+        n: partial(ablation, "08-removed-cost", REMOVED, n) for n in REMOVED
     },
+    "08-convolution": {
+        f"{name} + short convolution": partial(better, table, name, change=convolved)
+        for table, name in ((ADDED, "06's GPT"), (REMOVED, "modern"))
+    },
+    "08-adamw": grid(
+        "{change}, rate {factor:g}",
+        partial(at_rate, REMOVED),
+        change={"AdamW": "- Muon"},
+        factor=[0.25, 0.5, 1, 2],
+    ),
+    "08-start": grid(
+        "{change}, rate {factor:g}",
+        partial(at_rate, ADDED, steps=1000),
+        change={"drawn": "06's GPT", "zero": "+ zero start"},
+        factor=[0.5, 1],
+    ),
+    "08-width": grid(
+        "{change}, width {n_embd}, rate {factor:g}",
+        partial(at_rate, REMOVED, steps=200),
+        n_embd=[32, 128],
+        change={"AdamW": "- Muon", "Muon": "modern"},
+        factor=[0.25, 0.5, 1, 2, 4],
+    ),
 }

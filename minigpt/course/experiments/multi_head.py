@@ -2,7 +2,6 @@
 
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 
@@ -12,8 +11,7 @@ import torch.nn.functional as F
 
 from minigpt.attention import attention
 from minigpt.course import measure
-from minigpt.course.experiments.fit import CONTEXT, SMALL, WIDTH, corpus, fit
-from minigpt.language_model import LanguageModel
+from minigpt.course.experiments.fit import CONTEXT, SMALL, WIDTH, grid, small
 from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
 
 FAST = 0.02  # among the best rates of all of them; the recipe has 0.005
@@ -54,9 +52,9 @@ class Layer(CausalSelfAttention):
 class Residual(nn.Module):
     """x + body(x): what a position was goes on beside what it has heard."""
 
-    def __init__(self, body):
+    def __init__(self, make_body, n_head):
         super().__init__()
-        self.body = body
+        self.body = make_body(n_head)
 
     def forward(self, x):
         return x + self.body(x)
@@ -69,30 +67,27 @@ def bare(n_head):
     return layer
 
 
-def small(make_body, seed, residual=False, **changes):
-    """The shell around a body with the small recipe, or with changes of it."""
-    torch.manual_seed(seed)
-    body = Residual(make_body()) if residual else make_body()
-    plan = replace(SMALL, **changes)
-    return fit(
-        LanguageModel(corpus().vocab_size, plan.block_size, WIDTH, body), plan, seed
+def several(seed, make, n_head, residual, **changes):
+    """The shell around make(n_head), or around x + it."""
+    body = partial(Residual, make, n_head) if residual else partial(make, n_head)
+    return small(seed, body, **changes)
+
+
+def heads_at(make, heads, rates, what=""):
+    """Numbers of heads, without and with x +, at each rate."""
+    return grid(
+        "{n_head}{residual}" + what + "{learning_rate}",
+        partial(several, make=make),
+        learning_rate=rates,
+        residual={"": False, ", x + attention": True},
+        n_head={"1 head" if n == 1 else f"{n} heads": n for n in heads},
     )
 
 
-def grid(make_body, heads, rates, what=""):
-    """{variant: function}: numbers of heads, without and with x +, at each rate; of
-    the recipe's rate a name says nothing."""
-    return {
-        ("1 head" if n == 1 else f"{n} heads")
-        + ", x + attention" * residual
-        + what
-        + f", rate {rate}" * (rate != SMALL.learning_rate): partial(
-            small, partial(make_body, n), residual=residual, learning_rate=rate
-        )
-        for rate in rates
-        for residual in (False, True)
-        for n in heads
-    }
+def labelled(*rates):
+    """Rates as an axis: of the recipe's own the name says nothing."""
+    own = SMALL.learning_rate
+    return {"" if rate == own else f", rate {rate}": rate for rate in rates}
 
 
 class Batched(CausalSelfAttention):
@@ -105,7 +100,7 @@ class Batched(CausalSelfAttention):
         return self.proj(out.transpose(1, 2).reshape(B, T, C))
 
 
-def memory(make, training, seed):
+def memory(seed, make, training):
     """MiB that one call takes, in a process of its own: see added_memory."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(added_memory, make, training).result()
@@ -155,36 +150,22 @@ STARTS = {
     "the right root, √C's start": partial(Layer, 4, start=0.5),
 }
 SHORT = {"block_size": CONTEXT // 4, "batch_size": 4 * SMALL.batch_size}
-BOTH = (SMALL.learning_rate, FAST)
+eight = partial(small, body=partial(heads, 4), **SHORT)
+OWN, BOTH = labelled(SMALL.learning_rate), labelled(SMALL.learning_rate, FAST)
+ALL, TWO = [1, 2, 4, 8, 16], [1, 4]
 EXPERIMENTS = {  # what the later ones are compared with is in 04-heads and 04-rates
-    "04-heads": grid(heads, [1, 2, 4, 8, 16], [SMALL.learning_rate]),
-    "04-rates": grid(heads, [1, 4], [0.0025, 0.01, 0.04, 0.08])
-    | grid(heads, [1, 2, 4, 8, 16], [FAST]),
-    "04-projection": grid(bare, [1, 4], BOTH, ", no projection"),
-    "04-itself": grid(blind, [1, 4], BOTH, ", not itself"),
-    "04-traps": {
-        name + f", rate {rate}" * (rate == FAST): partial(
-            small, make, learning_rate=rate
-        )
-        for rate in BOTH
-        for name, make in TRAPS.items()
-    }
-    | {
-        "4 heads, context 8" + f", rate {rate}" * (rate == FAST): partial(
-            small, partial(heads, 4), learning_rate=rate, **SHORT
-        )
-        for rate in BOTH
-    },
-    "04-root": {
-        name + f", rate {rate}" * (rate == FAST): partial(
-            small, make, learning_rate=rate
-        )
-        for rate in BOTH
-        for name, make in STARTS.items()
-    },
-    "04-memory": {
-        way + suffix: partial(memory, make, training)
-        for training, suffix in [(False, ""), (True, ", training")]
-        for way, make in WAYS.items()
-    },
+    "04-heads": heads_at(heads, ALL, OWN),
+    "04-rates": heads_at(heads, TWO, labelled(0.0025, 0.01, 0.04, 0.08))
+    | heads_at(heads, ALL, labelled(FAST)),
+    "04-projection": heads_at(bare, TWO, BOTH, ", no projection"),
+    "04-itself": heads_at(blind, TWO, BOTH, ", not itself"),
+    "04-traps": grid("{body}{learning_rate}", small, learning_rate=BOTH, body=TRAPS)
+    | grid("4 heads, context 8{learning_rate}", eight, learning_rate=BOTH),
+    "04-root": grid("{body}{learning_rate}", small, learning_rate=BOTH, body=STARTS),
+    "04-memory": grid(
+        "{make}{training}",
+        memory,
+        training={"": False, ", training": True},
+        make=WAYS,
+    ),
 }

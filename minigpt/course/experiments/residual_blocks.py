@@ -8,7 +8,15 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.block import Block, FeedForward
-from minigpt.course.experiments.fit import CONTEXT, SMALL, WIDTH, corpus, fit
+from minigpt.course.experiments.fit import (
+    CONTEXT,
+    SMALL,
+    WIDTH,
+    corpus,
+    fit,
+    grid,
+    small,
+)
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
@@ -77,34 +85,46 @@ class PostNorm(Block):
         return self.norm2(x + self.feed_forward(x))
 
 
-def shell(make_block, n_layer, last, seed, n_embd=WIDTH):
-    """The shell around a stack of blocks; last: whether a LayerNorm ends it."""
-    torch.manual_seed(seed)
+def stack(make_block, n_layer, last, n_embd=WIDTH):
+    """Blocks one behind the other; last: whether a LayerNorm ends them."""
     each = [make_block() for _ in range(n_layer)]
-    body = nn.Sequential(*each, *[nn.LayerNorm(n_embd)] * last)
-    return LanguageModel(corpus().vocab_size, CONTEXT, n_embd, body)
+    return nn.Sequential(*each, *[nn.LayerNorm(n_embd)] * last)
 
 
-def parts(n_layer, plus, think, norm, seed, **recipe):
+def shell(make_block, n_layer, last, seed):
+    """The shell around a stack of blocks."""
+    torch.manual_seed(seed)
+    body = stack(make_block, n_layer, last)
+    return LanguageModel(corpus().vocab_size, CONTEXT, WIDTH, body)
+
+
+def parts(seed, n_layer, plus, think, norm, **recipe):
     """n_layer Parts, trained with the small recipe or what changes it."""
-    model = shell(partial(Parts, plus, think, norm), n_layer, norm, seed)
-    return fit(model, replace(SMALL, **recipe), seed)
+    make = partial(Parts, plus, think, norm)
+    return small(seed, partial(stack, make, n_layer, norm), **recipe)
 
 
 def combinations(n_layer, which):
     """{name: function(seed)}; each of `which` says (plus, think, norm)."""
-    words = [("plus", 0), ("think", 1), ("norm", 2)]
-    return {
-        " + ".join(["heads", *(w for w, i in words if flags[i])]): partial(
-            parts, n_layer, *flags
-        )
-        for flags in which
-    }
+    found = {}
+    for plus, think, norm in which:
+        name = "heads" + " + plus" * plus + " + think" * think + " + norm" * norm
+        flags = {"plus": plus, "think": think, "norm": norm}
+        found[name] = partial(parts, n_layer=n_layer, **flags)
+    return found
 
 
-def deep(make_block, last, seed, **recipe):
+def deep(seed, kind, **recipe):
     """Six blocks in the shell, for 200 steps."""
-    return fit(shell(make_block, 6, last, seed), replace(SHORT, **recipe), seed)
+    make_block, last = kind
+    return small(seed, partial(stack, make_block, 6, last), SHORT, **recipe)
+
+
+def shaped(seed, shape, **recipe):
+    """So many blocks of a width, else the small recipe."""
+    n_layer, C = shape
+    body = partial(stack, partial(Block, C, N_HEAD), n_layer, True, C)
+    return small(seed, body, n_embd=C, **recipe)
 
 
 @torch.no_grad()
@@ -137,16 +157,19 @@ def plain(make_block, seed, n_layer=6, last=0, scale=1.0, **recipe):
     return {"own share": share, "gradient": gradient, "loss": found["loss"]}
 
 
-def shaped(n_layer, n_embd, seed, **recipe):
-    """n_layer blocks of a width, else the small recipe."""
-    model = shell(partial(Block, n_embd, N_HEAD), n_layer, True, seed, n_embd)
-    return fit(model, replace(SMALL, **recipe), seed)
+def widths(n_layer, C):
+    """A shape at four rates, and at one of them for longer."""
+    shape, name = {f"{n_layer} x {C}": (n_layer, C)}, "{shape}, {steps} steps, rate "
+    at = partial(grid, name + "{learning_rate:g}", shaped, shape=shape)
+    rates = [2.5e-3, 5e-3, 1e-2, 2e-2]
+    return at(steps=[600], learning_rate=rates) | at(steps=[2400], learning_rate=[1e-2])
 
 
-def dropped(dropout, characters, steps, seed):
-    """Three blocks with dropout, trained on the first characters (None: on all)."""
+def dropped(seed, length, dropout):
+    """Three blocks with dropout, trained on the first characters
+    (None: on all) for so many steps."""
     torch.set_num_threads(1)
-    text = corpus()
+    text, (characters, steps) = corpus(), length
     learned = text.train[:characters]
     model = shell(partial(Block, WIDTH, N_HEAD, dropout), 3, True, seed)
     history = train(model, learned, text.val, replace(SMALL, steps=steps, seed=seed))
@@ -167,6 +190,10 @@ KINDS = {
     "pre-norm": (partial(Block, WIDTH, N_HEAD), True),
     "post-norm": (partial(PostNorm, WIDTH, N_HEAD), False),
     "no norm": (partial(Parts, True, True, False), False),
+}
+LENGTHS = {
+    "25,000 characters, 1,500 steps": (25_000, 1500),
+    "all, 600 steps": (None, 600),
 }
 ALL = [(p, t, n) for n in (False, True) for p in (False, True) for t in (False, True)]
 THINK = {"heads": False, "as many weights": "linear", "heads + think": True}
@@ -192,39 +219,26 @@ EXPERIMENTS = {
     },
     "05-parts": combinations(1, ALL),
     "05-parts-3": combinations(3, [c for c in ALL if sum(c) != 1 or c[0]]),
-    "05-no-plus": {
-        f"rate {rate:g}": partial(parts, 3, False, True, True, learning_rate=rate)
-        for rate in (1e-3, 2.5e-3, 5e-3)
-    },
-    "05-think": {
-        f"{name}, rate {rate:g}": partial(
-            parts, 1, False, think, False, learning_rate=rate
-        )
-        for rate in (5e-3, 1e-2, 2e-2)
-        for name, think in THINK.items()
-    },
-    "05-norm": {
-        f"{name}, rate {rate:g}, warm-up {warmup}": partial(
-            deep, *kind, learning_rate=rate, warmup_steps=warmup
-        )
-        for warmup in (40, 0)
-        for name, kind in KINDS.items()
-        for rate in (1e-3, 3e-3, 6e-3, 1e-2, 2e-2)
-    },
-    "05-depth": {
-        f"{n_layer} x {n_embd}, {steps} steps, rate {rate:g}": partial(
-            shaped, n_layer, n_embd, learning_rate=rate, steps=steps
-        )
-        for n_layer, n_embd in [(1, 108), (3, 64)]
-        for steps, rates in [(600, (2.5e-3, 5e-3, 1e-2, 2e-2)), (2400, (1e-2,))]
-        for rate in rates
-    },
-    "05-dropout": {
-        f"{name}, dropout {p}": partial(dropped, p, characters, steps)
-        for name, characters, steps in [
-            ("25,000 characters, 1,500 steps", 25_000, 1500),
-            ("all, 600 steps", None, 600),
-        ]
-        for p in (0.0, 0.2)
-    },
+    "05-no-plus": grid(
+        "rate {learning_rate:g}",
+        partial(parts, n_layer=3, plus=False, think=True, norm=True),
+        learning_rate=[1e-3, 2.5e-3, 5e-3],
+    ),
+    "05-think": grid(
+        "{think}, rate {learning_rate:g}",
+        partial(parts, n_layer=1, plus=False, norm=False),
+        learning_rate=[5e-3, 1e-2, 2e-2],
+        think=THINK,
+    ),
+    "05-norm": grid(
+        "{kind}, rate {learning_rate:g}, warm-up {warmup_steps}",
+        deep,
+        warmup_steps=[40, 0],
+        kind=KINDS,
+        learning_rate=[1e-3, 3e-3, 6e-3, 1e-2, 2e-2],
+    ),
+    "05-depth": widths(1, 108) | widths(3, 64),
+    "05-dropout": grid(
+        "{length}, dropout {dropout}", dropped, length=LENGTHS, dropout=[0.0, 0.2]
+    ),
 }

@@ -13,54 +13,64 @@ import torch.nn.functional as F
 from minigpt.attention import Head, attention_weights
 from minigpt.averaging import hide_future
 from minigpt.course.experiments.averaging import RATES, Learned
-from minigpt.course.experiments.fit import CONTEXT, SMALL, WIDTH, corpus, fit
+from minigpt.course.experiments.fit import (
+    CONTEXT,
+    SMALL,
+    WIDTH,
+    corpus,
+    fit,
+    grid,
+    small,
+)
 from minigpt.language_model import LanguageModel
 from minigpt.training import TrainConfig
 
 ROOT = WIDTH**0.5
 
 
-class Unscaled(Head):
-    """A head whose scores are not divided by √head_size."""
+class Changed(Head):
+    """A head in which something else happens to q, k and v, each (B, T, head_size)."""
 
     def forward(self, x):
-        k, q, v = self.key(x), self.query(x), self.value(x)
+        return self.attend(self.query(x), self.key(x), self.value(x))
+
+
+class Unscaled(Changed):
+    """The scores are not divided by √head_size."""
+
+    def attend(self, q, k, v):
         return attention_weights(q * ROOT, k) @ v  # undoes the division
 
 
-class EvenHead(Head):
-    """A head that does not choose: the mean of the past, as in lesson 02."""
+class EvenHead(Changed):
+    """It does not choose: the mean of the past, as in lesson 02."""
 
-    def forward(self, x):
-        k, q, v = self.key(x), self.query(x), self.value(x)
+    def attend(self, q, k, v):
         return attention_weights(0 * q, k) @ v
 
 
-class OthersOnly(Head):
-    """A head that sees only what came before, itself hidden; the first sees itself."""
+class OthersOnly(Changed):
+    """It sees only what came before, itself hidden; the first sees itself."""
 
-    def forward(self, x):
-        k, q, v = self.key(x), self.query(x), self.value(x)
+    def attend(self, q, k, v):
         scores = q @ k.transpose(-2, -1) / ROOT  # (B, T, T)
         seen = torch.ones_like(scores).tril(-1)
         seen[:, 0, 0] = 1
         return F.softmax(scores.masked_fill(seen == 0, float("-inf")), dim=-1) @ v
 
 
-class WrongDimension(Head):
+class WrongDimension(Changed):
     """Softmax over dim=1 of (B, T, T), the queries."""
 
-    def forward(self, x):
-        k, q, v = self.key(x), self.query(x), self.value(x)
+    def attend(self, q, k, v):
         scores = hide_future(q @ k.transpose(-2, -1) / ROOT)  # (B, T, T)
         return F.softmax(scores, dim=1) @ v
 
 
-class MaskedAfter(Head):
+class MaskedAfter(Changed):
     """The mask comes after the softmax."""
 
-    def forward(self, x):
-        k, q, v = self.key(x), self.query(x), self.value(x)
+    def attend(self, q, k, v):
         weights = F.softmax(q @ k.transpose(-2, -1) / ROOT, dim=-1)  # (B, T, T)
         return weights.tril() @ v
 
@@ -99,11 +109,11 @@ def model_with(head, seed, quiet=1.0):
     return LanguageModel(corpus().vocab_size, CONTEXT, WIDTH, body)
 
 
-def trained(head, seed, rate, quiet=1.0, recipe=SMALL):
+def trained(head, seed, quiet=1.0, recipe=SMALL, **changes):
     """Loss; variance of the scores at the start and trained; where the weight lies."""
     model = model_with(head, seed, quiet)
     start = attended(model)["variance"]
-    result = fit(model, replace(recipe, learning_rate=rate), seed)
+    result = fit(model, replace(recipe, **changes), seed)
     return result | {"variance at start": start} | attended(model)
 
 
@@ -128,25 +138,12 @@ def attended(model):
     }
 
 
-def without_positions(seed, rate):
+def without_positions(seed, **changes):
     """The model whose position vectors are zero and stay it."""
     model = model_with(Head, seed)
     torch.nn.init.zeros_(model.position_embedding.weight)
     model.position_embedding.weight.requires_grad_(False)
-    return fit(model, replace(SMALL, learning_rate=rate), seed)
-
-
-def part(head, seed, rate):
-    """The model with this class of head."""
-    return fit(model_with(head, seed), replace(SMALL, learning_rate=rate), seed)
-
-
-def fixed_weights(seed, rate):
-    """The model whose weights are learned, but the same for every text."""
-    torch.manual_seed(seed)
-    body = Learned(values=True)
-    model = LanguageModel(corpus().vocab_size, CONTEXT, WIDTH, body)
-    return fit(model, replace(SMALL, learning_rate=rate), seed)
+    return fit(model, replace(SMALL, **changes), seed)
 
 
 def trap(head, seed):
@@ -171,13 +168,19 @@ def writing_loss(model, data, block_size):
     return total / whole
 
 
-def at_rates(variants, rates=RATES):
-    """Each variant at each learning rate: {"name, rate": function(seed)}."""
-    return {
-        f"{name}, rate {rate:g}": partial(function, rate=rate)
-        for name, function in variants.items()
-        for rate in rates
-    }
+def part(head):
+    """function(seed): the model with this class of head."""
+    return partial(small, body=partial(head, WIDTH, WIDTH))
+
+
+def at_rates(runs):
+    """Each of the runs at each learning rate."""
+    return grid("{run}, rate {learning_rate:g}", call, run=runs, learning_rate=RATES)
+
+
+def call(seed, run, **changes):
+    """The run itself, from one seed."""
+    return run(seed=seed, **changes)
 
 
 # Without the root the gradient of the queries is longer: clipping would shorten all.
@@ -191,11 +194,11 @@ ROOTS = {
     ),
 }
 PARTS = {
-    "one head": partial(part, Head),
+    "one head": part(Head),
     "without positions": without_positions,
-    "without itself": partial(part, OthersOnly),
-    "fixed weights": fixed_weights,
-    "even weights": partial(part, EvenHead),
+    "without itself": part(OthersOnly),
+    "fixed weights": partial(small, body=partial(Learned, values=True)),
+    "even weights": part(EvenHead),
 }
 TRAPS = {
     "right": partial(trap, Head),

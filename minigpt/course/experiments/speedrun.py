@@ -7,8 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 import torch
+import torch.nn as nn
 
 from minigpt.course import record
+from minigpt.course.experiments.full_training import gelu, tied
 from minigpt.evaluation import evaluate
 from minigpt.modern.counting import (
     CountingGPT,
@@ -16,7 +18,7 @@ from minigpt.modern.counting import (
     fit_smoothing,
     train_beside_counts,
 )
-from minigpt.modern.counts import ContextCounts
+from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import counting_preset, modern_preset
 from minigpt.tools import speedrun
@@ -97,6 +99,60 @@ def development(order, seed):
     return {"loss": evaluate(model, text.train[n:], model.block_size)}
 
 
+class Adding(nn.Module):
+    """07's smoothing in the place of a Smoothing: 20 pretended observations."""
+
+    def forward(self, counts):
+        p = torch.full_like(counts[..., 0, :], 1 / counts.shape[-1])
+        for seen in counts.unbind(-2):
+            p = (seen + 20 * p) / (seen.sum(dim=-1, keepdim=True) + 20)
+        return p.log()[..., None, :]
+
+
+def in_windows(name, seed):
+    """Counts, a GPT and both, judged in windows of 64, 128 and 256 ("loss")."""
+    torch.set_num_threads(1)
+    text, steps = speedrun.open_text(), STEPS["+ counts"]
+    V, (shape, plan) = text.vocab_size, counting_preset(text.vocab_size)
+    plan = replace(plan, steps=steps, seed=seed, eval_every=steps, eval_batches=1)
+    kind = ContinuationCounts if "Kneser" in name else ContextCounts
+    alone = {"adding": 6, "taking": ALONE, "Kneser-Ney": ORDER}
+    if name != "GPT alone":
+        counts = kind(text.train, V, alone.get(name, ORDER))
+        smoothing = Adding()
+        if name != "adding":
+            smoothing = fit_smoothing(counts, text.train, plan, FIT_STEPS)
+    torch.manual_seed(seed)
+    if name in alone:
+        model = CountsAlone(counts, smoothing, 256)
+    elif name == "GPT alone":
+        model = shape.build()
+        train(model, text.train, text.train, plan)
+    else:
+        model = CountingGPT(shape, counts, smoothing)
+        train_beside_counts(model, text.train, plan)
+    judged = {str(T): evaluate(model, text.val, T) for T in (64, 128)}
+    return {"loss": evaluate(model, text.val, 256)} | judged
+
+
+def demo(name, seed):
+    """nanoGPT's CPU demo, with what makes our GPT its GPT."""
+    torch.set_num_threads(1)
+    text, steps = speedrun.open_text(), STEPS["the demo's recipe, our GPT"]
+    shape, plan = speedrun.demo(text.vocab_size)
+    torch.manual_seed(seed)
+    model = shape.build()
+    if "start" in name:  # GPT-2's, at any width
+        for p in model.parameters():
+            p.data.mul_((shape.n_embd / 768) ** 0.5 if p.dim() == 2 else 1)
+        nn.init.normal_(model.lm_head.weight, std=0.02)
+    if "tied" in name:
+        model = gelu(tied(model))
+    plan = replace(plan, steps=steps, seed=seed, eval_every=steps, eval_batches=1)
+    train(model, text.train, text.train, plan)
+    return {"loss": evaluate(model, text.val, 64)}
+
+
 def table():
     """The record as lines of text, for print(): what each entry gains."""
     variants, above = record.load("speedrun"), None
@@ -113,7 +169,11 @@ def table():
 
 
 FLOORED = ["counts alone", "+ counts"]  # on the text whose floor is known
+WINDOWS = "adding; taking; Kneser-Ney; GPT alone; counts beside; Kneser-Ney beside"
+DEMO = "our GPT; GPT-2's start; GPT-2's start, GELU, tied"
 EXPERIMENTS = {
+    "08-windows": {n: partial(in_windows, n) for n in WINDOWS.split("; ")},
+    "08-demo": {n: partial(demo, n) for n in DEMO.split("; ")},
     "speedrun": {name: partial(entry, name, "tinyshakespeare") for name in STEPS},
     "speedrun-playwright": {
         name: partial(entry, name, "playwright")

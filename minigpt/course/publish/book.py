@@ -17,17 +17,13 @@ INTRODUCTION = """<h1>minigpt</h1>
 <p>A GPT from nothing, one small notebook at a time. Every number and figure on these
 pages was produced by the code above it.</p>
 """
-TRY = '<p><a href="{}">A model of this course to try</a>, in your browser.</p>'
 INDEX = {"file": "index.html", "title": "Contents"}
 
 
-def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS, model=page.MODEL):
-    """Write the whole site into the folder; list of the pages' paths.
-
-    model: the page of a trained model, which the book links if it is there.
-    """
+def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS):
+    """Write the whole site into the folder; list of the pages' paths."""
     paths = page.every_path(notebooks)
-    loaded, models = page.link_model([page.read(p) for p in paths], folder, model)
+    loaded = [page.read(path) for path in paths]
     write_assets(folder / "assets", page.characters(loaded))
     contents = [
         {
@@ -38,11 +34,11 @@ def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS, model=page.MODEL
         for path, notebook in zip(paths, loaded)
     ]
     written = [folder / "index.html"]
-    page.write(written[0], index(contents, loaded, models))
+    page.write(written[0], index(contents, loaded))
     for number, notebook in enumerate(loaded):
         written.append(folder / contents[number]["file"])
         page.write(written[-1], chapter(notebook, contents, number))
-    return written + models
+    return written
 
 
 def write_assets(folder, used):
@@ -74,9 +70,8 @@ def chapter(notebook, contents, number):
     )
 
 
-def index(contents, loaded, models=()):
-    """The first page: every notebook with what it promises and how long it takes, and
-    the page of a model if there is one."""
+def index(contents, loaded):
+    """The first page: every notebook, what it promises and how long it takes."""
     cards = []
     for entry, notebook in zip(contents, loaded):
         if entry["shelf"]:
@@ -89,9 +84,8 @@ def index(contents, loaded, models=()):
             f"<p>{html.escape(promise[1].replace(chr(10), ' ')) if promise else ''}</p>"
             f"<small>{html.escape(time[1]) if time else ''}</small></li>"
         )
-    tries = [TRY.format(path.name) for path in models]
     cards = f'<ol class="cards">{"".join(cards)}</ol>'
-    body = f'<div class="text">{INTRODUCTION}{"".join(tries)}{cards}</div>'
+    body = f'<div class="text">{INTRODUCTION}{cards}</div>'
     return page.whole_page(
         "book",
         title="Contents",

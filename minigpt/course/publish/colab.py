@@ -3,8 +3,7 @@
     python -m minigpt.course.publish.colab
         build/colab/NN_name.ipynb, each with the package inside its first cell
     python -m minigpt.course.publish.colab --repo owner/name
-        each with an "Open in Colab" badge; its first code cell installs the package
-        from that repository, at the commit checked out here
+        the same below an "Open in Colab" badge, with links that lead to Colab
 
 The badge leads to the exported file itself, so publish the folder at `--at`: the
 branch `colab` of the repository, unless told otherwise ("main/colab" is a folder).
@@ -35,17 +34,17 @@ BADGE = (
 
 def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="colab"):
     """Write all exported notebooks into the folder; list of their paths."""
-    if repo is None:
-        first = [set_up_cell(carried())]
-    else:
-        first = [None, set_up_cell(installed(repo))]
-    written = []
+    if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
+        raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
+    first, written = set_up_cell(carried()), []
     for path in page.every_path(notebooks):
         notebook, place = page.read(path), path.relative_to(notebooks)
-        if repo is not None:
-            first[0] = badge(repo, at, place.as_posix())
+        notebook.cells.insert(0, first)
+        if repo:
             lead_to_colab(notebook, repo, at, page.shelf_of(path))
-        notebook.cells = first + notebook.cells
+            badge = BADGE.format(address=address(repo, at, place.as_posix()))
+            notebook.cells.insert(0, nbformat.v4.new_markdown_cell(badge))
+            notebook.cells[0].id = "open-in-colab"
         nbformat.validate(notebook)
         target = folder / place
         page.write(target, nbformat.writes(notebook) + "\n")
@@ -56,27 +55,13 @@ def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="
 def carried():
     """Source of a cell that holds the package and unpacks it."""
     data = packed()
-    lines = base64.encodebytes(data).decode("ascii").strip()
-    key = hashlib.sha256(data).hexdigest()[:12]
-    return fill("colab.py.txt", package=lines, key=key, origin=origin())
-
-
-def installed(repo):
-    """Source of a cell that installs the package from GitHub at this commit.
-
-    Raises ValueError if that commit does not hold what is in the working folder.
-    """
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
-        raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
-    commit = git("rev-parse", "HEAD")
-    if commit is None:
-        raise ValueError("this is no git repository, so there is no commit to name.")
-    if changed():
-        raise ValueError(
-            "minigpt/ has changes that are not committed, and the notebooks would "
-            "install a package without them. Commit and push them first."
-        )
-    return fill("colab_install.py.txt", repo=repo, commit=commit, origin=origin())
+    template = jinja2.Template(page.template_file("colab.py.txt"))
+    return template.render(
+        version=minigpt.__version__,
+        package=base64.encodebytes(data).decode("ascii").strip(),
+        key=hashlib.sha256(data).hexdigest()[:12],
+        origin=origin(),
+    )
 
 
 def set_up_cell(source):
@@ -84,13 +69,6 @@ def set_up_cell(source):
     cell = nbformat.v4.new_code_cell(source)
     cell.id = "set-up-minigpt"
     cell.metadata = {"cellView": "form", "jupyter": {"source_hidden": True}}
-    return cell
-
-
-def badge(repo, at, name):
-    """The badge that opens the exported notebook in Colab."""
-    cell = nbformat.v4.new_markdown_cell(BADGE.format(address=address(repo, at, name)))
-    cell.id = "open-in-colab"
     return cell
 
 
@@ -139,12 +117,8 @@ def origin():
     commit = git("rev-parse", "--short", "HEAD")
     if commit is None:
         return "not from a git repository"
-    return f"commit {commit}" + (" with later changes" if changed() else "")
-
-
-def changed():
-    """Does what is carried differ from the commit that is checked out?"""
-    return bool(git("status", "--porcelain", "--", PACKAGE, f":(exclude){LEFT_OUT}"))
+    changed = git("status", "--porcelain", "--", PACKAGE, f":(exclude){LEFT_OUT}")
+    return f"commit {commit}" + (" with later changes" if changed else "")
 
 
 def git(*arguments):
@@ -157,15 +131,9 @@ def git(*arguments):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def fill(name, **values):
-    """One of our code templates with its blanks filled in."""
-    template = jinja2.Template(page.template_file(name))
-    return template.render(version=minigpt.__version__, **values)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Export the notebooks for Colab.")
-    parser.add_argument("--repo", help="owner/name on GitHub: badge and installation")
+    parser.add_argument("--repo", help="owner/name on GitHub, for a badge")
     parser.add_argument("--at", default="colab", help="branch, or branch/folder")
     choice = parser.parse_args()
     page.build(

@@ -80,7 +80,8 @@ def cells(parts, name):
         question = question.replace("-", "_")
         if part.role == "prompt":
             points = next(p for p in parts if p.id == part.id[:-6] + "check").points
-            made.append(raw(f"{part.id}-begin", begin(question, points)))
+            begin = BEGIN.format(name=question, points=points)
+            made.append(raw(f"{part.id}-begin", begin))
         if part.role == "answer":
             made.append(raw(f"{part.id}-solution", "# BEGIN SOLUTION"))
         if part.role == "check":
@@ -94,11 +95,6 @@ def cells(parts, name):
         if part.role == "check":
             made.append(raw(f"{part.id}-end", "# END QUESTION"))
     return made
-
-
-def begin(name, points):
-    """Source of the raw cell with which a question begins."""
-    return BEGIN.format(name=name, points=points)
 
 
 def raw(name, source):

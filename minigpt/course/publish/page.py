@@ -22,9 +22,8 @@ ROOT = Path(__file__).resolve().parents[3]
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "build"
 SHELVES = ["", "evidence", "exercises"]
-MODEL = BUILD / "page.html"  # the reader's own, if `make page` has been called
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-LINK = re.compile(r"\]\((\.\./)?(evidence/|exercises/)?(\d\d_\w+)\.ipynb(#[^)]*)?\)")
+LINK = re.compile(r"\]\((\.\./)?(evidence/|exercises/)?(\d\d\w+)\.ipynb(#[^)]*)?\)")
 ALWAYS = {chr(code) for code in range(0x20, 0x7F)} | set("–—‘’“”…→←±×·▸▾")
 
 MATHJAX = ("mathjax", "es5/tex-svg-full.js")
@@ -46,7 +45,7 @@ def notebook_paths(folder=NOTEBOOKS, shelf=""):
 
     Raises ValueError if there are none.
     """
-    paths = sorted((Path(folder) / shelf).glob("[0-9][0-9]_*.ipynb"))
+    paths = sorted((Path(folder) / shelf).glob("[0-9][0-9]*_*.ipynb"))
     if not paths:
         raise ValueError(
             f"there is no notebook like 00_name.ipynb in {folder}. Publish from a "
@@ -85,23 +84,6 @@ def write(path, text):
     unfinished = path.with_name(path.name + ".tmp")
     unfinished.write_text(text, encoding="utf-8", newline="\n")
     os.replace(unfinished, path)
-
-
-def link_model(notebooks, folder, model):
-    """If that file is there: copy it into the folder, and make a link of each mention.
-
-    Returns the notebooks and the list of what was written.
-    """
-    if not model.is_file():
-        return notebooks, []
-    changed = [nbformat.from_dict(notebook) for notebook in notebooks]
-    mention = f"`{MODEL.name}`"
-    for notebook in changed:
-        for cell in notebook.cells:
-            if cell.cell_type == "markdown":
-                cell.source = cell.source.replace(mention, f"[{mention}]({MODEL.name})")
-    write(folder / MODEL.name, model.read_text(encoding="utf-8"))
-    return changed, [folder / MODEL.name]
 
 
 def build(make, what, folder):

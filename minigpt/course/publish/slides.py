@@ -35,24 +35,21 @@ SCRIPTS = [
 ]
 STYLES = [("reveal.js", "dist/reset.css"), ("reveal.js", "dist/reveal.css")]
 WIDTH, HEIGHT = 1280, 720
-FULL = 16  # lines of code on a slide
+FULL, TABLE = 16, 5  # lines of code on a slide; lines printed above a figure
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
 
 
-def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS, model=page.MODEL):
-    """Write all decks into the folder; list of their paths.
-
-    model: the page of a trained model, which the slides link if it is there.
-    """
+def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS):
+    """Write all decks into the folder; list of their paths."""
     paths = page.notebook_paths(notebooks)
-    loaded, models = page.link_model([page.read(p) for p in paths], folder, model)
+    loaded = [page.read(path) for path in paths]
     used = page.characters(loaded)
     written = []
     for path, notebook in zip(paths, loaded):
         target = folder / f"{path.stem}.html"
         page.write(target, deck(notebook, path.name, used))
         written.append(target)
-    return written + models
+    return written
 
 
 def deck(notebook, name, used=None):
@@ -114,14 +111,23 @@ def laid_out(notebook):
             new.metadata["slideshow"] = {"slide_type": "-"}
             cells.append(new)
             continue
-        figure = any("image/png" in o.get("data", {}) for o in cell.get("outputs", []))
-        printed = sum(o.get("text", "").count("\n") for o in cell.get("outputs", []))
+        outputs = cell.get("outputs", [])
+        figures = [o for o in outputs if "image/png" in o.get("data", {})]
+        printed = sum(o.get("text", "").count("\n") for o in outputs)
+        alone = figures if printed > TABLE else []  # a table above it: no room for both
+        outputs = [o for o in outputs if o not in alone]
         kind = "subslide" if lines + long > FULL else "fragment" if asked else "-"
         wish, asked = {"slide_type": kind}, False
-        if cell.get("outputs"):
-            full = figure or long + printed > FULL
+        if outputs:
+            full = figures and not alone or long + printed > FULL
             wish["output"] = "subslide" if full else "fragment"
-        cells.append(nbformat.from_dict({**cell, "metadata": {"slideshow": wish}}))
+        told = {"outputs": outputs, "metadata": {"slideshow": wish}}
+        cells.append(nbformat.from_dict({**cell, **told}))
+        if alone:
+            wish = {"slide_type": "subslide", "code": "skip"}
+            more = {"id": f"{cell.id}-figure", "outputs": alone}
+            told = {**more, "metadata": {"slideshow": wish}}
+            cells.append(nbformat.from_dict({**cell, **told}))
         lines = FULL  # what comes next begins a slide
     return nbformat.from_dict({**notebook, "cells": cells})
 
@@ -180,12 +186,10 @@ def new_slide(cell, section):
     """An empty slide that begins with this cell."""
     heading = cell.cell_type == "markdown" and re.match(r"(#+) ", cell.source)
     level = len(heading[1]) if heading else None
-    running = "" if level in (1, 2) else plain(section)
-    kind = "opening" if level == 1 else ""
     return {
         "cell": cell.id,
-        "kind": kind,
-        "running": running,
+        "kind": "opening" if level == 1 else "",
+        "running": "" if level in (1, 2) else re.sub(r"[`*]", "", section),
         "parts": [],
         "notes": [],
     }
@@ -195,8 +199,7 @@ def parts(cell, index, fragment, wish):
     """The visible pieces of a cell, each with: does it begin a slide of its own?"""
     if cell.cell_type == "markdown":
         yield {"what": "text", "index": index, "fragment": fragment}, False
-        return
-    shows_code = wish.get("code") != "skip"
+    shows_code = cell.cell_type == "code" and wish.get("code") != "skip"
     if shows_code:
         yield {"what": "code", "index": index, "fragment": fragment}, False
     output = wish.get("output")
@@ -213,11 +216,6 @@ def close_up(notebook):
         if cell.cell_type == "code":
             cell.source = re.sub(r"\n{3,}", "\n\n", cell.source)
     return changed
-
-
-def plain(heading):
-    """A heading's text without markdown's signs."""
-    return re.sub(r"[`*]", "", heading)
 
 
 if __name__ == "__main__":

@@ -24,12 +24,7 @@ from minigpt.tools.files import replacing
 from minigpt.tools.saving import load_or_stored
 
 FOLDER = Path(__file__).resolve().parent
-WEIGHTS = {
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "int16": torch.int16,
-    "int8": torch.int8,
-}
+WEIGHTS = {name: getattr(torch, name) for name in "float32 float16 int16 int8".split()}
 BEGINNING = "ROMEO:"  # in the prompt's field, where its characters are known
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
 SLOT = re.compile(r"\{\{(\w+)\}\}")
@@ -168,26 +163,13 @@ def read(name):
 
 def add_options(parser):
     """The options of the command, for argparse."""
-    parser.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        help="what `train` wrote (default: model.pt)",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="FILE",
-        default="page.html",
-        help="the file to write, in place of an older page (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--weights",
-        choices=list(WEIGHTS),
-        default="int16",
-        help="int8 halves the file, float32 doubles it (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--prompt", help=f"what stands in its field at first (default: {BEGINNING})"
-    )
+    add = parser.add_argument
+    add("--checkpoint", metavar="FILE", help="what `train` wrote (default: model.pt)")
+    known = "the file to write, in place of an older page (default: %(default)s)"
+    add("--out", metavar="FILE", default="page.html", help=known)
+    known = "int8 halves the file, float32 doubles it (default: %(default)s)"
+    add("--weights", choices=list(WEIGHTS), default="int16", help=known)
+    add("--prompt", help=f"what stands in its field at first (default: {BEGINNING})")
 
 
 def main(options):

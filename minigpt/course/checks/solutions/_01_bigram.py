@@ -35,6 +35,9 @@ def tile(data, block_size):
 # return x, y → return (w := w.view(-1, block_size + 1))[:, :-1], w[:, 1:]
 # ✗ Your windows overlap: one begins at every character.
 # return x, y → return [d.unfold(0, block_size, 1) for d in (data[:-1], data[1:])]
+# ✗ You always leave the last window out; its targets are there unless block_size
+# divides N.
+# (len(data) - 1) // block_size → len(data) // block_size - 1
 
 
 # 01.3
@@ -45,6 +48,8 @@ def before_table(ids, vocab_size):
     return table / table.sum(dim=1, keepdim=True)
 # ✗ Repeated pairs count once: table[a, b] += 1 on whole tensors forgets them.
 # += 1 → = 2
+# ✗ That is the lesson's table, forwards: your row i tells what comes after i.
+# table[b, a] → table[a, b]
 # ✗ Your rows sum to more than one: the +1 is in the cells, not in the sums.
 # table.sum(dim=1, keepdim=True) → (table - 1).sum(dim=1, keepdim=True)
 # ✗ You count one pair too many: the last character before the first one.
@@ -65,6 +70,12 @@ def loss_by_position(logits, y):
 # ? To exchange two dimensions, use transpose(1, 2).
 # ✗ These logits are no logarithms of probabilities yet: the softmax is missing.
 # F.cross_entropy(rows → F.nll_loss(rows
+# ✗ cross_entropy has a softmax inside: give it the logits, not their softmax.
+# F.cross_entropy(rows → F.cross_entropy(rows.softmax(-1)
+# ✗ That is the mean probability of what came; the loss is the mean of -ln p.
+# each.view → (-each).exp().view
+# ✗ The losses lie text by text, so view(T, B) mixes positions: it is view(B, T).
+# each.view(B, T).mean(dim=0) → each.view(T, B).mean(dim=1)
 
 
 # 01.5
@@ -104,6 +115,8 @@ def write_on(model, idx, max_new_tokens):
 # return idx → return idx[:, -max_new_tokens:]
 # ✗ Your program always writes the likeliest character: nothing is drawn.
 # torch.multinomial(probs, num_samples=1) → probs.argmax(dim=-1, keepdim=True)
+# ✗ All texts of the batch get the character that was drawn for the first one.
+# (probs, num_samples=1) → (probs[:1], num_samples=1).expand(len(idx), 1)
 
 
 # 01.7

@@ -14,8 +14,6 @@ def mean_so_far(x, t):
 # : t + 1].mean(dim=1) → t]
 # ✗ You divide by T, but there are fewer positions so far.
 # .mean(dim=1) → .sum(dim=1) / x.shape[1]
-# ✗ You divide by t, but counting from 0 there are t + 1 positions.
-# .mean(dim=1) → .sum(dim=1) / t
 
 
 # 02.2
@@ -61,6 +59,9 @@ def fading_average(x, rate):
 # dim=-1) @ x → dim=-1).masked_fill(~past, 0.0) @ x
 # ✗ You take rate itself for the factor of one step back; that is exp(-rate).
 # -rate * → math.log(rate or 1e-9) *
+# ✗ The future is not hidden: the scores fall with the distance on both sides.
+# time).float() → time).abs().float()
+# scores = scores.masked_fill(~past, float("-inf")) → pass
 
 
 # 02.5

@@ -30,34 +30,6 @@ def scaled_scores(x, W_query, W_key):
 
 
 # 03.2
-def head_in_numbers(B, T, C, head_size):
-    parameters = 3 * C * head_size
-    open_scores = B * T * (T + 1) // 2
-    raw_variance = head_size
-    scaled_variance = 1
-    return parameters, open_scores, raw_variance, scaled_variance
-
-
-# 03.3
-def cross_attention(english, french, W_query, W_key, W_value):
-    q = english @ W_query  # (B, T, head_size): who asks
-    k = french @ W_key  # (B, S, head_size): who answers
-    v = french @ W_value  # (B, S, head_size)
-    out, _ = attention(q, k, v, causal=False)  # weights: (B, T, S)
-    return out
-# ✗ The sources are exchanged: in your program French asks and English answers.
-# english @ W_query → french @ W_query
-# french @ W_key → english @ W_key
-# french @ W_value → english @ W_value
-# ✗ This is self-attention: the French sentence has no influence at all.
-# french @ W_key → english @ W_key
-# french @ W_value → english @ W_value
-# ✗ You put both sentences in a row: English words answer, too, not French alone.
-# french @ W_key → torch.cat([english, french], 1) @ W_key
-# french @ W_value → torch.cat([english, french], 1) @ W_value
-
-
-# 03.4
 def look_back(T, distance):
     W_key = torch.eye(T)  # key i is one at place i
     W_query = torch.eye(T).roll(-distance, dims=1)  # one at t - distance
@@ -69,11 +41,15 @@ def look_back(T, distance):
 # roll(-distance → roll(distance
 # ✗ Every position looks one step back, whatever the distance.
 # roll(-distance → roll(-1
+# ✗ Your positions look one place too near, at t - distance + 1.
+# roll(-distance → roll(1 - distance
 # ✗ All positions look at place 0: their queries agree.
 # .roll(-distance, dims=1) → [:1].expand(T, T)
+# ✗ All positions look at the same place, number `distance`: it must move along with t.
+# .roll(-distance, dims=1) → [distance].expand(T, T)
 
 
-# 03.5
+# 03.3
 def reach(model, idx):
     places = torch.arange(idx.shape[1])  # (T,)
     x = model.token_embedding(idx) + model.position_embedding(places)
@@ -93,27 +69,7 @@ def reach(model, idx):
 # attention(q, k, v) → attention(q * (q.shape[-1] / 2) ** 0.5, k, v)
 
 
-# 03.6
-from copy import deepcopy
-
-
-def loss_without(layer, model, idx, targets):
-    patient = deepcopy(model)  # a fresh one for each operation
-    nn.init.zeros_(patient.get_submodule(layer).weight)
-    return patient(idx, targets)[1].item()
-
-
-def knock_outs(model, idx, targets):
-    whole = model(idx, targets)[1].item()
-    data = (model, idx, targets)
-    no_positions = loss_without("position_embedding", *data)
-    no_choice = loss_without("body.query", *data)
-    more = no_positions > no_choice
-    verdict = "positions" if more else "choice"
-    return whole, no_positions, no_choice, verdict
-
-
-# 03.7
+# 03.4
 class TinyModel(nn.Module):
     def __init__(self, vocab_size, block_size, n_embd):
         super().__init__()
@@ -133,6 +89,9 @@ class TinyModel(nn.Module):
 # ? Print what is added to the token vectors for 0123, and for 2103.
 # ✗ The positions come too late, when the head has mixed all.
 # self.body(token + position) → self.body(token) + position
+# ✗ You look up the place of the text in the batch, not of the character in the text.
+# self.position_embedding(positions) → self.position_embedding(
+# torch.arange(len(idx)))[:, None]
 # ✗ The order counts now, but token and position are multiplied.
 # token + position → token * position
 # ✗ The tokens got lost, only the places are left.

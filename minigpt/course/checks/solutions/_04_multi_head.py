@@ -39,6 +39,8 @@ def take_apart(layer, h):
 # query, key → return weight.unflatten(0, (3, head_size, -1))[:, :, h]; query, key
 # ✗ You always hand over head 0.
 # slice( → slice(0, head_size) or (
+# ✗ The rows of head h begin at h * head_size, not at h * n_head.
+# slice(h * head_size, (h + 1) * → slice(h * (n := layer.n_head), h * n +
 # ✗ You cut columns: these are the inputs, and all heads read all of them.
 # query, key → return [w.mT[rows].mT for w in weight.chunk(3)]; query, key
 
@@ -122,6 +124,8 @@ def stand_ins(loss_of, n_head):
 # rise(a, b) - rise(a) - rise(b) → rise(a) + rise(b) - rise(a, b)
 # ✗ You drop the sign: an extra cost below zero is not a positive one.
 # rise(a, b) - rise(a) - rise(b) → abs(rise(a, b) - rise(a) - rise(b))
+# ✗ You measure with only this pair on; the pair itself should be off.
+# rise(a, b) - → loss_of([a, b]) - full -
 
 
 # 04.6

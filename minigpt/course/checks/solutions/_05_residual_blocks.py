@@ -8,39 +8,11 @@ from minigpt.block import Block
 
 
 # 05.1
-def through(x, block, plus, think, norm):
-    said = block.attention(block.norm1(x) if norm else x)
-    x = x + said if plus else said
-    if think:
-        said = block.feed_forward(block.norm2(x) if norm else x)
-        x = x + said if plus else said
-    return x
-# ✗ You use norm1 for both parts, so norm2 has nothing to do.
-# norm2 → norm1
-# ✗ The result is that of the whole block, whatever the switches say.
-# said = block.attention → return block(x); said = block.attention
-# ✗ Both parts read the same x: the second one should hear what the first has said.
-# said = block.attention → start = x; said = block.attention
-# feed_forward(block.norm2(x) if norm else x) → feed_forward(
-# block.norm2(start) if norm else start)
-# ✗ The pathway carries normed numbers: you add to norm(x), not to x.
-# x = x + said if plus else said → x = (block.norm1(x) if norm else x) + said
-#  if plus else said
-# ✗ That is post-norm: the LayerNorm acts after the addition.
-# block.norm1(x) if norm else x → x
-# block.norm2(x) if norm else x → x
-# if think → x = block.norm1(x) if norm else x
-#     if think
-# return x → if think and norm: x = block.norm2(x)
-#     return x
-
-
-# 05.2
 W1 = [[1.0, -1.0]]
 W2 = [[1.0], [1.0]]
 
 
-# 05.3
+# 05.2
 def terms(x, blocks):
     found = [x]
     for block in blocks:
@@ -62,9 +34,12 @@ def terms(x, blocks):
 # found = [x] → found, start = [x], x
 # norm1(x) → norm1(start)
 # norm2(x) → norm2(start)
+# ✗ The pathway does not grow from block to block: each one begins with the first x.
+# x = x + said → pass
+# norm2(x) → norm2(x + said)
 
 
-# 05.4
+# 05.3
 def dropout_by_hand(x, p, training):
     if not training:
         return x
@@ -72,7 +47,7 @@ def dropout_by_hand(x, p, training):
     return x * survives / (1 - p)
 
 
-# 05.5
+# 05.4
 @torch.no_grad()
 def leave_one_out(model, x, y):
     whole, losses = model.body, []
@@ -97,7 +72,7 @@ def leave_one_out(model, x, y):
 # (min(losses)) → (min(losses)) + 1
 
 
-# 05.6
+# 05.5
 class HandNorm(nn.Module):
     def __init__(self, n_embd, eps=1e-5):
         super().__init__()
@@ -119,26 +94,3 @@ class HandNorm(nn.Module):
 # centred.pow(2).mean( → x.var(
 # ✗ The future is hidden, but epsilon stands outside the root.
 # (variance + self.eps).sqrt() → (variance.sqrt() + self.eps)
-
-
-# 05.7
-class Stack(nn.Module):
-    def __init__(self, n_layer, n_embd, n_head):
-        super().__init__()
-        self.blocks = nn.ModuleList(
-            Block(n_embd, n_head) for _ in range(n_layer)
-        )
-        self.norm = nn.LayerNorm(n_embd)
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return self.norm(x)
-# ✗ Every block gets the first x, so that only the last one counts.
-# x = block(x) → out = block(x)
-# self.norm(x) → self.norm(out)
-# ✗ The last LayerNorm acts after every block, on the pathway.
-# x = block(x) → x = self.norm(block(x))
-# return self.norm(x) → return x
-# ✗ x is added to what a block returns, but the block has added it.
-# x = block(x) → x = x + block(x)

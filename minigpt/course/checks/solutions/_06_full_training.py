@@ -30,6 +30,9 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 # ✗ eps stands under the root; it belongs beside it.
 # ** 0.5 →
 # / (root + eps) → / (root + eps) ** 0.5
+# ✗ The correction is missing: m and v begin at 0, so they are too small at first.
+# m / (1 - b1**t) → m
+# (v / (1 - b2**t)) → v
 
 
 # 06.2
@@ -62,6 +65,8 @@ def train_step(model, optimizer, x, y, max_norm):
 # length > max_norm → True
 # ✗ You add up the parameters' lengths. Lengths do not add, their squares do.
 # sum((g**2).sum() for g in grads) ** 0.5 → sum(g.norm() for g in grads)
+# ✗ You add up absolute values; the length is the root of the sum of the squares.
+# sum((g**2).sum() for g in grads) ** 0.5 → sum(g.abs().sum() for g in grads)
 # ✗ You scale the weights, not their gradients.
 # for g in grads: → for g in model.parameters():
 # g *= → g.data *=
@@ -87,6 +92,8 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
 # logits < → -logits <
 # ✗ What you throw away gets the logit 0, and e⁰ is 1: it may still be drawn.
 # float("-inf") → 0.0
+# ✗ Each row has its own k likeliest; your limit is that of the first row.
+# values[:, -1:] → values[:1, -1:]
 # ✗ You cut after the softmax and leave it so: the rows sum to less than one.
 # smallest = → kept = logits.softmax(-1);
 #  return kept.masked_fill(kept < kept.topk(top_k, dim=-1).values[:, -1:], 0.0)
@@ -116,6 +123,10 @@ enough = min(n for n in lengths if losses[n] < best + 0.05)
 # torch.arange(-n, 0) → torch.arange(1 - n, 1)
 # ✗ Your model always sees block_size characters, whatever n is.
 # torch.arange(-n, 0) → torch.arange(-model.block_size, 0)
+# ✗ You average the batches' means, but the last batch is shorter: its characters weigh
+# more than the others.
+# , reduction="sum" →
+# len(spots) → len(x.split(128))
 # ✗ You read the first position, which has seen one character.
 # [0][:, -1] → [0][:, 0]
 
@@ -142,5 +153,10 @@ def verdict(before, after):
 # ✗ You compare two heaps. Pair them: the difference of each seed comes first.
 # all(change < 0 for change in changes) → max(after) < min(before)
 # all(change > 0 for change in changes) → min(after) > max(before)
+# ✗ Sorting tears the pairs apart: each loss belongs with the same seed's.
+# zip(after, before) → zip(sorted(after), sorted(before))
+# ✗ You let the majority decide, but all seeds must agree.
+# all(change < 0 for change in changes) → sum((c > 0) - (c < 0) for c in changes) < 0
+# all(change > 0 for change in changes) → sum((c > 0) - (c < 0) for c in changes) > 0
 # ✗ One seed that agrees is not enough: all of them must.
 # all( → any(

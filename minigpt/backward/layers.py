@@ -1,0 +1,109 @@
+"""Lesson 12: what a GPT is made of, each with a backward of its own, and AdamW.
+
+Sources: Ba et al., Layer Normalization (2016); Chen et al., Training Deep Nets with
+Sublinear Memory Cost (2016), for `checkpoint`; Loshchilov and Hutter, Decoupled Weight
+Decay Regularization (2019).
+"""
+
+import numpy as np
+
+from minigpt.backward.tensor import Tensor, backward, reshape, transpose
+
+
+def linear(x, weight, bias=None):
+    """x (..., n), weight (m, n), bias (m,) -> (..., m); all rows in one product."""
+    rows = reshape(x, (-1, x.data.shape[-1]))
+    out = rows @ transpose(weight, (1, 0))
+    out = out if bias is None else out + bias
+    return reshape(out, (*x.data.shape[:-1], -1))
+
+
+def cross_entropy(logits, targets):
+    """Mean surprise in nats. logits: (N, V), targets: ids (N,)."""
+    z = logits.data - logits.data.max(axis=-1, keepdims=True)
+    p = np.exp(z)
+    sums = p.sum(axis=-1, keepdims=True)
+    p /= sums
+    rows = np.arange(len(targets))
+    loss = (np.log(sums[:, 0]) - z[rows, targets]).mean()
+
+    def back(g):
+        grad = p.copy()
+        grad[rows, targets] -= 1  # p - onehot
+        return (grad * (g / len(targets)),)
+
+    return Tensor(loss, (logits,), back)
+
+
+def standardize(x, eps=1e-5):
+    """Each row with mean 0 and variance 1: a LayerNorm without gain and shift."""
+    centred = x.data - x.data.mean(axis=-1, keepdims=True)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    root = np.sqrt(variance + eps)
+    y = centred / root
+
+    def back(g):
+        along_ones = g.mean(axis=-1, keepdims=True)
+        along_y = (g * y).mean(axis=-1, keepdims=True)
+        return ((g - along_ones - y * along_y) / root,)
+
+    return Tensor(y, (x,), back)
+
+
+def layer_norm(x, gain, shift):
+    """LayerNorm: x (..., C), gain and shift (C,) -> (..., C)."""
+    return standardize(x) * gain + shift
+
+
+def attention(q, k, v):
+    """Causal attention: q, k, v (..., T, head_size) -> the same shape."""
+    T, head_size = q.data.shape[-2:]
+    scale = float(head_size) ** -0.5
+    w = q.data @ k.data.swapaxes(-1, -2) * scale
+    w[..., np.triu(np.ones((T, T), bool), 1)] = -np.inf
+    w -= w.max(axis=-1, keepdims=True)
+    np.exp(w, out=w)
+    w /= w.sum(axis=-1, keepdims=True)
+
+    def back(g):
+        dv = w.swapaxes(-1, -2) @ g
+        dw = g @ v.data.swapaxes(-1, -2)
+        ds = w * (dw - (dw * w).sum(axis=-1, keepdims=True)) * scale
+        return ds @ k.data, ds.swapaxes(-1, -2) @ q.data, dv
+
+    return Tensor(w @ v.data, (q, k, v), back)
+
+
+def checkpoint(f, x, *rest):
+    """f(x, *rest), but nothing inside is kept: backward computes it once more."""
+    y = f(Tensor(x.data), *rest).data  # the graph behind it is dropped here
+
+    def back(g):
+        once_more = Tensor(x.data)
+        backward(f(once_more, *rest), g)
+        return (once_more.grad,)
+
+    return Tensor(y, (x,), back)
+
+
+class AdamW:
+    """The optimizer of lesson 06, for a list of tensors; decay for matrices only."""
+
+    def __init__(self, parameters, config):
+        self.parameters, self.config, self.steps = parameters, config, 0
+        self.m = [np.zeros_like(p.data) for p in parameters]
+        self.v = [np.zeros_like(p.data) for p in parameters]
+
+    def step(self, rate):
+        """Clip the gradients as one vector, move, and forget the gradients."""
+        c, self.steps = self.config, self.steps + 1
+        length = np.sqrt(sum((p.grad * p.grad).sum() for p in self.parameters))
+        shrink = min(1.0, c.grad_clip / (float(length) + 1e-6))
+        for p, m, v in zip(self.parameters, self.m, self.v):
+            g, p.grad = p.grad * shrink, None
+            m += 0.1 * (g - m)
+            v += (1 - c.beta2) * (g * g - v)
+            mean = m / (1 - 0.9**self.steps)
+            size = np.sqrt(v / (1 - c.beta2**self.steps)) + 1e-8
+            decay = c.weight_decay if p.data.ndim > 1 else 0.0
+            p.data = p.data - rate * (decay * p.data + mean / size)

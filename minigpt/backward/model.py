@@ -1,0 +1,64 @@
+"""Lesson 12: the GPT of lesson 06 on our own tensors: functions of its weights."""
+
+import numpy as np
+
+from minigpt.backward.layers import (
+    attention,
+    checkpoint,
+    cross_entropy,
+    layer_norm,
+    linear,
+)
+from minigpt.backward.tensor import Tensor, relu, reshape, transpose
+
+
+def copied(gpt, dtype=np.float32):
+    """{name: Tensor}, the weights of a torch GPT, copied.
+
+    Raises ValueError for a model with dropout.
+    """
+    if gpt.config.dropout:
+        raise ValueError(f"dropout is {gpt.config.dropout}; this lesson has none.")
+    named = gpt.named_parameters()
+    return {name: Tensor(p.detach().numpy().astype(dtype)) for name, p in named}
+
+
+def part(p, name):
+    """Weight and bias (or None) of the part with that name."""
+    return p[f"{name}.weight"], p.get(f"{name}.bias")
+
+
+def heads(x, p, name, n_head):
+    """CausalSelfAttention: (B, T, C) -> (B, T, C)."""
+    B, T, C = x.data.shape
+    qkv = linear(x, *part(p, f"{name}.qkv"))  # (B, T, 3 * C)
+    qkv = reshape(qkv, (B, T, 3, n_head, C // n_head))
+    qkv = transpose(qkv, (2, 0, 3, 1, 4))  # (3, B, n_head, T, head_size)
+    out = attention(qkv[0], qkv[1], qkv[2])  # (B, n_head, T, head_size)
+    out = reshape(transpose(out, (0, 2, 1, 3)), (B, T, C))
+    return linear(out, *part(p, f"{name}.proj"))
+
+
+def block(x, p, name, n_head):
+    """Block: (B, T, C) -> (B, T, C)."""
+    normed = layer_norm(x, *part(p, f"{name}.norm1"))
+    x = x + heads(normed, p, f"{name}.attention", n_head)
+    normed = layer_norm(x, *part(p, f"{name}.norm2"))
+    hidden = relu(linear(normed, *part(p, f"{name}.feed_forward.expand")))
+    return x + linear(hidden, *part(p, f"{name}.feed_forward.proj"))
+
+
+def forward(p, config, idx, targets, again=False):
+    """GPT: arrays of ids (B, T), twice -> logits (B * T, vocab_size), loss.
+
+    again: whether backward computes each block once more, to save memory.
+    """
+    B, T = idx.shape
+    x = p["token_embedding.weight"][idx] + p["position_embedding.weight"][:T]
+    for i in range(config.n_layer):
+        args = p, f"body.{i}", config.n_head
+        x = checkpoint(block, x, *args) if again else block(x, *args)
+    x = layer_norm(x, *part(p, f"body.{config.n_layer}"))  # (B, T, C)
+    x = reshape(x, (B * T, -1))
+    logits = linear(x, *part(p, "lm_head"))  # (B * T, vocab_size)
+    return logits, cross_entropy(logits, targets.reshape(-1))

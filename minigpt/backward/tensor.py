@@ -1,0 +1,193 @@
+"""Lesson 12: arrays that know what they were made of, and send gradients back.
+
+Sources: A. Karpathy, micrograd (2020), for single numbers; Baydin et al., Automatic
+Differentiation in Machine Learning: a Survey (2018), section 3.2.
+"""
+
+import numpy as np
+
+
+class Tensor:
+    """Floats of any shape, the tensors they were made of, and the way back.
+
+    back(g): from the gradient of `data` one for each parent, in their order.
+    Raises TypeError for whole numbers.
+    """
+
+    def __init__(self, data, parents=(), back=None):
+        self.data, self.grad = np.asarray(data), None
+        self.parents, self.back = parents, back
+        if self.data.dtype.kind != "f":
+            raise TypeError(
+                f"These are {self.data.dtype}; gradients need floats: "
+                "write 2.0 for 2, or call .astype(float)."
+            )
+
+    def __add__(self, other):
+        return add(self, other)
+
+    def __mul__(self, other):
+        return multiply(self, other)
+
+    def __matmul__(self, other):
+        return matmul(self, other)
+
+    def __getitem__(self, index):
+        return pick(self, index)
+
+
+def order(root):
+    """All tensors behind root, root first, each before its parents.
+
+    Raises RuntimeError where the graph was freed, ValueError for a cycle.
+    """
+    uses, found = {root: 0}, [root]
+    for node in found:  # the list grows while we walk along it
+        if node.parents is None:
+            raise RuntimeError("This graph was freed: compute the loss anew.")
+        for parent in node.parents:
+            if parent not in uses:
+                uses[parent] = 0
+                found.append(parent)
+            uses[parent] += 1
+    ready = [root] if uses[root] == 0 else []
+    for node in ready:
+        for parent in node.parents:
+            uses[parent] -= 1
+            if uses[parent] == 0:  # all that used it stand before it
+                ready.append(parent)
+    if len(ready) < len(found):
+        raise ValueError("This graph has a cycle: a tensor is its own parent.")
+    return ready
+
+
+def backward(root, grad=None):
+    """Add its gradient to `grad` of each leaf behind root, and free the graph.
+
+    grad: that of root, if root is not a single number.
+    """
+    if grad is None and root.data.size != 1:
+        shape = root.data.shape
+        raise ValueError(f"The shape is {shape}: begin at one number.")
+    root.grad = np.ones_like(root.data) if grad is None else grad
+    nodes = order(root)[::-1]
+    while nodes:
+        node = nodes.pop()
+        if node.parents:  # a leaf has none, and keeps its gradient
+            for parent, g in zip(node.parents, node.back(node.grad)):
+                g = unbroadcast(g, parent.data.shape)
+                parent.grad = g if parent.grad is None else parent.grad + g
+            node.parents = node.back = node.grad = None
+
+
+def unbroadcast(g, shape):
+    """The gradient g in this shape: what was repeated is added up."""
+    if g.shape == shape:
+        return g
+    g = g.sum(axis=tuple(range(g.ndim - len(shape))))
+    ones = tuple(i for i, n in enumerate(shape) if n == 1)
+    return g.sum(axis=ones, keepdims=True)
+
+
+def pair(a, b, inner=0):
+    """Both as tensors. Raises ValueError if they do not broadcast.
+
+    inner: how many of the last dimensions need not.
+    """
+    if not isinstance(b, Tensor):
+        b = Tensor(np.asarray(b, a.data.dtype))
+    shapes = [x.data.shape[: x.data.ndim - inner] for x in (a, b)]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"{shapes[0]} and {shapes[1]} do not broadcast: from "
+            "the right, lengths must be equal, or one of them 1."
+        ) from None
+    return a, b
+
+
+def add(a, b):
+    """a + b."""
+    a, b = pair(a, b)
+    return Tensor(a.data + b.data, (a, b), lambda g: (g, g))
+
+
+def multiply(a, b):
+    """a * b."""
+    a, b = pair(a, b)
+    return Tensor(a.data * b.data, (a, b), lambda g: (g * b.data, g * a.data))
+
+
+def matmul(a, b):
+    """(..., n, k) @ (..., k, m) -> (..., n, m)."""
+    a, b = pair(a, b, inner=2)
+    x, y = a.data, b.data
+    if min(x.ndim, y.ndim) < 2 or x.shape[-1] != y.shape[-2]:
+        raise ValueError(f"{x.shape} @ {y.shape}: needs (..., n, k) @ (..., k, m).")
+
+    def back(g):
+        return g @ y.swapaxes(-1, -2), x.swapaxes(-1, -2) @ g
+
+    return Tensor(x @ y, (a, b), back)
+
+
+def exp(x):
+    """e to the x."""
+    y = np.exp(x.data)
+    return Tensor(y, (x,), lambda g: (g * y,))
+
+
+def log(x):
+    """The natural logarithm."""
+    return Tensor(np.log(x.data), (x,), lambda g: (g / x.data,))
+
+
+def relu(x):
+    """x where it is positive, else 0."""
+    y = np.maximum(x.data, 0)
+    return Tensor(y, (x,), lambda g: (g * (y > 0),))
+
+
+def total(x, axis=None):
+    """The sum over an axis, which stays with length 1; None: of all, shape ()."""
+    y = x.data.sum(axis=axis, keepdims=axis is not None)
+    return Tensor(y, (x,), lambda g: (np.broadcast_to(g, x.data.shape),))
+
+
+def reshape(x, shape):
+    """The same numbers in another shape."""
+    return Tensor(x.data.reshape(shape), (x,), lambda g: (g.reshape(x.data.shape),))
+
+
+def transpose(x, axes):
+    """The dimensions in another order."""
+    return Tensor(
+        x.data.transpose(axes), (x,), lambda g: (g.transpose(np.argsort(axes)),)
+    )
+
+
+def pick(x, index):
+    """x[index]; what is picked twice gets both gradients."""
+    y = x.data[index]
+
+    def back(g):
+        whole = np.zeros_like(x.data)
+        if np.may_share_memory(y, x.data):  # slices: nothing is picked twice
+            whole[index] = g
+        else:
+            np.add.at(whole, index, g)
+        return (whole,)
+
+    return Tensor(y, (x,), back)
+
+
+def slopes(f, x, h=1e-6):
+    """df/dx of each number of the array x, by moving it by h; f(x) -> a number."""
+    found = np.zeros_like(x)
+    for place in np.ndindex(x.shape):
+        up, down = np.array(x), np.array(x)
+        up[place] += h
+        down[place] -= h
+        found[place] = (f(up) - f(down)) / (2 * h)
+    return found

@@ -1,0 +1,93 @@
+"""Solutions of notebook 12."""
+
+import numpy as np
+
+from minigpt.backward.tensor import Tensor, total
+
+
+# 12.1
+def affine_backward(g, x, gain):
+    dx = g * gain
+    dgain = (g * x).reshape(-1, len(gain)).sum(axis=0)
+    dshift = g.reshape(-1, len(gain)).sum(axis=0)
+    return dx, dgain, dshift
+# ✗ gain and shift served every row, so what the rows say is added up: these gradients
+# still have the shape of x.
+# (g * x).reshape(-1, len(gain)).sum(axis=0) → g * x
+# g.reshape(-1, len(gain)).sum(axis=0) → g
+# ✗ The gradients of gain and shift are means over the rows: a value that was used many
+# times gets the sum.
+# sum → mean
+# ✗ The gain gets the slope of a product, so it must meet x: g alone is that of a sum.
+# (g * x) → g
+
+
+# 12.2
+def share_backward(g, x):
+    s = x.sum(axis=-1, keepdims=True)
+    return g / s - (g * x).sum(axis=-1, keepdims=True) / s**2
+# ✗ This is the gradient of the numerator alone. Each number of x is in the sum, too.
+#  - (g * x).sum(axis=-1, keepdims=True) / s**2 →
+# ✗ This is the gradient through the sum alone; x is the numerator, too.
+# g / s - → -
+# ✗ A larger sum makes the shares smaller: the second gradient has a minus.
+#  - (g →  + (g
+# ✗ The slope of 1 / s is -1 / s², and you divide by s.
+# s**2 → s
+# ✗ In the second use each share hears the g of all shares of its row: add them up.
+# (g * x).sum(axis=-1, keepdims=True) → (g * x)
+
+
+# 12.3
+def table_gradient(g, ids, V):
+    table = np.zeros((V, g.shape[-1]))
+    np.add.at(table, ids, g)
+    return table
+# ✗ A token that occurs twice keeps only one of its gradients: `+=` with a list of rows
+# reads each row once, adds, and writes the last one.
+# np.add.at(table, ids, g) → table[ids] += g
+# ✗ A row that was fetched several times gets the sum, and this is the mean.
+# return table → return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:, None]
+
+
+# 12.4
+def relu(x):
+    y = np.maximum(x.data, 0)
+    return Tensor(y, (x,), lambda g: (g * (y > 0),))
+# ✗ The bug is still there: the gradient passes where nothing came through.
+# g * (y > 0) → g
+# ? Which numbers of x could move by a hair, and y would not notice?
+# ✗ The gradient itself is cut at 0. It may have any sign; what counts is y.
+# y > 0 → g > 0
+# ✗ The gradient is multiplied by y; the slope of y is 1, wherever y is positive.
+# (y > 0) → y
+
+
+# 12.5
+def exp_minus_one(x):
+    y = np.exp(x.data)
+    return Tensor(y - 1, (x,), lambda g: (g * y,))
+# ✗ The bug is still there: `back` reads y when it goes back, and then y is another.
+# y = np.exp(x.data) → y = np.exp(x.data) - 1
+# y - 1 → y
+# ? Make a new array for the result, or put back what was taken away.
+# ✗ The gradient is right, and now the value is not: the 1 is still there.
+# y - 1 → y
+
+
+# 12.6
+def distance(student, teacher):
+    fixed = Tensor(teacher.data)
+    off = student + fixed * -1.0
+    return total(off * off)
+# ✗ The bug is still there: the student is cut off, and learns nothing.
+# Tensor(teacher.data) → teacher
+# student + → Tensor(student.data) +
+# ? Tensor(x.data) has the numbers of x and no parents. Who should be it?
+# ✗ Nobody is cut off now: the teacher gets a gradient, too, and would learn from the
+# student.
+# Tensor(teacher.data) → teacher
+# ✗ The difference is cut off as a whole, so nobody learns.
+# off * off → Tensor(off.data) * Tensor(off.data)
+# ✗ One of the two factors is cut off: the gradient is half of what it should be.
+# off * off → off * Tensor(off.data)

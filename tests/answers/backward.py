@@ -1,0 +1,150 @@
+"""Answers to notebook 12's exercises."""
+
+import numpy as np
+from exercises import exercises_of
+
+from minigpt.backward.tensor import Tensor, backward, slopes, total
+
+EXERCISES = exercises_of("12")
+
+
+def names():
+    tensors = {"Tensor": Tensor, "backward": backward, "slopes": slopes, "total": total}
+    return {"np": np, **tensors}
+
+
+def defined(head, *lines):
+    return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def affine(*lines):
+    return defined("affine_backward(g, x, gain)", *lines)
+
+
+def share(*lines):
+    return defined("share_backward(g, x)", *lines)
+
+
+def table(*lines):
+    return defined("table_gradient(g, ids, V)", *lines)
+
+
+def relu(body):
+    return defined(
+        "relu(x)",
+        "y = np.maximum(x.data, 0)",
+        f"return Tensor(y, (x,), lambda g: ({body},))",
+    )
+
+
+def distance(*lines):
+    return defined("distance(student, teacher)", *lines, "return total(off * off)")
+
+
+WRONG = {
+    "12.1": {
+        "these gradients": affine("return g * gain, g * x, g"),
+        "are means over the rows": affine(
+            "n = len(gain)",
+            "return g * gain, (g * x).reshape(-1, n).mean(0), g.reshape(-1, n).mean(0)",
+        ),
+        "dshift": affine(
+            "n = len(gain)",
+            "return g * gain, (g * x).reshape(-1, n).sum(0), 0 * gain",
+        ),
+    },
+    "12.2": {
+        "the numerator alone": share("return g / x.sum(axis=-1, keepdims=True)"),
+        "has a minus": share(
+            "s = x.sum(-1, keepdims=True)",
+            "return g / s + (g * x).sum(-1, keepdims=True) / s**2",
+        ),
+        "of all shares of its row": share(
+            "s = x.sum(-1, keepdims=True)", "return g / s - g * x / s**2"
+        ),
+    },
+    "12.3": {
+        "keeps only one of its gradients": table(
+            "found = np.zeros((V, g.shape[-1]))", "found[ids] = g", "return found"
+        ),
+        "and this is the mean": table(
+            "found = np.zeros((V, g.shape[-1]))",
+            "for i in set(ids.ravel().tolist()):",
+            "    found[i] = g[ids == i].mean(0)",
+            "return found",
+        ),
+    },
+    "12.4": {
+        "The bug is still there": relu("g"),
+        "It may have any sign": relu("g * (g > 0)"),
+        "The gradient is multiplied by y": relu("g * y"),
+        "does not know x as its parent": defined(
+            "relu(x)", "return Tensor(np.maximum(x.data, 0))"
+        ),
+    },
+    "12.5": {
+        "The bug is still there": defined(
+            "exp_minus_one(x)",
+            "y = np.exp(x.data) - 1",
+            "return Tensor(y, (x,), lambda g: (g * y,))",
+        ),
+        "the 1 is still there": defined(
+            "exp_minus_one(x)",
+            "y = np.exp(x.data)",
+            "return Tensor(y, (x,), lambda g: (g * y,))",
+        ),
+    },
+    "12.6": {
+        "the teacher gets a gradient, too": distance("off = student + teacher * -1.0"),
+        "nobody learns": distance("off = Tensor(student.data - teacher.data)"),
+    },
+}
+
+RIGHT = {
+    "12.1": {
+        "axes": affine(
+            "axes = tuple(range(x.ndim - 1))",
+            "return g * gain, (g * x).sum(axes), g.sum(axes)",
+        ),
+        "a row of ones": affine(
+            "n = len(gain)",
+            "rows, ones = (g * x).reshape(-1, n), np.ones(g.size // n)",
+            "return gain * g, ones @ rows, ones @ g.reshape(-1, n)",
+        ),
+    },
+    "12.2": {
+        "with y": share(
+            "s = x.sum(-1, keepdims=True)",
+            "y = x / s",
+            "return (g - (g * y).sum(-1, keepdims=True)) / s",
+        ),
+    },
+    "12.3": {
+        "a product": table(
+            "one_hot = np.eye(V)[ids.reshape(-1)]",
+            "return one_hot.T @ g.reshape(-1, g.shape[-1])",
+        ),
+        "a loop": table(
+            "found = np.zeros((V, g.shape[-1]))",
+            "for row, i in zip(g.reshape(-1, g.shape[-1]), ids.reshape(-1)):",
+            "    found[i] += row",
+            "return found",
+        ),
+    },
+    "12.4": {"where": relu("np.where(x.data > 0, g, 0)")},
+    "12.5": {
+        "put back": defined(
+            "exp_minus_one(x)",
+            "y = np.expm1(x.data)",
+            "return Tensor(y, (x,), lambda g: (g * (y + 1),))",
+        ),
+        "by the engine": defined(
+            "exp_minus_one(x)",
+            "from minigpt.backward.tensor import exp",
+            "return exp(x) + -1.0",
+        ),
+    },
+    "12.6": {
+        "an array": distance("off = student + -teacher.data"),
+    },
+}

@@ -1,0 +1,341 @@
+"""Our own backward: every rule is what moving by a hair says, the GPT is torch's."""
+
+import gc
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn as nn
+
+from minigpt.backward import layers
+from minigpt.backward.layers import AdamW, attention, checkpoint, cross_entropy
+from minigpt.backward.model import copied, forward
+from minigpt.backward.tensor import (
+    Tensor,
+    backward,
+    exp,
+    log,
+    matmul,
+    pick,
+    relu,
+    reshape,
+    slopes,
+    total,
+    transpose,
+)
+from minigpt.gpt import GPT, GPTConfig
+from minigpt.optimizer import make_optimizer
+from minigpt.training import TrainConfig
+
+
+def shape_of(rng, low=0, high=4):
+    return tuple(rng.integers(1, 5, rng.integers(low, high)))
+
+
+def thinned(rng, shape):
+    """A shape that broadcasts to this one: lengths become 1, leading ones vanish."""
+    some = tuple(1 if rng.random() < 0.4 else n for n in shape)
+    return some[rng.integers(0, len(some) + 1) :]
+
+
+def two(rng, rule):
+    shape = shape_of(rng)
+    return [rng.normal(size=thinned(rng, shape)), rng.normal(size=shape)], rule
+
+
+def product(rng):
+    lead, (n, k, m) = shape_of(rng, 0, 3), rng.integers(1, 5, 3)
+    sizes = (*thinned(rng, lead), n, k), (*lead, k, m)
+    return [rng.normal(size=s) for s in sizes], matmul
+
+
+def one(rng, rule, positive=False):
+    x = rng.normal(size=shape_of(rng))
+    return [np.abs(x) + 0.5 if positive else x], rule
+
+
+def sums(rng):
+    x = rng.normal(size=shape_of(rng, 1))
+    axis = rng.choice([None, *range(x.ndim)])
+    return [x], lambda x: total(x, axis)
+
+
+def turned(rng):
+    x = rng.normal(size=shape_of(rng))
+    axes = tuple(rng.permutation(x.ndim))
+    return [x], lambda x: transpose(x, axes)
+
+
+def laid_out(rng):
+    x = rng.normal(size=shape_of(rng))
+    return [x], lambda x: reshape(x, (1, -1))
+
+
+def picked(rng):
+    x = rng.normal(size=shape_of(rng, 1))
+    rows = rng.integers(0, len(x), shape_of(rng, 1, 3))
+    index = [rows, slice(0, None, 2), int(rows.flat[0])][rng.integers(3)]
+    return [x], lambda x: pick(x, index)
+
+
+def rows(rng, rule):
+    return [rng.normal(size=(*shape_of(rng), rng.integers(2, 6)))], rule
+
+
+def heads(rng):
+    shape = (*shape_of(rng, 0, 3), *rng.integers(1, 5, 2))
+    return [rng.normal(size=shape) for _ in range(3)], attention
+
+
+def surprise(rng):
+    logits = rng.normal(size=rng.integers(1, 6, 2))
+    targets = rng.integers(0, logits.shape[1], len(logits))
+    return [logits], lambda z: cross_entropy(z, targets)
+
+
+def weighed(rng):
+    n, m = rng.integers(1, 5, 2)
+    sizes = (*shape_of(rng), n), (m, n), (m,)
+    return [rng.normal(size=s) for s in sizes], layers.linear
+
+
+RULES = {
+    "add": lambda rng: two(rng, lambda a, b: a + b),
+    "multiply": lambda rng: two(rng, lambda a, b: a * b),
+    "matmul": product,
+    "exp": lambda rng: one(rng, exp),
+    "log": lambda rng: one(rng, log, positive=True),
+    "relu": lambda rng: one(rng, relu),
+    "total": sums,
+    "reshape": laid_out,
+    "transpose": turned,
+    "pick": picked,
+    "linear": weighed,
+    "cross_entropy": surprise,
+    "standardize": lambda rng: rows(rng, layers.standardize),
+    "attention": heads,
+    "checkpoint": lambda rng: rows(rng, lambda x: checkpoint(lambda y: y * exp(y), x)),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_rule_is_what_moving_by_a_hair_says(name):
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        inputs, rule = RULES[name](rng)
+        tensors = [Tensor(x) for x in inputs]
+        out = rule(*tensors)
+        g = rng.normal(size=out.data.shape)
+        backward(out, g)
+        for place, tensor in enumerate(tensors):
+
+            def moved(x, inputs=inputs, place=place, rule=rule, g=g):
+                arrays = [x if i == place else a for i, a in enumerate(inputs)]
+                return (rule(*map(Tensor, arrays)).data * g).sum()
+
+            expected = slopes(moved, inputs[place])
+            assert tensor.grad.shape == inputs[place].shape
+            np.testing.assert_allclose(tensor.grad, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_number_that_stands_for_a_tensor_keeps_the_kind_of_float():
+    x = Tensor(np.ones(3, np.float32))
+    y = total(x * 2 + 1)
+    assert y.data.dtype == np.float32 and y.data == 9
+    backward(y)
+    assert x.grad.dtype == np.float32 and x.grad.tolist() == [2, 2, 2]
+
+
+def test_what_is_used_twice_gets_both_gradients():
+    x = Tensor(3.0)
+    y = x * x
+    backward(y * x + y)  # x cubed and x squared
+    assert x.grad == 3 * 9 + 2 * 3
+    backward(x * 1.0)  # adds up, as torch's does
+    assert x.grad == 34
+
+
+def test_a_tensor_that_two_ways_share_does_not_mix_up_their_gradients():
+    a, b = Tensor(np.ones(2)), Tensor(np.ones(2))
+    backward(total(a + b + a))
+    assert a.grad.tolist() == [2, 2] and b.grad.tolist() == [1, 1]
+
+
+def test_a_chain_of_thousands_is_no_trouble():
+    x = y = Tensor(1.0)
+    for _ in range(20_000):
+        y = y + 0.0
+    backward(y)
+    assert x.grad == 1
+
+
+def test_backward_frees_the_graph_on_its_way():
+    x = Tensor(np.ones(3))
+    middle = exp(x)
+    gone = weakref.ref(middle)
+    loss = total(middle * middle)
+    del middle
+    gc.collect()
+    assert gone() is not None  # the graph holds it
+    backward(loss)
+    assert gone() is None  # though loss is still there
+
+
+SIZES = {
+    "one of each": GPTConfig(1, 1, 1, 1, 1),
+    "small": GPTConfig(7, 5, n_layer=1, n_head=2, n_embd=8),
+    "deep": GPTConfig(11, 12, n_layer=5, n_head=1, n_embd=6),
+    "wide": GPTConfig(65, 32, n_layer=2, n_head=8, n_embd=64),
+}
+
+
+def random_ids(high, *shape):
+    return torch.randint(high, shape)
+
+
+def both(config, dtype, B=3, again=False):
+    """(loss, {name: gradient}) of torch, and ours."""
+    torch.manual_seed(1337)
+    gpt = GPT(config).to(dtype)
+    with torch.no_grad():  # at the start all biases are 0 and gains 1
+        for p in gpt.parameters():
+            p.add_(0.1 * torch.randn_like(p))
+    ours = copied(gpt, np.dtype(str(dtype)[6:]))
+    T = max(1, config.block_size - 1)  # a position is left over
+    x, y = random_ids(config.vocab_size, B, T), random_ids(config.vocab_size, B, T)
+    loss = gpt(x, y)[1]
+    loss.backward()
+    same = forward(ours, config, x.numpy(), y.numpy(), again)[1]
+    backward(same)
+    theirs = {n: p.grad.numpy() for n, p in gpt.named_parameters()}
+    mine = {n: p.grad for n, p in ours.items()}
+    assert all(g.dtype == same.data.dtype for g in mine.values())
+    return (loss.item(), theirs), (same.data.item(), mine)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_loss_and_all_gradients_are_torchs(size, again):
+    config = SIZES[size]
+    for dtype, near in [(torch.float64, 1e-10), (torch.float32, 2e-5)]:
+        (loss, theirs), (same, mine) = both(config, dtype, again=again)
+        assert same == pytest.approx(loss, rel=near, abs=near)
+        assert theirs.keys() == mine.keys()
+        for name, g in theirs.items():
+            scale = max(1e-3, np.abs(g).max())
+            np.testing.assert_allclose(mine[name], g, rtol=0, atol=near * scale)
+
+
+def test_a_wrong_rule_is_found(monkeypatch):
+    """The equality above can fail: a LayerNorm that forgets to centre."""
+    right = layers.standardize
+
+    def wrong(x):
+        y = right(x)
+        root = np.sqrt(x.data.var(axis=-1, keepdims=True) + 1e-5)
+        y.back = lambda g: (g / root,)
+        return y
+
+    monkeypatch.setattr("minigpt.backward.layers.standardize", wrong)
+    (_, theirs), (_, mine) = both(SIZES["small"], torch.float64)
+    name = "body.0.attention.qkv.weight"
+    assert np.abs(theirs[name] - mine[name]).max() > 1e-4
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.01])
+def test_the_optimizer_is_torchs(clip):
+    config = TrainConfig(10, 2, 4, learning_rate=0.01, grad_clip=clip)
+    torch.manual_seed(0)
+    gpt = GPT(SIZES["small"]).double()
+    ours = copied(gpt, np.float64)
+    theirs = make_optimizer(gpt, config)
+    mine = AdamW(list(ours.values()), config)
+    for step in range(5):
+        for group in theirs.param_groups:
+            group["lr"] = config.learning_rate_at(step)
+        x, y = random_ids(7, 3, 5), random_ids(7, 3, 5)
+        theirs.zero_grad()
+        gpt(x, y)[1].backward()
+        nn.utils.clip_grad_norm_(gpt.parameters(), config.grad_clip)
+        theirs.step()
+        backward(forward(ours, SIZES["small"], x.numpy(), y.numpy())[1])
+        mine.step(config.learning_rate_at(step))
+    for name, p in gpt.named_parameters():
+        new = p.detach().numpy()
+        np.testing.assert_allclose(ours[name].data, new, atol=1e-8)
+
+
+def test_a_training_takes_no_weight_of_the_model_it_began_with():
+    gpt = GPT(SIZES["small"])
+    before = {n: p.clone() for n, p in gpt.state_dict().items()}
+    ours = copied(gpt)
+    for p in ours.values():
+        p.data += 1
+    assert all(torch.equal(p, before[n]) for n, p in gpt.state_dict().items())
+
+
+# Bad input: each a sentence.
+
+
+@pytest.mark.parametrize("values", [[1, 2], 3, [True], "abc", None])
+def test_whole_numbers_are_told_what_to_do(values):
+    with pytest.raises(TypeError, match="write 2.0 for 2"):
+        Tensor(values)
+
+
+@pytest.mark.parametrize("act", [lambda a, b: a + b, lambda a, b: a * b])
+def test_shapes_that_do_not_broadcast_are_named(act):
+    a, b = Tensor(np.ones((2, 3))), Tensor(np.ones(2))
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(2,\) do not broadcast"):
+        act(a, b)
+    with pytest.raises(ValueError, match="do not broadcast"):
+        act(a, np.ones(4))
+
+
+@pytest.mark.parametrize(
+    "a, b, says",
+    [
+        ((2, 3), (2, 3), "needs"),
+        ((3,), (3, 2), "needs"),
+        ((2, 3), (3,), "needs"),
+        ((2, 1, 3), (5, 3, 2), r"\(2,\) and \(5,\) do not broadcast"),
+    ],
+)
+def test_products_that_do_not_fit_are_named(a, b, says):
+    with pytest.raises(ValueError, match=says):
+        Tensor(np.ones(a)) @ Tensor(np.ones(b))
+
+
+def test_backward_begins_at_one_number():
+    x = Tensor(np.ones(3))
+    with pytest.raises(ValueError, match="begin at one number"):
+        backward(x * 2.0)
+
+
+@pytest.mark.parametrize("again", [lambda y, z: y, lambda y, z: z * 2.0])
+def test_a_second_backward_is_told_that_the_graph_is_gone(again):
+    x = Tensor(1.0)
+    z = x * x
+    y = z * 3.0
+    backward(y)
+    with pytest.raises(RuntimeError, match="compute the loss anew"):
+        backward(again(y, z))
+    assert x.grad == 6
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_cycle_is_found(long):
+    x = Tensor(1.0)
+    y = x * 2.0
+    z = y + 1.0
+    y.parents = (x, z if long else y)
+    with pytest.raises(ValueError, match="cycle"):
+        backward(z)
+    assert x.grad is None
+
+
+def test_a_model_with_dropout_is_refused():
+    with pytest.raises(ValueError, match="dropout is 0.2"):
+        copied(GPT(replace(SIZES["small"], dropout=0.2)))
