@@ -88,9 +88,8 @@ def meet():
 
     def ask():
         with suppress(dist.DistError):
-            found.append(
-                next(rendezvous("env://", timeout=timedelta(seconds=PATIENCE)))
-            )
+            wait = timedelta(seconds=PATIENCE)
+            found.append(next(rendezvous("env://", timeout=wait)))
 
     asking = threading.Thread(target=ask, daemon=True)  # a stranger may never answer
     asking.start()

@@ -39,10 +39,8 @@ def share_out(checkpoint):
 def gathered(checkpoint):
     """The Checkpoint as one process would hold it, on the CPU; None but on worker 0."""
     c = checkpoint
-    weights, averages = (
-        _whole(c.model.state_dict()),
-        _whole(c.run.optimizer.state_dict()),
-    )
+    weights = _whole(c.model.state_dict())
+    averages = _whole(c.run.optimizer.state_dict())
     if standing()[0] > 0:
         return None
     with torch.device("meta"):  # it takes no memory and draws no random numbers

@@ -1,6 +1,5 @@
 """Experiments of notebook 10: batches of every size, and what two workers cost."""
 
-import functools
 import math
 import tempfile
 import time
@@ -11,10 +10,10 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from minigpt.data import CharTokenizer, get_batch, train_val_split
+from minigpt.course.experiments import how_low
+from minigpt.data import get_batch
 from minigpt.gpt import GPTConfig
 from minigpt.optimizer import make_optimizer
-from minigpt.playwright.play import POCKET, write_play
 from minigpt.training import TrainConfig, preset
 
 CONTEXT = 32  # characters in a window
@@ -26,13 +25,10 @@ LOSSES = [2.0, 1.0, 0.5]  # where the noise of the gradients is looked at
 NOISE_WINDOWS = 1024
 
 
-@functools.cache
 def pocket():
     """The pocket play of 07: train and validation ids, size of the vocabulary."""
-    text = write_play(1_000_000, lexicon=POCKET).text
-    tokenizer = CharTokenizer(text)
-    ids = torch.tensor(tokenizer.encode(text))
-    return *train_val_split(ids), tokenizer.vocab_size
+    p = how_low.pocket()
+    return p.ids[: p.n], p.ids[p.n :], p.tokenizer.vocab_size
 
 
 def small_gpt(seed):
@@ -52,9 +48,8 @@ def losses_of(model, batch_size, rate, seed, most=MOST):
     plan = TrainConfig(most, batch_size, CONTEXT, rate, weight_decay=0.0)
     optimizer = make_optimizer(model, plan)
     drawn = torch.Generator().manual_seed(seed)
-    judge = get_batch(
-        val_data, 128, CONTEXT, generator=torch.Generator().manual_seed(0)
-    )
+    same = torch.Generator().manual_seed(0)
+    judge = get_batch(val_data, 128, CONTEXT, generator=same)
     look = 10
     for step in range(1, most + 1):
         for group in optimizer.param_groups:
@@ -91,13 +86,9 @@ def batch(batch_size, seed):
         most = math.ceil(1.5 * min(steps.values(), default=MOST / 1.5))
         rate = rate_of(batch_size, factor)
         steps[factor] = steps_to(TARGET, batch_size, rate, seed, most)
-    best = min(steps, key=steps.get)
-    return {
-        "steps": steps[best],
-        "factor": best,
-        "rate": rate_of(batch_size, best),
-        "seconds": round(time.perf_counter() - start, 1),
-    }
+    best, seconds = min(steps, key=steps.get), round(time.perf_counter() - start, 1)
+    found = {"steps": steps[best], "factor": best, "rate": rate_of(batch_size, best)}
+    return found | {"seconds": seconds}
 
 
 def noise_scale(model, data, windows, seed):
@@ -137,8 +128,6 @@ def noise(loss, seed):
 
 # Two workers on this machine.
 
-KILOBYTES = [4, 16, 64, 256, 1024, 4096, 16384, 49152]
-
 
 def together(function, *arguments, workers=2):
     """What function(*arguments) returns in rank 0 of `workers` processes (gloo)."""
@@ -158,45 +147,18 @@ def _worker(rank, workers, folder, function, arguments):
         torch.save(result, Path(folder) / "result.pt")
 
 
-def timed(function):
-    """Seconds of one call that all workers begin together."""
-    dist.barrier()
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
-
-
 def quickest(functions, rounds):
-    """{name: seconds}: in each round every function has its turn; the best round.
-
-    Whatever else a machine does can only slow a round down.
-    """
+    """{name: seconds}: in each round every function has its turn, and all workers
+    begin it together; of the best round, as other work can only slow one down."""
     times = {name: [] for name in functions}
     for number in range(rounds + 2):  # two rounds to warm up
         for name, function in functions.items():
-            seconds = timed(function)
+            dist.barrier()
+            start = time.perf_counter()
+            function()
             if number >= 2:
-                times[name].append(seconds)
+                times[name].append(time.perf_counter() - start)
     return {name: min(each) for name, each in times.items()}
-
-
-def reductions(rounds):
-    """{kilobytes: seconds of an all_reduce of so many}."""
-    tensors = {k: torch.ones(256 * k) for k in KILOBYTES}
-    return quickest(
-        {k: partial(dist.all_reduce, x) for k, x in tensors.items()}, rounds
-    )
-
-
-@functools.cache
-def measured_reductions(seed):
-    """One measurement of all sizes, so that all are of the same minute."""
-    return together(reductions, 60)
-
-
-def reduction(kilobytes, seed):
-    """Milliseconds of one all_reduce between two processes of this machine."""
-    return {"ms": 1000 * measured_reductions(seed)[kilobytes]}
 
 
 SHAPES = {  # name: preset, batch of all workers together, rounds of measuring
@@ -209,12 +171,11 @@ SHAPES = {  # name: preset, batch of all workers together, rounds of measuring
 
 
 def steps_of_both(name, batch_size, rounds, seed):
-    """Seconds of a step's parts, and of whole steps, on one and two."""
+    """Seconds of a step's parts, and of whole steps, on one and two; and "bytes"."""
     config, _ = preset(name, vocab_size=65)
     torch.manual_seed(seed)
     model = config.build()
-    bytes_ = 4 * sum(p.numel() for p in model.parameters())
-    flat = torch.ones(bytes_ // 4)
+    flat = torch.ones(sum(p.numel() for p in model.parameters()))
     wrapped = torch.nn.parallel.DistributedDataParallel(model)
     plan = TrainConfig(100, batch_size, config.block_size, 1e-5)
     optimizer = make_optimizer(model, plan)
@@ -231,18 +192,15 @@ def steps_of_both(name, batch_size, rounds, seed):
         dist.all_reduce(flat)
 
     half = batch_size // 2
-    found = quickest(
-        {
-            "one": lambda: step(model, batch_size) if first else None,
-            "half": lambda: step(model, half) if first else None,
-            "half, both busy": lambda: step(model, half),
-            "all_reduce": lambda: dist.all_reduce(flat),
-            "by hand": by_hand,
-            "two": lambda: step(wrapped, half),
-        },
-        rounds,
-    )
-    return found | {"bytes": bytes_}
+    parts = {
+        "one": lambda: step(model, batch_size) if first else None,
+        "half": lambda: step(model, half) if first else None,
+        "half, both busy": lambda: step(model, half),
+        "all_reduce": lambda: dist.all_reduce(flat),
+        "by hand": by_hand,
+        "two": lambda: step(wrapped, half),
+    }
+    return quickest(parts, rounds) | {"bytes": flat.nbytes}
 
 
 def speed_up(shape, seed):
@@ -265,6 +223,5 @@ def speed_up(shape, seed):
 EXPERIMENTS = {
     "10-batch": {f"{size} windows": partial(batch, size) for size in BATCHES},
     "10-noise": {f"at {loss} nats": partial(noise, loss) for loss in LOSSES},
-    "10-communication": {f"{k} KB": partial(reduction, k) for k in KILOBYTES},
     "10-speed-up": {shape: partial(speed_up, shape) for shape in SHAPES},
 }
