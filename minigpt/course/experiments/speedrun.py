@@ -102,10 +102,16 @@ def development(order, seed):
 class Adding(nn.Module):
     """07's smoothing in the place of a Smoothing: 20 pretended observations."""
 
+    def __init__(self):
+        super().__init__()
+        self.strength = nn.Parameter(torch.tensor(20.0))  # not learned here
+
     def forward(self, counts):
         p = torch.full_like(counts[..., 0, :], 1 / counts.shape[-1])
         for seen in counts.unbind(-2):
-            p = (seen + 20 * p) / (seen.sum(dim=-1, keepdim=True) + 20)
+            p = (seen + self.strength * p) / (
+                seen.sum(dim=-1, keepdim=True) + self.strength
+            )
         return p.log()[..., None, :]
 
 
