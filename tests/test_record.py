@@ -245,15 +245,13 @@ def test_what_needs_no_training_is_exact(tiny):
 
 # A notebook shows it as what it is: one seed.
 SINGLE = {"07-wide"}
-# Not all of its seeds are measured: the notebooks show how many a row has.
-UNFINISHED = {"08-windows"}
 # Defined, and shown by no notebook before they are measured.
 WAITING = {"08-adamw", "08-start", "08-width", "08-demo"}
 
 
 def test_every_experiment_is_recorded_over_three_seeds():
     for name, variants in measure.experiments().items():
-        if name in UNFINISHED | WAITING:
+        if name in WAITING:
             continue
         known = record.load(name)
         assert list(known) == list(variants), name

@@ -116,27 +116,22 @@ class Adding(nn.Module):
 
 
 def in_windows(name, seed):
-    """Counts, a GPT and both, judged in windows of 64, 128 and 256 ("loss")."""
+    """Counts, or a GPT without them, in windows of 64, 128 and 256 ("loss")."""
     torch.set_num_threads(1)
     text, steps = speedrun.open_text(), STEPS["+ counts"]
     V, (shape, plan) = text.vocab_size, counting_preset(text.vocab_size)
     plan = replace(plan, steps=steps, seed=seed, eval_every=steps, eval_batches=1)
-    kind = ContinuationCounts if "Kneser" in name else ContextCounts
-    alone = {"adding": 6, "taking": ALONE, "Kneser-Ney": ORDER}
-    if name != "GPT alone":
-        counts = kind(text.train, V, alone.get(name, ORDER))
-        smoothing = Adding()
-        if name != "adding":
-            smoothing = fit_smoothing(counts, text.train, plan, FIT_STEPS)
     torch.manual_seed(seed)
-    if name in alone:
-        model = CountsAlone(counts, smoothing, 256)
-    elif name == "GPT alone":
+    if name == "GPT alone":  # the GPT of "+ counts", for as many steps
         model = shape.build()
         train(model, text.train, text.train, plan)
     else:
-        model = CountingGPT(shape, counts, smoothing)
-        train_beside_counts(model, text.train, plan)
+        kind = ContinuationCounts if name == "Kneser-Ney" else ContextCounts
+        counts = kind(text.train, V, WINDOWS[name])
+        smoothing = Adding()
+        if name != "adding":
+            smoothing = fit_smoothing(counts, text.train, plan, FIT_STEPS)
+        model = CountsAlone(counts, smoothing, 256)
     judged = {str(T): evaluate(model, text.val, T) for T in (64, 128)}
     return {"loss": evaluate(model, text.val, 256)} | judged
 
@@ -175,10 +170,11 @@ def table():
 
 
 FLOORED = ["counts alone", "+ counts"]  # on the text whose floor is known
-WINDOWS = "adding; taking; Kneser-Ney; GPT alone; counts beside; Kneser-Ney beside"
+# The longest context that is counted, for each.
+WINDOWS = {"adding": 6, "taking": ALONE, "Kneser-Ney": ORDER, "GPT alone": None}
 DEMO = "our GPT; GPT-2's start; GPT-2's start, GELU, tied"
 EXPERIMENTS = {
-    "08-windows": {n: partial(in_windows, n) for n in WINDOWS.split("; ")},
+    "08-windows": {n: partial(in_windows, n) for n in WINDOWS},
     "08-demo": {n: partial(demo, n) for n in DEMO.split("; ")},
     "speedrun": {name: partial(entry, name, "tinyshakespeare") for name in STEPS},
     "speedrun-playwright": {
