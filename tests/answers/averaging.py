@@ -26,32 +26,20 @@ def window(body):
     return f"def window_weights(T, k):\n    seen = {seen}\n    return {body}\n"
 
 
-def shares(body):
-    """ids (T,), one_hot (T, V) and past (T, T) are right."""
-    return (
-        "def shares_so_far(text):\n"
-        "    chars, T = sorted(set(text)), len(text)\n"
-        "    ids = torch.tensor([chars.index(c) for c in text])\n"
-        "    one_hot = torch.eye(len(chars))[ids]\n"
-        "    past = torch.ones(T, T).tril()\n"
-        f"    return {body}\n"
-    )
-
-
 def fading(*edits):
-    return edited(EXERCISES["02.4"].solution, *edits)
+    return edited(EXERCISES["02.3"].solution, *edits)
 
 
 def heard(*edits):
-    return edited(EXERCISES["02.5"].solution, *edits)
+    return edited(EXERCISES["02.4"].solution, *edits)
 
 
 def nats(*edits):
-    return edited(EXERCISES["02.6"].skeleton, *edits)
+    return edited(EXERCISES["02.5"].skeleton, *edits)
 
 
 def attend(*edits):
-    return edited(EXERCISES["02.7"].skeleton, *edits)
+    return edited(EXERCISES["02.6"].skeleton, *edits)
 
 
 HIDE = ('scores = scores.masked_fill(~past, float("-inf"))', "")
@@ -82,25 +70,17 @@ WRONG = {
         "but for `seen.sum(1)` where": window("seen / seen.sum(1)"),
     },
     "02.3": {
-        "`return one_hot` where": shares("one_hot"),
-        "the line `weights = weights / ": shares("past @ one_hot"),
-        "The shape is (2,), but should ": shares("one_hot.mean(0)"),
-        "not in the order sorted": shares(
-            "averaging.average_loop(one_hot[None, :, ids.unique()])[0]"
-        ).replace("sorted(set(text))", "list(dict.fromkeys(text))"),
-    },
-    "02.4": {
         "float('-inf'))` left out": fading(HIDE),
         "`0.0` where `float('-inf')` belongs": fading(('float("-inf")', "0.0")),
         "but for `past.T` where": fading(("~past", "~past.T")),
         "but for `past` where": fading(("~past", "past")),
     },
-    "02.5": {
+    "02.4": {
         "but for `heard.T` where": heard(("return heard,", "return heard.T,")),
         "moves by rounding errors": heard((".abs() > 1e-4", " != 0")),
         "`.clone()` left out": heard(("x.clone()", "x")),
     },
-    "02.6": {
+    "02.5": {
         "get with `-2` where": nats(("len(ids)))", "len(ids)), -2)")),
         "`.tril(diagonal=-1)` left out": nats(("torch.tril(", "(")),
         "The loss is infinite": nats(
@@ -109,7 +89,7 @@ WRONG = {
         ),
         "The first: `torch.tril(torch.o": nats(("one_hot + 1", "one_hot + 9")),
     },
-    "02.7": {
+    "02.6": {
         "float('-inf'))` left out": attend((FILL, "scores")),
         "`0.0` where `float('-inf')` belongs": attend(('float("-inf")', "0.0")),
         "wrong on unlucky ones": attend(TRUE_PAST, ('float("-inf")', "-100.0")),
@@ -132,10 +112,6 @@ RIGHT = {
         ),
     },
     "02.3": {
-        "a list of tensors": shares("[one_hot[: t + 1].mean(0) for t in range(T)]"),
-        "running sum": shares("one_hot.cumsum(0) / torch.arange(1, T + 1)[:, None]"),
-    },
-    "02.4": {
         "factors": (
             "def fading_average(x, rate):\n"
             "    T = x.shape[1]\n"
@@ -158,7 +134,7 @@ RIGHT = {
             "fading_average = Fading()"
         ),
     },
-    "02.5": {
+    "02.4": {
         "the tolerance of section 3": heard(("1e-4", "1e-6")),
         "gradients": (
             "def who_hears_whom(average, T):\n"
@@ -168,11 +144,11 @@ RIGHT = {
             "    return heard, (heard == heard.tril()).all()"
         ),
     },
-    "02.6": {
+    "02.5": {
         "targets shifted": nats(("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])")),
         "the present subtracted": nats(("one_hot + 1 ", "one_hot - one_hot + 1 ")),
     },
-    "02.7": {
+    "02.6": {
         "triangle of ones": attend(TRUE_PAST),
         "two-dimensional mask": attend(
             (TRUE_PAST[0], "torch.ones(x.shape[1], x.shape[1]).triu(1).bool()")

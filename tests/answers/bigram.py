@@ -145,20 +145,10 @@ WRONG = {
         "`dim=0` left out in": positions(EACH, "return each.mean()"),
     },
     "01.5": {
-        "`train` where `val` belongs": experiment(new="loss(train[:n], train)"),
-        "`val` where `train` belongs": experiment(new="loss(val[:n], val)"),
-        "on_new: Your answer is right but for `train` where": experiment(
-            new="loss(train, val)"
-        ),
-        "on_read: Your answer is right but for `train` where": experiment(
-            read="loss(train[:n], train)"
-        ),
-    },
-    "01.6": {
         "`logits[-1]` where `logits[:, -1]` belongs": write_on("logits[-1]"),
         "[drawn, idx]": write_on(join="torch.cat([drawn, idx], dim=1)"),
     },
-    "01.7": {
+    "01.6": {
         "empty the gradient, but not in every step": fit(
             LOSS, BACK, STEP, before=[CLEAR]
         ),
@@ -205,14 +195,10 @@ RIGHT = {
         ),
     },
     "01.5": {
-        "four sizes": experiment(),
-        "many sizes": experiment("[len(train) // k for k in (30, 12, 9, 6, 3, 2, 1)]"),
-    },
-    "01.6": {
         "the whole last row": write_on("logits[:, -1, :]"),
         "by its number": write_on("logits[:, idx.shape[1] - 1]"),
     },
-    "01.7": {
+    "01.6": {
         "after the step": fit(LOSS, BACK, STEP, CLEAR),
         "through the model": fit("model.zero_grad()", LOSS, BACK, STEP),
     },

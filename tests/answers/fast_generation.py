@@ -15,18 +15,14 @@ def defined(head, *lines):
     return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def size_in_bytes(body):
-    return defined("cache_bytes(L, h, d, T, B, s)", f"return {body}")
-
-
 def step(*edits, out=None):
-    code = edited(EXERCISES["09.2"].solution, *edits)
+    code = edited(EXERCISES["09.1"].solution, *edits)
     end = "F.softmax(scores, dim=-1) @ values, keys, values"
     return edited(code, (end, out)) if out else code
 
 
 def padded(*edits):
-    return edited(EXERCISES["09.3"].solution, *edits)
+    return edited(EXERCISES["09.2"].solution, *edits)
 
 
 OWN, MASK = " | own", "past & real[:, None] | own"
@@ -37,35 +33,22 @@ def draft(kept="torch.minimum(p, q)", refused="(p - q).clamp(min=0)"):
 
 
 def int8(*edits):
-    return edited(EXERCISES["09.5"].solution, *edits)
+    return edited(EXERCISES["09.4"].solution, *edits)
 
 
 SCALE = "largest.clamp(min=1e-12) / 127"
 ROUNDED = "(weight / scale).round().to(torch.int8)"
 
 
-def read_on(mask=None, *edits):
-    given = [("torch.ones(T, n + T).tril(n).bool()", mask)] if mask else []
-    return edited(EXERCISES["09.6"].solution, *given, *edits)
-
-
 def cleared(*edits, clear="self.length = 0"):
     head = "def clear(self):\n        "
     edits = ((f"{head}self.length = 0", f"{head}{clear}"), *edits)
-    return edited(EXERCISES["09.7"].solution, *edits)
+    return edited(EXERCISES["09.5"].solution, *edits)
 
 
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "09.1": {
-        "`2 *` left out": size_in_bytes("L * h * d * T * B * s"),
-        "`3` where `2` belongs": size_in_bytes("3 * L * h * d * T * B * s"),
-        "This is another unit (bits, th": size_in_bytes("16 * L * h * d * T * B * s"),
-        "This is another unit (bits, thousands or": size_in_bytes(
-            "2 * L * h * d * T * B * s / 1e6"
-        ),
-    },
-    "09.2": {
         "but for `(F.softmax(scores, -1) @ values, keys[:, ": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
@@ -76,7 +59,7 @@ WRONG = {
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
     },
-    "09.3": {
+    "09.2": {
         "would follow the padding": padded(
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
         ),
@@ -86,7 +69,7 @@ WRONG = {
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
     },
-    "09.4": {
+    "09.3": {
         "`q` where `p` belongs in `torch.minimum(p, q)`": draft(
             "q", "torch.zeros_like(p)"
         ),
@@ -94,7 +77,7 @@ WRONG = {
         "given that it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
         "the other way up": draft("q * (q / p).clamp(max=1).nan_to_num()"),
     },
-    "09.5": {
+    "09.4": {
         "get with `dim=1` left out": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
@@ -105,16 +88,7 @@ WRONG = {
         "but for `(weight / scale).to` where": int8((".round()", "")),
         "not whole numbers yet": int8((".round().to(torch.int8)", "")),
     },
-    "09.6": {
-        "`.tril(n)` left out": read_on("torch.ones(T, n + T).bool()"),
-        "but for `n + 1` where `n` belo": read_on(
-            "torch.ones(T, n + T).tril(n + 1).bool()"
-        ),
-        "but for `n - 1` where `n` belo": read_on(
-            "torch.ones(T, n + T).tril(n - 1).bool()"
-        ),
-    },
-    "09.7": {
+    "09.5": {
         "but for `self.length = 0` left out": cleared(clear="pass"),
         "Infinite keys": cleared(
             clear="self.keys.fill_(-torch.inf); self.values.zero_()"
@@ -131,18 +105,12 @@ WRONG = {
 
 RIGHT = {
     "09.1": {
-        "another order": size_in_bytes("s * B * T * d * h * L * 2"),
-        "a tensor's": size_in_bytes(
-            "torch.empty(2, L, B, h, T, d, device='meta').numel() * s"
-        ),
-    },
-    "09.2": {
         "attention of 03": step(out="attention(q, keys, values)[0], keys, values"),
         "torch's": step(
             out="F.scaled_dot_product_attention(q, keys, values), keys, values"
         ),
     },
-    "09.3": {
+    "09.2": {
         "loops": defined(
             "left_pad(prompts)",
             "T = max(map(len, prompts))",
@@ -158,7 +126,7 @@ RIGHT = {
             (MASK, "past & (real[:, None] == real[:, :, None])")
         ),
     },
-    "09.4": {
+    "09.3": {
         "by the text": (
             "def one_draft(p, q):\n"
             "    kept = q * (p / q.clamp(min=1e-30)).clamp(max=1)\n"
@@ -168,7 +136,7 @@ RIGHT = {
         ),
         "what is left": draft(refused="p - kept"),
     },
-    "09.5": {
+    "09.4": {
         "scale without a column": int8(
             ("torch.int8), scale", "torch.int8), scale[:, 0]")
         ).replace("numbers * scale", "numbers * scale.view(-1, 1)"),
@@ -180,19 +148,7 @@ RIGHT = {
             ("numbers * scale", "numbers.float() * scale"),
         ),
     },
-    "09.6": {
-        "positions": read_on("torch.arange(n + T) <= torch.arange(n, n + T)[:, None]"),
-        "one at a time": defined(
-            "read_on(q, k, v, keys, values)",
-            "out = []",
-            "for one, key, value in zip(q, k, v):",
-            "    keys = torch.cat([keys, key[None]])",
-            "    values = torch.cat([values, value[None]])",
-            "    out.append(attention(one[None], keys, values)[0])",
-            "return torch.cat(out)",
-        ),
-    },
-    "09.7": {
+    "09.5": {
         "emptied as well": cleared(
             clear="self.length = 0; self.keys.zero_(); self.values.zero_()"
         ),

@@ -56,14 +56,6 @@ def lexicon(*changes):
     return f"def my_lexicon():\n    return dataclasses.replace(LEXICON, {inside})\n"
 
 
-def surprise(body):
-    return (
-        "def mean_surprise(probs, ids):\n"
-        "    given = probs.gather(1, ids[:, None])[:, 0]\n"
-        f"    return {body}\n"
-    )
-
-
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "07.1": {
@@ -105,13 +97,6 @@ WRONG = {
         "too high": lexicon(),
         "too low": lexicon("words=first(2, LEXICON.words)"),
     },
-    "07.6": {
-        "the minus before": surprise("given.log().mean()"),
-        "`sum` where `mean` belongs": surprise("-given.log().sum()"),
-        "more than one probability from each row": surprise(
-            "-probs[:, ids].log().mean()"
-        ),
-    },
 }
 
 RIGHT = {
@@ -151,9 +136,5 @@ RIGHT = {
         "fewer lines, more words": lexicon(
             "words=first(25, LEXICON.words)", "lines=first(5, LEXICON.lines)"
         ),
-    },
-    "07.6": {
-        "nll_loss": surprise("F.nll_loss(probs.log(), ids)"),
-        "a loop": surprise("sum(-math.log(g) for g in given.tolist()) / len(ids)"),
     },
 }

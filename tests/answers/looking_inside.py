@@ -36,10 +36,6 @@ def prefix(*edits):
     return edited(EXERCISES["11.4"].solution, *edits)
 
 
-def looked(body):
-    return defined("looked_at(weights)", f"return {body}")
-
-
 def silenced(*lines):
     return defined(
         "silenced(module, x)",
@@ -50,10 +46,6 @@ def silenced(*lines):
 
 
 HUNG = "hook = module.register_forward_hook(silence)"
-
-
-def early(body):
-    return defined("early_logits(stream, norm, lm_head)", f"return {body}")
 
 
 CHUNKS = "outs, rows = heads.chunk(n_head, -1), weight.chunk(n_head, 1)"
@@ -101,9 +93,6 @@ WRONG = {
         "range(n, t)": prefix(("range(n, t + 1)", "range(n, t)")),
     },
     "11.5": {
-        "Only the last query": looked("weights[:, :, -1].mean(0)"),
-    },
-    "11.6": {
         "The bug is still there": silenced(HUNG, "return module(x)"),
         "The module is not silenced: wh": silenced(
             HUNG, "hook.remove()", "return module(x)"
@@ -115,12 +104,6 @@ WRONG = {
             "return module(x)",
         ),
         "not zeros of the output's shape": silenced("return torch.zeros_like(x)"),
-    },
-    "11.7": {
-        "but for `lm_head(norm(stream))": early(
-            "lm_head(norm(stream)).log_softmax(-1)"
-        ),
-        "but for `norm(stream)` where `": early("lm_head(norm(norm(stream)))"),
     },
 }
 
@@ -180,22 +163,8 @@ RIGHT = {
         ),
     },
     "11.5": {
-        "one after the other": looked("weights.mean(2).mean(0)"),
-        "einsum": looked(
-            "torch.einsum('bhts->hs', weights) / (weights.shape[0] * weights.shape[2])"
-        ),
-    },
-    "11.6": {
         "try and finally": silenced(
             HUNG, "try:", "    return module(x)", "finally:", "    hook.remove()"
         ),
-    },
-    "11.7": {
-        "in two steps": defined(
-            "early_logits(stream, norm, lm_head)",
-            "ready = norm(stream)",
-            "return lm_head(ready)",
-        ),
-        "a sequence": early("nn.Sequential(norm, lm_head)(stream)"),
     },
 }

@@ -28,14 +28,6 @@ def share(*lines):
     return defined("share(batch_size, rank, workers)", *lines)
 
 
-def ring(body):
-    return defined("ring_bytes(workers, size)", f"return {body}")
-
-
-def fsdp(body):
-    return defined("fsdp_bytes(parameters, largest, workers)", f"return {body}")
-
-
 def windows(*lines):
     return defined("windows(rank, seed, batch_size, length, workers)", *lines)
 
@@ -83,16 +75,6 @@ WRONG = {
         ),
     },
     "10.3": {
-        "`2 *` left out": ring("(workers - 1) / workers * size"),
-        "`/ workers` left out": ring("workers * 2 * (workers - 1) / workers * size"),
-    },
-    "10.4": {
-        "at_work = 4": fsdp("16 * parameters / workers + 4 * largest"),
-        "`kept` where `at_work` belongs": fsdp(
-            "16 * parameters / workers + 16 * largest"
-        ),
-    },
-    "10.5": {
         "are not in the batch that one process draws": windows(
             SEEDED.replace("seed)", "seed + rank)"),
             MINE,
@@ -104,7 +86,7 @@ WRONG = {
         ),
         "It raised": windows(SEEDED, ALL, "return drawn[first:last]"),
     },
-    "10.6": {
+    "10.4": {
         "The bug is still there": evaluate(
             "if rank == 0:",
             "    total = group.all_reduce(sum(losses))",
@@ -123,7 +105,7 @@ WRONG = {
         ),
         "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
     },
-    "10.7": {
+    "10.5": {
         "`if rank == 0:` left out": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
@@ -158,20 +140,10 @@ RIGHT = {
         ),
     },
     "10.3": {
-        "chunks": ring("2 * (workers - 1) * (size / workers)"),
-        "what stays": ring("2 * (size - size / workers)"),
-    },
-    "10.4": {
-        "one by one": fsdp(
-            "sum(n * parameters / workers for n in (4, 4, 4, 4)) + 4 * 2 * largest"
-        ),
-        "in one": fsdp("8 * (2 * parameters / workers + largest)"),
-    },
-    "10.5": {
         "every so-manieth": windows(SEEDED, ALL, "return drawn[rank::workers]"),
         "a list": windows(SEEDED, ALL, MINE, "return drawn[first:last].tolist()"),
     },
-    "10.6": {
+    "10.4": {
         "the other way round": evaluate(
             "count = group.all_reduce(len(losses))",
             "return group.all_reduce(sum(losses)) / count",
@@ -181,7 +153,7 @@ RIGHT = {
             "return both[0] / both[1]",
         ),
     },
-    "10.7": {
+    "10.5": {
         "the last writes": save(
             "if rank == group.size - 1:",
             "    disk.write(text)",

@@ -83,16 +83,6 @@ def left_out_by(end):
     )
 
 
-def turn(*edits):
-    return edited(EXERCISES["08.6"].solution, *edits)
-
-
-COS = "torch.cat([angles, angles], dim=-1).cos()"
-SIN = "torch.cat([angles, angles], dim=-1).sin()"
-PARTNER = "torch.cat([-second, first], dim=-1)"
-NEXT_DOOR = "torch.stack([-x[:, 1::2], x[:, ::2]], -1).flatten(1)"
-
-
 def muon(rule):
     return defined(
         "for_muon(model)",
@@ -147,13 +137,6 @@ WRONG = {
         "The shapes [2, 2] and 3": left_out((", minlength=vocab_size**2", "")),
     },
     "08.6": {
-        "`x` and `partner` exchanged": turn((COS, "COS"), (SIN, COS), ("COS", SIN)),
-        "Lengths change": turn((SIN, "angles.sin().repeat_interleave(2, 1)")),
-        "The shape is (2, 2)": turn(("return x * cos", "return (x * cos")).replace(
-            "partner * sin", "partner * sin)[:, :2]"
-        ),
-    },
-    "08.7": {
         "['lm_head.weight'], 'missing'": muon(
             "p.dim() == 2 and 'embedding' not in name"
         ),
@@ -224,14 +207,6 @@ return out
         ),
     },
     "08.6": {
-        "neighbours": turn(
-            (COS, "angles.cos().repeat_interleave(2, 1)"),
-            (SIN, "angles.sin().repeat_interleave(2, 1)"),
-            (PARTNER, NEXT_DOOR),
-        ),
-        "the other way": turn(("-second, first", "second, -first")),
-    },
-    "08.7": {
         "the body": defined(
             "for_muon(model)",
             "named = model.body.named_parameters(prefix='body')",

@@ -7,19 +7,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.bigram import BigramLanguageModel
-from minigpt.course.checks.core import (
-    Explained,
-    Sign,
-    as_tensor,
-    call,
-    compare,
-    describe,
-    exercise,
-    same,
-)
+from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import randint, randn
+from minigpt.course.checks.values import as_tensor, randint, randn, same
 from minigpt.data import get_batch
 
 
@@ -112,75 +103,6 @@ def check_loss_by_position(loss_by_position, model, data):
     )
 
 
-def counted_loss(learn_from, judge_on):
-    """Nats per character of the counted bigram table (add-one) on another text."""
-    V = int(max(learn_from.max(), judge_on.max())) + 1
-    pairs = learn_from[:-1] * V + learn_from[1:]
-    table = torch.bincount(pairs, minlength=V * V).view(V, V).double() + 1
-    table = table / table.sum(dim=1, keepdim=True)
-    return -table[judge_on[:-1], judge_on[1:]].log().mean().item()
-
-
-def _sizes(result, N):
-    """An answer's sizes as a list and its verdict, or Explained."""
-    if not isinstance(result, (tuple, list)) or len(result) != 4:
-        raise Explained("Return four things: sizes, on_read, on_new, verdict.")
-    sizes = as_tensor(result[0])
-    growing = sizes is not None and sizes.dim() == 1 and len(sizes) > 3
-    if not growing or sizes[-1] != N or (sizes.diff() < 1).any() or sizes[0] * 8 > N:
-        raise Explained(
-            f"Your sizes are {describe(result[0])}, for a text of {N} characters. Take "
-            "four or more, growing, from at most an eighth of the text to all of it.",
-            "Compute the sizes from len(train).",
-        )
-    if result[3] not in ("text", "context", ...):
-        what = f'The verdict should be "text" or "context", not {result[3]!r}.'
-        raise Explained(what)
-    return sizes.long().tolist(), result[3]
-
-
-def _text(V, N):
-    """Three characters may follow each of the V, alike often: a split of N ids."""
-    ids = [0]
-    for choice in randint(3, N - 1).tolist():
-        ids.append((3 * ids[-1] + choice) % V)
-    return torch.tensor(ids).chunk(2)
-
-
-@exercise("01.5 Short of text, or short of context?")
-def check_experiment(experiment, train, val):
-    """experiment(train, val, loss) -> sizes, on_read, on_new, "text" or "context"."""
-    texts = [_text(40, 900), _text(20, 4000), _text(3, 8000)]
-    texts.append((train[:20_000], val[:5000]))
-    cases, chosen, verdicts = [(*text, counted_loss) for text in texts], {}, []
-    for case in cases:
-        N = len(case[0])
-        chosen[N], verdict = _sizes(call(experiment, *case), N)
-        verdicts.append(verdict)
-    solution = Solution("01.5", chosen=chosen)  # at the learner's sizes
-    solution.text = solution.text.replace(
-        "[len(train) // k for k in (16, 8, 4, 2, 1)]", "chosen[len(train)]"
-    )
-    solution.program = solution.but()
-
-    def always_the_same(got, right, *_):
-        return same(got[:3], right[:3]) and len(set(verdicts)) == 1
-
-    known = {
-        "Your curves are right, but your verdict is the same for all 4 texts, whether "
-        "they end close together or far apart.": Sign(always_the_same)
-    }
-    parts = ("sizes", "on_read", "on_new", "verdict")
-    hint = "Each table learns from train[:n] and is asked twice: about train[:n] and "
-    hint += "about val. The verdict is about the last points, on_new[-1] - on_read[-1]."
-    compare(experiment, solution, cases, known, parts=parts, hint=hint)
-    gap = counted_loss(train, val) - counted_loss(train, train)
-    return (
-        f"4 texts. With all of yours, new text costs {gap:.3f} nats more than what was "
-        f"read: it is short of {'context' if gap < 0.05 else 'text'}."
-    )
-
-
 class _SumModel(nn.Module):
     """Certain that the next id is the sum of all so far plus one, modulo 7."""
 
@@ -205,7 +127,7 @@ def _written(write_on, model, idx, n):
     return text, f"{as_tensor(drawn)[:, -1].mean():.1f}"
 
 
-@exercise("01.6 Quuuuuuuuuuuu")
+@exercise("01.5 Quuuuuuuuuuuu")
 def check_write_on(write_on):
     """write_on(model, idx, max_new_tokens): (B, T) -> (B, T + max_new_tokens)."""
     small, model = torch.tensor([[2, 3], [1, 5]]), _SumModel()
@@ -217,14 +139,14 @@ def check_write_on(write_on):
     hint = "Which position's logits (B, C) are about what comes next? Then softmax "
     hint += "over C, one draw for each row, appended behind idx."
     how = {"work": _written, "parts": parts, "hint": hint}
-    compare(write_on, Solution("01.6"), cases, **how)
+    compare(write_on, Solution("01.5"), cases, **how)
     return "every position counts, each row by itself, and characters are drawn."
 
 
-@exercise("01.7 The loss that comes back up")
+@exercise("01.6 The loss that comes back up")
 def check_fit(fit):
     """fit(model, batches, learning_rate) -> list of losses, one for each batch."""
-    model, solution = BigramLanguageModel(5), Solution("01.7")
+    model, solution = BigramLanguageModel(5), Solution("01.6")
     model.token_embedding.weight.data = randn(5, 5)
     x = torch.tensor([[0, 1, 2], [2, 2, 1], [3, 0, 0], [1, 2, 4]])
     batches = list(zip(x.split(1), x.roll(-1, dims=1).split(1)))

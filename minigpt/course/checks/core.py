@@ -22,19 +22,9 @@ from minigpt.course.checks.errors import Explained, NotAttempted
 from minigpt.course.checks.reading import listing, unused
 from minigpt.course.checks.running import attempted, call, run
 from minigpt.course.checks.symptoms import clear, hopeless, vague
-from minigpt.course.checks.values import as_tensor, describe, same, show
+from minigpt.course.checks.values import as_tensor, same, show
 
-__all__ = [
-    "Explained",
-    "NotAttempted",
-    "as_tensor",
-    "attempted",
-    "call",
-    "compare",
-    "describe",
-    "exercise",
-    "same",
-]
+__all__ = ["Explained", "NotAttempted", "attempted", "call", "compare", "exercise"]
 _exercises = {}  # title -> "open", "tried" or "solved", in order of definition
 _untouched = {}  # title -> the text of a program as it was when its bug was first seen
 

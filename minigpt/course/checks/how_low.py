@@ -8,18 +8,9 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import (
-    Explained,
-    Sign,
-    as_tensor,
-    call,
-    compare,
-    describe,
-    exercise,
-    same,
-)
+from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import randint, randn
+from minigpt.course.checks.values import as_tensor, describe, randint, randn, same
 from minigpt.playwright.lexicon import LEXICON, Lexicon
 from minigpt.playwright.play import write_play
 
@@ -177,23 +168,3 @@ def check_my_lexicon(my_lexicon):
         f"60,000 characters with {len(mine.names)} people of your own, and an exact "
         f"floor of {floor:.3f} nats per character."
     )
-
-
-@exercise("07.6 Below the floor")
-def check_mean_surprise(mean_surprise):
-    """mean_surprise(probs, ids): (N, V), (N,) -> one number."""
-    cases = [(DIE.expand(4, 4), torch.tensor([0, 0, 1, 3]))]
-    cases += [(_beliefs(9, 5), randint(5, 9))]
-    cases.append((_beliefs(4, 3), torch.tensor([2, 0, 1, 1])))
-    known = {
-        "You take more than one probability from each row: only the one of what came "
-        "belongs to it.": Sign(
-            lambda got, _, probs, ids: (
-                same(got, -probs[:, ids].log().mean())
-                or same(got, -probs[ids].log().mean())
-            )
-        ),
-    }
-    hint = "Two rolls with 1/2 and 1/8: the surprises are ln 2 and ln 8. Their mean?"
-    compare(mean_surprise, Solution("07.6"), cases, known, hint=hint)
-    return "3 texts; each character's surprise counts the same."

@@ -4,9 +4,9 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, Sign, call, compare, exercise, same
+from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import randn
+from minigpt.course.checks.values import randn, same
 
 TOY = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]])
 
@@ -131,30 +131,6 @@ def check_prefix_score(prefix_score):
     return "4 texts, with 1, 2 and 3 characters that must agree."
 
 
-@exercise("11.5 Everybody is equally popular")
-def check_looked_at(looked_at):
-    """looked_at(weights): (B, n_head, T, T) -> (n_head, T)."""
-    cases = [(TOY[None, None],), (_maps(2, 3, 4, seed=1),), (_maps(3, 2, 6, seed=2),)]
-
-    def visible(weights):
-        T = weights.shape[-1]
-        return weights.sum((0, 2)) / torch.arange(T, 0, -1) / len(weights)
-
-    known = {
-        "Only the last query is heard: all of them ask.": (
-            lambda w: w[:, :, -1].mean(dim=0)
-        ),
-        "You divide by the queries that can see the place; those before it count, too, "
-        "with 0.": visible,
-        "You take the largest attention that a place gets; asked is the mean.": (
-            lambda w: w.amax(dim=2).mean(dim=0)
-        ),
-    }
-    hint = "Rows are queries, columns are keys: which of the two is left?"
-    compare(looked_at, Solution("11.5"), cases, known, hint=hint)
-    return "3 sets of maps; what all places get adds up to one."
-
-
 def _others(module, inputs, output):
     """Somebody else's hook, which stays."""
 
@@ -173,7 +149,7 @@ def _before_and_after(program, C, V, shape, bias):
     return silent, zeros, heals, hooks
 
 
-@exercise("11.6 The cut that does not heal")
+@exercise("11.5 The cut that does not heal")
 def check_silenced(silenced):
     """silenced(module, x) -> zeros of the module's output; the module is as before."""
     cases = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
@@ -198,23 +174,5 @@ def check_silenced(silenced):
     }
     hint = "handle = module.register_forward_hook(...), and then handle.remove()."
     how = {"work": _before_and_after, "hint": hint}
-    compare(silenced, Solution("11.6"), cases, known, **how)
+    compare(silenced, Solution("11.5"), cases, known, **how)
     return "3 modules: silent inside, and afterwards as before."
-
-
-def _seen(program, C, V, seed):
-    """What the lens gives with a norm and an `lm_head` of these sizes."""
-    norm, lm_head = nn.LayerNorm(C), nn.Linear(C, V)
-    with torch.no_grad():
-        for i, parameter in enumerate([*norm.parameters(), *lm_head.parameters()]):
-            parameter.copy_(randn(*parameter.shape, seed=seed + i))
-    return program(3 * randn(2, 3, C, seed=seed), norm, lm_head)
-
-
-@exercise("11.7 A lens out of focus")
-def check_early_logits(early_logits):
-    """early_logits(stream (B, T, C), norm, lm_head) -> logits (B, T, V)."""
-    cases = [(2, 3, 10), (4, 5, 20), (8, 3, 30)]
-    hint = "The stream, then the norm, then `lm_head`: as at the end of the model."
-    compare(early_logits, Solution("11.7"), cases, work=_seen, hint=hint)
-    return "3 sizes; at the top the lens gives the model's own logits."

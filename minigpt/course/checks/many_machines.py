@@ -3,17 +3,9 @@
 import torch
 
 from minigpt.course.checks.acting import Disk, Stuck, as_workers
-from minigpt.course.checks.core import (
-    Explained,
-    Sign,
-    as_tensor,
-    call,
-    compare,
-    exercise,
-    same,
-)
+from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import randn
+from minigpt.course.checks.values import as_tensor, randn, same
 
 
 def _outcome(function, inputs, bug=None):
@@ -105,24 +97,6 @@ def check_share(share):
     return "7 batches; every row is taken once, and no share is larger by two."
 
 
-@exercise("10.3 Once round the ring")
-def check_ring_bytes(ring_bytes):
-    """ring_bytes(workers, size) -> the bytes that one worker sends."""
-    cases = [(2, 8), (4, 1000), (8, 2**20), (1, 100), (64, 4e9)]
-    hint = "Two halves, workers - 1 steps each, one chunk of size / workers in a step."
-    compare(ring_bytes, Solution("10.3"), cases, atol=1e-3, hint=hint)
-    return "5 rings, from 1 worker, who sends nothing, to 64."
-
-
-@exercise("10.4 A share of everything")
-def check_fsdp_bytes(fsdp_bytes):
-    """fsdp_bytes(parameters, largest, workers) -> bytes that each worker holds."""
-    cases = [(100, 10, 2), (1000, 300, 8), (1.5e9, 8e7, 64)]
-    hint = "Of each parameter a share of 16 bytes; of each in the largest layer, 8."
-    compare(fsdp_bytes, Solution("10.4"), cases, atol=1e-3, hint=hint)
-    return "3 models; the third takes 24 GB alone and 1.0 GB as one of 64."
-
-
 def _drawn(windows, seed, batch_size, length, workers):
     """The windows of all workers, sorted, as one batch."""
     found = []
@@ -134,7 +108,7 @@ def _drawn(windows, seed, batch_size, length, workers):
     return sorted(found)
 
 
-@exercise("10.5 The same dice")
+@exercise("10.3 The same dice")
 def check_windows(windows):
     """windows(rank, seed, batch_size, length, workers) -> starts of this worker."""
     cases = [(1, 4, 100, 2), (7, 10, 1000, 3), (3, 16, 50, 4), (3, 5, 50, 1)]
@@ -149,7 +123,7 @@ def check_windows(windows):
         ),
     }
     hint = "The order of the draw is shared, the rows are not."
-    compare(windows, Solution("10.5"), cases, known, work=_drawn, hint=hint)
+    compare(windows, Solution("10.3"), cases, known, work=_drawn, hint=hint)
     return "4 batches: together the workers draw what one process draws."
 
 
@@ -164,7 +138,7 @@ def _mean(numbers):
     return sum(numbers) / len(numbers)
 
 
-@exercise("10.6 Waiting for the others")
+@exercise("10.4 Waiting for the others")
 def check_evaluate(evaluate):
     """evaluate(rank, losses, group) -> the mean over all windows, on worker 0."""
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]]]
@@ -183,7 +157,7 @@ def check_evaluate(evaluate):
     }
     how = {"work": _evaluated, "hint": "Everyone must come to every all_reduce."}
     cases = [(losses,) for losses in cases]
-    compare(evaluate, Solution("10.6"), cases, known, **how)
+    compare(evaluate, Solution("10.4"), cases, known, **how)
     return "groups of 1, 2 and 3, with unequal shares; nobody waits."
 
 
@@ -194,7 +168,7 @@ def _saved(save_and_load, text, workers):
     return [*found, disk.text, disk.reads >= workers]
 
 
-@exercise("10.7 Too many writers")
+@exercise("10.5 Too many writers")
 def check_save_and_load(save_and_load):
     """save_and_load(rank, text, disk, group) -> what is in the file, on each worker."""
     cases = [("step 1000", 3), ("step 20", 2), ("step 9", 1)]
@@ -209,5 +183,5 @@ def check_save_and_load(save_and_load):
         "is whole.": Sign(lambda got, *_: not got[-1]),
     }
     hint = "One worker writes, the others wait until it has, then all read."
-    compare(save_and_load, Solution("10.7"), cases, known, work=_saved, hint=hint)
+    compare(save_and_load, Solution("10.5"), cases, known, work=_saved, hint=hint)
     return "groups of 3, 2 and 1; the file is whole, and everyone has read it."

@@ -2,18 +2,9 @@
 
 import torch
 
-from minigpt.course.checks.core import (
-    Explained,
-    Sign,
-    as_tensor,
-    call,
-    compare,
-    describe,
-    exercise,
-    same,
-)
+from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import randint, randn
+from minigpt.course.checks.values import as_tensor, describe, randint, randn, same
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.modern.parts import rotary_turns
 
@@ -96,48 +87,12 @@ def check_counts_without(counts_without):
     return "3 texts; each pair of the last is missing in exactly one of 6 tables."
 
 
-@exercise("08.6 The wrong partner")
-def check_turn(turn):
-    """turn(x, angles): (T, head_size), (T, head_size / 2) -> (T, head_size)."""
-    cases = []
-    for T, size in [(2, 4), (5, 8)]:
-        angles = rotary_turns(torch.arange(T), size).angle()
-        cases.append((randn(T, size), angles))
-    solution = Solution("08.6")
-
-    def neighbours(x, angles):
-        order = torch.arange(x.shape[-1]).view(-1, 2).mT.flatten()
-        return solution(x[:, order], angles)[:, order.argsort()]
-
-    def work(program, x, angles):  # four conventions, all of them as good
-        got = program(x, angles)
-        for way in (solution, neighbours):
-            if any(same(got, way(x, sign * angles)) for sign in (1, -1)):
-                return solution(x, angles)
-        return got
-
-    known = {
-        "Lengths change: a turn keeps each pair's length.": (
-            Sign(
-                lambda got, _, x, angles: (
-                    got.shape == x.shape and not same(got.norm(dim=-1), x.norm(dim=-1))
-                ),
-                vague=True,
-            ),
-            "cos and sin are laid out alike, and a quarter turn of (a, b) is (-b, a).",
-        ),
-    }
-    hint = "Choose one convention: neighbours in both, or halves in both."
-    compare(turn, solution, cases, known, work=work, hint=hint)
-    return "2 widths; a score depends on the distance only, lengths are kept."
-
-
-@exercise("08.7 A table is no matrix")
+@exercise("08.6 A table is no matrix")
 def check_for_muon(for_muon):
     """for_muon(model) -> the names of the parameters that Muon is to move."""
     with torch.device("meta"):  # names and shapes will do
         models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 3)]
-    solution = Solution("08.7")
+    solution = Solution("08.6")
 
     def work(program, model):
         got = program(model)

@@ -7,17 +7,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.block import Block
-from minigpt.course.checks.core import (
-    Explained,
-    Sign,
-    as_tensor,
-    call,
-    compare,
-    exercise,
-    same,
-)
+from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import randint, randn
+from minigpt.course.checks.values import as_tensor, randint, randn, same
 from minigpt.language_model import LanguageModel
 
 

@@ -10,13 +10,12 @@ from minigpt.course.checks.core import (
     Explained,
     NotAttempted,
     Sign,
-    as_tensor,
     attempted,
     compare,
     exercise,
 )
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import randint, randn
+from minigpt.course.checks.values import as_tensor, randint, randn
 from minigpt.language_model import LanguageModel
 
 

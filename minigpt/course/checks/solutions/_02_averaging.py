@@ -1,11 +1,9 @@
 """Solutions of notebook 02."""
 
-
 import torch
 import torch.nn.functional as F
 
 from minigpt.data import CharTokenizer
-
 
 # 02.1
 def mean_so_far(x, t):
@@ -14,7 +12,6 @@ def mean_so_far(x, t):
 # : t + 1].mean(dim=1) → t]
 # ✗ You divide by T, but there are fewer positions so far.
 # .mean(dim=1) → .sum(dim=1) / x.shape[1]
-
 
 # 02.2
 def window_weights(T, k):
@@ -31,18 +28,7 @@ def window_weights(T, k):
 # ✗ You normalise first and cut the window after: rows do not sum to one.
 # / seen.sum(dim=1, keepdim=True) → / torch.arange(1, T + 1)[:, None]
 
-
 # 02.3
-def shares_so_far(text):
-    tokenizer = CharTokenizer(text)
-    ids = torch.tensor(tokenizer.encode(text))  # (T,)
-    one_hot = F.one_hot(ids, tokenizer.vocab_size).float()  # (T, V)
-    weights = torch.ones(len(ids), len(ids)).tril()  # (T, T)
-    weights = weights / weights.sum(dim=1, keepdim=True)
-    return weights @ one_hot  # (T, T) @ (T, V)
-
-
-# 02.4
 def fading_average(x, rate):
     T = x.shape[1]
     time = torch.arange(T)
@@ -63,8 +49,7 @@ def fading_average(x, rate):
 # time).float() → time).abs().float()
 # scores = scores.masked_fill(~past, float("-inf")) → pass
 
-
-# 02.5
+# 02.4
 def who_hears_whom(average, T):
     x = torch.randn(2, T, 3)
     before = average(x)
@@ -87,8 +72,7 @@ def who_hears_whom(average, T):
 # .any(dim=-1) → [..., 0]
 # ? Any channel may move: .any(dim=-1).
 
-
-# 02.6
+# 02.5
 def nats_per_character(text):
     tokenizer = CharTokenizer(text)
     ids = torch.tensor(tokenizer.encode(text))  # (T,)
@@ -109,8 +93,7 @@ def nats_per_character(text):
 # ✗ Mended twice, diagonal and targets: now the counts are two steps behind.
 # (probs.log(), ids) → (probs[:-1].log(), ids[1:])
 
-
-# 02.7
+# 02.6
 def attend(x, q, k):
     T = x.shape[1]
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
