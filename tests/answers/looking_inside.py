@@ -90,13 +90,22 @@ WRONG = {
         "Queries with nothing to find": prefix(
             ("        if seen:\n            found", "        found")
         ),
-        "range(n, t)": prefix(("range(n, t + 1)", "range(n, t)")),
     },
     "11.5": {
         "The bug is still there": silenced(HUNG, "return module(x)"),
         "The module is not silenced: wh": silenced(
             HUNG, "hook.remove()", "return module(x)"
         ),
+        "`hook.remove` alone calls nothing": silenced(
+            HUNG, "out = module(x)", "hook.remove", "return out"
+        ),
+        "Your hook returns nothing": silenced(HUNG, "return module(x)").replace(
+            "return torch", "torch"
+        ),
+        "put all of it back": silenced(
+            "module.forward = lambda x: torch.zeros_like(F.linear(x, module.weight))",
+            "return module(x)",
+        ).replace("module.forward", "if hasattr(module, 'weight'): module.forward"),
         "silenced by its weights": silenced(
             "with torch.no_grad():",
             "    for p in module.parameters():",
@@ -114,12 +123,6 @@ RIGHT = {
             "t = torch.arange(1, weights.shape[-1])",
             "return weights[..., t, t - 1].mean(-1)",
         ),
-        "a mask": defined(
-            "previous_score(weights)",
-            "T = weights.shape[-1]",
-            "mask = torch.ones(T, T).tril(-1).triu(-1)",
-            "return (weights * mask).sum((-2, -1)) / (T - 1)",
-        ),
     },
     "11.2": {
         "einsum": shares(
@@ -128,38 +131,15 @@ RIGHT = {
             "w = weight.view(C, n_head, C // n_head)",
             "return torch.einsum('...hd,chd->h...c', o, w)",
         ),
-        "zeros elsewhere": shares(
-            "found, size = [], heads.shape[-1] // n_head",
-            "for h in range(n_head):",
-            "    alone = torch.zeros_like(heads)",
-            "    mine = slice(h * size, (h + 1) * size)",
-            "    alone[..., mine] = heads[..., mine]",
-            "    found.append(alone @ weight.T)",
-            "return torch.stack(found)",
-        ),
     },
     "11.3": {
         "in a copy": mean("x[..., mine].mean((0, 1))"),
-        "with where": defined(
-            "mean_ablated(heads, head, head_size)",
-            "mine = torch.arange(heads.shape[-1]) // head_size == head",
-            "return torch.where(mine, heads.mean((0, 1)), heads)",
-        ),
     },
     "11.4": {
         "with marks": defined(
             "prefix_score(weights, ids, n=2)",
             "from minigpt.inside.marks import prefix, score",
             "return score(weights[None, None], prefix(ids[None], n=n)).item()",
-        ),
-        "lists": defined(
-            "prefix_score(weights, ids, n=2)",
-            "ids, found = ids.tolist(), []",
-            "for t in range(n - 1, len(ids)):",
-            "    after = [s for s in range(n, t + 1)",
-            "             if ids[s - n : s] == ids[t - n + 1 : t + 1]]",
-            "    if after: found.append(weights[t, after].sum())",
-            "return torch.stack(found).mean()",
         ),
     },
     "11.5": {

@@ -2,13 +2,11 @@
 
 from exercises import exercises_of
 
-from minigpt.course.checks.many_machines import Disk, as_workers
-
 EXERCISES = exercises_of("10")
 
 
 def names():
-    return {"Disk": Disk, "as_workers": as_workers}
+    return {}
 
 
 def defined(head, *lines):
@@ -68,6 +66,7 @@ WRONG = {
             "end = batch_size if rank == workers - 1 else (rank + 1) * each",
             "return rank * each, end",
         ),
+        "Return two numbers, first": share(MINE, "return list(range(first, last))"),
         "Rows are read twice": share("return 0, batch_size"),
         "ends behind the batch": share(
             "each = math.ceil(batch_size / workers)",
@@ -103,6 +102,19 @@ WRONG = {
             "    group.barrier()",
             "return total / group.all_reduce(len(losses))",
         ),
+        "one brings its sum": evaluate(
+            "mine = [sum(losses), len(losses)][:: 1 if rank else -1]",
+            "one, two = map(group.all_reduce, mine)",
+            "return one / two if rank else two / one",
+        ),
+        "Only worker 0's windows count": evaluate(
+            "mine = [] if rank else losses",
+            "return group.all_reduce(sum(mine)) / group.all_reduce(len(mine))",
+        ),
+        "You divide twice": evaluate(
+            "mean = group.all_reduce(sum(losses) / len(losses))",
+            "return mean / group.all_reduce(len(losses))",
+        ),
         "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
     },
     "10.5": {
@@ -119,21 +131,9 @@ WRONG = {
 
 RIGHT = {
     "10.1": {
-        "a loop": defined(
-            "whole_gradient(gradients, sizes)",
-            "total = 0",
-            "for gradient, size in zip(gradients, sizes):",
-            "    total += size * gradient",
-            "return total / sum(sizes)",
-        ),
         "weights first": weighed("sizes / sizes.sum()"),
     },
     "10.2": {
-        "the rest to the first": share(
-            "each, rest = divmod(batch_size, workers)",
-            "first = rank * each + min(rank, rest)",
-            "return first, first + each + (rank < rest)",
-        ),
         "torch's": share(
             "rows = torch.arange(batch_size).tensor_split(workers)[rank]",
             "return int(rows[0]), int(rows[-1]) + 1",
@@ -154,12 +154,6 @@ RIGHT = {
         ),
     },
     "10.5": {
-        "the last writes": save(
-            "if rank == group.size - 1:",
-            "    disk.write(text)",
-            "group.barrier()",
-            "return disk.read()",
-        ),
         "an all_reduce waits, too": save(
             FIRST, "group.all_reduce(1)", "return disk.read()"
         ),

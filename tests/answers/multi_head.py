@@ -1,30 +1,21 @@
 """Answers to notebook 04's exercises."""
 
-from itertools import combinations
-
 import torch
 from exercises import exercises_of
 
 from minigpt.attention import Head, attention
-from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention
-from minigpt.training import train
 
 EXERCISES = exercises_of("04")
 
 
 def names():
     return {
-        "combinations": combinations,
         "Head": Head,
         "attention": attention,
-        "CausalSelfAttention": CausalSelfAttention,
         "model": LanguageModel(65, 8, 12, CausalSelfAttention(12, 4)),
-        "train_data": torch.randint(65, (500,)),
         "val_data": torch.randint(65, (200,)),
-        "train": train,
-        "evaluate": evaluate,
     }
 
 
@@ -121,7 +112,6 @@ class DiceHeads(nn.Module):
 WRONG = {
     "04.1": {
         "`+ n_embd` left out": count("4 * C * C"),
-        "`+ proj` left out": count("n * 3 * C * s"),
     },
     "04.2": {
         "(key[rows], query[rows], value[rows])": apart(
@@ -131,13 +121,9 @@ WRONG = {
         "The shape is (3, 6), but shoul": apart(
             "return [p[h * n : h * n + n] for p in w.chunk(3)]"
         ),
-        "`[rows]` left out": apart("return w.chunk(3)"),
     },
     "04.3": {
         "`+ layer.head_size` left out.": without("p.weight[:, a:b].clone().zero_()"),
-        "layer.proj.weight[start:start + layer.head_size, :]` where": without(
-            "p.weight[a:b] = 0"
-        ),
         "projection's bias is too": without("p.weight[:, a:b] = 0; p.bias.zero_()"),
         "changes `model` in place": without("p.weight[:, a:b] = 0", start="m = model"),
     },

@@ -60,9 +60,6 @@ class TinyModel(TinyModel):
 WRONG = {
     "03.1": {
         "`/ q.shape[-1] ** 0.5` left out": "return q @ k.mT",
-        "q @ k.transpose(-2, -1) * q.shape[-1] ** 0.5": (
-            "return q @ k.mT * q.shape[-1] ** 0.5"
-        ),
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
         "In this case it is 1.581": "return q @ k.mT / 2**0.5",
     },
@@ -77,10 +74,6 @@ WRONG = {
     "03.3": {
         "`+ model.position_embedding(places)` left out": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
-        ),
-        "`idx` where `places` belongs": (
-            "x = token(idx) + pos(idx)\n"
-            "return mean_distance(head.query(x), head.key(x))"
         ),
         "one number for everything": (
             "return (attention_weights(q, k) * back).sum(-1).mean()"
@@ -105,12 +98,6 @@ RIGHT = {
     },
     "03.2": {
         "keys shifted": "return one * 100, one.roll(distance, 1) * T",
-        "a loop": (
-            "q, k = torch.zeros(T, T), torch.zeros(T, T)\n"
-            "for t in range(T):\n    k[t, t] = 1000\n"
-            "    if t >= distance:\n        q[t, t - distance] = 1\n"
-            "return q, k"
-        ),
     },
     "03.3": {
         "einsum in float64": (

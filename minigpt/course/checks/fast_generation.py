@@ -191,10 +191,7 @@ def check_int8(to_int8, from_int8):
     numbers, scale = call(to_int8, weight)
     scale = as_tensor(scale).view(-1, 1)
     error = (as_tensor(numbers) * scale - weight).abs() / scale
-    return (
-        "3 matrices, with a row of zeros. Of 4096 weights, the largest error is "
-        f"{error.max():.2f} of a scale."
-    )
+    return f"3 matrices. The largest of 4096 errors is {error.max():.2f} of a scale."
 
 
 def _found(Memory, size, *prompts):

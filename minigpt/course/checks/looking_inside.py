@@ -1,10 +1,13 @@
 """Checks for notebook 11: maps and their scores, shares, cuts, hooks, a lens."""
 
+import ast
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
+from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import randn, same
 
@@ -135,28 +138,39 @@ def _others(module, inputs, output):
     """Somebody else's hook, which stays."""
 
 
-def _before_and_after(program, C, V, shape, bias):
-    """What the program gives; what the module gives then, and its hooks."""
-    module, x = nn.Linear(C, V, bias), randn(*shape, C, seed=1)
-    weight = module.weight.data = randn(V, C)
+def _layer(C, V, bias):
+    module = nn.Linear(C, V, bias)
+    module.weight.data = randn(V, C)
     module.register_forward_hook(_others)
+    return module
+
+
+def _before_and_after(program, module, x):
+    """What the program gives; the module's weights, output and hooks afterwards."""
+    usual = [module.weight.clone(), module(x)]
     silent = program(module, x)
     if silent is None or silent is ...:
         return None
     zeros = program(nn.ReLU(), x)  # a module without parameters
-    heals = same(module(x), F.linear(x, weight, module.bias))
+    heals = [same(*pair) for pair in zip((module.weight, module(x)), usual)]
     hooks = [hook is _others for hook in module._forward_hooks.values()]
-    return silent, zeros, heals, hooks
+    return silent, zeros, heals, hooks, same(silent, usual[1])
 
 
 @exercise("11.5 The cut that does not heal")
 def check_silenced(silenced):
     """silenced(module, x) -> zeros of the module's output; the module is as before."""
-    cases = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
+    sizes = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
+    cases = [(_layer(C, V, b), randn(*s, C, seed=1)) for C, V, s, b in sizes]
+    tree = ast.walk(ast.parse(source(silenced)))
+    hooks = [n for n in tree if isinstance(n, ast.FunctionDef) and n.name != "silenced"]
+    silent = not any(isinstance(n, ast.Return) for h in hooks for n in ast.walk(h))
     known = {
-        "The module is not silenced: what comes out is what it always gives. The hook "
-        "must return the zeros, and be there when the module is asked.": Sign(
-            lambda got, right, *_: got[0].any() and got[3] == [True]
+        "Your hook returns nothing, so what the module gives stays as it is.": Sign(
+            lambda got, *_: got[4] and hooks and silent
+        ),
+        "The module is not silenced: the hook was not there when it was asked.": Sign(
+            lambda got, *_: got[4] and got[3] == [True]
         ),
         "The bug is still there: the hook stays, and the module is silent for good.": (
             Sign(lambda got, *_: len(got[3]) > 1)
@@ -166,7 +180,10 @@ def check_silenced(silenced):
         ),
         "The module is silenced by its weights; a module without weights goes on, and "
         "this one is changed for good.": Sign(
-            lambda got, right, *_: not got[2] or got[1].any()
+            lambda got, right, *_: not got[2][0] or got[1].any()
+        ),
+        "Afterwards the module gives something else than before: put all of it back.": (
+            Sign(lambda got, *_: not got[2][1])
         ),
         "What comes out is not zeros of the output's shape.": Sign(
             lambda got, right, *_: not same(got[0], right[0])

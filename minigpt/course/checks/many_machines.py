@@ -92,7 +92,7 @@ def _unfair(found, batch_size):
 @exercise("10.2 Whose rows?")
 def check_share(share):
     """share(batch_size, rank, workers) -> first, last: rows[first:last] are mine."""
-    cases = [(4, 2), (10, 4), (7, 3), (16, 3), (11, 8), (5, 5), (6, 1)]
+    cases = [(9, 2), (10, 4), (7, 3), (16, 3), (11, 8), (5, 5), (6, 1)]
     compare(share, Solution("10.2"), cases, work=_fair)
     return "7 batches; every row is taken once, and no share is larger by two."
 
@@ -144,6 +144,16 @@ def check_evaluate(evaluate):
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]]]
     known = {
         "Worker 0 returns nothing, and it is the one that prints.": Sign(_silent),
+        "Not all come with the same: where one brings its sum, another brings its "
+        "count.": Sign(lambda got, *_: len(got) > 1 and same(got[0] * got[1], 1.0)),
+        "Only worker 0's windows count: the others must bring theirs, too.": (
+            lambda losses: [_mean(losses[0])] * len(losses)
+        ),
+        "You divide twice: by each worker's windows, and by all of them.": (
+            lambda losses: (
+                [sum(map(_mean, losses)) / sum(map(len, losses))] * len(losses)
+            )
+        ),
         "Each worker knows its own windows only.": lambda losses: [*map(_mean, losses)],
         "The mean of means: workers with few windows speak too loud.": (
             lambda losses: [_mean([*map(_mean, losses)])] * len(losses)

@@ -44,10 +44,7 @@ def check_rotate_halves(rotate_halves):
     one = randn(2, 1, 1, 1, 6).expand(2, 1, 7, 1, 6)  # the same q and k everywhere
     q, k = (as_tensor(call(rotate_halves, z, angles))[0, :, 0] for z in one)
     near, far = (q @ k.mT).diagonal(-2)[[0, -1]].tolist()
-    return (
-        "3 shapes. One q and one k at any place: two positions apart they score "
-        f"{near:.4f} at the beginning and {far:.4f} at the end."
-    )
+    return f"3 shapes. Two apart, q and k score {near:.4f} here and {far:.4f} far away."
 
 
 @exercise("08.3 Heads that share a memory")
@@ -71,10 +68,7 @@ def check_newton_schulz(newton_schulz):
     hint = "X = G / G.norm(); `steps` times X = 1.5 * X - 0.5 * X @ X.mT @ X."
     compare(newton_schulz, Solution("08.4"), cases, hint=hint)
     values = torch.linalg.svdvals(as_tensor(call(newton_schulz, randn(6, 3), 20)))
-    return (
-        "square, tall and wide. After 20 steps the singular values of a 6 by 3 matrix "
-        f"lie between {values.min():.3f} and {values.max():.3f}."
-    )
+    return f"After 20 steps: singular values {values.min():.3f} to {values.max():.3f}."
 
 
 @exercise("08.5 Leave one piece out")
@@ -122,8 +116,7 @@ def check_for_muon(for_muon):
             lambda got, *_: got["too many"][0].startswith("body."), vague=True
         ),
     }
-    hint = "A row of a table is a token's own: rows say nothing about each other. "
-    hint += "Everything outside the blocks goes to AdamW."
+    hint = "A row of a table is a token's own; what is outside the blocks is AdamW's."
     cases = [(model,) for model in models]
     compare(for_muon, solution, cases, known, work=work, hint=hint)
     return "3 models; matrices of the blocks only, whatever else there is."

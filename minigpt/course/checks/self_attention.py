@@ -154,10 +154,7 @@ def check_reach(answer, model, data):
     hint = "The lesson's picture of a trained head shows the way to the weights."
     compare(answer, solution, cases, known, hint=hint)
     mean, even = solution(model, idx).mean(), (idx.shape[1] - 1) / 4
-    return (
-        f"3 small models, and yours: it looks {mean:.1f} characters back on average "
-        f"(looking evenly at all the past would be {even:.2f})"
-    )
+    return f"4 models; yours looks {mean:.1f} characters back (evenly: {even:.2f})"
 
 
 def _filled(program, vocab_size, block_size, n_embd, idx):

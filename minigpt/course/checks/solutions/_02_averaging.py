@@ -85,8 +85,6 @@ def nats_per_character(text):
 # program claims to do better than guessing.
 # diagonal=-1 → diagonal=0
 # ? Take the text 'ab' on paper. What may be known when 'a' is guessed? When 'b'?
-# ✗ Better than before, hence worse: even the next character is counted.
-# diagonal=-1 → diagonal=1
 # ✗ The targets are shifted the wrong way: row t + 1 guesses character t.
 # diagonal=-1 → diagonal=0
 # (probs.log(), ids) → (probs[1:].log(), ids[:-1])

@@ -106,10 +106,6 @@ class DiceHeads(nn.Module):
 # ✗ No more leak, but the channels of the heads are interleaved: a saved model would
 # give other results.
 # out.transpose(1, 2).reshape → out.permute(0, 2, 3, 1).reshape
-# ✗ You exchange time and head_size; a row still holds several positions.
-# out.transpose(1, 2).reshape → out.transpose(2, 3).reshape
-# ✗ You exchange batch and heads: the texts of a batch are mixed.
-# out.transpose(1, 2).reshape → out.transpose(0, 1).reshape
 # ✗ Each head gets the mean of all heads; they belong side by side.
 # out.transpose(1, 2) → out.mean(1, True).expand_as(out).transpose(1, 2)
 # ✗ At each position heads look at heads, and no position sees another one.

@@ -44,6 +44,11 @@ def grouped_attention(q, k, v):
 # repeat_interleave(group, dim=1) → expand(-1, -1, -1, -1)[:, :1]
 # ✗ You average the key/value heads: each group has one of its own.
 # repeat_interleave(group, dim=1) → mean(dim=1, keepdim=True)
+# ✗ Your keys stand in groups and your values take turns: they no longer belong together.
+# v = v.repeat_interleave(group, dim=1) → v = v.repeat(1, group, 1, 1)
+# ✗ You average the queries of a group: they share keys and values, and nothing else.
+# k = k.repeat → q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, dim=1);
+#  k = k.repeat
 # ✗ The scores are not divided by √head_size.
 # is_causal=True → is_causal=True, scale=1.0
 
