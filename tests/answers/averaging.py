@@ -58,7 +58,6 @@ WRONG = {
             "(s := torch.ones(T, T).tril().triu(-k)) / s.sum(1, keepdim=True)"
         ),
         "but for `seen.sum(0)` where": window("seen / seen.sum(0)"),
-        "but for `seen.sum(1)` where": window("seen / seen.sum(1)"),
     },
     "02.3": {
         "float('-inf'))` left out": fading(HIDE),
@@ -94,10 +93,6 @@ RIGHT = {
     },
     "02.2": {
         "softmax of hidden scores": window("seen.log().softmax(dim=-1)"),
-        "loop, as lists": window(
-            "[[float(t - k < i <= t) / min(k, t + 1) for i in range(T)]"
-            " for t in range(T)]"
-        ),
     },
     "02.3": {
         "factors": (

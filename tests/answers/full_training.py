@@ -90,9 +90,6 @@ WRONG = {
         "the root left out (`** 0.5`)": step(
             by_hand("sum((p.grad**2).sum() for p in ps)")
         ),
-        "You add up absolute values": step(
-            by_hand("sum(p.grad.abs().sum() for p in ps)")
-        ),
         "before the step it was 225": step(CLIP).replace(
             "return loss", "return model(x, y)[1]"
         ),
@@ -111,9 +108,6 @@ WRONG = {
         ),
         "that is the training loss": split(
             "a = ids[:n].unfold(0, size, 1)\nreturn a, a[-20:]"
-        ),
-        "the parts are exchanged": split(
-            "return ids[n:].unfold(0, size, 1), ids[:n].unfold(0, size, 1)"
         ),
     },
     "06.5": {

@@ -84,13 +84,9 @@ WRONG = {
         "but for `counts + strength * l": smooth(
             "counts + strength * lower / (seen + strength)"
         ),
-        "but for `(c := (counts + strength * lower)) / c.su": smooth(
-            "(c := counts + strength * lower) / c.sum()"
-        ),
     },
     "07.5": {
         "not all your own yet: 'Duke Bun'": "def my_lexicon():\n    return LEXICON",
-        "not all your own yet: 'Nan'": lexicon().replace('"Kurt"', '"Nan"'),
         "too high": lexicon(),
         "too low": lexicon("words=first(2, LEXICON.words)"),
     },

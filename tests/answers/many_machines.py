@@ -13,15 +13,6 @@ def defined(head, *lines):
     return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def weighed(weights, *before):
-    return defined(
-        "whole_gradient(gradients, sizes)",
-        "sizes = torch.tensor(sizes).float()",
-        *before,
-        f"return {weights} @ gradients",
-    )
-
-
 def share(*lines):
     return defined("share(batch_size, rank, workers)", *lines)
 
@@ -48,16 +39,6 @@ FIRST = "if rank == 0: disk.write(text)"
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "10.1": {
-        "`/ sum(sizes)` left out": weighed("sizes"),
-        "the sizes of the pieces are not": weighed(
-            "(torch.ones_like(sizes) / sizes.sum())"
-        ),
-        "where the number of windows belongs": weighed("sizes / len(sizes)"),
-        "Only the last piece is left;": defined(
-            "whole_gradient(gradients, sizes)", "return gradients[-1]"
-        ),
-    },
-    "10.2": {
         "Rows are left over": share(
             "each = batch_size // workers", "return rank * each, (rank + 1) * each"
         ),
@@ -68,12 +49,8 @@ WRONG = {
         ),
         "Return two numbers, first": share(MINE, "return list(range(first, last))"),
         "Rows are read twice": share("return 0, batch_size"),
-        "ends behind the batch": share(
-            "each = math.ceil(batch_size / workers)",
-            "return rank * each, (rank + 1) * each",
-        ),
     },
-    "10.3": {
+    "10.2": {
         "are not in the batch that one process draws": windows(
             SEEDED.replace("seed)", "seed + rank)"),
             MINE,
@@ -85,7 +62,7 @@ WRONG = {
         ),
         "It raised": windows(SEEDED, ALL, "return drawn[first:last]"),
     },
-    "10.4": {
+    "10.3": {
         "The bug is still there": evaluate(
             "if rank == 0:",
             "    total = group.all_reduce(sum(losses))",
@@ -117,7 +94,7 @@ WRONG = {
         ),
         "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
     },
-    "10.5": {
+    "10.4": {
         "`if rank == 0:` left out": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
@@ -131,19 +108,16 @@ WRONG = {
 
 RIGHT = {
     "10.1": {
-        "weights first": weighed("sizes / sizes.sum()"),
-    },
-    "10.2": {
         "torch's": share(
             "rows = torch.arange(batch_size).tensor_split(workers)[rank]",
             "return int(rows[0]), int(rows[-1]) + 1",
         ),
     },
-    "10.3": {
+    "10.2": {
         "every so-manieth": windows(SEEDED, ALL, "return drawn[rank::workers]"),
         "a list": windows(SEEDED, ALL, MINE, "return drawn[first:last].tolist()"),
     },
-    "10.4": {
+    "10.3": {
         "the other way round": evaluate(
             "count = group.all_reduce(len(losses))",
             "return group.all_reduce(sum(losses)) / count",
@@ -153,7 +127,7 @@ RIGHT = {
             "return both[0] / both[1]",
         ),
     },
-    "10.5": {
+    "10.4": {
         "an all_reduce waits, too": save(
             FIRST, "group.all_reduce(1)", "return disk.read()"
         ),

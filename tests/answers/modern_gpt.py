@@ -86,7 +86,7 @@ def muon(rule):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "08.1": {
-        "`0.0` where `1e-06` belongs": norm("x * scale * gain", eps=0.0),
+        "`+ 1e-06` left out": norm("x * scale * gain", eps=0.0),
         "by the standard deviation": norm("x / x.std(-1, keepdim=True) * gain"),
         "do not fit together": norm("x * scale[..., 0] * gain"),
     },
@@ -111,9 +111,6 @@ WRONG = {
     "08.4": {
         "`/ G.norm()` left out": schulz(("G / G.norm()", "G")),
         "but for `G.abs().max()` where": schulz(("G.norm()", "G.abs().max()")),
-        "but for `G.norm(dim=1, keepdim=True)` where": schulz(
-            ("G.norm()", "G.norm(dim=1, keepdim=True)")
-        ),
     },
     "08.5": {
         "`[fold != f]` left out": left_out_by("return total.expand(folds, -1, -1)"),

@@ -132,10 +132,6 @@ WRONG = {
         "A tuple hides its modules": heads(
             f"self.heads = tuple({NEW} for _ in range(n))"
         ),
-        "A dict hides its modules": heads(
-            f"self.heads = {{i: {NEW} for i in range(n)}}",
-            "return self.proj(torch.cat([f(x) for f in self.heads.values()], -1))",
-        ),
         "hides the symptom": heads(
             f"torch.manual_seed(0); self.heads = [{NEW} for _ in range(n)]\n"
             "        self.proj = nn.Linear(C, C)"

@@ -187,11 +187,7 @@ def check_int8(to_int8, from_int8):
     solution = Solution("09.4")
     solution.listed = []  # of the way there
     compare(from_int8, solution, packed, hint=hint)
-    weight = randn(64, 64)
-    numbers, scale = call(to_int8, weight)
-    scale = as_tensor(scale).view(-1, 1)
-    error = (as_tensor(numbers) * scale - weight).abs() / scale
-    return f"3 matrices. The largest of 4096 errors is {error.max():.2f} of a scale."
+    return "3 matrices, with a row of zeros, and the way back."
 
 
 def _found(Memory, size, *prompts):

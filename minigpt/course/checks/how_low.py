@@ -119,20 +119,14 @@ def check_smooth(smooth):
 
 
 GOAL, TOLERANCE = 0.40, 0.02
-OURS = copy.deepcopy(LEXICON)  # to see whether it was changed, and to put it right
+OURS = {f.name: copy.deepcopy(getattr(LEXICON, f.name)) for f in fields(LEXICON)}
 
 
 def _restored():
     """The parts of LEXICON that were changed, after putting them right."""
-    now, then = vars(LEXICON), {f.name: getattr(OURS, f.name) for f in fields(OURS)}
-    changed = [name for name, value in then.items() if now.get(name) != value]
-    for name in changed:
-        if isinstance(then[name], dict) and isinstance(now.get(name), dict):
-            now[name].clear()
-            now[name].update(copy.deepcopy(then[name]))
-        else:
-            now[name] = copy.deepcopy(then[name])
-    now.pop("fillers", None)  # made of the parts, and kept
+    changed = [name for name, then in OURS.items() if vars(LEXICON).get(name) != then]
+    vars(LEXICON).update({name: copy.deepcopy(OURS[name]) for name in changed})
+    vars(LEXICON).pop("fillers", None)  # made of the parts, and kept
     return changed
 
 
@@ -155,7 +149,7 @@ def check_my_lexicon(my_lexicon):
             f"Return a whole Lexicon; this is {describe(mine)}.",
             "dataclasses.replace(LEXICON, names=(...), ...) makes one.",
         )
-    if shared := sorted(set(mine.names) & set(OURS.names)):
+    if shared := sorted(set(mine.names) & set(OURS["names"])):
         raise Explained(
             f"The cast is not all your own yet: {shared[0]!r} is one of ours.",
             'names=("Ada", "Alan", ...) replaces all of them.',

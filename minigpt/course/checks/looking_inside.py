@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
+from minigpt.course.checks.core import Sign, compare, exercise
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import randn, same
@@ -38,60 +38,13 @@ def check_previous_score(previous_score):
     return "a map by hand, 2 maps, 2 times 3 maps; the first character is no query."
 
 
-@exercise("11.2 Every head's share")
-def check_head_shares(head_shares):
-    """head_shares(heads (..., C), weight (C, C), n_head) -> (n_head, ..., C)."""
-    cases = [
-        (torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 3.0], [0.0, 1.0]]), 2),
-        (randn(3, 4, seed=1), randn(4, 4, seed=2), 2),
-        (randn(2, 3, 6, seed=3), randn(6, 6, seed=4), 3),
-        (randn(2, 4, seed=5), randn(4, 4, seed=6), 1),
-    ]
-
-    def whole(x, weight, n):
-        return x @ weight.T
-
-    def strided(x, weight, n):
-        parts = (torch.arange(x.shape[-1]) % n == h for h in range(n))
-        return torch.stack([(x * mine) @ weight.T for mine in parts])
-
-    known = {
-        "You cut the rows of the weight; a head's numbers meet its columns.": (
-            lambda x, weight, n: torch.stack(
-                [a @ w for a, w in zip(x.chunk(n, -1), weight.chunk(n, 0))]
-            )
-        ),
-        "You project first and cut then, so each head has only its own columns; the "
-        "projection mixes a head into all C.": Sign(
-            lambda got, _, x, weight, n: (
-                same(got, torch.stack((x @ weight.T).chunk(n, -1)))
-                or same(got.sum(0), x @ weight.T)
-                and not (got[0] != 0).all()
-            )
-        ),
-        "This is the sum over all heads; asked is each one's share.": whole,
-        "Your heads take every n_head-th channel; a head's channels are neighbours.": (
-            strided
-        ),
-        "Every head gets the same share: the projection divided by n_head.": (
-            lambda x, weight, n: (x @ weight.T / n).expand(n, *x.shape)
-        ),
-    }
-    hint = "A head's columns of `heads` meet the same columns of `weight`."
-    compare(head_shares, Solution("11.2"), cases, known, hint=hint)
-    heads, weight = randn(2, 5, 8, seed=7), randn(8, 8, seed=8)
-    if not same(call(head_shares, heads, weight, 4).sum(0), heads @ weight.T):
-        raise Explained("The shares of 4 heads do not add up to the projection.")
-    return "4 sizes, one with a single head; the shares add up to the projection."
-
-
-@exercise("11.3 Its usual word")
+@exercise("11.2 Its usual word")
 def check_mean_ablated(mean_ablated):
     """mean_ablated(heads (B, T, C), head, head_size) -> (B, T, C)."""
     cases = [(torch.tensor([[[1.0, 5.0], [3.0, 6.0]]]), 0, 1)]
     cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 4, seed=2), 0, 2)]
     cases.append((randn(2, 5, 6, seed=3), 1, 3))
-    solution = Solution("11.3")
+    solution = Solution("11.2")
     known = {
         "All heads are replaced; the others must stay as they are.": (
             lambda x, *_: x.mean(dim=(0, 1)).expand_as(x)
@@ -109,7 +62,7 @@ def _text(letters):
     return torch.tensor([ord(c) - ord("a") for c in letters])
 
 
-@exercise("11.4 Prefix matching")
+@exercise("11.3 Prefix matching")
 def check_prefix_score(prefix_score):
     """prefix_score(weights (T, T), ids (T,), n) -> one number."""
     cases = [
@@ -130,7 +83,7 @@ def check_prefix_score(prefix_score):
         "Queries with nothing to find count as zeros here: leave them out.": Sign(idle)
     }
     hint = "In abcab, the last b looks for the c: what followed the earlier ab."
-    compare(prefix_score, Solution("11.4"), cases, known, hint=hint)
+    compare(prefix_score, Solution("11.3"), cases, known, hint=hint)
     return "4 texts, with 1, 2 and 3 characters that must agree."
 
 
@@ -157,7 +110,7 @@ def _before_and_after(program, module, x):
     return silent, zeros, heals, hooks, same(silent, usual[1])
 
 
-@exercise("11.5 The cut that does not heal")
+@exercise("11.4 The cut that does not heal")
 def check_silenced(silenced):
     """silenced(module, x) -> zeros of the module's output; the module is as before."""
     sizes = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
@@ -191,5 +144,5 @@ def check_silenced(silenced):
     }
     hint = "handle = module.register_forward_hook(...), and then handle.remove()."
     how = {"work": _before_and_after, "hint": hint}
-    compare(silenced, Solution("11.5"), cases, known, **how)
+    compare(silenced, Solution("11.4"), cases, known, **how)
     return "3 modules: silent inside, and afterwards as before."

@@ -10,12 +10,6 @@ def previous_score(weights):
 # offset=-1 → offset=0
 
 # 11.2
-def head_shares(heads, weight, n_head):
-    outs = heads.chunk(n_head, dim=-1)  # n_head of (..., head_size)
-    columns = weight.chunk(n_head, dim=1)  # n_head of (C, head_size)
-    return torch.stack([out @ w.T for out, w in zip(outs, columns)])
-
-# 11.3
 def mean_ablated(heads, head, head_size):
     mine = slice(head * head_size, (head + 1) * head_size)
     changed = heads.clone()
@@ -28,7 +22,7 @@ def mean_ablated(heads, head, head_size):
 # ✗ Each position keeps a mean of its own: take it over the positions, too.
 # heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean(dim=0)
 
-# 11.4
+# 11.3
 def prefix_score(weights, ids, n=2):
     found = []
     for t in range(n - 1, len(ids)):
@@ -46,7 +40,7 @@ def prefix_score(weights, ids, n=2):
 # ids[t - n + 1 : t + 1] → ids[t - n : t]
 # range(n - 1, len(ids)) → range(n, len(ids))
 
-# 11.5
+# 11.4
 def silenced(module, x):
     def silence(module, inputs, output):
         return torch.zeros_like(output)
