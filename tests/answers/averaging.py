@@ -15,26 +15,20 @@ def mean(body):
     return f"def mean_so_far(x, t):\n    return {body}\n"
 
 
-def window(body):
-    """seen is the right band of zeros and ones."""
-    seen = "torch.ones(T, T).tril().triu(1 - k)"
-    return f"def window_weights(T, k):\n    seen = {seen}\n    return {body}\n"
-
-
 def fading(*edits):
-    return edited(EXERCISES["02.3"].solution, *edits)
+    return edited(EXERCISES["02.2"].solution, *edits)
 
 
 def heard(*edits):
-    return edited(EXERCISES["02.4"].solution, *edits)
+    return edited(EXERCISES["02.3"].solution, *edits)
 
 
 def nats(*edits):
-    return edited(EXERCISES["02.5"].skeleton, *edits)
+    return edited(EXERCISES["02.4"].skeleton, *edits)
 
 
 def attend(*edits):
-    return edited(EXERCISES["02.6"].skeleton, *edits)
+    return edited(EXERCISES["02.5"].skeleton, *edits)
 
 
 HIDE = ('scores = scores.masked_fill(~past, float("-inf"))', "")
@@ -54,22 +48,16 @@ WRONG = {
         "It raised IndexError": mean("torch.stack([x[t], x[t]])"),
     },
     "02.2": {
-        "get with `- 1` left out": window(
-            "(s := torch.ones(T, T).tril().triu(-k)) / s.sum(1, keepdim=True)"
-        ),
-        "but for `seen.sum(0)` where": window("seen / seen.sum(0)"),
-    },
-    "02.3": {
         "float('-inf'))` left out": fading(HIDE),
         "but for `past.T` where": fading(("~past", "~past.T")),
         "but for `past` where": fading(("~past", "past")),
     },
-    "02.4": {
+    "02.3": {
         "but for `heard.T` where": heard(("return heard,", "return heard.T,")),
         "moves by rounding errors": heard((".abs() > 1e-4", " != 0")),
         "`.clone()` left out": heard(("x.clone()", "x")),
     },
-    "02.5": {
+    "02.4": {
         "get with `-2` where": nats(("len(ids)))", "len(ids)), -2)")),
         "The loss is infinite": nats(
             ("@ one_hot + 1", "@ one_hot"),
@@ -77,7 +65,7 @@ WRONG = {
         ),
         "The first: `torch.tril(torch.o": nats(("one_hot + 1", "one_hot + 9")),
     },
-    "02.6": {
+    "02.5": {
         "float('-inf'))` left out": attend((FILL, "scores")),
         "wrong on unlucky ones": attend(TRUE_PAST, ('float("-inf")', "-100.0")),
         "6 of 30 results are nan": attend(("= q @", "= (q + 1e-6) @")),
@@ -92,9 +80,6 @@ RIGHT = {
         ),
     },
     "02.2": {
-        "softmax of hidden scores": window("seen.log().softmax(dim=-1)"),
-    },
-    "02.3": {
         "factors": (
             "def fading_average(x, rate):\n"
             "    T = x.shape[1]\n"
@@ -104,14 +89,14 @@ RIGHT = {
             "    return torch.einsum('ti,bic->btc', w / w.sum(1)[:, None], x.double())"
         ),
     },
-    "02.4": {
+    "02.3": {
         "the tolerance of section 3": heard(("1e-4", "1e-6")),
     },
-    "02.5": {
+    "02.4": {
         "targets shifted": nats(("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])")),
         "the present subtracted": nats(("one_hot + 1 ", "one_hot - one_hot + 1 ")),
     },
-    "02.6": {
+    "02.5": {
         "triangle of ones": attend(TRUE_PAST),
         "two-dimensional mask": attend(
             (TRUE_PAST[0], "torch.ones(x.shape[1], x.shape[1]).triu(1).bool()")

@@ -80,7 +80,7 @@ WRONG = {
         "The first: `m` where `mean` be": body(
             "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
         ),
-        "get with `return p` where": body("06.1", ("return path", "return p")),
+        "`p` where `path` belongs": body("06.1", ("return path", "return p")),
         "It raised ZeroDivisionError": body("06.1", (", start=1", "")),
     },
     "06.2": {

@@ -66,9 +66,7 @@ WRONG = {
         )
         .replace("high = m", "low = m")
         .replace("HIGH = m", "high = m"),
-        "`return nats` where `return middle` belongs": temperature(
-            ("return middle", "return nats")
-        ),
+        "`nats` where `middle` belongs": temperature(("return middle", "return nats")),
         "stops at one end": temperature(("100.0", "10.0")),
         "too coarse for some": temperature(
             ("range(40)", "range(7)"), ("100.0", "10.0")

@@ -72,9 +72,7 @@ WRONG = {
     },
     "11.4": {
         "The bug is still there": silenced(HUNG, "return module(x)"),
-        "the hook was not there": silenced(
-            HUNG, "hook.remove()", "return module(x)"
-        ),
+        "the hook was not there": silenced(HUNG, "hook.remove()", "return module(x)"),
         "`hook.remove` alone calls nothing": silenced(
             HUNG, "out = module(x)", "hook.remove", "return out"
         ),
@@ -82,9 +80,10 @@ WRONG = {
             "return torch", "torch"
         ),
         "put all of it back": silenced(
-            "module.forward = lambda x: torch.zeros_like(F.linear(x, module.weight))",
+            "old = module.forward",
+            "module.forward = lambda x: torch.zeros_like(old(x))",
             "return module(x)",
-        ).replace("module.forward", "if hasattr(module, 'weight'): module.forward"),
+        ),
         "silenced by its weights": silenced(
             "with torch.no_grad():",
             "    for p in module.parameters():",

@@ -56,7 +56,7 @@ WRONG = {
             MINE,
             "return torch.randint(length, (last - first,), generator=generator)",
         ),
-        "`return drawn` where": windows(SEEDED, ALL, "return drawn"),
+        "`[first:last]` left out": windows(SEEDED, ALL, "return drawn"),
         "Windows are lost or read twice": windows(
             SEEDED, ALL, "n = batch_size // workers", "return drawn[rank:][:n]"
         ),

@@ -56,12 +56,8 @@ def grouped(
     )
 
 
-def schulz(*edits):
-    return edited(EXERCISES["08.4"].solution, *edits)
-
-
 def left_out(*edits):
-    return edited(EXERCISES["08.5"].solution, *edits)
+    return edited(EXERCISES["08.4"].solution, *edits)
 
 
 def left_out_by(end):
@@ -109,17 +105,13 @@ WRONG = {
         "do not fit together": grouped("k", "v"),
     },
     "08.4": {
-        "`/ G.norm()` left out": schulz(("G / G.norm()", "G")),
-        "but for `G.abs().max()` where": schulz(("G.norm()", "G.abs().max()")),
-    },
-    "08.5": {
         "`[fold != f]` left out": left_out_by("return total.expand(folds, -1, -1)"),
         "with dimensions 1, 2 exchanged": left_out(
             ("ids[:-1] * vocab_size + ids[1:]", "ids[1:] * vocab_size + ids[:-1]")
         ),
         "the shapes [2, 2] and 3": left_out((", minlength=vocab_size**2", "")),
     },
-    "08.6": {
+    "08.5": {
         "['lm_head.weight'], 'missing'": muon(
             "p.dim() == 2 and 'embedding' not in name"
         ),
@@ -152,9 +144,6 @@ RIGHT = {
         ),
     },
     "08.4": {
-        "the smaller product": schulz(("X @ X.mT @ X", "X @ (X.mT @ X)")),
-    },
-    "08.5": {
         "subtracted": left_out_by(
             """
 own = torch.zeros(folds, V, V)
@@ -163,7 +152,7 @@ return total - own
 """
         ),
     },
-    "08.6": {
+    "08.5": {
         "neither embedding nor head": muon(
             "p.dim() == 2 and 'embedding' not in name and 'lm_head' not in name"
         ),

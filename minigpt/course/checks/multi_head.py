@@ -21,37 +21,7 @@ def check_parameters(parameters):
     return "6 sizes. For n_embd = 768 it is 2,360,064, with 12 heads and with 24."
 
 
-@exercise("04.2 Take your model apart")
-def check_take_apart(take_apart, model):
-    """take_apart(layer, h) -> query, key and value weights of h: (head_size, C)."""
-    own = model.body
-    cases = [(_numbered(4, 2), 1)]
-    cases += [(_numbered(6, 3), h) for h in (0, 1, 2)] + [(_numbered(8, 2), 1)]
-    cases += [(own, h) for h in range(own.n_head)]
-
-    def work(program, layer, h):
-        got = program(layer, h)
-        if isinstance(got, torch.Tensor) and got.dim() == 3:
-            got = tuple(got)
-        if isinstance(got, (tuple, list)):
-            return tuple(getattr(part, "weight", part) for part in got)
-        return got
-
-    hint = "The rows hold the queries of all heads, then all keys, then all values."
-    how = {"work": work, "parts": ("query", "key", "value"), "hint": hint}
-    compare(take_apart, Solution("04.2"), cases, **how)
-    return f"3 small layers and the {own.n_head} heads of your own model."
-
-
-def _numbered(n_embd, n_head):
-    """A layer whose qkv.weight holds 10 * row + column."""
-    layer = CausalSelfAttention(n_embd, n_head)
-    rows, columns = torch.arange(3 * n_embd), torch.arange(n_embd)
-    layer.qkv.weight.data.copy_(10 * rows[:, None] + columns)
-    return layer
-
-
-@exercise("04.3 Switch a head off")
+@exercise("04.2 Switch a head off")
 def check_without_head(without_head, model, val_data):
     """without_head(model, h) -> a model like it in which head h adds nothing."""
     own = model.body
@@ -76,7 +46,7 @@ def check_without_head(without_head, model, val_data):
         "head's.": Sign(shifted),
     }
     hint = "Which columns of proj.weight (C, C) are multiplied by what head h wrote?"
-    solution, data = Solution("04.3"), torch.as_tensor(val_data)[:2049]
+    solution, data = Solution("04.2"), torch.as_tensor(val_data)[:2049]
     compare(without_head, solution, cases, known, work=work, hint=hint)
     alone = [solution(model, h) for h in range(own.n_head)]
     loss = [evaluate(m, data, model.block_size) for m in (model, *alone)]
@@ -84,7 +54,7 @@ def check_without_head(without_head, model, val_data):
     return f"3 models. Without head 0, 1, …, your loss rises by {said} nats."
 
 
-@exercise("04.4 The copy that differs")
+@exercise("04.3 The copy that differs")
 def check_copy(Heads):
     """A class Heads(n_embd, n_head) whose copies survive saving."""
     torch.default_generator.manual_seed(4)
@@ -140,7 +110,7 @@ def _unsaved(module):
     return ""
 
 
-@exercise("04.5 Better than possible")
+@exercise("04.4 Better than possible")
 def check_dice(DiceHeads):
     """A class DiceHeads(n_embd, n_head) with layers qkv and proj, (B, T, C) -> same."""
     torch.default_generator.manual_seed(4)
@@ -156,6 +126,6 @@ def check_dice(DiceHeads):
         return layer(x)
 
     hint = "Which shape has `out`, and what does the last line make of it?"
-    solution = Solution("04.5", opened=True)
+    solution = Solution("04.4", opened=True)
     compare(DiceHeads, solution, cases, work=work, hint=hint)
     return "3 sizes; the heads stand side by side, no position sees the future."
