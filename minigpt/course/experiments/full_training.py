@@ -153,6 +153,11 @@ def qkv_bias(model):
     return model
 
 
+WARM_UPS = {
+    "warm-up of 100": quarter,
+    "no warm-up": by_hand,
+    "averages first": partial(by_hand, fill="mv"),
+}
 EXPERIMENTS = {
     "06-rate": grid("{learning_rate:g}", quarter, learning_rate=[1e-3, 3e-3, 1e-2]),
     "06-recipe": {
@@ -171,11 +176,7 @@ EXPERIMENTS = {
         "the recipe": quarter,
         "proj not smaller": partial(quarter, change=equal_start),
     },
-    "06-warm-up": {
-        "warm-up of 100": quarter,
-        "no warm-up": by_hand,
-        "averages first": partial(by_hand, fill="mv"),
-    },
+    "06-warm-up": WARM_UPS,
     "06-warm-up-parts": {
         "m filled": partial(by_hand, fill="m"),
         "v filled": partial(by_hand, fill="v"),
@@ -186,11 +187,7 @@ EXPERIMENTS = {
         "warm-up of 100": partial(quarter, learning_rate=1e-3),
         "no warm-up": partial(quarter, learning_rate=1e-3, warmup_steps=0),
     },
-    "06-warm-up-head": {
-        "warm-up of 100": partial(quarter, change=large_head),
-        "no warm-up": partial(by_hand, change=large_head),
-        "averages first": partial(by_hand, change=large_head, fill="mv"),
-    },
+    "06-warm-up-head": {n: partial(f, change=large_head) for n, f in WARM_UPS.items()},
     "06-positions": {
         "with positions": quarter,
         "trained without": partial(quarter, change=without_positions),
