@@ -80,7 +80,7 @@ def small(seed, body, recipe=SMALL, n_embd=WIDTH, change=as_it_is, **changes):
     return fit(change(model), plan, seed)
 
 
-def grid(name, function, **axes):
+def grid(name, function, /, **axes):
     """{name: function(seed)} for every combination, the first axis the slowest.
 
     An axis is a list of values or a dictionary {label: value}; `name` has a place for
