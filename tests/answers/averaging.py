@@ -51,6 +51,9 @@ WRONG = {
         "float('-inf'))` left out": fading(HIDE),
         "but for `past.T` where": fading(("~past", "~past.T")),
         "but for `past` where": fading(("~past", "past")),
+        "`-rate` where `rate` belongs": fading(
+            ("time[:, None] - time)", "time - time[:, None])")
+        ),
     },
     "02.3": {
         "but for `heard.T` where": heard(("return heard,", "return heard.T,")),
@@ -58,7 +61,7 @@ WRONG = {
         "`.clone()` left out": heard(("x.clone()", "x")),
     },
     "02.4": {
-        "get with `-2` where": nats(("len(ids)))", "len(ids)), -2)")),
+        "but for `-2` where": nats(("len(ids)))", "len(ids)), -2)")),
         "The loss is infinite": nats(
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),

@@ -56,6 +56,12 @@ WRONG = {
         ),
     },
     "12.3": {
+        "Only the first text": table(
+            "found = np.zeros((V, g.shape[-1]))",
+            "for t, i in enumerate(ids[0]):",
+            "    found[i] += g[0, t]",
+            "return found",
+        ),
         "keeps only one of its gradients": table(
             "found = np.zeros((V, g.shape[-1]))", "found[ids] = g", "return found"
         ),
@@ -72,6 +78,14 @@ WRONG = {
             "exp_minus_one(x)",
             "y = np.exp(x.data) - 1",
             "return Tensor(y, (x,), lambda g: (g * y,))",
+        ),
+        "is multiplied by exp(x) - 1": defined(
+            "exp_minus_one(x)",
+            "y = np.exp(x.data)",
+            "out = Tensor(y)",
+            "out.data -= 1",
+            "kept = y.copy()",
+            "return Tensor(out.data, (x,), lambda g: (g * kept,))",
         ),
         "the 1 is still there": defined(
             "exp_minus_one(x)",

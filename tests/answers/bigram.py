@@ -118,12 +118,13 @@ WRONG = {
     },
     "01.2": {
         "`x` where `y` belongs": tile(X, X),
+        "the whole next window": tile(X, "data[T : n * T + T]", "len(data) // T - 1"),
         "there are only 5 targets": tile(X, Y, "len(data) // T"),
     },
     "01.3": {
         "table, forwards: your row i": table("c += 1", "return c / c.sum(1, True)"),
         "but for `c.sum()` where": table("c = c.T + 1", "return c / c.sum()"),
-        "`zeros` where `ones` belongs": table("return c.T / c.T.sum(1, True)"),
+        "`torch.ones(V, V)` belongs": table("return c.T / c.T.sum(1, True)"),
     },
     "01.4": {
         "time steps for classes": positions(
@@ -132,7 +133,7 @@ WRONG = {
         "cross_entropy has a softmax inside": positions(
             "z = z.softmax(-1)", EACH, "return each.mean(0)"
         ),
-        "`dim=-1` where `dim=0` belongs": positions(EACH, "return each.mean(1)"),
+        "`1` where `0` belongs": positions(EACH, "return each.mean(1)"),
     },
     "01.5": {
         "`logits[-1]` where `logits[:, -1]` belongs": write_on("logits[-1]"),

@@ -54,7 +54,7 @@ WRONG = {
         "`/ q.shape[-1] ** 0.5` left out": step(
             (".mT / q.shape[-1] ** 0.5", ".transpose(-2, -1)")
         ),
-        "keys: The right numbers, but in an": step(
+        "what stands first should stand last": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
@@ -63,7 +63,7 @@ WRONG = {
         "would follow the padding": padded(
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
         ),
-        "get with `.tril()` left out": padded((MASK, "real[:, None] | own")),
+        "get with `past &` left out": padded((MASK, "real[:, None] | own")),
         "but for `pads[:, None] - 1` where": padded(
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
@@ -71,6 +71,9 @@ WRONG = {
     "09.3": {
         "`q` where `p` belongs in `torch.minimum(p, q)`": draft(
             "q", "torch.zeros_like(p)"
+        ),
+        "what is refused at one character": draft(
+            "torch.minimum(p, q)", "(q - p).relu() * (p - q).relu()"
         ),
         "how often two draws agree": draft("p * q"),
         "given that it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
@@ -86,8 +89,9 @@ WRONG = {
     },
     "09.5": {
         "but for `self.length = 0` left out": cleared(clear="pass"),
-        "Infinite keys": cleared(
-            clear="self.keys.fill_(-torch.inf); self.values.zero_()"
+        "told to be empty by": cleared(
+            ("q) ** 0.5", "q) ** 0.5 + (self.keys[:n] != 0).any(1).float().log()"),
+            clear="self.keys.zero_()",
         ),
         "`2` where `1` belongs": cleared(("self.length += 1", "self.length += 2")),
         "IndexError": cleared(

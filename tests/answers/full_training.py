@@ -96,7 +96,7 @@ WRONG = {
     },
     "06.3": {
         "You feed the model more tokens": probs(crop="idx"),
-        "get with `[-block_size + 1:]` where": probs(crop="idx[:, 1 - block_size:]"),
+        "but for `1` where `0": probs(crop="idx[:, 1 - block_size:]"),
         "but for `unscaled` where": probs(end="F.softmax(unscaled, dim=-1)"),
     },
     "06.4": {
@@ -106,13 +106,16 @@ WRONG = {
             "n = int(train_fraction * len(windows))\n"
             "return windows[:n], windows[n:]"
         ),
+        "on the whole text": split(
+            "return [part.unfold(0, size, 1) for part in (ids[:n], ids)]"
+        ),
         "that is the training loss": split(
             "a = ids[:n].unfold(0, size, 1)\nreturn a, a[-20:]"
         ),
     },
     "06.5": {
         "but for `change <= 0` where `c": body("06.5", ("change < 0", "change <= 0")),
-        "exchanged": body("06.5", ("[a - b for", "[b - a for")),
+        "`zip(before, after)` belongs": body("06.5", ("[a - b for", "[b - a for")),
         "at least three seeds": body("06.5") + "\nafter = [1.68]",
     },
 }

@@ -57,7 +57,8 @@ def lexicon(*changes):
 WRONG = {
     "07.1": {
         "Where p is 0, you compute": entropy("-(p * p.log()).sum(-1)"),
-        "`log2` where `log` belongs": entropy("s.sum(-1) / math.log(2)"),
+        "but for `s.sum(-1) / math.log(2)` where": entropy("s.sum(-1) / math.log(2)"),
+        "p[p > 0] makes one list": entropy("-(p[p > 0] * p[p > 0].log()).sum(-1)"),
         "should count p times": entropy("-p.clamp(min=1e-9).log().mean(-1)"),
     },
     "07.2": {

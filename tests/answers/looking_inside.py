@@ -49,7 +49,7 @@ WRONG = {
         "You divide by T": previous(
             "weights.diagonal(-1, -2, -1).sum(-1) / weights.shape[-1]"
         ),
-        "`sum` where `mean` belongs": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
+        "-1).mean(-1)` belongs": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
     },
     "11.2": {
         "All heads are replaced": defined(

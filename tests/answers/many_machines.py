@@ -60,6 +60,9 @@ WRONG = {
         "Windows are lost or read twice": windows(
             SEEDED, ALL, "n = batch_size // workers", "return drawn[rank:][:n]"
         ),
+        "rank times your own number": windows(
+            *(SEEDED, MINE, ALL, "n = last - first", "return drawn[rank * n :][:n]")
+        ),
         "It raised": windows(SEEDED, ALL, "return drawn[first:last]"),
     },
     "10.3": {

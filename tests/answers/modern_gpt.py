@@ -87,8 +87,11 @@ WRONG = {
         "do not fit together": norm("x * scale[..., 0] * gain"),
     },
     "08.2": {
-        "in another order": halves(WOVEN),
-        "`first * cos + second * sin` where": halves(
+        "-1).flatten(-2)": halves(WOVEN),
+        "the parts alternate": halves(
+            "torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)"
+        ),
+        "`a * cos + b * sin` where": halves(
             "torch.cat([a * cos + b * sin, b * cos + a * sin], -1)"
         ),
     },
@@ -96,7 +99,7 @@ WRONG = {
         "get with `is_causal=True` left out": grouped(
             out="attention(q, k, v, False)[0]"
         ),
-        "in another order": grouped(
+        "the parts alternate": grouped(
             out="torch.cat([attention(q, k, v)[0][:, i::g] for i in range(g)], 1)"
         ),
         "The shape is (1, 2, 2, 2), but": grouped(

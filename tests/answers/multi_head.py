@@ -109,7 +109,7 @@ WRONG = {
         "`+ n_embd` left out": count("4 * C * C"),
     },
     "04.2": {
-        "`+ layer.head_size` left out.": without("p.weight[:, a:b].clone().zero_()"),
+        "`p.weight[:, a:b].clone()` where": without("p.weight[:, a:b].clone().zero_()"),
         "projection's bias is too": without("p.weight[:, a:b] = 0; p.bias.zero_()"),
         "changes `model` in place": without("p.weight[:, a:b] = 0", start="m = model"),
     },

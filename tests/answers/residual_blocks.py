@@ -90,9 +90,8 @@ SCALED = f"self.gamma * {NORMED} + self.beta"
 
 WRONG = {
     "05.1": {
-        "a straight line": "W1, W2 = [[1, -1]], [[1], [-1]]",
-        "To the left of 0 everything is zero": "W1, W2 = [[1, 1]], [[1], [0]]",
-        "With your weights x = -2 gives": "W1, W2 = [[1, -1]], [[-1], [-1]]",
+        "relu gives [0.0, 2.0], and W2 makes -2": "W1, W2 = [[1, -1]], [[1], [-1]]",
+        "x = -2: relu gives [0.0, 0.0]": "W1, W2 = [[1, 1]], [[1], [0]]",
     },
     "05.2": {
         "the pathway itself": terms(
@@ -123,6 +122,7 @@ WRONG = {
     },
     "05.4": {
         "`- 1` left out": leave(REST, BEST).replace("len(body) - 1", "len(body)"),
+        "the blocks after number i": leave("[*body[:i], body[-1]]", BEST),
         "the model is left changed": leave(REST, BEST)
         .replace("m = copy.copy(model)", "m = model")
         .replace("m._modules = dict(model._modules)", ""),

@@ -64,16 +64,17 @@ WRONG = {
         "In this case it is 1.581": "return q @ k.mT / 2**0.5",
     },
     "03.2": {
-        ".roll(-distance, dims=1)` left out": "return big, one",
+        "agree at each place": "big = big.roll(distance, 0)\nreturn big, big",
         "too soft": "return 5 * one.roll(-distance, 1), one",
         "x @ W_query raises an error": (
             "return 1000 * one.long().roll(-distance, 1), one"
         ),
     },
     "03.3": {
-        "`+ model.position_embedding(places)` left out": (
+        "`x = token(idx)` too many": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
+        "the keys ask": "return (attention_weights(k, q) * back).sum(-1)",
         "one number for everything": (
             "return (attention_weights(q, k) * back).sum(-1).mean()"
         ),

@@ -19,12 +19,7 @@ def check_mean_so_far(mean_so_far):
     small = randn(2, 5, 3)
     cases = [(TOY, 1), (small, 2), (small, 0), (small, 4), (randn(3, 4, 6), 1)]
     hint = "A slice a:b ends with b - 1. Which dimension of x (B, T, C) is time?"
-    known = {
-        "You divide by t, but counting from 0 there are t + 1 positions.": Sign(
-            lambda got, right, x, t: not t or same(got * t, right * (t + 1))
-        )
-    }
-    compare(mean_so_far, Solution("02.1"), cases, known, hint=hint)
+    compare(mean_so_far, Solution("02.1"), cases, hint=hint)
     return "3 shapes and 4 positions; the present is in, the future is out."
 
 
@@ -115,15 +110,6 @@ def check_who_hears_whom(who_hears_whom):
         "rounding errors, about 1e-15, and you call that hearing.": (
             blind(HONEST),
             "Which change would you tolerate? What is heard moves by far more.",
-        ),
-        "You miss a weak leak: this box hides the future with a score of -10, and "
-        "e^-10, about 5e-5, of it still passes.": (
-            blind(WEAK),
-            "Change the input by more, or count smaller movements.",
-        ),
-        "Your map is empty: no output ever moves.": (
-            Sign(lambda got, *_: not as_tensor(got[0]).any()),
-            "Is `changed` a copy? `changed = x` is a second name for one tensor.",
         ),
         "All maps are right, but the conclusion is not: causal means no True above the "
         "diagonal; below it, anything goes.": Sign(

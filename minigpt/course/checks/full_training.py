@@ -1,10 +1,20 @@
 """Checks for notebook 06: the recipe of a training, sampling, and honest judging."""
 
+import re
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, attempted, call, compare, exercise
+from minigpt.course.checks.core import (
+    Explained,
+    Sign,
+    attempted,
+    call,
+    compare,
+    exercise,
+)
+from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import as_tensor, randn
 
@@ -60,8 +70,13 @@ def check_train_step(train_step):
     def weights(train_step, *inputs):
         return _trained(train_step, *inputs)[0]
 
+    known = {
+        "You clip after optimizer.step(): by then the weights have moved.": Sign(
+            lambda *_: re.search(r"(?s)\.step\(\).*max_norm", source(train_step))
+        )
+    }
     hint = "zero_grad, backward, clip, step; length = (sum of all squares) ** 0.5"
-    compare(train_step, Solution("06.2"), cases, work=weights, hint=hint)
+    compare(train_step, Solution("06.2"), cases, known, work=weights, hint=hint)
     loss = _trained(train_step, *cases[0])[1][0]
     number, what = as_tensor(loss) if attempted(loss) else None, ""
     if isinstance(loss, torch.Tensor) and loss.requires_grad:
@@ -166,6 +181,8 @@ def _windows_problem(learned, judged, N, size, fraction):
     if both:
         what = "The bug is still there: a model that only learns its windows by heart, "
         what += "and understands nothing, still gets a splendid validation loss."
+        if windows <= {tuple(row) for row in judged.tolist()}:
+            what = "You judge on the whole text, and so on all that was learned from."
         return what, "With ids = torch.arange(60), which ids do both parts contain?"
     if len(asked) > len(targets) and len(targets) <= (1 - fraction) * N + size:
         what = "No leak any more, but the parts are exchanged: the small one is first."

@@ -29,9 +29,6 @@ def check_previous_score(previous_score):
         "You divide by T, but the first character has none before it: T - 1.": (
             lambda w: w.diagonal(-1, -2, -1).sum(-1) / w.shape[-1]
         ),
-        "This is how much the first character of all is looked at.": (
-            lambda w: w[..., 1:, 0].mean(-1)
-        ),
     }
     hint = "weights[..., t, t - 1], for t from 1 to T - 1, and their mean."
     compare(previous_score, Solution("11.1"), cases, known, hint=hint)

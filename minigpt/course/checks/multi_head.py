@@ -5,6 +5,7 @@ import torch.nn as nn
 
 from minigpt.attention import Head
 from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
+from minigpt.course.checks.reading import lost
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import same
 from minigpt.evaluation import evaluate
@@ -83,10 +84,13 @@ def _check_copy(Heads, n_embd, n_head):
     elif box not in ("", "list"):
         what = f"A {box} hides its modules from torch just as before."
         hint = "torch.nn has containers of its own."
+    elif not agree and 0 < len(heads) < n_head:
+        what = f"Of {n_head} heads only {len(heads)} has a name in state_dict(): the "
+        what += "others are not saved, or one name stands for all."
     elif not agree:
         what = "The bug is still there: a fresh copy that loads the saved weights "
         what += "gives other outputs than the original."
-        hint = "Which names are in first.state_dict()?"
+        what, hint = lost(Heads) or what, "Which names are in first.state_dict()?"
     elif len(heads) != n_head or widths != {wanted}:
         what = f"The copies agree, but Heads({n_embd}, {n_head}) has {len(heads)} "
         what += f"different heads; there should be {n_head} of {wanted}."

@@ -13,12 +13,17 @@ from minigpt.course.checks.slips import head, slips
 
 
 class Mutant(NamedTuple):
-    """says, wrong: of its slip; line: as it now stands; program: code to exec."""
+    """says, wrong: of its slip; line: as it now stands; program: code to exec.
+
+    was, at: what the slip replaced, and the number of its line.
+    """
 
     says: str
     wrong: str
     line: str
     program: Any
+    was: str
+    at: int
 
 
 def mutants(source):
@@ -35,6 +40,7 @@ def mutants(source):
             ast.fix_missing_locations(new)
         alike.setdefault(slip.says, []).append(slip)
     for some in [[s] for s in found] + [s for s in alike.values() if len(s) > 1]:
+        was, at = _was(some[0])
         undo = [_put(slip) for slip in some]
         try:
             program = compile(tree, "<slip>", "exec")
@@ -45,7 +51,16 @@ def mutants(source):
             for slip in reversed(undo):
                 _put(slip)
         often = ", each time" * (len(some) > 2) or ", both times" * (len(some) > 1)
-        yield Mutant(some[0].says + often, some[0].wrong, line, program)
+        yield Mutant(some[0].says + often, some[0].wrong, line, program, was, at)
+
+
+def _was(slip):
+    """What stands in a slip's place, as a text, and the number of its line."""
+    held = getattr(slip.owner, slip.field)
+    old = held if slip.at is None else held[slip.at]
+    name = f"{slip.owner.arg}=" if isinstance(slip.owner, ast.keyword) else ""
+    text = head(old) if isinstance(old, ast.stmt) else ast.unparse(old)
+    return name + text, getattr(old, "lineno", 0)
 
 
 def _put(slip):

@@ -97,9 +97,36 @@ def lost(answer):
                 return f"`{ast.unparse(line)}` {says}"
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute):
             return f"`{ast.unparse(node)}` alone calls nothing: add the brackets."
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.BinOp):
+        if isinstance(node, ast.Expr) and _makes_anew(node.value):
             return f"`{ast.unparse(node)}` is computed, and nobody keeps it."
+        if isinstance(node, ast.For):
+            for line in node.body:
+                if isinstance(line, ast.Assign) and _only_renames(line, node):
+                    says = "gives a name another value; what the loop goes through"
+                    return f"`{ast.unparse(line)}` only {says} stays as it was."
+    dots = [n for n in _nodes(answer) if isinstance(n, ast.Attribute)]
+    kept = {n.attr for n in dots if ast.unparse(n.value) == "self"}
+    names = [n for n in _nodes(answer) if isinstance(n, ast.Name)]
+    for name in kept & {n.id for n in names} - {n.id for n in names if _is_load(n)}:
+        return f"`{name}` is a name of its own: `self.{name}` stays as it was."
     return ""
+
+
+def _makes_anew(value):
+    """Whether an expression computes something, and changes nothing."""
+    name = getattr(getattr(value, "func", None), "attr", "add")  # of a set, too
+    pure = hasattr(torch.Tensor, name) and hasattr(torch.Tensor, f"{name}_")
+    made = name[0].isupper() and hasattr(nn, name)
+    return isinstance(value, ast.BinOp) or made or pure and name != "add"
+
+
+def _only_renames(line, loop):
+    """Whether a loop's line gives its variable a value that nobody reads."""
+    name = getattr(line.targets[0], "id", None)
+    if name is None or name != getattr(loop.target, "id", ""):
+        return False
+    after = [n for n in ast.walk(loop) if getattr(n, "lineno", 0) > line.end_lineno]
+    return not any(isinstance(n, ast.Name) and n.id == name for n in after)
 
 
 def unused(answer, used=()):

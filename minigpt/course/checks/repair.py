@@ -68,6 +68,9 @@ def repairs(mine, right, name, most=2, largest=99):
             continue
         if any(edit.size > min(largest, 1.5 * edit.old + 6) for edit in chosen):
             continue
+        says = [edit.says for edit in chosen]
+        if any(" too many" in s for s in says) and any(" left out" in s for s in says):
+            continue  # that is the same, said otherwise
         undo = _made([change for edit in chosen for change in edit.changes])
         try:
             module = ast.fix_missing_locations(ast.Module([mine], []))

@@ -34,21 +34,15 @@ def check_v(W1, W2):
             has = "is not a matrix" if W is None else f"has shape {tuple(W.shape)}"
             hint = "W1 is one row, [[a, b]]; W2 is two rows, [[c], [d]]."
             raise Explained(f"{name} {has}, but should have shape {shape}.", hint)
-    left, right = [round((F.relu(x * W1) @ W2).item() / abs(x), 4) for x in (-2.0, 3.0)]
-    if left == right == 1:
+    right, what = 0, "Your weights do not give |x|:"
+    for x in (-2.0, 3.0):
+        y = round((F.relu(x * W1) @ W2).item(), 4)
+        made, right = F.relu(x * W1)[0].tolist(), right + (y == abs(x))
+        what += f"\n    x = {x:g}: relu gives {made}, and W2 makes {y:g} of it"
+    if right == 2:
         return "relu(x @ W1) @ W2 = |x|, to the left of 0 and to the right"
-    what = f"With your weights x = -2 gives {2 * left:g}, x = 3 gives {3 * right:g}. "
-    if left == -right:
-        what += "It is a straight line." if left else "Nothing comes through."
-    elif left * right == 0:
-        side = "right" if left else "left"
-        what += (
-            f"To the {side} of 0 everything is zero: no number of W1 is positive there."
-        )
-    else:
-        what += "Both arms should rise by 1 for each step."
     hint = "relu(x) is the right arm. What is relu(-x), and what is their sum?"
-    raise Explained(what, hint, share=0.5 * (left == 1 or right == 1))
+    raise Explained(what, hint, share=right / 2)
 
 
 @exercise("05.2 The pathway is a sum")
@@ -97,6 +91,8 @@ def _dropout_problem(x, p, outs, quiet):
         return "Whole rows, columns or texts vanish together, not single numbers."
     if abs(share - p) > 0.03:
         more = ", as should survive" if abs(share - (1 - p)) < 0.03 else ""
+        if abs(share - torch.distributions.Normal(0, 1).cdf(as_tensor(p))) < 0.03:
+            more = ": so many numbers of randn are below p; those of rand are even"
         return f"With p = {p}, {share:.0%} of the numbers vanish{more}."
     if not same(factors, torch.full_like(factors, 1 / (1 - p))):
         has = f"x times {factors[0].item():.4g}"

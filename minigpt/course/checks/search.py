@@ -3,19 +3,21 @@
 It is counted in candidates, so that a busy machine finds as much as an idle one.
 """
 
+import ast
 import contextlib
 import os
 import re
 import warnings
 
 from minigpt.course.checks.errors import Explained
+from minigpt.course.checks.mutants import mutants
 from minigpt.course.checks.reading import lines_with, listing, surroundings
 from minigpt.course.checks.repair import repairs
 from minigpt.course.checks.running import in_time
 from minigpt.course.checks.values import as_tensor, plain, same
 
 CANDIDATES = 1200  # wrong programs that are tried, and mended ones
-MENDED = 150
+MENDED = 900
 HANGS = 200  # candidates' worth of patience that one costs which must be stopped
 
 
@@ -80,18 +82,35 @@ def _likeliest(mutants, asked, every=(), whole=()):
 
     None where there are many, and small whole numbers alone speak for them.
     """
-    text = re.sub(r"\s", "", listing(asked.answer)[0])
+    mutants = [m for m in mutants if own_line(m, asked) or not _refuted(m, asked)]
 
     def doubts(mutant):
-        out = re.match(r"the (?:line|index|minus before)? ?`(.*)` left", mutant.says)
-        sign = "-" * mutant.says.startswith("the minus")
-        is_there = out and sign + re.sub(r"\s", "", out[1]) in text
-        return bool(is_there), not own_line(mutant, asked), mutant.says not in whole
+        return not own_line(mutant, asked), mutant.says not in whole
 
     if len(mutants) > 4 and not any(own_line(m, asked) for m in mutants):
         if not any(_tells(d.got) for d in every):
             return None
     return min(mutants, key=doubts, default=None)
+
+
+def _refuted(mutant, asked):
+    """Whether the learner has what a mutant calls missing, or not what it blames."""
+    texts = listing(asked.answer)[0], asked.solution.text
+    mine, right = (re.sub(r'(?s)""".*?"""|#[^\n]*|\s', "", text) for text in texts)
+    if {*"+*/@"}.intersection(mutant.wrong) - {*mutant.was, *mine}:
+        return True
+    out = re.match(r"(.*?) ?`([^`]*)` left out(?: in `([^`]*)`)?", mutant.says)
+    if out:
+        parts = ["-" * ("minus" in out[1]) + out[2], *re.findall(r"^\.\w+\(", out[2])]
+        if called := re.search(r"\.(\w+)\([^()]*\)$", out[3] or ""):
+            bare, full = rf"\.{called[1]}\(\)", rf"(?<!torch)\.{called[1]}\([^)]"
+            if re.search(full, mine) and not re.search(bare, mine):
+                return True
+    else:
+        placed = re.search(r"where `([^`]*)` belongs(?: in `([^`]*)`)?", mutant.says)
+        parts = [placed[2] or placed[1]] if placed else []
+    parts = [re.sub(r"\s", "", part) for part in parts if re.search("[a-z]", part)]
+    return any(mine.count(part) >= max(1, right.count(part)) for part in parts)
 
 
 def _tells(value):
@@ -137,26 +156,45 @@ def _code(text):
 
 def mended(asked, most=2, largest=99):
     """The `most` places in the answer's text to mend, as a sentence; or None."""
-    text, solution, judged = listing(asked.answer)[0], asked.solution, []
+    text, judged = listing(asked.answer)[0], []
     if not text or not asked.slips:
         return None
 
     def is_right(candidate):
-        names = {**solution.space, **surroundings(asked.answer)}
-        exec(candidate[1], names)
+        _, code, name = candidate
+        names = {**asked.solution.space, **surroundings(asked.answer)}
+        exec(code, names)
         if not judged:
             judged.extend((inputs, asked.right(*inputs)) for inputs in asked.cases)
         return all(
-            same(asked.given(names[solution.name], inputs), expected, asked.atol)
+            same(asked.given(names[name], inputs), expected, asked.atol)
             for inputs, expected in judged
         )
 
     with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
-        candidates = repairs(text, solution.text, solution.name, most, largest)
-        for says, _ in first(candidates, is_right, MENDED):
+        for says, *_ in first(_mendings(asked, most, largest), is_right, MENDED):
             if len(says) == 1:
-                return f"Your answer is right but for {says[0]}."
+                return f"Your answer is right but for {says[0]}"
             return f"Two changes make your answer right. The first: {says[0]}."
+
+
+def _mendings(asked, most, largest):
+    """Candidates (what to say, code, its function's name), the likeliest first.
+
+    One change that the solution suggests, a slip of the answer's own taken back, then
+    two changes.
+    """
+    (text, start), solution = listing(asked.answer), asked.solution
+    found = list(repairs(text, solution.text, solution.name, most, largest))
+    yield from (([f"{s[0]}."], c, solution.name) for s, c in found if not s[1:])
+    name, lines = ast.parse(text).body[0].name, text.splitlines()
+    for m in mutants(text):
+        if re.search(", (each|both) times?$", m.says):
+            break  # the same slip in several places comes last
+        what = f"where `{m.wrong}` belongs" if m.wrong else "too many"
+        line = f"\n    your line {start + m.at - 1}: {lines[m.at - 1].strip()}"
+        yield [f"`{m.was}` {what}.{line}"], m.program, name
+    yield from ((s, c, solution.name) for s, c in found if s[1:])
 
 
 def with_mending(problem, asked):

@@ -34,6 +34,7 @@ OPERATORS = {  # what is taken for what
     ast.In: [ast.NotIn],
     ast.NotIn: [ast.In],
 }
+REDUCTIONS = SISTERS[0]
 MODULES = ("F", "torch", "nn", "math")
 
 
@@ -199,6 +200,13 @@ def _call(node, owner, names):
     for other in sorted(set().union(*(s for s in SISTERS if name in s)) - {name}):
         func = _copy(node.func, **{"attr" if method else "id": other})
         yield 2, f"`{other}` where `{name}` belongs", _copy(node, func=func)
+    if name in REDUCTIONS and method and not module and not args + node.keywords:
+        for how in ("dim=-1, keepdim=True", "dim=-1", "dim=0", "dim=1"):
+            yield (
+                1,
+                f"`.{name}({how})` where `.{name}()` belongs",
+                _parsed(f"({_text(inner)}).{name}({how})"),
+            )
     for new in _borders(name, args, text):
         yield 3, f"`{new}` where `{text}` belongs", _parsed(new)
     if name == "transpose" and method:

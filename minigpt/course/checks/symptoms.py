@@ -174,6 +174,9 @@ def scaled(difference, atol):
     for numbers, says in known:
         if is_right(numbers):
             return says, ""
+    for x in map(as_tensor, difference.inputs):
+        if x is not None and x.shape == got.shape and is_right(got / x):
+            return "Each number is right, times the number of the input there.", ""
     some = expected.abs() > 1e-3
     if got.numel() < 3 or expected[some].unique().numel() < 2:
         return None
@@ -196,19 +199,39 @@ def _sizes(difference):
 
 def out_of_place(difference, atol):
     got, expected = _numbers(difference)
-    if got.numel() < 2 or got.numel() != expected.numel():
+    if got.numel() == expected.numel() == 1:
+        return ()
+    if got.numel() != expected.numel():
         return None
     for i, j in itertools.combinations(range(got.dim()), 2):
         if same(turned := got.transpose(i, j), expected, atol):
             word = f"with dimensions {i}, {j} exchanged" * (turned.dim() > 2)
             word = word or "transposed"
             return f"The numbers are right, but {word}.", f".transpose({i}, {j})"
+    for dim, n in enumerate(got.shape) if got.shape == expected.shape else ():
+        for says, numbers in _along(got, expected, dim, n):
+            if n > 1 and same(*numbers, atol):
+                return f"Along dimension {dim} {says}", ""
     flat = got.flatten().sort().values, expected.flatten().sort().values
     if got.shape == expected.shape and same(*flat, atol) and len(flat[1].unique()) > 2:
         return "The right numbers, but in another order.", (
             "reshape and view keep the order in memory; transpose and permute exchange "
             "dimensions."
         )
+
+
+def _along(got, expected, dim, n):
+    """Yield (what to say, two tensors) for what may have happened along a dimension."""
+    yield "what stands first should stand last.", (got.roll(-1, dim), expected)
+    yield "what stands last should stand first.", (got.roll(1, dim), expected)
+    late = got.narrow(dim, 1, n - 1), expected.narrow(dim, 0, n - 1)
+    yield "all comes one place too late: the last is missing.", late
+    says = "the parts alternate that should stand one behind the other, or the reverse."
+    for a in (a for a in range(2, n // 2 + 1) if n % a == 0):
+        dealt = got.unflatten(dim, (a, n // a)).transpose(dim, dim + 1)
+        yield says, (dealt.flatten(dim, dim + 1), expected)
+    count = torch.ones_like(got).cumsum(dim)
+    yield "yours is the mean of all up to there.", (got, expected.cumsum(dim) / count)
 
 
 FIRST = (unreadable, another_kind, not_numbers)  # if only the first one shows it

@@ -35,6 +35,10 @@ def tile(data, block_size):
 # ✗ You always leave the last window out; its targets are there unless block_size
 # divides N.
 # (len(data) - 1) // block_size → len(data) // block_size - 1
+# ✗ Your targets are the whole next window: each should be shifted by one, not by
+# block_size.
+# (len(data) - 1) // block_size → len(data) // block_size - 1
+# data[1 : n * block_size + 1] → data[block_size : (n + 1) * block_size]
 
 # 01.3
 def before_table(ids, vocab_size):
@@ -53,6 +57,9 @@ def before_table(ids, vocab_size):
 # ids[:-1] → ids
 # ✗ Your columns sum to one, not your rows.
 # dim=1 → dim=0
+# ✗ You add one only where nothing was counted; every count gets one more.
+# torch.ones → torch.zeros
+# return table / → return (table := table.clamp(min=1)) /
 
 # 01.4
 def loss_by_position(logits, y):
@@ -71,6 +78,8 @@ def loss_by_position(logits, y):
 # each.view → (-each).exp().view
 # ✗ The losses lie text by text, so view(T, B) mixes positions: it is view(B, T).
 # each.view(B, T).mean(dim=0) → each.view(T, B).mean(dim=1)
+# ✗ You take the mean of the probabilities first: the losses, -ln p, are to be averaged.
+# each.view(B, T).mean(dim=0) → -(-each).exp().view(B, T).mean(dim=0).log()
 
 # 01.5
 @torch.no_grad()
@@ -88,12 +97,12 @@ def write_on(model, idx, max_new_tokens):
 # ✗ You give the model the last character only. The bigram does not mind, but every
 # later model needs the whole text so far.
 # model(idx) → model(idx[:, -1:])
-# ✗ You return only what is new; the text so far belongs to it.
-# return idx → return idx[:, -max_new_tokens:]
 # ✗ Your program always writes the likeliest character: nothing is drawn.
 # torch.multinomial(probs, num_samples=1) → probs.argmax(dim=-1, keepdim=True)
 # ✗ All texts of the batch get the character that was drawn for the first one.
 # (probs, num_samples=1) → (probs[:1], num_samples=1).expand(len(idx), 1)
+# ✗ You take max_new_tokens for the length of the whole text; so many are to be added.
+# range(max_new_tokens) → range(max_new_tokens - idx.shape[1])
 
 # 01.6
 def fit(model, batches, learning_rate):

@@ -8,10 +8,12 @@ from minigpt.data import CharTokenizer
 # 02.1
 def mean_so_far(x, t):
     return x[:, : t + 1].mean(dim=1)  # (B, t + 1, C) -> (B, C)
-# ✗ You return position t alone: an index, where a slice is needed.
-# : t + 1].mean(dim=1) → t]
 # ✗ You divide by T, but there are fewer positions so far.
 # .mean(dim=1) → .sum(dim=1) / x.shape[1]
+# ✗ You halve at every step, so late positions count more: add all, then divide once.
+# x[:, : t + 1].mean(dim=1) → sum(x[:, i] / 2 ** (t + (i > 0) - i) for i in range(t + 1))
+# ✗ Your mean runs over the batch, too: each row is to have its own.
+# .mean(dim=1) → .mean(dim=(0, 1)).expand(len(x), -1)
 
 # 02.2
 def fading_average(x, rate):
@@ -33,6 +35,10 @@ def fading_average(x, rate):
 # ✗ The future is not hidden: the scores fall with the distance on both sides.
 # time).float() → time).abs().float()
 # scores = scores.masked_fill(~past, float("-inf")) → pass
+# ✗ Your softmax comes before the mask, and the future has taken its share by then.
+# time).float() → time).abs().float()
+# scores = scores.masked_fill(~past, float("-inf")) → pass
+# F.softmax(scores, dim=-1) → F.softmax(scores, dim=-1).tril()
 
 # 02.3
 def who_hears_whom(average, T):
@@ -56,6 +62,11 @@ def who_hears_whom(average, T):
 # ✗ You miss a leak in one channel of several.
 # .any(dim=-1) → [..., 0]
 # ? Any channel may move: .any(dim=-1).
+# ✗ You read the weights off one input; hearing means that an output moves when an input
+# is changed.
+# return heard, → heard = average(torch.eye(T)[None])[0].abs() > 1e-6
+#     causal = not heard.triu(1).any()
+#     return heard,
 
 # 02.4
 def nats_per_character(text):
@@ -98,3 +109,5 @@ def attend(x, q, k):
 # weights @ x → weights.tril() @ x
 # ✗ Scores of zero are safe now, but negative scores of the past are not.
 # masked_fill(~past, → masked_fill(scores.tril() < 0,
+# ✗ A future score that is 0 stays: your mask is made from the scores.
+# ~past, → scores.triu(1) != 0,

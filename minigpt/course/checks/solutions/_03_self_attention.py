@@ -44,6 +44,12 @@ def look_back(T, distance):
 # .roll(-distance, dims=1) → [:1].expand(T, T)
 # ✗ All positions look at the same place, number `distance`: it must move along with t.
 # .roll(-distance, dims=1) → [distance].expand(T, T)
+# ✗ Your scores grow with the place, so the last one wins: a product of two numbers does
+# not tell whether they are equal.
+# W_key = torch.eye(T) → W_key = torch.arange(T)[:, None].float()
+# torch.eye(T).roll(-distance, dims=1) → (W_key - distance)
+# ✗ Query and key agree at each place, so everyone looks at itself: shift one of them.
+# .roll(-distance, dims=1) →
 
 # 03.3
 def reach(model, idx):
@@ -63,6 +69,10 @@ def reach(model, idx):
 # attention(q, k, v) → attention(q, k, v, causal=False)
 # ✗ You divide by √2. That was right where head_size was 2.
 # attention(q, k, v) → attention(q * (q.shape[-1] / 2) ** 0.5, k, v)
+# ✗ Query and key have changed places: the keys ask.
+# attention(q, k, v) → attention(k, q, v)
+# ✗ You take the likeliest place alone; wanted is the mean over all places.
+# (weights * distances).sum(dim=-1) → (places - weights.argmax(dim=-1)).float()
 
 # 03.4
 class TinyModel(nn.Module):
@@ -89,7 +99,7 @@ class TinyModel(nn.Module):
 # ✗ You look up the place of the text in the batch, not of the character in the text.
 # self.position_embedding(positions) → self.position_embedding(
 # torch.arange(len(idx)))[:, None]
-# ✗ The order counts now, but token and position are multiplied.
-# token + position → token * position
 # ✗ The tokens got lost, only the places are left.
 # token + position → 0 * token + position
+# ✗ All characters get the vector of one place: each needs that of its own.
+# self.position_embedding(positions) → self.position_embedding(positions[-1:])

@@ -40,13 +40,9 @@ def without_head(model, h):
 # proj.weight → qkv.weight
 # ✗ You switch off every n_head-th channel. Heads do not take turns.
 # [:, start : start + layer.head_size] → [:, h :: layer.n_head]
-# ✗ You switch off one channel, number h; a head has head_size of them.
-# [:, start : start + layer.head_size] → [:, h]
 # ✗ You keep head h and switch off all the others.
 # layer.proj.weight[:, start : start + layer.head_size] = 0 → w = layer.proj.weight;
 #  w[:, :start] = 0; w[:, start + layer.head_size :] = 0
-# ✗ You take the head before: your heads are counted from one.
-# start = h * → start = (h - 1) *
 # ✗ You read qkv as if a head's query, key and value were neighbours.
 # proj.weight[:, start : start + layer.head_size] → qkv.weight[
 # 3 * start : 3 * (start + layer.head_size)]
@@ -92,8 +88,6 @@ class DiceHeads(nn.Module):
 # ✗ At each position heads look at heads, and no position sees another one.
 # permute(2, 0, 3, 1, 4) → unbind(2)
 # out.transpose(1, 2).reshape → out.reshape
-# ✗ The mask is missing: every position sees the future.
-# attention(q, k, v) → attention(q, k, v, causal=False)
 # ✗ The scores are too small: you divide by √C instead of √head_size.
 # attention(q, k, v) → attention(q / self.n_head**0.5, k, v)
 # ✗ Now queries, keys and values are mixed up: a reshape keeps the order in memory.

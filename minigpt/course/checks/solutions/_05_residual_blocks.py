@@ -61,12 +61,12 @@ def leave_one_out(model, x, y):
 # j != i → j > i
 # ✗ You keep only this block and leave out the others.
 # j != i → j in (i, len(whole) - 1)
+# ✗ You leave out the blocks after number i, too.
+# j != i → j < i or j == len(whole) - 1
 # ✗ The last LayerNorm is left out as well.
 # (whole) if → (whole[:-1]) if
 # ✗ You give how much the loss rises; the loss itself is wanted.
 # return losses, → return [n - model(x, y)[1].item() for n in losses],
-# ✗ The losses are right, but you count the blocks from 1.
-# (min(losses)) → (min(losses)) + 1
 
 # 05.5
 class HandNorm(nn.Module):

@@ -110,8 +110,9 @@ def verdict(before, after):
 # ✗ You compare two heaps. Pair them: the difference of each seed comes first.
 # all(change < 0 for change in changes) → max(after) < min(before)
 # all(change > 0 for change in changes) → min(after) > max(before)
-# ✗ Sorting tears the pairs apart: each loss belongs with the same seed's.
-# zip(after, before) → zip(sorted(after), sorted(before))
 # ✗ You let the majority decide, but all seeds must agree.
 # all(change < 0 for change in changes) → sum((c > 0) - (c < 0) for c in changes) < 0
 # all(change > 0 for change in changes) → sum((c > 0) - (c < 0) for c in changes) > 0
+# ✗ You decide by the first seed that moved, but all seeds must agree.
+# all(change < 0 for change in changes) → next(filter(None, changes), 0) < 0
+# all(change > 0 for change in changes) → next(filter(None, changes), 0) > 0

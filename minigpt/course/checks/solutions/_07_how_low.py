@@ -12,6 +12,9 @@ from minigpt.playwright.lexicon import LEXICON
 def entropy(p):
     surprise = -p.clamp(min=1e-12).log()  # (..., V)
     return (p * surprise).sum(dim=-1)
+# ✗ One number for all rows: a sum without dim adds them up, and p[p > 0] makes one list
+# of them.
+# (dim=-1) → ()
 
 # 07.2
 def temperature_for(logits, nats):
@@ -26,6 +29,8 @@ def temperature_for(logits, nats):
     return middle
 # ✗ You aim at a number of bits: the entropy is to be measured in nats.
 # < nats → < nats * 0.6931471805599453
+# ✗ You scale the temperature like the entropy, but the two are not proportional: search.
+# return middle → return nats / torch.special.entr(F.softmax(logits, dim=-1)).sum()
 
 # 07.3
 def perplexity(nats, sizes):
@@ -53,11 +58,14 @@ def smooth(counts, lower, strength):
 #  * lower →
 # (seen + strength) → (seen + strength * counts.shape[-1])
 # ✗ Shares, not counts, meet the strength: evidence has lost its weight.
-# (counts + strength → (counts / seen + strength
+# (counts + strength → (torch.where(seen > 0, counts / seen, lower) + strength
 # (seen + strength) → (1 + strength)
 # ✗ Always half and half: but much evidence should count for more.
 # (counts + strength * lower) → ((counts / seen).nan_to_num() + lower)
 # (seen + strength) → 2
+# ✗ Only what was never seen gets a share of lower; all characters should.
+# (counts + strength * lower) / (seen + strength) → (f := torch.where(
+# counts > 0, counts, strength * lower)) / f.sum(-1, keepdim=True)
 
 # 07.5
 def my_lexicon():

@@ -44,6 +44,20 @@ def one_draft(p, q):
     kept = torch.minimum(p, q)
     after_refusal = (p - q).clamp(min=0)
     return kept, after_refusal
+# ✗ p q is how often two draws agree; the model does not draw, it accepts.
+# torch.minimum(p, q) → p * q
+# ✗ min(1, p / q) is given that it was drafted; how probable is that?
+# torch.minimum(p, q) → (p / q).clamp(max=1).nan_to_num()
+# ✗ The fraction is the other way up: the rare ones are kept too often.
+# torch.minimum(p, q) → q * (q / p).clamp(max=1).nan_to_num()
+# ✗ after_refusal is given a refusal; how probable is a refusal?
+# (p - q).clamp(min=0) → (d := (p - q).clamp(min=0)) / d.sum().clamp(min=1e-12)
+# ? Multiply by 1 - kept.sum(), and see what cancels.
+# ✗ |p - q| counts also what is drafted too often.
+# (p - q).clamp(min=0) → (p - q).abs()
+# ✗ After a refusal nothing ever comes: what is refused at one character is for the others
+# that the draft gave too little.
+# (p - q).clamp(min=0) → torch.zeros_like(p)
 
 # 09.4
 def to_int8(weight):
@@ -54,8 +68,6 @@ def to_int8(weight):
 
 def from_int8(numbers, scale):
     return numbers * scale
-# ✗ 128 is no int8: it wraps round and becomes -128. The largest is 127.
-# 127 → 128
 
 # 09.5
 class Memory:

@@ -17,6 +17,13 @@ def windows(rank, seed, batch_size, length, workers):
 # ✗ The bug is still there: all workers draw the same windows.
 # (batch_size,) → (last - first,)
 # [first:last] →
+# ✗ You divide the text among the workers; what is divided is the batch.
+# (batch_size,), → (0,), generator=generator)
+#     low, high = rank * length // workers, (rank + 1) * length // workers
+#     drawn = torch.randint(low, high, (last - first,),
+# [first:last] →
+# ✗ Your slice begins at rank times your own number of rows: right only if all have as many.
+# [first:last] → [rank * (last - first) : (rank + 1) * (last - first)]
 
 # 10.3
 def evaluate(rank, losses, group):

@@ -6,8 +6,10 @@ import torch
 def previous_score(weights):
     before = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (..., T - 1)
     return before.mean(dim=-1)
-# ✗ This is the diagonal itself: how much each character looks at itself.
-# offset=-1 → offset=0
+# ✗ You count how often the one before gets most; wanted is the mean of what it gets.
+# before.mean → (weights.argmax(-1)[..., 1:] == torch.arange(before.shape[-1])).float().mean
+# ✗ Without its dims, diagonal takes the first two dimensions; wanted are the last two.
+# , dim1=-2, dim2=-1 →
 
 # 11.2
 def mean_ablated(heads, head, head_size):
@@ -39,6 +41,8 @@ def prefix_score(weights, ids, n=2):
 # ✗ The last n characters must include the one just read, at t.
 # ids[t - n + 1 : t + 1] → ids[t - n : t]
 # range(n - 1, len(ids)) → range(n, len(ids))
+# ✗ You compare the last character only; all n must agree.
+# torch.equal(ids[s - n : s], read) → ids[s - 1] == ids[t]
 
 # 11.4
 def silenced(module, x):

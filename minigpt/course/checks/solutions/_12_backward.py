@@ -17,6 +17,9 @@ def affine_backward(g, x, gain):
 # ✗ The gradients of gain and shift are means over the rows: a value that was used many
 # times gets the sum.
 # sum → mean
+# ✗ You multiply two sums; multiply in each row first, then add up.
+# (g * x).reshape(-1, len(gain)).sum(axis=0) → g.reshape(-1, len(gain)).sum(
+# axis=0) * x.reshape(-1, len(gain)).sum(axis=0)
 
 # 12.2
 def share_backward(g, x):
@@ -26,21 +29,25 @@ def share_backward(g, x):
 #  - (g * x).sum(axis=-1, keepdims=True) / s**2 →
 # ✗ This is the gradient through the sum alone; x is the numerator, too.
 # g / s - → -
-# ✗ A larger sum makes the shares smaller: the second gradient has a minus.
-#  - (g →  + (g
 # ✗ In the second use each share hears the g of all shares of its row: add them up.
 # (g * x).sum(axis=-1, keepdims=True) → (g * x)
+# ✗ That is the rule of softmax, with y in front of everything; here only a division is asked.
+# return g / s → y = x / s
+#     return y * g
+# (g * x).sum(axis=-1, keepdims=True) / s**2 → y * (g * y).sum(axis=-1, keepdims=True)
 
 # 12.3
 def table_gradient(g, ids, V):
     table = np.zeros((V, g.shape[-1]))
     np.add.at(table, ids, g)
     return table
-# ✗ A token that occurs twice keeps only one of its gradients: `+=` with a list of rows
-# reads each row once, adds, and writes the last one.
+# ✗ A token that occurs twice keeps only one of its gradients: with a list of rows, `=`
+# and `+=` write each row once, and the last one stays.
 # np.add.at(table, ids, g) → table[ids] += g
 # ✗ A row that was fetched several times gets the sum, and this is the mean.
 # return table → return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:, None]
+# ✗ Only the first text of the batch is read: ids has B of them.
+# (table, ids, g) → (table, ids[0], g[0])
 
 # 12.4
 def relu(x):
@@ -58,10 +65,12 @@ def relu(x):
 def exp_minus_one(x):
     y = np.exp(x.data)
     return Tensor(y - 1, (x,), lambda g: (g * y,))
-# ✗ The bug is still there: `back` reads y when it goes back, and then y is another.
+# ✗ The bug is still there: the gradient is multiplied by exp(x) - 1; the slope is exp(x).
 # y = np.exp(x.data) → y = np.exp(x.data) - 1
 # y - 1 → y
-# ? Make a new array for the result, or put back what was taken away.
+# ? What is in the array when `back` reads it, or when it is copied?
+# ✗ exp is taken of y in place of x: the gradient is multiplied by another power.
+# g * y → g * np.exp(y - 1)
 # ✗ The gradient is right, and now the value is not: the 1 is still there.
 # y - 1 → y
 
