@@ -6,15 +6,18 @@ import re
 import numpy as np
 import pytest
 import torch
-from small import CORPUS, V, small_gpt
+from small import CORPUS, TRAIN_SMALL, V, small_gpt
 from torch.testing import assert_close
 
 from minigpt.data import CharTokenizer
 from minigpt.evaluation import evaluate
+from minigpt.fast.writing import decoder
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.tokens import byte_pairs
 from minigpt.tokens.byte_pairs import BytePairTokenizer, learn, pieces
 from minigpt.tokens.judging import judge, next_bytes, token_nats
+from minigpt.tools.command_line import main
+from minigpt.tools.saving import load_any
 
 PLAIN = "Hob's wig, 12 geese --and the king's  OLD wig!\n\n\tWe'll see_it: aaaaaaa.\n"
 STRANGE = PLAIN + "Où est le café? 🎭🐝 ½ Ⅷ ٣ ह्ि e\u0301 \x85\x1c\u2028\ufeff\x00\r\n "
@@ -230,3 +233,71 @@ def test_healing_takes_the_last_token_back():
 def test_the_vocabulary_of_characters_is_one_token_each():
     tokenizer = learn(CORPUS, V)
     assert tokenizer.encode(CORPUS) == CharTokenizer(CORPUS).encode(CORPUS)
+
+
+# --- The command line. ---
+
+
+TRAIN = ["train", "--data", "corpus.txt", "--out", "tokens.pt", *TRAIN_SMALL]
+
+
+@pytest.fixture
+def tokens(folder):
+    """A folder in which tokens.pt has read tokens of corpus.txt."""
+    assert main([*TRAIN, "--tokens", "14"]) == 0
+    return folder
+
+
+def test_a_run_on_tokens_is_told_per_character_and_goes_on(folder, capsys):
+    assert main([*TRAIN, "--tokens", "14"]) == 0
+    run, text = load_any("tokens.pt"), (folder / "corpus.txt").read_text("utf-8")
+    n = int(0.9 * len(text))
+    assert vars(run.tokenizer) == vars(learn(text[:n], 14))
+    loss = judge(run.model, run.tokenizer, text[n:])
+    told = f"loss {loss.per_character:.4f} nats per character ({loss.per_token:.4f} per"
+    assert told in capsys.readouterr().out
+    assert (
+        main("train --data corpus.txt --out tokens.pt --resume --steps 14".split()) == 0
+    )
+    again = load_any("tokens.pt")
+    assert again.run.step == 14 and vars(again.tokenizer) == vars(run.tokenizer)
+
+
+def test_a_model_of_tokens_writes(tokens, capsys):
+    line = "sample --checkpoint tokens.pt --tokens 9 --seed 1 --prompt"
+    for more in ([], ["--n", "3"], ["--stop", "be"]):
+        assert main([*line.split(), "to be ", *more]) == 0
+        assert capsys.readouterr().out.startswith("to be ")
+    assert main(line.split()[:-1]) == 0  # its own prompt
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    {
+        "train --data corpus.txt --out new.pt --tokens 3": "give at least 8",
+        "train --data corpus.txt --out new.pt --tokens 900": "too short for 900",
+        "train --data corpus.txt --out tokens.pt --resume --tokens 9": "out --tokens",
+        "train --data other.txt --out tokens.pt --resume": "another text",
+        "sample --checkpoint tokens.pt --prompt €": "has no ['€']",
+        "sample --checkpoint damaged.pt": "damaged.pt is damaged, or no readable",
+        "train --data corpus.txt --out damaged.pt --resume": "It is left as it is",
+        "page --checkpoint tokens.pt": "train a model without --tokens",
+    }.items(),
+)
+def test_what_does_not_go_with_tokens_is_a_sentence(tokens, capsys, line, says):
+    (tokens / "other.txt").write_text("be not; to be or " * 120, encoding="utf-8")
+    content = torch.load("tokens.pt", weights_only=True)
+    content["chars"]["merges"][0] = (0, 99)
+    torch.save(content, "damaged.pt")
+    before = {path.name: path.read_bytes() for path in tokens.iterdir()}
+    assert main(line.split()) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("error: ") and says in last
+    assert {path.name: path.read_bytes() for path in tokens.iterdir()} == before
+
+
+def test_a_character_in_several_tokens_is_written_once_it_is_whole():
+    tokenizer = BytePairTokenizer([], range(256))
+    decode = decoder(tokenizer)
+    ids = torch.tensor(tokenizer.encode("é🎭a") + [0x9F])
+    assert [decode(i[None]) for i in ids] == ["", "é", "", "", "", "🎭", "a", ""]

@@ -24,6 +24,8 @@ def add_train(parser):
     add = parser.add_argument
     known = "a UTF-8 text file, 'tinyshakespeare' (the default) or 'playwright'"
     add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
+    known = "read pieces of words, a vocabulary of so many (lesson 13; else characters)"
+    add("--tokens", **WHOLE, help=known)
     known = "size and schedule: modern (the default) of 08, cpu of 06, or gpu"
     add("--preset", choices=["cpu", "modern", "gpu"], help=known)
     add("--out", **FILE, default="model.pt", help="to write (default: %(default)s)")
@@ -38,7 +40,7 @@ def add_train(parser):
     add("--batch-size", **WHOLE, help="windows per step")
     add("--learning-rate", **NUMBER, help="at its peak")
     add("--seed", type=seed, metavar="N", help="of weights, batches and dropout")
-    add("--block-size", **WHOLE, help="context length in characters")
+    add("--block-size", **WHOLE, help="context length in characters, or in tokens")
     add("--n-layer", **WHOLE, help="number of blocks")
     add("--n-head", **WHOLE, help="heads in each block")
     add("--n-embd", **WHOLE, help="width, a multiple of --n-head")
@@ -50,7 +52,9 @@ def add_sample(parser):
     add = parser.add_argument
     add("--checkpoint", **FILE, help="what `train` wrote (default: model.pt)")
     add("--prompt", metavar="TEXT", help="text to go on from; - reads standard input")
-    add("--tokens", **WHOLE, default=500, help="characters (default: %(default)s)")
+    add(
+        "--tokens", **WHOLE, default=500, help="of text to write (default: %(default)s)"
+    )
     add("--n", **WHOLE, default=1, help=f"texts to write at once, up to {TEXTS}")
     known = r"end before this text; \n is a line break; may be given several times"
     add("--stop", action="append", default=[], metavar="TEXT", help=known)

@@ -7,15 +7,17 @@ from minigpt.checkpoint import load_checkpoint, save_checkpoint
 from minigpt.gpt import GPTConfig
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
+from minigpt.tokens.byte_pairs import BytePairTokenizer
 from minigpt.tools.stored import load_stored
 from minigpt.training import TrainConfig
 
-KINDS = GPTConfig, ModernConfig, TrainConfig, MuonConfig
+KINDS = GPTConfig, ModernConfig, TrainConfig, MuonConfig, BytePairTokenizer
 ASTRAY = 100  # nats per token; guessing costs the log of the vocabulary, 4 to 11
 
 
 def load_any(path, device="cpu"):
-    """load_checkpoint for what `train` writes: models of lessons 06 and 08."""
+    """load_checkpoint for what `train` writes: models of lessons 06 and 08,
+    and tokenizers of 13."""
     return load_checkpoint(path, device, KINDS)
 
 

@@ -53,6 +53,8 @@ def write_page(path, model, tokenizer, weights="int16", prompt=None):
 def page(model, tokenizer, weights="int16", prompt=None):
     """The page as a string; arguments and errors as of write_page."""
     config = page_config(model)
+    if not hasattr(tokenizer, "chars"):
+        raise ValueError("A page reads characters: train a model without --tokens.")
     if tokenizer.vocab_size != config.vocab_size:
         raise ValueError(
             f"The tokenizer has {tokenizer.vocab_size} characters and the model "
