@@ -63,11 +63,23 @@ def joined(ids, place, left, right, new):
     return np.delete(ids, at + 1), np.delete(place, at + 1)
 
 
+def encode_parts(parts, alphabet, merges):
+    """The ids of each of some texts: a list of lists. The merges are made in their
+    order, each wherever it can be, as GPT-2 joins the pair of the lowest rank first."""
+    data, place = laid_out(parts)
+    ids = np.searchsorted(alphabet, data)
+    for new, pair in enumerate(merges, len(alphabet)):
+        ids, place = joined(ids, place, *pair, new)
+    ends = np.cumsum(np.bincount(place, minlength=len(parts)))
+    return [part.tolist() for part in np.split(ids, ends[:-1])]
+
+
 @dataclass
 class BytePairTokenizer:
     """One integer for each byte of `alphabet`, then one for each merge (left, right).
 
-    Raises ValueError for a merge of ids that there are not yet.
+    alphabet: rising byte values. Raises ValueError for a merge of ids that there are
+    not yet.
     """
 
     merges: list
@@ -77,7 +89,7 @@ class BytePairTokenizer:
     def __post_init__(self):
         self.vocabulary = [bytes([byte]) for byte in self.alphabet]
         for left, right in self.merges:
-            if not 0 <= min(left, right) <= max(left, right) < len(self.vocabulary):
+            if min(left, right) < 0 or max(left, right) >= len(self.vocabulary):
                 raise ValueError(f"There are no tokens {left}, {right} to merge yet.")
             self.vocabulary.append(self.vocabulary[left] + self.vocabulary[right])
         self.vocab_size = len(self.vocabulary)
@@ -91,15 +103,8 @@ class BytePairTokenizer:
             raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
         numbers = {}  # each distinct piece is encoded once
         order = [numbers.setdefault(p, len(numbers)) for p in pieces(text, self.cut)]
-        data, place = laid_out(numbers)
-        id_of = np.zeros(256, dtype=np.int64)
-        id_of[self.alphabet] = np.arange(len(self.alphabet))
-        ids = id_of[data]
-        for new, pair in enumerate(self.merges, len(self.alphabet)):
-            ids, place = joined(ids, place, *pair, new)
-        ends = np.cumsum(np.bincount(place, minlength=len(numbers)))
-        parts = [part.tolist() for part in np.split(ids, ends[:-1])]
-        return [i for number in order for i in parts[number]]
+        found = encode_parts(numbers, self.alphabet, self.merges)
+        return [i for number in order for i in found[number]]
 
     def decode(self, ids):
         """list[int] or tensor (N,) -> str; bytes that are no UTF-8 become "\ufffd".
@@ -107,7 +112,7 @@ class BytePairTokenizer:
         Raises ValueError for an id that is none.
         """
         ids = [int(i) for i in ids]
-        unknown = sorted({i for i in ids if not 0 <= i < self.vocab_size})
+        unknown = sorted(set(ids) - set(range(self.vocab_size)))
         if unknown:
             last = self.vocab_size - 1
             raise ValueError(f"There are no tokens {unknown}: ids go from 0 to {last}.")
