@@ -51,6 +51,11 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "checkpoint AdamW",
         "backward/model": "copied part heads block forward",
     },
+    "13_tokens": {
+        "tokens/byte_pairs": "pieces laid_out apart count_pairs joined encode_parts "
+        "check_known BytePairTokenizer learn",
+        "tokens/judging": "token_nats judge next_bytes",
+    },
 }
 LESSON_OF = {
     name: module

@@ -173,8 +173,8 @@ def test_bad_input_is_told_in_a_sentence():
         lambda: few.encode("the €"): "has no ['€']",
         lambda: few.encode("t\udcff"): "has no ['\\udcff']",
         lambda: few.decode([0, 11, -1]): "no tokens [-1, 11]: ids go from 0 to 10",
-        lambda: BytePairTokenizer([[0, 2]], [97, 98]): "no tokens 0, 2 to merge yet",
-        lambda: BytePairTokenizer([[0, -1]], [97, 98]): "no tokens 0, -1 to merge yet",
+        lambda: BytePairTokenizer([[0, 2]], [97, 98]): "No tokens 0, 2 yet",
+        lambda: BytePairTokenizer([[0, -1]], [97, 98]): "No tokens 0, -1 yet",
     }.items():
         with pytest.raises(ValueError, match=re.escape(message)):
             call()

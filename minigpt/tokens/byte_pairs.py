@@ -74,6 +74,14 @@ def encode_parts(parts, alphabet, merges):
     return [part.tolist() for part in np.split(ids, ends[:-1])]
 
 
+def check_known(text, alphabet):
+    """Raise ValueError that lists the characters whose bytes are not in `alphabet`."""
+    known, chars = set(alphabet), sorted(set(text))
+    unknown = [c for c in chars if not known.issuperset(c.encode(*ANY))]
+    if unknown:
+        raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
+
+
 @dataclass
 class BytePairTokenizer:
     """One integer for each byte of `alphabet`, then one for each merge (left, right).
@@ -89,18 +97,16 @@ class BytePairTokenizer:
     def __post_init__(self):
         self.vocabulary = [bytes([byte]) for byte in self.alphabet]
         for left, right in self.merges:
-            if min(left, right) < 0 or max(left, right) >= len(self.vocabulary):
-                raise ValueError(f"There are no tokens {left}, {right} to merge yet.")
-            self.vocabulary.append(self.vocabulary[left] + self.vocabulary[right])
+            known = range(len(self.vocabulary))
+            if left not in known or right not in known:
+                raise ValueError(f"No tokens {left}, {right} yet.")
+            both = self.vocabulary[left] + self.vocabulary[right]
+            self.vocabulary.append(both)
         self.vocab_size = len(self.vocabulary)
 
     def encode(self, text):
         """str -> list[int]. Raises ValueError that lists unknown characters."""
-        known = set(self.alphabet)
-        chars = sorted(set(text))
-        unknown = [c for c in chars if not known.issuperset(c.encode(*ANY))]
-        if unknown:
-            raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
+        check_known(text, self.alphabet)
         numbers = {}  # each distinct piece is encoded once
         order = [numbers.setdefault(p, len(numbers)) for p in pieces(text, self.cut)]
         found = encode_parts(numbers, self.alphabet, self.merges)
@@ -114,9 +120,12 @@ class BytePairTokenizer:
         ids = [int(i) for i in ids]
         unknown = sorted(set(ids) - set(range(self.vocab_size)))
         if unknown:
-            last = self.vocab_size - 1
-            raise ValueError(f"There are no tokens {unknown}: ids go from 0 to {last}.")
-        return b"".join(self.vocabulary[i] for i in ids).decode("utf-8", "replace")
+            raise ValueError(
+                f"There are no tokens {unknown}: ids go from 0 to "
+                f"{self.vocab_size - 1}."
+            )
+        said = b"".join(self.vocabulary[i] for i in ids)
+        return said.decode("utf-8", "replace")
 
 
 def learn(text, vocab_size, cut=True, alphabet=None):

@@ -104,7 +104,7 @@ def _split_tokens(text, vocab_size):
 def check_tokenized(tokenized):
     """tokenized(text, vocab_size) -> tokenizer, training ids, validation ids."""
     cases = [
-        ("ab cd " * 30 + "dcba " * 4, 7),
+        ("ab cd " * 40 + "cd " * 8, 7),
         ("the cat hat " * 20 + "tea heat " * 3, 9),
     ]
     known = {

@@ -79,8 +79,6 @@ def tokenized(text, vocab_size):
 # that it will be judged on.
 # learn(train_text → learn(text
 # ? What may learn from the validation text? Whatever learns counts, not models alone.
-# ✗ The vocabulary learns from the validation text only.
-# learn(train_text → learn(val_text
 
 
 # 13.5
