@@ -74,7 +74,7 @@ def encode_parts(parts, alphabet, merges):
     return [part.tolist() for part in np.split(ids, ends[:-1])]
 
 
-def check_known(text, alphabet):
+def refuse_unknown(text, alphabet):
     """Raise ValueError that lists the characters whose bytes are not in `alphabet`."""
     known, chars = set(alphabet), sorted(set(text))
     unknown = [c for c in chars if not known.issuperset(c.encode(*ANY))]
@@ -106,7 +106,7 @@ class BytePairTokenizer:
 
     def encode(self, text):
         """str -> list[int]. Raises ValueError that lists unknown characters."""
-        check_known(text, self.alphabet)
+        refuse_unknown(text, self.alphabet)
         numbers = {}  # each distinct piece is encoded once
         order = [numbers.setdefault(p, len(numbers)) for p in pieces(text, self.cut)]
         found = encode_parts(numbers, self.alphabet, self.merges)
