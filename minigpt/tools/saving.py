@@ -54,7 +54,7 @@ def keep_snapshot(path, checkpoint):
 
 
 def load_snapshots(path, config):
-    """{step: model} of what was kept beside the checkpoint `path`; {} if nothing was."""
+    """{step: model} of what was kept beside the checkpoint `path`, or {}."""
     models, file = {}, snapshots_of(path)
     if Path(path).exists() and file.exists():
         for step, weights in sorted(torch.load(file, weights_only=True).items()):

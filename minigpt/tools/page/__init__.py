@@ -4,7 +4,8 @@
 
 The file holds the weights, the vocabulary, and the forward pass as JavaScript:
 `forward.js` and `generation.js` mirror the lessons' modules, the other scripts show
-what they compute. It asks for nothing from anywhere; its own security policy forbids it.
+what they compute. It asks for nothing from anywhere; its own security policy forbids
+it.
 """
 
 import base64
@@ -59,9 +60,9 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
     weights: how its linear layers are kept, one of WEIGHTS; all else stays float32, and
     earlier stages are int8. "int16" and "int8" are whole numbers with a scale for each
     row, as in lesson 09; "float16" takes as many bytes as "int16" and rounds more
-    coarsely, since it spends five bits on an exponent. prompt: what it goes on from when
-    the page opens. text: ids (N,) that the models learned from, for the means of their
-    parts; without it a part that is switched off says zeros.
+    coarsely, since it spends five bits on an exponent. prompt: what it goes on from at
+    first. text: ids (N,) that the models learned from, for the means of their parts;
+    without it a part that is switched off says zeros.
     Raises TypeError or ValueError for what a page cannot hold.
     """
     if isinstance(models, nn.Module):
@@ -205,7 +206,7 @@ def read(name):
 
 def training_text(source, tokenizer):
     """The ids of the text that a model learned from, as far as its characters tell, or
-    None. source: as --data of `train`, or None to try those that come with the course."""
+    None. source: as --data of `train`; None tries those that come with the course."""
     for name in [source] if source else ["tinyshakespeare", "playwright"]:
         try:
             known, ids = read_ids(find(name))
