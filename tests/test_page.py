@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 import chromium
 import pytest
 import torch
-import torch.nn.functional as F
 from small import CORPUS, DATA, TOKENIZER, TRAIN_SMALL, V, fit, plan, small_gpt
 from torch.testing import assert_close
 
@@ -60,15 +59,15 @@ def modern(**changes):
 
 
 @pytest.fixture(scope="module")
-def trained():
+def gpt():
     model = small_gpt()
     fit(model, plan(steps=120))
     return model.eval()
 
 
 @pytest.fixture(scope="module")
-def models(trained):
-    return {"GPT": trained} | {name: modern(**c) for name, c in MODERN.items()}
+def models(gpt):
+    return {"GPT": gpt} | {name: modern(**c) for name, c in MODERN.items()}
 
 
 @pytest.fixture
@@ -169,92 +168,57 @@ def test_the_page_computes_the_logits_of_pytorch(visit, models, weights):
         assert_close(got, right, atol=close, rtol=0, msg=name)
 
 
-def test_maps_and_shares_are_those_of_the_lessons(visit, models):
+def test_what_is_seen_on_the_way_is_that_of_the_lessons(visit, models):
     ids = TOKENIZER.encode("quick br")
+    look = (
+        "const { model, reader: { rows } } = side.reading, seen = rows.at(-1);"
+        "return { maps: rows.map((row) => row.attention.map((a) => a.map(array))),"
+        " logits: array(seen.logits), streams: seen.streams.map(array),"
+        " shares: array(seen.logits).map((_, id) =>"
+        "   Object.fromEntries(model.shares(seen, id))) };"
+    )
     for name, model in models.items():
-        browser = visit(model, weights="float32")
-        got = call(
-            browser,
-            with_side(
-                ids,
-                "const { model, reader: { rows } } = side.reading, seen = rows.at(-1);"
-                "return { maps: rows.map((row) => row.attention.map((layer) =>"
-                "  layer.map((weights) => array(weights)))),"
-                " logits: array(seen.logits), shares: array(seen.logits).map((_, id) =>"
-                "  Object.fromEntries(model.shares(seen, id))) };",
-            ),
-        )
-        total = torch.tensor([sum(shares.values()) for shares in got["shares"]])
+        got = call(visit(model, weights="float32"), with_side(ids, look))
+        logits = torch.tensor([sum(shares.values()) for shares in got["shares"]])
         if cap := getattr(model.config, "softcap", None):
-            total = cap * torch.tanh(total / cap)
-        assert_close(total, torch.tensor(got["logits"]), atol=1e-4, rtol=0, msg=name)
-        if name != "GPT":
-            continue  # what follows is of lesson 11, which looks into the GPT of 06
-        flow = capture(model, torch.tensor([ids]))
-        for layer, right in enumerate(flow.weights):  # (1, n_head, T, T)
-            for t, row in enumerate(got["maps"]):
-                here = right[0, :, t, : t + 1]
-                assert_close(torch.tensor(row[layer]).float(), here, atol=1e-5, rtol=0)
-        for part, right in logit_shares(model, flow).items():
-            row = torch.tensor([shares[part] for shares in got["shares"]])
-            assert_close(row, right[0, -1], atol=1e-4, rtol=0, msg=part)
+            logits = cap * torch.tanh(logits / cap)
+        assert_close(logits, torch.tensor(got["logits"]), atol=1e-4, rtol=0, msg=name)
+    model = models["GPT"]  # which alone lesson 11 looks into
+    got = call(visit(model, weights="float32"), with_side(ids, look))
+    flow = capture(model, torch.tensor([ids]))
+    for layer, right in enumerate(flow.weights):  # (1, n_head, T, T)
+        for t, row in enumerate(got["maps"]):
+            here = right[0, :, t, : t + 1]
+            assert_close(torch.tensor(row[layer]).float(), here, atol=1e-5, rtol=0)
+    for stream, right in zip(got["streams"], flow.stream, strict=True):
+        assert_close(torch.tensor(stream), right[0, -1], atol=1e-4, rtol=0)
+    for part, right in logit_shares(model, flow).items():
+        row = torch.tensor([shares[part] for shares in got["shares"]])
+        assert_close(row, right[0, -1], atol=1e-4, rtol=0, msg=part)
 
 
 def test_switched_off_parts_cost_what_the_lessons_cut_costs(visit, models):
-    text = "the quick brown fox"
-    ids = torch.tensor(TOKENIZER.encode(text))
+    prompt = "quick br"
+    ids = torch.tensor([TOKENIZER.encode(prompt)])
     for name, model in models.items():
-        browser = visit(model, prompt=text, text=DATA)
-        kept, said = means(model, DATA), {}
-        for layer in range(1, model.config.n_layer + 1):
-            size = model.config.n_embd // model.config.n_head
-            heads = kept[f"body.{layer - 1}.attention.mean"].split(size)
-            said |= {(layer, h): mean for h, mean in enumerate(heads, 1)}
-            said[layer, "feed-forward"] = kept[f"body.{layer - 1}.feed_forward.mean"]
-        for (layer, part), mean in said.items():
-            for value in (mean, 0.0):
-                with changed(model, layer, part, value), torch.no_grad():
-                    rows = [  # each in the window in which the page reads it
-                        model(ids[None, max(0, -(-(t - 8) // 4) * 4) : t])[0][0, -1]
-                        for t in range(1, 12)
-                    ]
-                right = F.cross_entropy(torch.stack(rows), ids[1:12]).item()
-                off = f"head {layer}.{part}" if part in range(9) else f"{part} {layer}"
-                got = call(
-                    browser,
-                    f"const side = new Side(sides[0].snapshots);"
-                    f"side.off.add('{off}'); side.zero = {int(value is not mean)};"
-                    f"side.begin({ids.tolist()}, 7); Array.from(side.read());"
-                    "return side.reading.mean(0, 12);",
-                )
-                assert got == pytest.approx(right, abs=1e-3), (name, off, value)
-
-
-def test_the_lens_reads_the_stream_after_each_block(visit, models):
-    for name in ("GPT", "capped"):
-        model, ids = models[name], TOKENIZER.encode("jumps ov")
-        got = call(
-            visit(model, weights="float32"),
-            with_side(
-                ids,
-                "const { model, reader: { rows } } = side.reading;"
-                "return rows.at(-1).streams.map((x) => array(model.logits(x)));",
-            ),
-        )
-        streams, blocks = [], list(model.body)[:-1]
-
-        def keep(block, given, out, streams=streams):
-            streams.append(out[0] if isinstance(out, tuple) else out)
-
-        hooks = [block.register_forward_hook(keep) for block in blocks]
-        with torch.no_grad():
-            model(torch.tensor([ids]))
-            to_logits = getattr(model, "logits", model.lm_head)
-            right = [to_logits(model.body[-1](x))[0, -1] for x in streams]
-        for hook in hooks:
-            hook.remove()
-        assert len(got) == len(blocks) + 1  # the embedding, too
-        assert_close(torch.tensor(got[1:]), torch.stack(right), atol=1e-4, rtol=0)
+        browser, said = visit(model, prompt=prompt, text=DATA), means(model, DATA)
+        for layer, block in enumerate(list(model.body)[:-1], 1):
+            heads = said[f"body.{layer - 1}.attention.mean"]
+            parts = dict(enumerate(heads.split(block.attention.head_size), 1))
+            parts["feed-forward"] = said[f"body.{layer - 1}.feed_forward.mean"]
+            for part, mean in parts.items():
+                off = f"{part} {layer}" if part == "feed-forward" else None
+                off = off or f"head {layer}.{part}"
+                for value in (mean, 0.0):
+                    with changed(model, layer, part, value), torch.no_grad():
+                        right = model(ids[:, :-1], ids[:, 1:])[1].item()
+                    got = call(
+                        browser,
+                        f"const side = sides[0]; side.off = new Set(['{off}']);"
+                        f"side.zero = {int(value is not mean)}; side.forget();"
+                        "Array.from(side.read()); return side.reading.mean(0);",
+                    )
+                    assert got == pytest.approx(right, abs=1e-3), (name, off, value)
 
 
 # --- what is written ---
@@ -292,24 +256,24 @@ def test_the_page_writes_what_python_would_draw_from_the_same_numbers(
 
 
 @pytest.mark.parametrize("length", [1, 8, 30])
-def test_without_chance_it_writes_what_generate_writes(visit, trained, length):
+def test_without_chance_it_writes_what_generate_writes(visit, gpt, length):
     prompt = CORPUS[:length]
-    browser = visit(trained, weights="float32", prompt=prompt)
+    browser = visit(gpt, weights="float32", prompt=prompt)
     turn(browser, "temperature", 0)
     turn(browser, "count", 30)
     # What is shown of the first prediction is what it is drawn from: a whole context.
     start = f"active.reading.after[{length - 1}].start"
-    assert browser.evaluate(start) == max(0, length - trained.block_size)
+    assert browser.evaluate(start) == max(0, length - gpt.block_size)
     browser.evaluate("$('go').click()")
     wait_for_text(browser, length + 30)
     idx = torch.tensor([TOKENIZER.encode(prompt)])
-    right = generate(trained, idx, 30, temperature=0)[0].tolist()
+    right = generate(gpt, idx, 30, temperature=0)[0].tolist()
     assert browser.evaluate("active.ids") == right
-    assert browser.evaluate(start) == max(0, length - trained.block_size)
+    assert browser.evaluate(start) == max(0, length - gpt.block_size)
 
 
-def test_a_seed_gives_the_same_text_at_once_and_one_by_one(visit, trained):
-    browser = visit(trained)
+def test_a_seed_gives_the_same_text_at_once_and_one_by_one(visit, gpt):
+    browser = visit(gpt)
     turn(browser, "count", 20)
     texts = []
     for button in ("again", "again", "another"):
@@ -325,12 +289,12 @@ def test_a_seed_gives_the_same_text_at_once_and_one_by_one(visit, trained):
     assert text(browser) == texts[0]
 
 
-def test_every_character_has_its_surprise_and_their_mean_is_the_loss(visit, trained):
+def test_every_character_has_its_surprise_and_their_mean_is_the_loss(visit, gpt):
     prompt = "the lazy"
-    browser = visit(trained, weights="float32", prompt=prompt)
+    browser = visit(gpt, weights="float32", prompt=prompt)
     ids = torch.tensor([TOKENIZER.encode(prompt)])
     with torch.no_grad():
-        loss = trained(ids[:, :-1], ids[:, 1:])[1].item()
+        loss = gpt(ids[:, :-1], ids[:, 1:])[1].item()
     shown = browser.evaluate("document.querySelector('.means').textContent")
     assert f"per character: {loss:.2f} given" in shown
     labels = browser.evaluate(
@@ -342,15 +306,15 @@ def test_every_character_has_its_surprise_and_their_mean_is_the_loss(visit, trai
     assert labels[3].startswith("space, ")
 
 
-def test_a_text_longer_than_the_context_is_read_in_windows(visit, trained):
+def test_a_text_longer_than_the_context_is_read_in_windows(visit, gpt):
     ids = TOKENIZER.encode(CORPUS[:21])
-    browser = visit(trained, weights="float32", prompt=CORPUS[:21])
+    browser = visit(gpt, weights="float32", prompt=CORPUS[:21])
     starts = browser.evaluate("active.reading.after.map((seen) => seen.start)")
     # The last is read as `generate` begins, since it is what is drawn from.
     assert starts == [0] * 8 + [4] * 4 + [8] * 4 + [12] * 4 + [13]
     for place in (7, 8, 13, 20):
         with torch.no_grad():
-            right = trained(torch.tensor([ids[starts[place] : place + 1]]))[0][0, -1]
+            right = gpt(torch.tensor([ids[starts[place] : place + 1]]))[0][0, -1]
         got = browser.evaluate(f"Array.from(active.reading.after[{place}].logits)")
         assert_close(torch.tensor(got), right, atol=1e-4, rtol=0)
 
@@ -358,8 +322,8 @@ def test_a_text_longer_than_the_context_is_read_in_windows(visit, trained):
 # --- the page in the browser ---
 
 
-def test_the_page_writes_by_itself_and_asks_for_nothing(visit, trained):
-    browser = visit(trained, address={})
+def test_the_page_writes_by_itself_and_asks_for_nothing(visit, gpt):
+    browser = visit(gpt, address={})
     wait_for_text(browser, len(PROMPT) + 300)
     assert text(browser).startswith(PROMPT)
     assert [r for r in browser.requests if not r.startswith("data:")] == [
@@ -377,8 +341,8 @@ def test_the_page_writes_by_itself_and_asks_for_nothing(visit, trained):
     browser.screenshot(SCREENSHOT, quality=70)
 
 
-def test_a_keyboard_is_enough(visit, trained):
-    browser = visit(trained)
+def test_a_keyboard_is_enough(visit, gpt):
+    browser = visit(gpt)
     turn(browser, "count", 40)
     browser.evaluate("document.activeElement.blur()")
     focused, order = "document.activeElement.id || document.activeElement.role", []
@@ -409,8 +373,8 @@ def test_a_keyboard_is_enough(visit, trained):
     assert browser.evaluate("$('prompt').hidden")
 
 
-def test_writing_can_be_stopped_and_gone_on_with(visit, trained):
-    browser = visit(trained)
+def test_writing_can_be_stopped_and_gone_on_with(visit, gpt):
+    browser = visit(gpt)
     turn(browser, "count", 5000)
     turn(browser, "pace", "25")
     browser.evaluate("$('again').click()")
@@ -441,8 +405,8 @@ def bars(browser):
     )
 
 
-def test_the_knobs_move_the_bars_and_no_history(visit, trained):
-    browser = visit(trained)
+def test_the_knobs_move_the_bars_and_no_history(visit, gpt):
+    browser = visit(gpt)
     turn(browser, "temperature", 0.5)
     browser.evaluate("$('one').click()")
     wait_for_text(browser, len(PROMPT) + 1)
@@ -458,7 +422,7 @@ def test_the_knobs_move_the_bars_and_no_history(visit, trained):
             turn(browser, field, value)
         t, k, p = browser.evaluate("Object.values(knobs())")
         with torch.no_grad():
-            right = probabilities(trained(row)[0][:, -1], t, k, p)[0]
+            right = probabilities(gpt(row)[0][:, -1], t, k, p)[0]
         shown = bars(browser)
         for name, share, _ in shown[:-1]:
             share, id = float(share), TOKENIZER.encode(name[0].replace("␣", " "))[0]
@@ -469,8 +433,8 @@ def test_the_knobs_move_the_bars_and_no_history(visit, trained):
     assert browser.evaluate("$('place').textContent").endswith("nats.")  # it is typed
 
 
-def test_a_part_is_switched_off_and_the_text_pays(visit, trained):
-    browser = visit(trained, text=DATA)
+def test_a_part_is_switched_off_and_the_text_pays(visit, gpt):
+    browser = visit(gpt, text=DATA)
     before = bars(browser)
     browser.evaluate("document.querySelectorAll('#drawing [type=checkbox]')[2].click()")
     chromium.wait(
@@ -486,8 +450,8 @@ def test_a_part_is_switched_off_and_the_text_pays(visit, trained):
     chromium.wait(lambda: bars(browser) == before, "the whole model")
 
 
-def test_an_address_repeats_what_one_saw(visit, trained):
-    browser = visit(trained, text=DATA)
+def test_an_address_repeats_what_one_saw(visit, gpt):
+    browser = visit(gpt, text=DATA)
     seen = "[$('cut').textContent, $('place').textContent, $('temperature').value]"
     turn(browser, "temperature", 1.2)
     turn(browser, "count", 25)
@@ -500,6 +464,7 @@ def test_an_address_repeats_what_one_saw(visit, trained):
     browser.open(address, QUIET)
     chromium.wait(lambda: browser.evaluate(seen) == before, "the same page")
     assert text(browser) == whole and browser.evaluate("active.given") == len(PROMPT)
+    turn(browser, "count", 25)
     turn(browser, "temperature", 0.4)  # and now the text was not written so
     browser.evaluate("$('go').click()")
     wait_for_text(browser, len(PROMPT) + 50)
@@ -531,8 +496,8 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     assert_close(got, right, atol=1e-4, rtol=0)
 
 
-def test_unknown_characters_are_told_and_mended_with_a_click(visit, trained):
-    browser = visit(trained)
+def test_unknown_characters_are_told_and_mended_with_a_click(visit, gpt):
+    browser = visit(gpt)
     complaint = "$('complaint').textContent"
     enter(browser, "")
     assert "at least one" in browser.evaluate(complaint)
@@ -551,8 +516,8 @@ def test_unknown_characters_are_told_and_mended_with_a_click(visit, trained):
     assert text(browser) == "dog" and not browser.evaluate(complaint)
 
 
-def test_every_field_has_a_name_and_every_live_region_is_polite(visit, trained):
-    browser = visit(trained)
+def test_every_field_has_a_name_and_every_live_region_is_polite(visit, gpt):
+    browser = visit(gpt)
     browser.evaluate("document.querySelector('details').open = true")
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
     kinds = "button slider spinbutton combobox radio checkbox option".split()
@@ -583,10 +548,10 @@ def test_any_vocabulary_survives_the_way_into_the_page(visit):
 
 
 @pytest.fixture
-def checkpoint(trained, tmp_path, monkeypatch):
+def checkpoint(gpt, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = Run(trained, plan())
-    save_checkpoint("model.pt", Checkpoint(trained, TOKENIZER, plan(), run))
+    run = Run(gpt, plan())
+    save_checkpoint("model.pt", Checkpoint(gpt, TOKENIZER, plan(), run))
     return tmp_path
 
 
@@ -598,13 +563,13 @@ def refused(capsys, *options):
     return line
 
 
-def test_the_command_writes_the_page_of_a_checkpoint(checkpoint, capsys, trained):
+def test_the_command_writes_the_page_of_a_checkpoint(checkpoint, capsys, gpt):
     assert main(["page", "--weights", "int8", "--prompt", "dog"]) == 0
     assert "page.html: " in capsys.readouterr().out
     html = Path("page.html").read_text(encoding="utf-8")
-    assert html == page({"": {"end": trained}}, TOKENIZER, "int8", "dog")
+    assert html == page({"": {"end": gpt}}, TOKENIZER, "int8", "dog")
     assert main(["page"]) == 0  # a page makes room for a newer one
-    assert Path("page.html").read_text(encoding="utf-8") == page(trained, TOKENIZER)
+    assert Path("page.html").read_text(encoding="utf-8") == page(gpt, TOKENIZER)
     assert sorted(p.name for p in checkpoint.iterdir()) == ["model.pt", "page.html"]
 
 
@@ -641,16 +606,16 @@ def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
     assert left == ["model.pt", "notes.txt"]
 
 
-def test_what_a_page_cannot_hold_is_refused_with_a_remedy(trained):
+def test_what_a_page_cannot_hold_is_refused_with_a_remedy(gpt):
     with pytest.raises(TypeError, match="cannot become a page.*lesson 06"):
         page(torch.nn.Linear(2, 2), TOKENIZER)
     with pytest.raises(ValueError, match="weights='int8'"):
-        other = copy.deepcopy(trained)
+        other = copy.deepcopy(gpt)
         other.lm_head = torch.nn.Sequential(other.lm_head)
         page(other, TOKENIZER)
     with pytest.raises(ValueError, match="trained with"):
-        page(trained, CharTokenizer("abc"))
-    large = copy.deepcopy(trained)
+        page(gpt, CharTokenizer("abc"))
+    large = copy.deepcopy(gpt)
     with torch.no_grad():
         large.lm_head.weight[0, 0] = 1e6
     with pytest.raises(ValueError, match="do not fit into float16: choose 'int16'"):
