@@ -398,7 +398,7 @@ def test_writing_can_be_stopped_and_gone_on_with(visit, gpt):
 
 
 def bars(browser):
-    """[[character, with the knobs, of the model], ...] as they stand there."""
+    """[[character, with the knobs, its bar, of the model], ...] as they stand there."""
     return browser.evaluate(
         "[...$('bars').tBodies[0].rows]"
         ".map((row) => [...row.cells].map((cell) => cell.innerText))"
@@ -424,7 +424,7 @@ def test_the_knobs_move_the_bars_and_no_history(visit, gpt):
         with torch.no_grad():
             right = probabilities(gpt(row)[0][:, -1], t, k, p)[0]
         shown = bars(browser)
-        for name, share, _ in shown[:-1]:
+        for name, share, *_ in shown[:-1]:
             share, id = float(share), TOKENIZER.encode(name[0].replace("␣", " "))[0]
             assert share == pytest.approx(right[id].item(), abs=2e-3)
         assert sum(float(line[1]) for line in shown) == pytest.approx(1, abs=0.01)

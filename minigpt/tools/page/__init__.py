@@ -28,7 +28,8 @@ from minigpt.tools.files import replacing
 from minigpt.tools.saving import load_or_stored, load_snapshots
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPTS = "forward generation side characters drawing maps picture address page".split()
+SCRIPTS = """forward generation side characters drawing maps picture address state
+text writing editing inside page""".split()
 WEIGHTS = {name: getattr(torch, name) for name in "float32 float16 int16 int8".split()}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 WINDOWS = 200  # of the training text, over which a part's mean is taken
@@ -70,7 +71,7 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
     examples = [text for text in EXAMPLES if set(text) <= set(tokenizer.chars)]
     prompt = prompt or [*examples, tokenizer.chars[0]][0]
     tokenizer.encode(prompt)  # or this says which characters it does not know
-    described, lines = [], []
+    described, lines, counts, facts = [], [], [], []
     for name, stages in models.items():
         *_, finished = stages.values()
         config = page_config(finished)
@@ -86,7 +87,11 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
             lines.append(base64.b64encode(data).decode("ascii"))
         shape = {**asdict(config), "n_kv_head": config.n_kv_head or config.n_head}
         described.append({"name": name, "config": shape, "snapshots": snapshots})
-    c, count = config, sum(p.numel() for p in finished.parameters())
+        counts.append(f"{sum(p.numel() for p in finished.parameters()):,}")
+        facts.append(
+            f"{config.n_layer} layers of {config.n_head} heads, {config.n_embd} "
+            f"channels, a context of {config.block_size} characters"
+        )
     content = {
         "chars": list(tokenizer.chars),
         "prompt": prompt,
@@ -94,9 +99,8 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
         "models": described,
     }
     return fill(
-        count=f"{count:,}",
-        facts=f"{c.n_layer} layers of {c.n_head} heads, {c.n_embd} channels, a context "
-        f"of {c.block_size} characters; the weights as {weights}",
+        title=f"{'GPTs' if counts[1:] else 'A GPT'} of {' and '.join(counts)} weights",
+        facts="; ".join(dict.fromkeys(facts)) + f"; the weights as {weights}",
         style=read("page.css"),
         script="\n</script>\n<script>\n".join(read(f"{name}.js") for name in SCRIPTS),
         content=json.dumps(content).replace("<", r"\u003c"),  # no </script> in it
@@ -194,7 +198,7 @@ def pack(model, weights, text=None):
 
 def fill(**parts):
     """page.html with the parts in its slots; what they contain is not looked at."""
-    for name in ("count", "facts"):
+    for name in ("title", "facts"):
         parts[name] = escape(parts[name])
     return SLOT.sub(lambda slot: parts[slot[1]], read("page.html"))
 

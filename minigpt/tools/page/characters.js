@@ -73,15 +73,17 @@ class Characters {
   /** Mark what is chosen; it alone is reached with the Tab key. */
   select(place) {
     const span = this.spans[place] ?? this.end;
-    if (this.selected !== span) {
-      this.selected?.setAttribute("aria-selected", false);
-      if (this.selected) this.selected.tabIndex = -1;
-    }
     this.chosen = place;
+    if (this.selected === span) return;
+    this.selected?.setAttribute("aria-selected", false);
+    if (this.selected) this.selected.tabIndex = -1;
     this.selected = span;
-    if (!span) return;
     span.tabIndex = 0;
     span.setAttribute("aria-selected", true);
+    if (span === this.end) return; // whoever follows the writing scrolls
+    const { top, bottom } = span.getBoundingClientRect();
+    const box = this.box.getBoundingClientRect(), over = Math.max(0, bottom - box.bottom);
+    this.box.scrollTop += over || Math.min(0, top - box.top);
   }
 
   onKey(event) {
