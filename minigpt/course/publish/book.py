@@ -19,8 +19,8 @@ HEADING = re.compile(r"<h([2-6])>(.*?)</h\1>", re.S)
 INTRODUCTION = """<h1>minigpt</h1>
 <p>A GPT from nothing, one small notebook at a time. Every number and figure on these
 pages was produced by the code above it.</p>
-<p><strong>Meet the model first:</strong> <a href="model.html">the GPT that you will build,
-opened</a>. It writes in your browser, and you can switch off its parts.</p>
+<p><strong>Meet the model first:</strong> <a href="model.html">the GPT that you will
+build, opened</a>. It writes in your browser, and you can switch off its parts.</p>
 """
 INDEX = {"file": "index.html", "title": "Contents"}
 

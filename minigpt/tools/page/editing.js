@@ -4,18 +4,25 @@
 /** The text becomes a field; what the model wrote is selected, so that typing replaces it. */
 function edit() {
   for (const side of sides) if (side.writing) side.stop();
-  showButtons();
   $("prompt").value = textOf(active.ids);
   showField(true);
   $("prompt").focus();
   $("prompt").setSelectionRange(textOf(active.ids.slice(0, active.given)).length, LIMIT);
-  $("status").textContent = "Type; Esc ends it, Ctrl+Enter lets the model write.";
+  $("status").textContent = "Type, then let it write (Ctrl+Enter). Esc ends the typing.";
 }
 
 function showField(on) {
   $("prompt").hidden = !on;
   $("sides").hidden = on;
   $("edit").textContent = on ? "Done" : "Type your own";
+  for (const id of ["one", "again", "another"]) $(id).hidden = on;
+  showButtons();
+}
+
+/** Back to the text as it was before. */
+function giveUp() {
+  showField(false);
+  complain("", []);
 }
 
 /** Back to the coloured text -> whether that was possible. */
@@ -70,6 +77,6 @@ function complain(said, ways) {
       $("prompt").focus();
       $("prompt").dispatchEvent(new Event("input"));
     });
-    $("complaint").append(button, " ");
+    $("complaint").append(button);
   }
 }

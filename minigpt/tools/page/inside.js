@@ -32,11 +32,12 @@ async function showInside() {
     if (mine !== looking) return;
     since = performance.now();
   }
-  const { start, rows } = step.value, seen = rows[place - 1 - start];
+  const now = performance.now(), { start, rows } = step.value, seen = rows[place - 1 - start];
   const actual = side.chosen === null ? null : side.ids[place];
   showBars(side, place, seen, actual);
   showDrawing(side, seen, actual);
   showMaps(side, place, start, rows);
+  painted = { at: now, took: performance.now() - now };
 }
 
 function describe(side, place, probs, actual) {
@@ -111,7 +112,7 @@ function showCut(side) {
   const off = [...side.off].sort(), { ids, reading, intact } = side;
   const now = reading.mean(0, ids.length), before = intact.mean(0, ids.length);
   const ready = intact.nats.length === ids.length && reading.nats.length === ids.length;
-  $("rewrite").hidden = $("whole").hidden = !off.length;
+  $("switches").classList.toggle("idle", !off.length);
   $("zero").checked = side.zero || !side.whole.hasMeans;
   $("zero").disabled = !side.whole.hasMeans;
   $("cut").textContent = !off.length
@@ -123,14 +124,11 @@ function showCut(side) {
 
 /** All heads at a glance, and the chosen one in large. */
 function showMaps(side, place, start, rows) {
-  const now = performance.now(), { at, took } = painted;
-  if (side.writing && now - at < 10 * took) return; // large maps must not slow the writing
   const ink = colours(), chars = rows.map((_, t) => content.chars[side.ids[start + t]]);
   drawing.paint(rows, place - 1 - start, ink);
   paint($("map"), mapOf(rows, head), ink);
   const row = Math.min(peeked ?? place - 1 - start, rows.length - 1);
   showRow(rows, chars, row);
-  painted = { at: now, took: performance.now() - now };
 }
 
 /** What one character of the window looks at. */

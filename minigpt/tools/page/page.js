@@ -114,7 +114,10 @@ for (const box of [$("map"), $("window")]) {
 document.addEventListener("keydown", async (event) => {
   if (event.key === "Escape") {
     if (sides.some((side) => side.writing)) stop();
-    else if (!$("prompt").hidden && await edited()) viewOf(active).list.selected.focus();
+    else if (!$("prompt").hidden) {
+      if (!await edited()) giveUp();
+      viewOf(active).list.selected.focus();
+    }
   }
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && await edited()) again();
 });
@@ -124,8 +127,7 @@ for (const example of content.examples) {
   const button = Object.assign(document.createElement("button"),
     { type: "button", textContent: plainly(example) });
   button.addEventListener("click", async () => {
-    showField(false);
-    complain("", []);
+    giveUp();
     await begin(Array.from(example, (char) => idOf.get(char)));
     await write(field("count"));
   });

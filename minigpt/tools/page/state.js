@@ -5,6 +5,7 @@ const $ = (id) => document.getElementById(id);
 const content = JSON.parse($("content").textContent);
 const idOf = new Map(content.chars.map((char, id) => [char, id]));
 const ROWS = 10; // bars
+const CALM = 80; // milliseconds between two looks inside, while it writes
 const LIMIT = 10000; // characters of a text
 const PLAIN = { "’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "--", "…": "...",
   "\u00a0": " ", "\t": " ", "\r": "" }; // what telephones put in by themselves
@@ -30,7 +31,7 @@ let head = { layer: 0, index: 0 };
 let peeked = null; // the row of the window that the reader points at
 let drawing = null;
 let looking = 0; // each look inside takes a number; an older one then stops
-let painted = { at: 0, took: 0 }; // when the maps were painted last, in milliseconds
+let painted = { at: 0, took: 0 }; // when the inside was shown last, in milliseconds
 let typed = null; // a timer: the text is read when the typing pauses
 
 /** The knobs of generation.py's `generate`; one at its end is off. */

@@ -4,12 +4,13 @@
 function show(side) {
   viewOf(side).show();
   showButtons();
-  if (side === active) showInside();
+  const { at, took } = painted, since = performance.now() - at;
+  if (side === active && (!side.writing || since > CALM + 10 * took)) showInside();
 }
 
 function showButtons() {
   const writing = sides.some((side) => side.writing);
-  $("go").textContent = writing ? "Stop" : "Go on";
+  $("go").textContent = writing ? "Stop" : $("prompt").hidden ? "Go on" : "Write";
   $("one").setAttribute("aria-disabled", writing);
 }
 
