@@ -40,8 +40,8 @@ def mend(notebook, source):
     if found != order or lost:
         notebook.cells = in_order(notebook, originals)
     if done:
-        report = nbformat.v4.new_markdown_cell("\n- ".join([HEAD, *done]))
-        report.id = "mended"
+        report = "\n- ".join([HEAD, *done])
+        report = nbformat.v4.new_markdown_cell(report, id="mended")
         notebook.cells.insert(0, report)
     return done
 
