@@ -146,8 +146,6 @@ def rounded(model, weights):
     """The model whose weights the page should have."""
     model = copy.deepcopy(model)
     for part in model.modules():
-        if weights == "float16" and isinstance(part, torch.nn.Linear):
-            part.weight.data = part.weight.data.half().float()
         if weights == "int8" and isinstance(part, torch.nn.Linear):
             q, scale = to_int8(part.weight.data)
             part.weight.data = q * scale
@@ -158,9 +156,7 @@ def rounded(model, weights):
 def test_the_page_computes_the_logits_of_pytorch(visit, models, weights):
     ids = TOKENIZER.encode("fox jump")
     for name, model in models.items():
-        tiny = torch.tensor([1e-6, -3e-8, 0.0])  # hardly any bits in float16
         with torch.no_grad():
-            model.body[0].feed_forward.proj.weight[0, :3] = tiny
             right = rounded(model, weights)(torch.tensor([ids]))[0][0]
         got = call(
             visit(model, weights=weights),
@@ -525,7 +521,8 @@ def refused(capsys, *options):
 
 def test_the_command_writes_the_page_of_a_checkpoint(checkpoint, capsys, gpt):
     assert main(["page", "--weights", "int8", "--prompt", "dog"]) == 0
-    assert "page.html: " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "page.html: " in said and "tinyshakespeare is not its text" in said
     html = Path("page.html").read_text(encoding="utf-8")
     assert html == page({"": {"end": gpt}}, TOKENIZER, "int8", "dog")
     assert main(["page"]) == 0  # a page makes room for a newer one
@@ -555,7 +552,6 @@ def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
     Path("notes.txt").write_text("no model", encoding="utf-8")
     assert "no readable checkpoint" in refused(capsys, "--checkpoint", "notes.txt")
     assert "has no ['Ö']" in refused(capsys, "--prompt", "Ö")
-    assert "other characters" in refused(capsys, "--data", "notes.txt")
     assert "Is a directory" in refused(capsys, "--out", str(checkpoint))
     assert "notes.txt" in refused(capsys, "--out", "notes.txt/page.html")
     before = Path("model.pt").read_bytes()
@@ -575,9 +571,7 @@ def test_what_a_page_cannot_hold_is_refused_with_a_remedy(gpt):
         page(other, TOKENIZER)
     with pytest.raises(ValueError, match="trained with"):
         page(gpt, CharTokenizer("abc"))
-    large = copy.deepcopy(gpt)
-    with torch.no_grad():
-        large.lm_head.weight[0, 0] = 1e6
-    with pytest.raises(ValueError, match="do not fit into float16: choose 'int16'"):
-        page(large, TOKENIZER, "float16")
-    assert page(large, TOKENIZER)
+    spoilt = copy.deepcopy(gpt)
+    spoilt.token_embedding.weight.data[0, 0] = torch.nan
+    with pytest.raises(ValueError, match="infinite or nan"):
+        page(spoilt, TOKENIZER)

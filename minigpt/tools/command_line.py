@@ -24,13 +24,7 @@ from minigpt.tools.corpus import find, read_ids
 from minigpt.tools.files import only_one
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.options import TEXTS, Parser, add_sample, add_train, device_named
-from minigpt.tools.saving import (
-    keep_snapshot,
-    load_any,
-    load_or_stored,
-    saver,
-    snapshots_of,
-)
+from minigpt.tools.saving import keep, load_any, load_or_stored, saver, snapshots_of
 from minigpt.training import Run, preset, train
 
 SHAPE = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
@@ -189,13 +183,13 @@ def trained(options, checkpoint, train_data, val_data):
     bar = tqdm(total=n, initial=start, unit="step", disable=quiet)
     with Interrupts() as interrupts, bar:
 
-        def keep(run):
+        def on_keep(run):
             if run.step in options.keep:
-                first(lambda: keep_snapshot(options.out, c))
+                first(lambda: keep(options.out, c))
 
         def on_step(run):
             bar.update()
-            keep(run)
+            on_keep(run)
             return total(interrupts.asked) > 0
 
         def on_eval(run):
@@ -205,7 +199,7 @@ def trained(options, checkpoint, train_data, val_data):
             kept = gathered(c) if options.fsdp else c
             first(lambda: saver(options.out, kept)(kept.run))
 
-        keep(c.run)
+        on_keep(c.run)
         train(model, train_data, val_data, c.config, c.run, on_eval, on_step)
 
     if c.run.step < c.config.steps:

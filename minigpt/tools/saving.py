@@ -42,11 +42,10 @@ def snapshots_of(path):
     return Path(f"{path}.kept")
 
 
-def keep_snapshot(path, checkpoint):
+def keep(path, checkpoint):
     """Add the weights as they are now, in float16, to what is kept beside `path`."""
-    kept, file = {}, snapshots_of(path)
-    if file.exists():
-        kept = torch.load(file, weights_only=True)
+    file = snapshots_of(path)
+    kept = torch.load(file, weights_only=True) if file.exists() else {}
     weights = checkpoint.model.state_dict()
     kept[checkpoint.run.step] = {name: w.cpu().half() for name, w in weights.items()}
     with replacing(file) as unfinished:

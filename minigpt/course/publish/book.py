@@ -39,7 +39,7 @@ def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS):
         for path, notebook in zip(paths, loaded)
     ]
     model, tokenizer = load_stored("gpt")
-    text = training_text(None, tokenizer)
+    text = training_text("tinyshakespeare", tokenizer)
     write_page(folder / "model.html", model, tokenizer, text=text)
     written = [folder / "index.html"]
     page.write(written[0], index(contents, loaded))

@@ -12,7 +12,6 @@ import base64
 import json
 import re
 from dataclasses import asdict
-from html import escape
 from pathlib import Path
 
 import torch
@@ -30,7 +29,7 @@ from minigpt.tools.saving import load_or_stored, load_snapshots
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = """forward generation side characters drawing maps picture address state
 text writing editing inside page""".split()
-WEIGHTS = {name: getattr(torch, name) for name in "float32 float16 int16 int8".split()}
+WEIGHTS = {name: getattr(torch, name) for name in "float32 int16 int8".split()}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 WINDOWS = 200  # of the training text, over which a part's mean is taken
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
@@ -38,11 +37,8 @@ SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 def write_page(path, models, tokenizer, **options):
-    """Write a page to `path` -> its bytes; options and errors as of `page`.
-
-    Raises also OSError if nothing can be written there or `path` is a file of another
-    kind.
-    """
+    """Write a `page` to `path` -> its bytes. Raises also OSError if nothing can be
+    written there or `path` is a file of another kind."""
     if Path(path).exists():
         with open(path, "rb") as file:
             if file.read(len(DOCTYPE)) != DOCTYPE:
@@ -58,20 +54,19 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
 
     models: a GPT or ModernGPT; or {name: {step: model}} for several side by side, each
     with the stages of its training, the last of which, "end", is the finished model.
-    weights: how its linear layers are kept, one of WEIGHTS; all else stays float32, and
-    earlier stages are int8. "int16" and "int8" are whole numbers with a scale for each
-    row, as in lesson 09; "float16" takes as many bytes as "int16" and rounds more
-    coarsely, since it spends five bits on an exponent. prompt: what it goes on from at
-    first. text: ids (N,) that the models learned from, for the means of their parts;
-    without it a part that is switched off says zeros.
+    weights: how its linear layers are kept, one of WEIGHTS: as numbers or as whole
+    numbers with a scale for each row, as in lesson 09; earlier stages are int8, and all
+    else is float32. prompt: what it goes on from at first. text: ids (N,) that the
+    models learned from, for the means of their parts; without it a part that is
+    switched off says zeros.
     Raises TypeError or ValueError for what a page cannot hold.
     """
     if isinstance(models, nn.Module):
         models = {"": {"end": models}}
-    examples = [text for text in EXAMPLES if set(text) <= set(tokenizer.chars)]
+    examples = [begin for begin in EXAMPLES if set(begin) <= set(tokenizer.chars)]
     prompt = prompt or [*examples, tokenizer.chars[0]][0]
     tokenizer.encode(prompt)  # or this says which characters it does not know
-    described, lines, counts, facts = [], [], [], []
+    described, lines = [], []
     for name, stages in models.items():
         *_, finished = stages.values()
         config = page_config(finished)
@@ -87,25 +82,19 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
             lines.append(base64.b64encode(data).decode("ascii"))
         shape = {**asdict(config), "n_kv_head": config.n_kv_head or config.n_head}
         described.append({"name": name, "config": shape, "snapshots": snapshots})
-        counts.append(f"{sum(p.numel() for p in finished.parameters()):,}")
-        facts.append(
-            f"{config.n_layer} layers of {config.n_head} heads, {config.n_embd} "
-            f"channels, a context of {config.block_size} characters"
-        )
     content = {
         "chars": list(tokenizer.chars),
         "prompt": prompt,
         "examples": list(dict.fromkeys([prompt, *examples])),
         "models": described,
     }
-    return fill(
-        title=f"{'GPTs' if counts[1:] else 'A GPT'} of {' and '.join(counts)} weights",
-        facts="; ".join(dict.fromkeys(facts)) + f"; the weights as {weights}",
-        style=read("page.css"),
-        script="\n</script>\n<script>\n".join(read(f"{name}.js") for name in SCRIPTS),
-        content=json.dumps(content).replace("<", r"\u003c"),  # no </script> in it
-        weights="\n".join(lines),
-    )
+    parts = {
+        "style": read("page.css"),
+        "script": "\n</script>\n<script>\n".join(read(f"{n}.js") for n in SCRIPTS),
+        "content": json.dumps(content).replace("<", r"\u003c"),  # no </script> in it
+        "weights": "\n".join(lines),
+    }
+    return SLOT.sub(lambda slot: parts[slot[1]], read("page.html"))
 
 
 def page_config(model):
@@ -172,18 +161,13 @@ def pack(model, weights, text=None):
     for name, w in model.state_dict().items():
         owner, _, kind = name.rpartition(".")
         w = w.cpu().float()
-        if kind != "weight" or owner not in linear:
+        if kind != "weight" or owner not in linear or dtype.is_floating_point:
             parts[name] = w
-        elif dtype.is_floating_point:
-            parts[name] = w.to(dtype)
         else:
             parts[name], scale = to_int8(w, dtype)
             parts[f"{owner}.scale"] = scale[:, 0]
     if not all(part.isfinite().all() for part in parts.values()):
-        raise ValueError(
-            f"Weights of this size do not fit into {weights}: choose 'int16', or train "
-            "again if some are infinite or nan."
-        )
+        raise ValueError("Some weights are infinite or nan: train again.")
     tensors, data = [], bytearray()
     for name, part in parts.items():
         kind = str(part.dtype).removeprefix("torch.")
@@ -196,33 +180,19 @@ def pack(model, weights, text=None):
     return tensors, bytes(data)
 
 
-def fill(**parts):
-    """page.html with the parts in its slots; what they contain is not looked at."""
-    for name in ("title", "facts"):
-        parts[name] = escape(parts[name])
-    return SLOT.sub(lambda slot: parts[slot[1]], read("page.html"))
-
-
 def read(name):
     """A file of this folder."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def training_text(source, tokenizer):
-    """The ids of the text that a model learned from, as far as its characters tell, or
-    None. source: as --data of `train`; None tries those that come with the course."""
-    for name in [source] if source else ["tinyshakespeare", "playwright"]:
-        try:
-            known, ids = read_ids(find(name))
-        except FileNotFoundError:
-            if source:
-                raise
-            continue
-        if known.chars == tokenizer.chars:
-            return train_val_split(ids)[0]
-    if source:
-        raise ValueError(f"{source} has other characters than the model learned.")
-    return None
+    """The ids of a text that a model learned from; None if it is not to be had, or has
+    other characters. source: as --data of `train`."""
+    try:
+        known, ids = read_ids(find(source))
+    except FileNotFoundError:
+        return None
+    return train_val_split(ids)[0] if known.chars == tokenizer.chars else None
 
 
 def add_options(parser):
@@ -235,25 +205,24 @@ def add_options(parser):
     known = "int8 halves the file, float32 doubles it (default: %(default)s)"
     add("--weights", choices=list(WEIGHTS), default="int16", help=known)
     add("--prompt", help=f"what it goes on from at first (default: {EXAMPLES[0]})")
-    known = "what it learned from, for the means of its parts (default: the course's)"
-    add("--data", metavar="TEXT", help=known)
+    known = "what it learned from, for the means of its parts (default: %(default)s)"
+    add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
 
 
 def main(options):
     """The command: write the page of a checkpoint or two, say how large it is."""
-    models, tokenizers = {}, []
+    models, known = {}, {}
     for path in options.checkpoint or [None]:
         model, tokenizer = load_or_stored(path)
-        tokenizers.append(tokenizer)
+        known[tokenizer.chars] = tokenizer
         stages = load_snapshots(path or "model.pt", model.config)
         models[path or ""] = {**stages, "end": model}
-    if len({tokenizer.chars for tokenizer in tokenizers}) > 1:
+    if len(known) > 1:
         raise ValueError("The models know other characters: give two of the same text.")
     text = training_text(options.data, tokenizer)
     kind = {"weights": options.weights, "prompt": options.prompt, "text": text}
     size = write_page(options.out, models, tokenizer, **kind)
-    print(
-        f"{options.out}: {size / 1000:,.0f} kB. Open it in a browser; it needs no "
-        "network."
-    )
+    print(f"{options.out}: {size / 1000:,.0f} kB, for any browser, without a network.")
+    if text is None:
+        print(f"{options.data} is not its text: a part that is off can only say zeros.")
     return 0

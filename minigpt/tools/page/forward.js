@@ -16,9 +16,7 @@ function unpack(tensors, base64) {
   const weights = {};
   for (const { name, dtype, shape, at } of tensors) {
     const size = shape.reduce((a, b) => a * b);
-    const data = dtype === "float16"
-      ? fromHalf(new Uint16Array(bytes.buffer, at, size))
-      : new Float32Array(new BYTES[dtype](bytes.buffer, at, size));
+    const data = new Float32Array(new BYTES[dtype](bytes.buffer, at, size));
     weights[name] = { rows: shape[0], columns: size / shape[0], data };
   }
   for (const name of Object.keys(weights).filter((n) => n.endsWith(".scale"))) {
@@ -30,15 +28,6 @@ function unpack(tensors, base64) {
 /** fast/quantization.py, the way back: w = scale * q, a scale for each row. */
 function scaleRows({ columns, data }, scale) {
   for (let i = 0; i < data.length; i++) data[i] *= scale[Math.floor(i / columns)];
-}
-
-/** float16: one bit of sign, five of exponent, ten of fraction. */
-function fromHalf(halves) {
-  return Float32Array.from(halves, (h) => {
-    const sign = h >> 15 ? -1 : 1, exponent = (h >> 10) & 31, fraction = h & 1023;
-    if (exponent === 0) return sign * fraction * 2 ** -24; // too small for a leading 1
-    return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-  });
 }
 
 /** torch.nn.Linear: W x + b, and no b if there is none. */

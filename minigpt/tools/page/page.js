@@ -133,6 +133,19 @@ for (const example of content.examples) {
   });
   $("examples").append(button);
 }
+/** What the models are, in words. */
+function introduce() {
+  const counts = content.models.map(({ snapshots }) => snapshots.at(-1).tensors
+    .filter(({ name }) => !/\.(scale|mean)$/.test(name))
+    .reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b), 0).toLocaleString("en"));
+  document.title = $("title").textContent =
+    `${counts.length > 1 ? "GPTs" : "A GPT"} of ${counts.join(" and ")} weights`;
+  $("facts").textContent = content.models.map(({ name, config }) =>
+    `${name ? `${name}: ` : ""}${config.n_layer} layers of ${config.n_head} heads, `
+    + `${config.n_embd} channels, a context of ${config.block_size} characters.`).join(" ");
+}
+
+introduce();
 $("sides").append(...views.map((view) => view.box));
 $("top-k").max = $("top-k").value = content.chars.length;
 showKnobs();
@@ -141,6 +154,6 @@ showKnobs();
 async function open() {
   if (await restore()) return;
   await begin(Array.from(content.prompt, (char) => idOf.get(char)));
-  await write(field("count"), still ? Infinity : Number($("pace").value));
+  await write(field("count"));
 }
 open();

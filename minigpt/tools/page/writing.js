@@ -23,7 +23,7 @@ async function begin(ids) {
 }
 
 /** Let all sides write `count` characters behind what they have. */
-async function write(count, pace = Number($("pace").value)) {
+async function write(count, pace = still ? Infinity : Number($("pace").value)) {
   $("status").textContent = "";
   await Promise.all(sides.map((side) => writeOne(side, count, pace)));
   remember();
