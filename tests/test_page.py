@@ -441,11 +441,14 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     after(browser, "again", len(PROMPT) + 20, count=20)
     texts = browser.evaluate("sides.map((side) => textOf(side.ids))")
     assert texts[0] != texts[1] and {t[: len(PROMPT)] for t in texts} == {PROMPT}
+    browser.evaluate("choose(sides[1], 12), choose(sides[0], 14)")
+    browser.evaluate("train(sides[0], 1), train(sides[0], 1), 0")  # as one drags
     browser.evaluate("views[0].slider.value = 0")
     browser.evaluate("views[0].slider.dispatchEvent(new Event('input'))")
     assert after(browser, None, len(PROMPT) + 20) != texts[0]
     assert browser.evaluate("views[0].step.textContent") == "Training: after 0 steps"
     ids = TOKENIZER.encode("quick br")
+    assert browser.evaluate("active.chosen") == 14 and browser.errors == []
     got = "side.stage = 0; side.forget(); array(side.read());"
     got += "return array(side.reading.after.at(-1).logits);"
     with torch.no_grad():

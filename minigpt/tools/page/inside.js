@@ -6,7 +6,7 @@ function choose(side, place) {
   active = side;
   side.chosen = place >= side.ids.length ? null : Math.max(0, place);
   peeked = null;
-  if (was !== side) drawing = null;
+  if (was !== side) [drawing, head] = [null, { layer: 0, index: 0 }]; // it may have fewer
   for (const view of views) view.show();
   showInside().then(() => { $("spoken").textContent = $("place").textContent; });
   if (!side.writing) remember();

@@ -54,7 +54,7 @@ class Side {
   /** Another text, all of it the reader's; what is written behind it follows the seed. */
   begin(ids, seed) {
     this.stop();
-    Object.assign(this, { ids: [...ids], given: ids.length, chosen: null, seed });
+    Object.assign(this, { ids: [...ids], given: ids.length, chosen: null, seed, wish: null });
     this.drawn = []; // of each written place its settings and its probability then
     this.random = mulberry32(seed);
     this.forget();

@@ -65,14 +65,19 @@ async function again() {
   await write(field("count"));
 }
 
-/** Another stage of the training: the same beginning and seed, written by that one. */
+/** Another stage of the training: the same beginning and seed, written by that one. Whoever
+ * drags on while it writes still wants the whole text, and the place that was chosen. */
 async function train(side, stage) {
-  const { given, ids, chosen } = side, count = ids.length - given;
+  const { given, ids, chosen } = side;
+  const wish = (side.writing && side.wish) || { count: ids.length - given, chosen };
   side.stage = stage;
   side.begin(ids.slice(0, given), field("seed"));
-  side.chosen = chosen;
+  side.wish = wish;
   drawing = null;
-  await writeOne(side, count, Infinity);
+  await writeOne(side, wish.count, Infinity);
+  if (side.wish !== wish || side.writing) return;
+  side.chosen = wish.chosen;
+  show(side);
   remember();
 }
 
