@@ -15,18 +15,14 @@ def defined(head, *lines):
     return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def size_in_bytes(body):
-    return defined("cache_bytes(L, h, d, T, B, s)", f"return {body}")
-
-
 def step(*edits, out=None):
-    code = edited(EXERCISES["09.2"].solution, *edits)
+    code = edited(EXERCISES["09.1"].solution, *edits)
     end = "F.softmax(scores, dim=-1) @ values, keys, values"
     return edited(code, (end, out)) if out else code
 
 
 def padded(*edits):
-    return edited(EXERCISES["09.3"].solution, *edits)
+    return edited(EXERCISES["09.2"].solution, *edits)
 
 
 OWN, MASK = " | own", "past & real[:, None] | own"
@@ -37,56 +33,42 @@ def draft(kept="torch.minimum(p, q)", refused="(p - q).clamp(min=0)"):
 
 
 def int8(*edits):
-    return edited(EXERCISES["09.5"].solution, *edits)
+    return edited(EXERCISES["09.4"].solution, *edits)
 
 
 SCALE = "largest.clamp(min=1e-12) / 127"
-ROUNDED = "(weight / scale).round().to(torch.int8)"
-
-
-def read_on(mask=None, *edits):
-    given = [("torch.ones(T, n + T).tril(n).bool()", mask)] if mask else []
-    return edited(EXERCISES["09.6"].solution, *given, *edits)
 
 
 def cleared(*edits, clear="self.length = 0"):
     head = "def clear(self):\n        "
     edits = ((f"{head}self.length = 0", f"{head}{clear}"), *edits)
-    return edited(EXERCISES["09.7"].solution, *edits)
+    return edited(EXERCISES["09.5"].solution, *edits)
 
 
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "09.1": {
-        "`2 *` left out": size_in_bytes("L * h * d * T * B * s"),
-        "`3` where `2` belongs": size_in_bytes("3 * L * h * d * T * B * s"),
-        "This is another unit (bits, th": size_in_bytes("16 * L * h * d * T * B * s"),
-        "This is another unit (bits, thousands or": size_in_bytes(
-            "2 * L * h * d * T * B * s / 1e6"
-        ),
-    },
-    "09.2": {
         "but for `(F.softmax(scores, -1) @ values, keys[:, ": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
-        "`/ q.shape[-1] ** 0.5` left out": step((" / q.shape[-1] ** 0.5", "")),
-        "the root left out": step((" ** 0.5", "")),
+        "`/ q.shape[-1] ** 0.5` left out": step(
+            (".mT / q.shape[-1] ** 0.5", ".transpose(-2, -1)")
+        ),
         "keys: The right numbers, but in an": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
     },
-    "09.3": {
+    "09.2": {
         "would follow the padding": padded(
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
         ),
         "get with `.tril()` left out": padded((MASK, "real[:, None] | own")),
-        "get with `| own` left out": padded((OWN, "")),
         "but for `pads[:, None] - 1` where": padded(
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
     },
-    "09.4": {
+    "09.3": {
         "`q` where `p` belongs in `torch.minimum(p, q)`": draft(
             "q", "torch.zeros_like(p)"
         ),
@@ -94,27 +76,15 @@ WRONG = {
         "given that it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
         "the other way up": draft("q * (q / p).clamp(max=1).nan_to_num()"),
     },
-    "09.5": {
+    "09.4": {
         "get with `dim=1` left out": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
         ),
-        "`dim=0` where `dim=1` belongs": int8(
-            ("dim=1, keepdim=True", "dim=0, keepdim=True")
-        ),
         "but for `(weight / scale).to` where": int8((".round()", "")),
         "not whole numbers yet": int8((".round().to(torch.int8)", "")),
     },
-    "09.6": {
-        "`.tril(n)` left out": read_on("torch.ones(T, n + T).bool()"),
-        "but for `n + 1` where `n` belo": read_on(
-            "torch.ones(T, n + T).tril(n + 1).bool()"
-        ),
-        "but for `n - 1` where `n` belo": read_on(
-            "torch.ones(T, n + T).tril(n - 1).bool()"
-        ),
-    },
-    "09.7": {
+    "09.5": {
         "but for `self.length = 0` left out": cleared(clear="pass"),
         "Infinite keys": cleared(
             clear="self.keys.fill_(-torch.inf); self.values.zero_()"
@@ -131,68 +101,25 @@ WRONG = {
 
 RIGHT = {
     "09.1": {
-        "another order": size_in_bytes("s * B * T * d * h * L * 2"),
-        "a tensor's": size_in_bytes(
-            "torch.empty(2, L, B, h, T, d, device='meta').numel() * s"
-        ),
-    },
-    "09.2": {
         "attention of 03": step(out="attention(q, keys, values)[0], keys, values"),
         "torch's": step(
             out="F.scaled_dot_product_attention(q, keys, values), keys, values"
         ),
     },
-    "09.3": {
-        "loops": defined(
-            "left_pad(prompts)",
-            "T = max(map(len, prompts))",
-            "idx = torch.zeros(len(prompts), T, dtype=torch.long)",
-            "mask = torch.eye(T).bool().repeat(len(prompts), 1, 1)",
-            "for b, p in enumerate(prompts):",
-            "    idx[b, T - len(p):] = torch.tensor(p)",
-            "    for i in range(T - len(p), T):",
-            "        mask[b, i, T - len(p):i + 1] = True",
-            "return idx, mask",
-        ),
+    "09.2": {
         "padding sees all padding": padded(
             (MASK, "past & (real[:, None] == real[:, :, None])")
         ),
     },
-    "09.4": {
-        "by the text": (
-            "def one_draft(p, q):\n"
-            "    kept = q * (p / q.clamp(min=1e-30)).clamp(max=1)\n"
-            "    lacking = (p - q).clamp(min=0)\n"
-            "    total = lacking.sum().clamp(min=1e-30)\n"
-            "    return kept, (1 - kept.sum()) * lacking / total\n"
-        ),
+    "09.3": {
         "what is left": draft(refused="p - kept"),
     },
-    "09.5": {
+    "09.4": {
         "scale without a column": int8(
             ("torch.int8), scale", "torch.int8), scale[:, 0]")
         ).replace("numbers * scale", "numbers * scale.view(-1, 1)"),
-        "numpy's way": int8(
-            (
-                ROUNDED,
-                "torch.round(weight.double() / scale).clamp(-127, 127).char()",
-            ),
-            ("numbers * scale", "numbers.float() * scale"),
-        ),
     },
-    "09.6": {
-        "positions": read_on("torch.arange(n + T) <= torch.arange(n, n + T)[:, None]"),
-        "one at a time": defined(
-            "read_on(q, k, v, keys, values)",
-            "out = []",
-            "for one, key, value in zip(q, k, v):",
-            "    keys = torch.cat([keys, key[None]])",
-            "    values = torch.cat([values, value[None]])",
-            "    out.append(attention(one[None], keys, values)[0])",
-            "return torch.cat(out)",
-        ),
-    },
-    "09.7": {
+    "09.5": {
         "emptied as well": cleared(
             clear="self.length = 0; self.keys.zero_(); self.values.zero_()"
         ),

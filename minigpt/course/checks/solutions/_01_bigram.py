@@ -1,9 +1,7 @@
 """Solutions of notebook 01."""
 
-
 import torch
 import torch.nn.functional as F
-
 
 # 01.1
 def surprise(p):
@@ -15,7 +13,6 @@ def surprise(p):
 # -p.log().mean() → -p.prod().log() / len(p)
 # ✗ You take the mean first: the logarithm of the mean forgives a bad surprise.
 # p.log().mean() → p.mean().log()
-
 
 # 01.2
 def tile(data, block_size):
@@ -39,7 +36,6 @@ def tile(data, block_size):
 # divides N.
 # (len(data) - 1) // block_size → len(data) // block_size - 1
 
-
 # 01.3
 def before_table(ids, vocab_size):
     table = torch.ones(vocab_size, vocab_size)
@@ -57,7 +53,6 @@ def before_table(ids, vocab_size):
 # ids[:-1] → ids
 # ✗ Your columns sum to one, not your rows.
 # dim=1 → dim=0
-
 
 # 01.4
 def loss_by_position(logits, y):
@@ -77,25 +72,7 @@ def loss_by_position(logits, y):
 # ✗ The losses lie text by text, so view(T, B) mixes positions: it is view(B, T).
 # each.view(B, T).mean(dim=0) → each.view(T, B).mean(dim=1)
 
-
 # 01.5
-def experiment(train, val, loss):
-    sizes = [len(train) // k for k in (16, 8, 4, 2, 1)]
-    on_read = [loss(train[:n], train[:n]) for n in sizes]
-    on_new = [loss(train[:n], val) for n in sizes]
-    gap = on_new[-1] - on_read[-1]
-    verdict = "context" if gap < 0.05 else "text"
-    return sizes, on_read, on_new, verdict
-# ✗ Your curves are right, but the verdict is about where they end: the gap at the
-# last size, not at the first.
-# on_new[-1] - on_read[-1] → on_new[0] - on_read[0]
-# ✗ on_new judges each table on the text that it has read.
-# train[:n], val) → train[:n], train[:n])
-# ✗ on_new cuts val too: each size has another exam.
-# train[:n], val) → train[:n], val[:n])
-
-
-# 01.6
 @torch.no_grad()
 def write_on(model, idx, max_new_tokens):
     for _ in range(max_new_tokens):
@@ -118,8 +95,7 @@ def write_on(model, idx, max_new_tokens):
 # ✗ All texts of the batch get the character that was drawn for the first one.
 # (probs, num_samples=1) → (probs[:1], num_samples=1).expand(len(idx), 1)
 
-
-# 01.7
+# 01.6
 def fit(model, batches, learning_rate):
     losses = []
     optimizer = torch.optim.AdamW(

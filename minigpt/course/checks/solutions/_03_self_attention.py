@@ -8,7 +8,6 @@ import torch.nn.functional as F
 
 from minigpt.attention import Head, attention
 
-
 # 03.0
 def attention(q, k, v, causal=True):
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
@@ -19,7 +18,6 @@ def attention(q, k, v, causal=True):
     weights = F.softmax(scores, dim=-1)
     return weights @ v, weights
 
-
 # 03.1
 def scaled_scores(x, W_query, W_key):
     q, k = x @ W_query, x @ W_key  # (B, T, head_size) each
@@ -27,7 +25,6 @@ def scaled_scores(x, W_query, W_key):
     return scores
 # ✗ You compare x with x itself, so W_query and W_key have no say.
 # q @ k.transpose → x @ x.transpose
-
 
 # 03.2
 def look_back(T, distance):
@@ -48,7 +45,6 @@ def look_back(T, distance):
 # ✗ All positions look at the same place, number `distance`: it must move along with t.
 # .roll(-distance, dims=1) → [distance].expand(T, T)
 
-
 # 03.3
 def reach(model, idx):
     places = torch.arange(idx.shape[1])  # (T,)
@@ -68,7 +64,6 @@ def reach(model, idx):
 # ✗ You divide by √2. That was right where head_size was 2.
 # attention(q, k, v) → attention(q * (q.shape[-1] / 2) ** 0.5, k, v)
 
-
 # 03.4
 class TinyModel(nn.Module):
     def __init__(self, vocab_size, block_size, n_embd):
@@ -87,6 +82,8 @@ class TinyModel(nn.Module):
 # it could not tell who sat where.
 # self.position_embedding(positions) → self.position_embedding(idx)
 # ? Print what is added to the token vectors for 0123, and for 2103.
+# ✗ You add the numbers 0, 1, 2 themselves; each place has a vector to be looked up.
+# self.position_embedding(positions) → positions[:, None].float()
 # ✗ The positions come too late, when the head has mixed all.
 # self.body(token + position) → self.body(token) + position
 # ✗ You look up the place of the text in the batch, not of the character in the text.

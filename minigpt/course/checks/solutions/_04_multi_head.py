@@ -10,7 +10,6 @@ from minigpt.attention import Head, attention
 from minigpt.evaluation import evaluate
 from minigpt.training import train
 
-
 # 04.1
 def parameters(n_embd, n_head):
     head_size = n_embd // n_head
@@ -24,53 +23,7 @@ def parameters(n_embd, n_head):
 # ✗ You count one head only, or heads that read head_size channels.
 # n_head * 3 → 3
 
-
 # 04.2
-def take_apart(layer, h):
-    weight, head_size = layer.qkv.weight, layer.head_size
-    rows = slice(h * head_size, (h + 1) * head_size)
-    query, key, value = weight.chunk(3)  # each (C, C)
-    return query[rows], key[rows], value[rows]
-# ✗ You read the rows as if a head's query, key and value were neighbours.
-# query, key → return weight.unflatten(0, (-1, 3, head_size))[h]; query, key
-# ✗ Your query is right, but your key and value come from the next heads' rows.
-# query, key → return weight.unflatten(0, (-1, head_size))[h : h + 3]; query, key
-# ✗ You take every n_head-th row. Heads do not take turns: their rows are neighbours.
-# query, key → return weight.unflatten(0, (3, head_size, -1))[:, :, h]; query, key
-# ✗ You always hand over head 0.
-# slice( → slice(0, head_size) or (
-# ✗ The rows of head h begin at h * head_size, not at h * n_head.
-# slice(h * head_size, (h + 1) * → slice(h * (n := layer.n_head), h * n +
-# ✗ You cut columns: these are the inputs, and all heads read all of them.
-# query, key → return [w.mT[rows].mT for w in weight.chunk(3)]; query, key
-
-
-# 04.3
-def multi_query(x, query, key, value, proj, n_head):
-    B, T, C = x.shape
-    q = query(x).view(B, T, n_head, C // n_head).transpose(1, 2)
-    k, v = key(x)[:, None], value(x)[:, None]  # (B, 1, T, head_size)
-    out, _ = attention(q, k, v)  # (B, n_head, T, head_size)
-    out = out.transpose(1, 2).reshape(B, T, C)
-    return proj(out)
-# ✗ A reshape keeps the numbers in memory order. On the way to the heads and back, you
-# mix time and heads.
-# view(B, T, n_head, C // n_head).transpose(1, 2) → view(B, n_head, T, C // n_head)
-# out.transpose(1, 2).reshape(B, T, C) → out.reshape(B, T, C)
-# ✗ Your queries are interleaved: the channels of one head lie next to each other.
-# n_head, C // n_head).transpose(1, 2) → C // n_head, n_head).permute(0, 3, 1, 2)
-# ✗ Your outputs are interleaved: the channels of one head lie next to each other.
-# out.transpose(1, 2).reshape → out.permute(0, 2, 3, 1).reshape
-# ✗ Head h reads the keys and values of text h: they lack a dimension for the heads, so
-# torch takes the batch for it.
-# key(x)[:, None], value(x)[:, None] → key(x), value(x)
-# ✗ The scores are too small: you divide by √C instead of √head_size.
-# attention(q, k, v) → attention(q / n_head**0.5, k, v)
-# ✗ The mask is missing: every position sees the future.
-# attention(q, k, v) → attention(q, k, v, causal=False)
-
-
-# 04.4
 def without_head(model, h):
     smaller = copy.deepcopy(model)
     layer = smaller.body
@@ -98,37 +51,7 @@ def without_head(model, h):
 # proj.weight[:, start : start + layer.head_size] → qkv.weight[
 # 3 * start : 3 * (start + layer.head_size)]
 
-
-# 04.5
-def stand_ins(loss_of, n_head):
-    everyone = list(range(n_head))
-    full = loss_of(everyone)
-
-    def rise(*off):
-        return loss_of([h for h in everyone if h not in off]) - full
-
-    extra = {
-        (a, b): rise(a, b) - rise(a) - rise(b)
-        for a, b in combinations(everyone, 2)
-    }
-    pair = max(extra, key=extra.get)
-    return pair, extra[pair]
-# ✗ You drop the sign: an extra cost far below zero is not a large one.
-# key=extra.get → key=lambda pair: abs(extra[pair])
-# ✗ This pair costs most together, but so do two heads that matter much by themselves:
-# subtract what they cost separately.
-# rise(a, b) - rise(a) - rise(b) → rise(a, b)
-# ✗ You compare with the larger of the two rises instead of their sum.
-# rise(a, b) - rise(a) - rise(b) → rise(a, b) - max(rise(a), rise(b))
-# ✗ Your sign is the wrong way round: joint rise minus single rises.
-# rise(a, b) - rise(a) - rise(b) → rise(a) + rise(b) - rise(a, b)
-# ✗ You drop the sign: an extra cost below zero is not a positive one.
-# rise(a, b) - rise(a) - rise(b) → abs(rise(a, b) - rise(a) - rise(b))
-# ✗ You measure with only this pair on; the pair itself should be off.
-# rise(a, b) - → loss_of([a, b]) - full -
-
-
-# 04.6
+# 04.3
 class Heads(nn.Module):
     def __init__(self, n_embd, n_head):
         super().__init__()
@@ -142,8 +65,7 @@ class Heads(nn.Module):
         side_by_side = [head(x) for head in self.heads]
         return self.proj(torch.cat(side_by_side, dim=-1))
 
-
-# 04.7
+# 04.4
 class DiceHeads(nn.Module):
     def __init__(self, n_embd, n_head):
         super().__init__()
@@ -165,10 +87,6 @@ class DiceHeads(nn.Module):
 # ✗ No more leak, but the channels of the heads are interleaved: a saved model would
 # give other results.
 # out.transpose(1, 2).reshape → out.permute(0, 2, 3, 1).reshape
-# ✗ You exchange time and head_size; a row still holds several positions.
-# out.transpose(1, 2).reshape → out.transpose(2, 3).reshape
-# ✗ You exchange batch and heads: the texts of a batch are mixed.
-# out.transpose(1, 2).reshape → out.transpose(0, 1).reshape
 # ✗ Each head gets the mean of all heads; they belong side by side.
 # out.transpose(1, 2) → out.mean(1, True).expand_as(out).transpose(1, 2)
 # ✗ At each position heads look at heads, and no position sees another one.

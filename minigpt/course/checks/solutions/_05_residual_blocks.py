@@ -1,16 +1,13 @@
 """Solutions of notebook 05."""
 
-
 import torch
 import torch.nn as nn
 
 from minigpt.block import Block
 
-
 # 05.1
 W1 = [[1.0, -1.0]]
 W2 = [[1.0], [1.0]]
-
 
 # 05.2
 def terms(x, blocks):
@@ -25,6 +22,8 @@ def terms(x, blocks):
     return found
 # ✗ You use norm1 for both parts, so norm2 has nothing to do.
 # norm2 → norm1
+# ✗ Both parts of a block read the same x: the second should hear what attention added.
+# norm2(x) → norm2(x - found[-1])
 # ✗ x itself, the first entry, is missing.
 # [x] → []
 # ✗ No LayerNorm is used: the parts read the pathway as it is.
@@ -38,14 +37,12 @@ def terms(x, blocks):
 # x = x + said → pass
 # norm2(x) → norm2(x + said)
 
-
 # 05.3
 def dropout_by_hand(x, p, training):
     if not training:
         return x
     survives = torch.rand(x.shape) >= p
     return x * survives / (1 - p)
-
 
 # 05.4
 @torch.no_grad()
@@ -70,7 +67,6 @@ def leave_one_out(model, x, y):
 # return losses, → return [n - model(x, y)[1].item() for n in losses],
 # ✗ The losses are right, but you count the blocks from 1.
 # (min(losses)) → (min(losses)) + 1
-
 
 # 05.5
 class HandNorm(nn.Module):

@@ -5,7 +5,6 @@ import math
 import torch
 import torch.nn.functional as F
 
-
 # 06.1
 def walk(p, grads, lr, betas, decay, eps=1e-8):
     (b1, b2), m, v, path = betas, 0.0, 0.0, []
@@ -34,7 +33,6 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 # m / (1 - b1**t) → m
 # (v / (1 - b2**t)) → v
 
-
 # 06.2
 def train_step(model, optimizer, x, y, max_norm):
     loss = model(x, y)[1]
@@ -47,11 +45,6 @@ def train_step(model, optimizer, x, y, max_norm):
             g *= max_norm / length
     optimizer.step()
     return loss.item()
-# ✗ The weights do not move at all: the gradient is wiped out before it is used, or the
-# optimizer never steps.
-# optimizer.step() → pass
-# ✗ A first step is right, a second is not: old gradients are still there.
-# optimizer.zero_grad() → pass
 # ✗ The weights move as if nothing were clipped: it is missing, comes after step(), or
 # makes new tensors, which the optimizer does not know.
 # g *= max_norm / length → pass
@@ -71,7 +64,6 @@ def train_step(model, optimizer, x, y, max_norm):
 # for g in grads: → for g in model.parameters():
 # g *= → g.data *=
 
-
 # 06.3
 def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
     context = idx[:, -block_size:]
@@ -82,8 +74,6 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
     return F.softmax(logits, dim=-1)
 # ✗ You keep the first block_size tokens: the model never sees how the text goes on.
 # -block_size: → :block_size
-# ✗ You read the first position. It predicts what follows the first token.
-# [0][:, -1] → [0][:, 0]
 # ✗ You divide the probabilities, so they no longer sum to one.
 # [:, -1] / temperature → [:, -1]
 # F.softmax(logits, dim=-1) → F.softmax(logits, dim=-1) / temperature
@@ -99,47 +89,14 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
 #  return kept.masked_fill(kept < kept.topk(top_k, dim=-1).values[:, -1:], 0.0)
 #         smallest =
 
-
 # 06.4
-@torch.no_grad()
-def loss_with_past(model, data, spots, n):
-    model.eval()
-    x = data[spots[:, None] + torch.arange(-n, 0)]
-    y = data[spots]
-    total = 0.0
-    for xb, yb in zip(x.split(128), y.split(128)):
-        logits = model(xb)[0][:, -1]  # (S, vocab_size)
-        total += F.cross_entropy(logits, yb, reduction="sum").item()
-    return total / len(spots)
-
-
-lengths = [n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256)
-           if n <= model.block_size]
-losses = {n: loss_with_past(model, val_data, spots, n)
-          for n in lengths}
-best = min(losses.values())
-enough = min(n for n in lengths if losses[n] < best + 0.05)
-# ✗ Your window includes the very character that it shall predict.
-# torch.arange(-n, 0) → torch.arange(1 - n, 1)
-# ✗ Your model always sees block_size characters, whatever n is.
-# torch.arange(-n, 0) → torch.arange(-model.block_size, 0)
-# ✗ You average the batches' means, but the last batch is shorter: its characters weigh
-# more than the others.
-# , reduction="sum" →
-# len(spots) → len(x.split(128))
-# ✗ You read the first position, which has seen one character.
-# [0][:, -1] → [0][:, 0]
-
-
-# 06.5
 def split_windows(ids, block_size, train_fraction=0.9):
     n = int(train_fraction * len(ids))
     to_learn, to_judge = ids[:n], ids[n:]
     return (to_learn.unfold(0, block_size + 1, 1),
             to_judge.unfold(0, block_size + 1, 1))
 
-
-# 06.6
+# 06.5
 def verdict(before, after):
     changes = [a - b for a, b in zip(after, before)]
     if all(change < 0 for change in changes):
@@ -158,5 +115,3 @@ def verdict(before, after):
 # ✗ You let the majority decide, but all seeds must agree.
 # all(change < 0 for change in changes) → sum((c > 0) - (c < 0) for c in changes) < 0
 # all(change > 0 for change in changes) → sum((c > 0) - (c < 0) for c in changes) > 0
-# ✗ One seed that agrees is not enough: all of them must.
-# all( → any(

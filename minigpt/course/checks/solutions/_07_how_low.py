@@ -8,12 +8,10 @@ import torch.nn.functional as F
 
 from minigpt.playwright.lexicon import LEXICON
 
-
 # 07.1
 def entropy(p):
     surprise = -p.clamp(min=1e-12).log()  # (..., V)
     return (p * surprise).sum(dim=-1)
-
 
 # 07.2
 def temperature_for(logits, nats):
@@ -28,7 +26,6 @@ def temperature_for(logits, nats):
     return middle
 # ✗ You aim at a number of bits: the entropy is to be measured in nats.
 # < nats → < nats * 0.6931471805599453
-
 
 # 07.3
 def perplexity(nats, sizes):
@@ -46,7 +43,6 @@ def perplexity(nats, sizes):
 # ✗ You raise 2 to a number of nats: 2 belongs to bits, e to nats.
 # math.exp( → 2 ** (
 
-
 # 07.4
 def smooth(counts, lower, strength):
     seen = counts.sum(dim=-1, keepdim=True)  # (R, 1)
@@ -63,7 +59,6 @@ def smooth(counts, lower, strength):
 # (counts + strength * lower) → ((counts / seen).nan_to_num() + lower)
 # (seen + strength) → 2
 
-
 # 07.5
 def my_lexicon():
     return dataclasses.replace(
@@ -71,17 +66,3 @@ def my_lexicon():
         names=("Ada", "Blaise", "Emmy", "Gauss", "Kurt"),
         words=first(20, LEXICON.words),
     )
-
-
-# 07.6
-def mean_surprise(probs, ids):
-    given = probs.gather(1, ids[:, None])[:, 0]  # (N,)
-    return -given.log().mean()
-# ✗ The bug is still there: the right belief, and yet a loss below the entropy.
-# .log().mean() → .mean().log()
-# ✗ This is the entropy of the beliefs: it does not look at what happened.
-# -given.log().mean() → torch.special.entr(probs).sum(-1).mean()
-# ✗ You take the largest probability in place of what really came.
-# -given.log().mean() → -probs.amax(dim=1).log().mean()
-# ✗ F.cross_entropy takes scores; these are probabilities already.
-# -given.log().mean() → torch.nn.functional.cross_entropy(probs, ids)

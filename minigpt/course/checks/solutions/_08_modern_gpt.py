@@ -1,9 +1,7 @@
 """Solutions of notebook 08."""
 
-
 import torch
 import torch.nn.functional as F
-
 
 # 08.1
 def rms_norm_with_gain(x, gain):
@@ -14,7 +12,6 @@ def rms_norm_with_gain(x, gain):
 # ✗ The gain comes before the norm, which undoes a part of it.
 # mean_square = → x = x * gain; mean_square =
 # .sqrt() * gain → .sqrt()
-
 
 # 08.2
 def rotate_halves(x, angles):
@@ -34,7 +31,6 @@ def rotate_halves(x, angles):
 # ✗ You turn the other way round: from the second number of a pair to the first.
 # angles.sin() → -angles.sin()
 
-
 # 08.3
 def grouped_attention(q, k, v):
     group = q.shape[1] // k.shape[1]
@@ -48,23 +44,15 @@ def grouped_attention(q, k, v):
 # repeat_interleave(group, dim=1) → expand(-1, -1, -1, -1)[:, :1]
 # ✗ You average the key/value heads: each group has one of its own.
 # repeat_interleave(group, dim=1) → mean(dim=1, keepdim=True)
+# ✗ Your keys stand in groups and your values take turns: they no longer belong together.
+# v = v.repeat_interleave(group, dim=1) → v = v.repeat(1, group, 1, 1)
+# ✗ You average the queries of a group: they share keys and values, and nothing else.
+# k = k.repeat → q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, dim=1);
+#  k = k.repeat
 # ✗ The scores are not divided by √head_size.
 # is_causal=True → is_causal=True, scale=1.0
 
-
 # 08.4
-def newton_schulz(G, steps):
-    X = G / G.norm()
-    for _ in range(steps):
-        X = 1.5 * X - 0.5 * X @ X.mT @ X
-    return X
-# ✗ You divide by the length in each step: once, before the loop, is enough.
-#   X = 1.5 →   X = X / X.norm(); X = 1.5
-# ✗ Every step begins with G again: the next should begin with what the last one gave.
-#   X = 1.5 →   X = G / G.norm(); X = 1.5
-
-
-# 08.5
 def counts_without(ids, vocab_size, folds):
     n = len(ids) - 1
     fold = torch.arange(n) * folds // n
@@ -85,23 +73,7 @@ def counts_without(ids, vocab_size, folds):
 # ✗ These are shares; wanted are counts.
 # torch.stack(tables) → (t := torch.stack(tables)) / t.sum(-1, keepdim=True)
 
-
-# 08.6
-def turn(x, angles):
-    cos = torch.cat([angles, angles], dim=-1).cos()
-    sin = torch.cat([angles, angles], dim=-1).sin()
-    first, second = x.chunk(2, dim=-1)
-    partner = torch.cat([-second, first], dim=-1)
-    return x * cos + partner * sin
-# ✗ The bug is still there: the same q and k at the same distance, and yet another score.
-# torch.cat([angles, angles], dim=-1) → angles.repeat_interleave(2, dim=-1)
-# ? The angles are laid out for neighbours, the partners are half a head away.
-# ✗ Now the angles are laid out for halves, and the partners are neighbours.
-# torch.cat([-second, first], dim=-1) → torch.stack(
-# [-x[:, 1::2], x[:, ::2]], -1).flatten(1)
-
-
-# 08.7
+# 08.5
 def for_muon(model):
     named = model.named_parameters()
     return [

@@ -1,19 +1,9 @@
 """Solutions of notebook 09."""
 
-
 import torch
 import torch.nn.functional as F
 
-
 # 09.1
-def cache_bytes(n_layer, n_kv_head, head_size, context, batch, size):
-    numbers = 2 * n_layer * n_kv_head * head_size  # of one character
-    return numbers * context * batch * size
-# ✗ You count every pair of characters: those are scores, and no step keeps them.
-# numbers * context → numbers * context * context
-
-
-# 09.2
 def cached_step(q, k, v, keys, values):
     keys = torch.cat([keys, k], dim=2)  # (B, H, T + 1, d)
     values = torch.cat([values, v], dim=2)
@@ -31,8 +21,7 @@ def cached_step(q, k, v, keys, values):
 # F.softmax(scores, dim=-1) @ values → F.softmax(scores[..., :-1], dim=-1)
 #  @ values[:, :, :-1]
 
-
-# 09.3
+# 09.2
 def left_pad(prompts):
     T = max(len(prompt) for prompt in prompts)
     rows = [[0] * (T - len(prompt)) + prompt for prompt in prompts]
@@ -50,15 +39,13 @@ def left_pad(prompts):
 # ✗ You tell padding by its 0, but 0 may be a character, too: go by the lengths.
 # torch.arange(T) >= pads[:, None] → torch.tensor(rows) != 0
 
-
-# 09.4
+# 09.3
 def one_draft(p, q):
     kept = torch.minimum(p, q)
     after_refusal = (p - q).clamp(min=0)
     return kept, after_refusal
 
-
-# 09.5
+# 09.4
 def to_int8(weight):
     largest = weight.abs().amax(dim=1, keepdim=True)  # (m, 1)
     scale = largest.clamp(min=1e-12) / 127
@@ -70,28 +57,7 @@ def from_int8(numbers, scale):
 # ✗ 128 is no int8: it wraps round and becomes -128. The largest is 127.
 # 127 → 128
 
-
-# 09.6
-def read_on(q, k, v, keys, values):
-    T, n = len(q), len(keys)
-    keys = torch.cat([keys, k])[None]
-    values = torch.cat([values, v])[None]
-    mask = torch.ones(T, n + T).tril(n).bool()
-    out = F.scaled_dot_product_attention(
-        q[None], keys, values, attn_mask=mask
-    )
-    return out[0]
-# ✗ The bug is still there: the first new character sees only the first one kept.
-# .tril(n) → .tril()
-# ✗ The mask is the wrong way round: True means to look.
-# .tril(n) → .triu(n + 1)
-# ✗ The new characters do not see each other, nor themselves: only what was kept.
-# .tril(n) → .where(torch.arange(n + T) < n, 0)
-# ✗ What was kept is not looked at: the new ones are among themselves.
-# .tril(n) → .tril(n).where(torch.arange(n + T) >= n, 0)
-
-
-# 09.7
+# 09.5
 class Memory:
     def __init__(self, size, d):
         self.keys, self.values = torch.zeros(2, size, d)

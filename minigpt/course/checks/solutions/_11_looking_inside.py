@@ -2,27 +2,14 @@
 
 import torch
 
-
 # 11.1
 def previous_score(weights):
     before = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (..., T - 1)
     return before.mean(dim=-1)
 # ✗ This is the diagonal itself: how much each character looks at itself.
 # offset=-1 → offset=0
-# ✗ This diagonal lies above the main one: the future, where all is zero.
-# offset=-1 → offset=1
-# ✗ All maps together give one number here; each map has a score.
-# mean(dim=-1) → mean()
-
 
 # 11.2
-def head_shares(heads, weight, n_head):
-    outs = heads.chunk(n_head, dim=-1)  # n_head of (..., head_size)
-    columns = weight.chunk(n_head, dim=1)  # n_head of (C, head_size)
-    return torch.stack([out @ w.T for out, w in zip(outs, columns)])
-
-
-# 11.3
 def mean_ablated(heads, head, head_size):
     mine = slice(head * head_size, (head + 1) * head_size)
     changed = heads.clone()
@@ -30,15 +17,12 @@ def mean_ablated(heads, head, head_size):
     return changed
 # ✗ These are zeros: zero ablation. Asked is the head's mean.
 # heads[..., mine].mean(dim=(0, 1)) → 0
-# ✗ One number for all its columns: each column has a mean of its own.
-# heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean()
 # ✗ Each window keeps a mean of its own: that still depends on the text.
 # heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean(dim=1, keepdim=True)
 # ✗ Each position keeps a mean of its own: take it over the positions, too.
 # heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean(dim=0)
 
-
-# 11.4
+# 11.3
 def prefix_score(weights, ids, n=2):
     found = []
     for t in range(n - 1, len(ids)):
@@ -52,28 +36,11 @@ def prefix_score(weights, ids, n=2):
     return sum(found) / len(found)
 # ✗ You look at the earlier occurrence itself; a head that copies looks at what followed.
 # weights[t, s] → weights[t, s - 1]
-# ✗ Only one of several earlier places counts here: add all of them up.
-# total + weights → weights
 # ✗ The last n characters must include the one just read, at t.
 # ids[t - n + 1 : t + 1] → ids[t - n : t]
 # range(n - 1, len(ids)) → range(n, len(ids))
 
-
-# 11.5
-def looked_at(weights):
-    return weights.mean(dim=(0, 2))
-# ✗ The bug is still there: every place gets 1 / T, from every head.
-# (0, 2) → (0, 3)
-# ? Rows are queries, columns are keys: which of the two is left?
-# ✗ The queries are added up: ask for their mean.
-# mean → sum
-# ✗ All heads together: asked is each head for itself.
-# (0, 2) → (0, 1, 2)
-# ✗ Each window stands for itself: take the mean over windows, too.
-# dim=(0, 2) → dim=2
-
-
-# 11.6
+# 11.4
 def silenced(module, x):
     def silence(module, inputs, output):
         return torch.zeros_like(output)
@@ -82,14 +49,3 @@ def silenced(module, x):
     silent = module(x)
     hook.remove()
     return silent
-
-
-# 11.7
-def early_logits(stream, norm, lm_head):
-    return lm_head(norm(stream))
-# ✗ The bug is still there: `lm_head` reads the stream without the last norm.
-# norm(stream) → stream
-# ✗ A norm without its weights (gain and shift) is not the model's.
-# norm(stream) → torch.nn.functional.layer_norm(stream, stream.shape[-1:])
-# ✗ These are probabilities; the lens gives logits, as the model does.
-# lm_head(norm(stream)) → lm_head(norm(stream)).softmax(-1)

@@ -4,7 +4,6 @@ import numpy as np
 
 from minigpt.backward.tensor import Tensor, total
 
-
 # 12.1
 def affine_backward(g, x, gain):
     dx = g * gain
@@ -18,9 +17,6 @@ def affine_backward(g, x, gain):
 # ✗ The gradients of gain and shift are means over the rows: a value that was used many
 # times gets the sum.
 # sum → mean
-# ✗ The gain gets the slope of a product, so it must meet x: g alone is that of a sum.
-# (g * x) → g
-
 
 # 12.2
 def share_backward(g, x):
@@ -32,11 +28,8 @@ def share_backward(g, x):
 # g / s - → -
 # ✗ A larger sum makes the shares smaller: the second gradient has a minus.
 #  - (g →  + (g
-# ✗ The slope of 1 / s is -1 / s², and you divide by s.
-# s**2 → s
 # ✗ In the second use each share hears the g of all shares of its row: add them up.
 # (g * x).sum(axis=-1, keepdims=True) → (g * x)
-
 
 # 12.3
 def table_gradient(g, ids, V):
@@ -48,7 +41,6 @@ def table_gradient(g, ids, V):
 # np.add.at(table, ids, g) → table[ids] += g
 # ✗ A row that was fetched several times gets the sum, and this is the mean.
 # return table → return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:, None]
-
 
 # 12.4
 def relu(x):
@@ -62,7 +54,6 @@ def relu(x):
 # ✗ The gradient is multiplied by y; the slope of y is 1, wherever y is positive.
 # (y > 0) → y
 
-
 # 12.5
 def exp_minus_one(x):
     y = np.exp(x.data)
@@ -73,7 +64,6 @@ def exp_minus_one(x):
 # ? Make a new array for the result, or put back what was taken away.
 # ✗ The gradient is right, and now the value is not: the 1 is still there.
 # y - 1 → y
-
 
 # 12.6
 def distance(student, teacher):
