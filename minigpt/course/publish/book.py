@@ -11,8 +11,6 @@ import html
 import re
 
 from minigpt.course.publish import page
-from minigpt.tools.page import training_text, write_page
-from minigpt.tools.stored import load_stored
 
 HEADING = re.compile(r"<h([2-6])>(.*?)</h\1>", re.S)
 
@@ -38,9 +36,7 @@ def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS):
         }
         for path, notebook in zip(paths, loaded)
     ]
-    model, tokenizer = load_stored("gpt")
-    text = training_text("tinyshakespeare", tokenizer)
-    write_page(folder / "model.html", model, tokenizer, text=text)
+    page.write_model(folder / "model.html")
     written = [folder / "index.html"]
     page.write(written[0], index(contents, loaded))
     for number, notebook in enumerate(loaded):
