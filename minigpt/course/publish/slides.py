@@ -39,8 +39,8 @@ WIDTH, HEIGHT = 1280, 720
 FULL, TABLE = 16, 5  # lines of code on a slide; lines printed above a figure
 OPENED = """## The model, opened
 
-**[The GPT of this course](model.html)**, in a file beside these slides: it writes, and a
-click switches off one of its parts."""
+**[The GPT of this course](model.html)**, in a file beside these slides: it writes, and
+a click switches off one of its parts."""
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
 
 
