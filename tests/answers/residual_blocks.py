@@ -116,6 +116,10 @@ WRONG = {
         "75% of the numbers vanish, as should survive": dropout(
             "return x * (torch.rand(x.shape) < p) / (1 - p)"
         ),
+        "drops exactly as many": dropout(
+            "order = torch.randperm(x.numel()).view(x.shape)\n"
+            "    return x * (order >= round(p * x.numel())) / (1 - p)"
+        ),
     },
     "05.4": {
         "`- 1` left out": leave(REST, BEST).replace("len(body) - 1", "len(body)"),

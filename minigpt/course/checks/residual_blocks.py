@@ -105,6 +105,8 @@ def _dropout_problem(x, p, outs, quiet):
         return f"With p = {p}, the survivors are {has}; they should be x / (1 - p)."
     if _alike(gone, 0):
         return "Each call drops the same numbers: a seed is set inside."
+    if len({int(call.sum()) for call in gone}) == 1:
+        return "Each call drops exactly as many: each number should have its own luck."
 
 
 @exercise("05.3 Dropout with a switch")
