@@ -30,7 +30,7 @@ test: .venv/ready  ## unit tests, and every notebook executed and compared; two 
 	  --no-loadscope-reorder -p minigpt.course.publish.compare --nbval \
 	  --nbval-current-env --nbval-cell-timeout=900 notebooks tests
 
-# As other processors would: the notebooks and the tests of the lessons, five times.
+# As other processors would: the notebooks and the tests of the lessons, three times.
 portable: .venv/ready  ## the same on imitated processors, with one and two threads (an hour)
 	for other in ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2 \
 	  "ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE"; do \

@@ -13,6 +13,7 @@ lesson 09   fast                                keys and values are read once
 lesson 10   parallel                            many machines as one
 lesson 11   inside                              what the heads do
 lesson 12   backward                            the GPT's gradients without torch
+lesson 13   tokens                              pieces of words, losses per character
 beside them tools (the command line and its files), course (exercises' checks,
             experiments and their records, figures, publishing)
 

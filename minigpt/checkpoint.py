@@ -24,7 +24,7 @@ class Checkpoint:
     """
 
     model: LanguageModel
-    tokenizer: CharTokenizer
+    tokenizer: CharTokenizer  # or a dataclass: lesson 13's
     config: TrainConfig
     run: Run
     random: dict | None = None  # as saved: set_random_state goes on from there
@@ -34,7 +34,7 @@ class Checkpoint:
         shape, known = self.model.config, self.tokenizer.vocab_size
         if known != shape.vocab_size:
             raise ValueError(
-                f"The tokenizer knows {known} characters, the model "
+                f"The tokenizer knows {known} tokens, the model "
                 f"{shape.vocab_size}: give the tokenizer of the model's own text."
             )
         with torch.device("meta"):  # without memory, and without random numbers
@@ -53,7 +53,7 @@ def save_checkpoint(path, checkpoint):
         "model": c.model.state_dict(),
         "model_config": [type(c.model.config).__name__, asdict(c.model.config)],
         "train_config": [type(c.config).__name__, asdict(c.config)],
-        "chars": c.tokenizer.chars,
+        "chars": getattr(c.tokenizer, "chars", None) or asdict(c.tokenizer),
         "text": c.text,
         "step": c.run.step,
         "seconds": c.run.seconds,
@@ -76,8 +76,8 @@ def save_checkpoint(path, checkpoint):
 def load_checkpoint(path, device="cpu", kinds=(GPTConfig, TrainConfig)):
     """Read a Checkpoint and build its model on `device`; nothing is unpickled.
 
-    kinds: the classes of configurations that it may hold. Raises FileNotFoundError,
-    or ValueError for a file that is no checkpoint.
+    kinds: the classes that it may hold: of configurations, and lesson 13's tokenizer.
+    Raises FileNotFoundError, or ValueError for a file that is no checkpoint.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(
@@ -105,16 +105,16 @@ def load_checkpoint(path, device="cpu", kinds=(GPTConfig, TrainConfig)):
 def from_content(content, device, kinds):
     """The Checkpoint that save_checkpoint took apart."""
     kinds = {kind.__name__: kind for kind in kinds}
-    kind, values = content["model_config"]
-    model = kinds[kind](**values).build().to(device)
+    parts = [content[name] for name in ("model_config", "train_config")]
+    shape, config = [kinds[kind](**values) for kind, values in parts]
+    model = shape.build().to(device)
     model.load_state_dict(content["model"])
-    kind, values = content["train_config"]
-    config = kinds[kind](**values)
     run = Run(model, config)
     run.step, run.seconds = content["step"], content["seconds"]
     run.history = [Progress(*row) for row in content["history"]]
     run.optimizer.load_state_dict(content["optimizer"])
     run.batches.set_state(content["batches"])
     random, text = content["random"], content["text"]
-    tokenizer = CharTokenizer(content["chars"])
+    chars, pairs = content["chars"], kinds.get("BytePairTokenizer", CharTokenizer)
+    tokenizer = pairs(**chars) if isinstance(chars, dict) else CharTokenizer(chars)
     return Checkpoint(model.eval(), tokenizer, config, run, random, text)

@@ -42,6 +42,7 @@ TRAIN = {  # what follows `train`, and what the last line must say
     "--data cut.txt": ["cut.txt", "save it as UTF-8"],
     "--data empty.txt": ["empty.txt", "some text"],
     "--data short.txt": ["has 2 characters", "longer text"],
+    "--tokens 1": ["1 tokens: give at least"],
     "--data locked.txt": ["locked.txt", "Permission denied"],
     "--out folder": ["folder", "a file in it"],
     "--out corpus.txt/model.pt": ["corpus.txt", "another --out"],

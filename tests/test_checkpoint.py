@@ -102,7 +102,7 @@ def test_a_model_of_another_lesson_is_read_where_its_kind_is_allowed(tmp_path):
 
 def test_a_tokenizer_of_another_text_is_refused_before_training():
     model = small_gpt()
-    with pytest.raises(ValueError, match=f"knows 3 characters, the model {V}"):
+    with pytest.raises(ValueError, match=f"knows 3 tokens, the model {V}"):
         Checkpoint(model, CharTokenizer("abc"), PLAN, Run(model, PLAN))
 
 

@@ -32,6 +32,7 @@ NOTEBOOKS = {
     "10": "many_machines",
     "11": "looking_inside",
     "12": "backward",
+    "13": "tokens",
 }
 ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
 EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
@@ -92,7 +93,7 @@ def solved(number):
 
 
 def test_the_notebooks_have_the_exercises_that_are_answered_here_without_gaps():
-    assert list(EXERCISES) == list(WRONG) == list(RIGHT) and len(EXERCISES) == 58
+    assert list(EXERCISES) == list(WRONG) == list(RIGHT) and len(EXERCISES) == 63
     for notebook, module in ANSWERS.items():
         places = range(1, len(module.EXERCISES) + 1)
         assert list(module.EXERCISES) == [f"{notebook}.{i}" for i in places]

@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "minigpt"
 SPINE = """data bigram evaluation averaging attention language_model multi_head block
 gpt device optimizer training generation checkpoint whole""".split()
-LATER = ["playwright", "modern", "fast", "parallel", "inside", "backward"]
+LATER = ["playwright", "modern", "fast", "parallel", "inside", "backward", "tokens"]
 ORDER = [*SPINE, *LATER, "tools", "course"]
 
 

@@ -108,6 +108,13 @@ def test_every_notebook_becomes_a_deck_of_slides(visits, record_property):
     assert wrong(visits, "empty") == {}
 
 
+def test_06_and_11_open_the_model_that_lies_beside_them(decks):
+    assert (decks / "model.html").is_file()
+    for name in NAMES:
+        linked = 'href="model.html"' in (decks / f"{name}.html").read_text("utf-8")
+        assert linked == (name[:2] in ("06", "11")), name
+
+
 @needs_browser
 def test_no_slide_asks_the_network_for_anything(visits):
     for name, seen in visits.items():
@@ -125,7 +132,6 @@ def test_the_console_shows_no_error(visits):
 
 
 @needs_browser
-@pytest.mark.weekly  # a table above a figure in 06, and c10-047, are too full
 def test_nothing_reaches_beyond_the_edge_of_a_slide(visits):
     assert wrong(visits, "beyond") == {}
 

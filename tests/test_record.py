@@ -230,14 +230,10 @@ def test_what_needs_no_training_is_exact(tiny):
 
 # A notebook shows it as what it is: one seed.
 SINGLE = {"07-wide"}
-# Defined, and shown by no notebook before they are measured.
-WAITING = {"08-experts", "08-more-cost", "08-width"}
 
 
 def test_every_experiment_is_recorded_over_three_seeds():
     for name, variants in measure.experiments().items():
-        if name in WAITING:
-            continue
         known = record.load(name)
         assert list(known) == list(variants), name
         for variant in known.values():

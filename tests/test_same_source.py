@@ -40,6 +40,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "fast/cache": "KVCache past_mask attend gpt_with_cache",
         "fast/speculative": "check speculate",
     },
+    "evidence/08_modern_gpt": {"modern/experts": "MixtureOfExperts"},
     "evidence/09_fast_generation": {
         "fast/cache": "RollingCache",
         "fast/quantization": "to_int8",
@@ -50,6 +51,11 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "backward/layers": "linear cross_entropy standardize layer_norm attention "
         "checkpoint AdamW",
         "backward/model": "copied part heads block forward",
+    },
+    "13_tokens": {
+        "tokens/byte_pairs": "pieces laid_out apart count_pairs joined encode_parts "
+        "refuse_unknown BytePairTokenizer learn",
+        "tokens/judging": "token_nats judge next_bytes",
     },
 }
 LESSON_OF = {

@@ -142,6 +142,7 @@ BAD_MODELS = {
         lambda: Odd(lambda table, idx: table(idx) * float("nan")),
         "not finite: try a smaller",
     ),
+    "tokens": (lambda: BigramLanguageModel(512), "logits of 512 tokens. It is judged"),
     "the future": (lambda: Odd(ahead), "logits at 2 or before moved by"),
     "its neighbours": (lambda: Odd(across), "and the other windows of the batch"),
 }

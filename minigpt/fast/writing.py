@@ -41,8 +41,9 @@ def stream(model, tokenizer, prompt, max_new_tokens, stop=(), **knobs):
     one waits until that is decided. knobs: those of `generate`.
     """
     idx, waiting = encoded(model, tokenizer, [prompt]), ""
+    decode = decoder(tokenizer)
     for next_idx in tokens(model, idx, max_new_tokens, **knobs):
-        waiting += tokenizer.decode(next_idx[0])
+        waiting += decode(next_idx[0])
         if ended(waiting, stop):
             break
         decided = len(waiting) - undecided(waiting, stop)
@@ -56,15 +57,16 @@ def stream(model, tokenizer, prompt, max_new_tokens, stop=(), **knobs):
 def write(model, tokenizer, prompts, max_new_tokens, stop=(), **knobs):
     """What a model writes after each of several prompts, up to its first stop: a list
     of texts. Those of one length are one batch; stop and knobs as in `stream`."""
-    texts = {}
-    for length in {len(prompt) for prompt in prompts}:
-        rows = [b for b, prompt in enumerate(prompts) if len(prompt) == length]
+    texts, decode = {}, [decoder(tokenizer) for _ in prompts]
+    lengths = [len(tokenizer.encode(prompt)) for prompt in prompts]
+    for length in set(lengths):
+        rows = [b for b, n in enumerate(lengths) if n == length]
         idx = encoded(model, tokenizer, [prompts[b] for b in rows])
         texts.update(dict.fromkeys(rows, ""))
         for next_idx in tokens(model, idx, max_new_tokens, **knobs):
-            for b, char in zip(rows, tokenizer.decode(next_idx[:, 0])):
+            for b, new in zip(rows, next_idx):
                 if not ended(texts[b], stop):
-                    texts[b] += char
+                    texts[b] += decode[b](new)
             if all(ended(texts[b], stop) for b in rows):
                 break
     return [before_stop(texts[b], stop) for b in range(len(prompts))]
@@ -79,6 +81,22 @@ def encoded(model, tokenizer, prompts):
         )
     ids = [tokenizer.encode(prompt) for prompt in prompts]
     return torch.tensor(ids, device=next(model.parameters()).device)
+
+
+def decoder(tokenizer):
+    """A function of the next ids (n,) -> what they add to a text. Bytes that end within
+    a character wait for the rest of it, and are dropped if it never comes."""
+    held = []
+
+    def decode(ids):
+        held.extend(ids.tolist())
+        text = tokenizer.decode(held)
+        if text.endswith("\ufffd"):
+            return ""
+        held.clear()
+        return text
+
+    return decode
 
 
 def ended(text, stop):

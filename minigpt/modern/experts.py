@@ -37,5 +37,6 @@ class MixtureOfExperts(nn.Module):
             load.append(len(mine))
         if self.training:
             load = torch.tensor(load).float()
-            self.bias += self.bias_rate * torch.sign(load.mean() - load)
+            behind = torch.sign(load.mean() - load)
+            self.bias += self.bias_rate * behind
         return out.view_as(x)

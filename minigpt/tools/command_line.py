@@ -10,7 +10,7 @@ import torch
 from tqdm import tqdm
 
 from minigpt.checkpoint import Checkpoint
-from minigpt.data import get_batch, train_val_split
+from minigpt.data import CharTokenizer, get_batch, train_val_split
 from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
 from minigpt.fast.writing import stream, write
@@ -20,11 +20,11 @@ from minigpt.parallel.shards import gathered, share_out
 from minigpt.parallel.workers import Worker, first, standing, total
 from minigpt.tools import benchmark, doctor, page, speedrun
 from minigpt.tools.compiling import compiled
-from minigpt.tools.corpus import find, read_ids
+from minigpt.tools.corpus import find, read_ids, read_tokens
 from minigpt.tools.files import only_one
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.options import TEXTS, Parser, add_sample, add_train, device_named
-from minigpt.tools.saving import load_any, load_or_stored, saver
+from minigpt.tools.saving import keep, load_any, load_or_stored, saver, snapshots_of
 from minigpt.training import Run, preset, train
 
 SHAPE = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
@@ -81,18 +81,19 @@ def run_train(options):
         first(lambda: held.enter_context(only_one(options.out)))
         path, device = find(options.data), own_device(device_named(options.device))
         old = run_at(options, device)
-        tokenizer, ids = read_ids(path)
+        tokenizer, ids, n = read(options, old, path)
         if options.resume and old:
             checkpoint = resumed(options, old, tokenizer, ids)
             set_random_state(old.random, device)
         else:
             checkpoint = begun(options, tokenizer, ids, device)
-        train_data, val_data = train_val_split(ids)
+            first(lambda: snapshots_of(options.out).unlink(missing_ok=True))
+        train_data, val_data = ids[:n], ids[n:]
         if len(val_data) <= checkpoint.config.block_size:
             raise ValueError(
-                f"The last tenth of {path} has {len(val_data)} characters, but one "
-                f"window takes {checkpoint.config.block_size + 1}: use a longer text "
-                "or a smaller --block-size."
+                f"The last tenth of {path} has {len(val_data)} {unit(tokenizer)}, but "
+                f"one window takes {checkpoint.config.block_size + 1}: use a longer "
+                "text or a smaller --block-size."
             )
         return trained(options, checkpoint, train_data, val_data)
 
@@ -111,6 +112,8 @@ def refuse(options):
         )
     if o.fsdp and o.compile:
         raise ValueError("--compile and --fsdp do not go together: leave one out.")
+    if o.keep and o.fsdp:
+        raise ValueError("--keep and --fsdp do not go together: leave one out.")
     if restarts()[1] and not o.resume:
         raise ValueError("--max-restarts starts this command again: add --resume.")
 
@@ -135,6 +138,21 @@ def run_at(options, device):
     return old
 
 
+def read(options, old, path):
+    """(tokenizer, its Ids of a text, how many of them are the training text); a run
+    that goes on keeps its own tokens."""
+    tokens = old.tokenizer if options.resume and old else options.tokens
+    if tokens is None or isinstance(tokens, CharTokenizer):
+        tokenizer, ids = read_ids(path)
+        return tokenizer, ids, len(train_val_split(ids)[0])
+    return read_tokens(path, tokens)
+
+
+def unit(tokenizer):
+    """What a tokenizer has an id for, in a word."""
+    return "characters" if isinstance(tokenizer, CharTokenizer) else "tokens"
+
+
 def begun(options, tokenizer, ids, device):
     """The Checkpoint of a new run."""
     if options.preset in ("cpu", "gpu"):
@@ -151,11 +169,11 @@ def begun(options, tokenizer, ids, device):
 
 def resumed(options, old, tokenizer, ids):
     """The Checkpoint of a run that goes on, with the same text."""
-    fixed = given(options, ["preset", "seed", *SHAPE])
+    fixed = given(options, ["preset", "seed", "tokens", *SHAPE])
     if fixed and not restarts()[0]:  # else they began this very run
         flags = ", ".join("--" + name.replace("_", "-") for name in fixed)
         raise ValueError(f"--resume goes on with the run as it is: leave out {flags}.")
-    if tokenizer.chars != old.tokenizer.chars or old.text not in (None, ids.hash()):
+    if vars(tokenizer) != vars(old.tokenizer) or old.text not in (None, ids.hash()):
         raise ValueError(
             f"The run in {options.out} learned from another text: give that one as "
             "--data, or another --out to begin a new run."
@@ -180,8 +198,13 @@ def trained(options, checkpoint, train_data, val_data):
     bar = tqdm(total=n, initial=start, unit="step", disable=quiet)
     with Interrupts() as interrupts, bar:
 
+        def on_keep(run):
+            if run.step in options.keep:
+                first(lambda: keep(options.out, c))
+
         def on_step(run):
             bar.update()
+            on_keep(run)
             return total(interrupts.asked) > 0
 
         def on_eval(run):
@@ -191,6 +214,7 @@ def trained(options, checkpoint, train_data, val_data):
             kept = gathered(c) if options.fsdp else c
             first(lambda: saver(options.out, kept)(kept.run))
 
+        on_keep(c.run)
         train(model, train_data, val_data, c.config, c.run, on_eval, on_step)
 
     if c.run.step < c.config.steps:
@@ -202,11 +226,14 @@ def trained(options, checkpoint, train_data, val_data):
     judged = val_data[:JUDGED].ids.long()
     part = "the whole split"
     if len(judged) < len(val_data):
-        part = f"the first {len(judged):,} of {len(val_data):,} characters"
-    loss = evaluate(model, judged, c.config.block_size)
+        part = f"the first {len(judged):,} of {len(val_data):,} {unit(c.tokenizer)}"
+    loss = evaluate(model, judged, c.config.block_size)  # nats per token
+    said = c.tokenizer.decode(judged[1:].tolist())
+    told = "" if len(said) == len(judged) - 1 else f" ({loss:.4f} per token)"
+    loss *= (len(judged) - 1) / len(said)
     where = f"{model.size} workers on {device}" if model.size > 1 else device
     say(
-        f"Validation loss {loss:.4f} nats per character over {part}; "
+        f"Validation loss {loss:.4f} nats per character{told} over {part}; "
         f"{c.run.seconds:.0f} s of training on {where}; written to {options.out}."
     )
     return 0
@@ -225,8 +252,8 @@ def run_sample(options):
     model, tokenizer = load_or_stored(options.checkpoint, device_named(options.device))
     if options.seed is not None:
         torch.manual_seed(options.seed)
-    # The first character of a vocabulary is the line break, if the text has one.
-    prompt = tokenizer.chars[0] if options.prompt is None else options.prompt
+    # The first token of a vocabulary is the line break, if the text has one.
+    prompt = tokenizer.decode([0]) if options.prompt is None else options.prompt
     if prompt == "-":
         prompt = sys.stdin.read()
     if not prompt:

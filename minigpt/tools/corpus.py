@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-from minigpt.data import PLAY, CharTokenizer, tiny_shakespeare
+from minigpt.data import PLAY, CharTokenizer, tiny_shakespeare, train_val_split
+from minigpt.tokens.byte_pairs import learn
 
 PIECE = 2**18  # characters read at a time
 
@@ -77,12 +78,32 @@ def read_ids(path):
     return CharTokenizer(map(chr, characters.tolist())), Ids(ids)
 
 
+def read_tokens(path, tokenizer):
+    """(a BytePairTokenizer, Ids, how many of them are the training text) of a file.
+
+    tokenizer: one, or the number of tokens for one that learns from the training text,
+    which is the first nine tenths of the characters. All of the text is in memory.
+    """
+    learned, judged = train_val_split("".join(_texts(path)))
+    if isinstance(tokenizer, int):
+        tokenizer = learn(learned, tokenizer)
+    ids = tokenizer.encode(learned)
+    n = len(ids)
+    ids += tokenizer.encode(judged)
+    return tokenizer, Ids(torch.tensor(ids, dtype=torch.int16)), n
+
+
 def _codes(path):
     """The code points of a text, piece by piece: tensors of int32."""
+    for piece in _texts(path):
+        yield torch.frombuffer(bytearray(piece, "utf-32-le"), dtype=torch.int32)
+
+
+def _texts(path):
     opened = lzma.open if path == PLAY else open
     try:
         with opened(path, "rt", encoding="utf-8-sig") as file:
             while piece := file.read(PIECE):
-                yield torch.frombuffer(bytearray(piece, "utf-32-le"), dtype=torch.int32)
+                yield piece
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text: save it as UTF-8.") from None

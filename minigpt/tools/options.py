@@ -24,11 +24,15 @@ def add_train(parser):
     add = parser.add_argument
     known = "a UTF-8 text file, 'tinyshakespeare' (the default) or 'playwright'"
     add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
+    known = "read pieces of words, a vocabulary of so many (lesson 13; else characters)"
+    add("--tokens", **WHOLE, help=known)
     known = "size and schedule: modern (the default) of 08, cpu of 06, or gpu"
     add("--preset", choices=["cpu", "modern", "gpu"], help=known)
     add("--out", **FILE, default="model.pt", help="to write (default: %(default)s)")
     add("--resume", action="store_true", help="go on with the run in --out, if any")
     add("--overwrite", action="store_true", help="replace the run in --out")
+    known = "keep the weights of these steps for `page`, as 0,100,400"
+    add("--keep", type=steps, default=[], metavar="N,N", help=known)
     add("--device", help="cuda, mps or cpu (default: the best there is)")
     add("--compile", action="store_true", help="faster, after up to a minute")
     add("--accumulate", **WHOLE, default=1, help="read a batch in so many pieces")
@@ -38,7 +42,7 @@ def add_train(parser):
     add("--batch-size", **WHOLE, help="windows per step")
     add("--learning-rate", **NUMBER, help="at its peak")
     add("--seed", type=seed, metavar="N", help="of weights, batches and dropout")
-    add("--block-size", **WHOLE, help="context length in characters")
+    add("--block-size", **WHOLE, help="context length in characters, or in tokens")
     add("--n-layer", **WHOLE, help="number of blocks")
     add("--n-head", **WHOLE, help="heads in each block")
     add("--n-embd", **WHOLE, help="width, a multiple of --n-head")
@@ -50,7 +54,9 @@ def add_sample(parser):
     add = parser.add_argument
     add("--checkpoint", **FILE, help="what `train` wrote (default: model.pt)")
     add("--prompt", metavar="TEXT", help="text to go on from; - reads standard input")
-    add("--tokens", **WHOLE, default=500, help="characters (default: %(default)s)")
+    add(
+        "--tokens", **WHOLE, default=500, help="of text to write (default: %(default)s)"
+    )
     add("--n", **WHOLE, default=1, help=f"texts to write at once, up to {TEXTS}")
     known = r"end before this text; \n is a line break; may be given several times"
     add("--stop", action="append", default=[], metavar="TEXT", help=known)
@@ -62,6 +68,11 @@ def add_sample(parser):
     add("--top-p", **NUMBER, help="among the likeliest that sum to p")
     add("--seed", type=seed, metavar="N", help="for the same text every time")
     add("--device", help="cuda, mps or cpu (default: the best there is)")
+
+
+def steps(text):
+    """Steps of a training, from 0 on, for argparse."""
+    return [int(step) for step in text.split(",")]
 
 
 def seed(text):

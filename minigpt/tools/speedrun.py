@@ -8,6 +8,7 @@ model(idx, targets=None) -> (logits, loss), with a block_size. It learns from th
 training split alone, nothing of the other may be learned or counted, and the call
 takes at most 60 seconds on two threads, tables included. The loss is exact: all of
 the validation split, in windows of block_size characters; the mean of three seeds.
+It is per character: a model that reads tokens (lesson 13) must predict characters.
 """
 
 import functools
@@ -104,6 +105,11 @@ def check_causal(judged, windows, vocab_size):
     other windows: no logits of the first may move at that position or before.
     """
     T, before = windows.shape[1], judged(windows)[0]  # (B, T, vocab_size)
+    if before.shape[-1] != vocab_size:
+        raise BrokenRule(
+            f"The model has logits of {before.shape[-1]} tokens. It is judged per "
+            f"character: return one with logits of the {vocab_size} characters."
+        )
     if not before.isfinite().all():
         raise BrokenRule("Some logits are not finite: try a smaller learning rate.")
     for last in sorted({0, T // 4, T // 2, 3 * T // 4, T - 1}):

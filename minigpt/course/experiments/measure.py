@@ -25,11 +25,12 @@ from minigpt.course.experiments import (
     residual_blocks,
     self_attention,
     speedrun,
+    tokens,
 )
 
 MODULES = [ladder, averaging, self_attention, multi_head, residual_blocks]
 MODULES += [full_training, how_low, modern, speedrun, fast_generation, many_machines]
-MODULES += [looking_inside, backward]
+MODULES += [looking_inside, backward, tokens]
 SEEDS = [1337, 1338, 1339]
 
 

@@ -17,6 +17,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import Highlight2HTML
 
 from minigpt.course.publish import npm
+from minigpt.tools.page import training_text, write_page
+from minigpt.tools.stored import load_stored
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTEBOOKS = ROOT / "notebooks"
@@ -84,6 +86,13 @@ def write(path, text):
     unfinished = path.with_name(path.name + ".tmp")
     unfinished.write_text(text, encoding="utf-8", newline="\n")
     os.replace(unfinished, path)
+
+
+def write_model(path):
+    """The GPT that comes with the course, as `python -m minigpt page` shows it."""
+    model, tokenizer = load_stored("gpt")
+    text = training_text("tinyshakespeare", tokenizer)
+    write_page(path, model, tokenizer, text=text)
 
 
 def build(make, what, folder):

@@ -37,16 +37,24 @@ SCRIPTS = [
 STYLES = [("reveal.js", "dist/reset.css"), ("reveal.js", "dist/reveal.css")]
 WIDTH, HEIGHT = 1280, 720
 FULL, TABLE = 16, 5  # lines of code on a slide; lines printed above a figure
+OPENED = """## The model, opened
+
+**[The GPT of this course](model.html)**, in a file beside these slides: it writes, and
+a click switches off one of its parts."""
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
 
 
 def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS):
-    """Write all decks into the folder; list of their paths."""
+    """Write all decks into the folder, and the model that 06 and 11 open; list of the
+    decks' paths."""
     paths = page.notebook_paths(notebooks)
     loaded = [page.read(path) for path in paths]
     used = page.characters(loaded)
+    page.write_model(folder / "model.html")
     written = []
     for path, notebook in zip(paths, loaded):
+        if path.stem[:2] in ("06", "11"):
+            notebook.cells.append(text_cell(OPENED, "opened", None))
         target = folder / f"{path.stem}.html"
         page.write(target, deck(notebook, path.name, used))
         written.append(target)
@@ -84,8 +92,8 @@ def rewritten(notebook, cell_type, change):
 
 
 def text_cell(source, name, slide_type):
-    """A cell of text with its slide type."""
-    wish = {"slideshow": {"slide_type": slide_type}}
+    """A cell of text with its slide type, if it has one."""
+    wish = {"slideshow": {"slide_type": slide_type}} if slide_type else {}
     return nbformat.v4.new_markdown_cell(source, id=name, metadata=wish)
 
 

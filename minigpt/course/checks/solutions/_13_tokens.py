@@ -1,0 +1,93 @@
+"""Solutions of notebook 13."""
+
+import math
+
+import torch
+
+from minigpt.data import train_val_split
+from minigpt.tokens.byte_pairs import learn
+
+
+# 13.1
+def count_pairs(ids):
+    counts, last = {}, None
+    for pair in zip(ids, ids[1:]):
+        if pair == last:  # its first letter is in the pair before
+            last = None
+            continue
+        counts[pair] = counts.get(pair, 0) + 1
+        last = pair
+    return counts
+# ✗ Overlaps are counted: in `7 7 7` the one in the middle is in both pairs, and only
+# one of them can be joined.
+# pair == last → False
+# ? How many pairs can be joined in `7 7 7`, and how many in `7 7 7 7`?
+# ✗ Of a row of equal ids only the first pair is counted: four of them make two pairs.
+# last = None → pass
+# ✗ Pairs of two equal ids are left out altogether; one of them can be joined.
+# pair == last → pair[0] == pair[1]
+# ✗ Only pairs side by side are counted, as in `ab|cd`: `bc` could be joined as well.
+# pair == last → last
+
+
+# 13.2
+def per_character(nats, tokens):
+    text = b"".join(tokens)
+    characters = len(text.decode())
+    return nats.sum() / characters, nats.sum() / len(text) / math.log(2)
+# ✗ This is the loss per token: who has longer tokens has a higher one, and may be
+# better all the same.
+# nats.sum() / characters, → nats.mean(),
+# ✗ These are nats per byte: an é is one character, and two bytes.
+# len(text.decode()) → len(text)
+# ✗ A mean over tokens of nats per letter: the short ones count as much as the long
+# ones. Add up first, and divide then.
+# nats.sum() / characters, → (nats / torch.tensor([len(t) for t in tokens])).mean(),
+# ✗ These are nats; one bit is ln 2 of them.
+#  / math.log(2) →
+# ✗ The wrong way round: a bit is less than a nat, so there are more of them.
+# / math.log(2) → * math.log(2)
+# ✗ These are bits per character: the text has more bytes than characters.
+# nats.sum() / len(text) → nats.sum() / characters
+# ✗ These are bits per token: the loss that the field reports is per byte.
+# nats.sum() / len(text) → nats.mean()
+
+
+# 13.3
+def encode(word, merges):
+    parts = list(word)
+    for left, right in merges:
+        i = 0
+        while i < len(parts) - 1:
+            if (parts[i], parts[i + 1]) == (left, right):
+                parts[i : i + 2] = [left + right]
+            i += 1
+    return parts
+# ✗ The merges are made from the last to the first: longer pieces wait for shorter ones
+# that are not there yet.
+# in merges → in merges[::-1]
+# ✗ Each merge is made once only; it should be made wherever its pair stands.
+# [left + right] → [left + right]; break
+
+
+# 13.4
+def tokenized(text, vocab_size):
+    train_text, val_text = train_val_split(text)
+    tokenizer = learn(train_text, vocab_size)
+    return tokenizer, tokenizer.encode(train_text), tokenizer.encode(val_text)
+# ✗ The bug is still there: the vocabulary knows which pairs are frequent in the text
+# that it will be judged on.
+# learn(train_text → learn(text
+# ? What may learn from the validation text? Whatever learns counts, not models alone.
+
+
+# 13.5
+def written(tokens):
+    return b"".join(tokens).decode("utf-8", "replace")
+# ✗ The bug is still there: a character whose bytes are in two tokens is lost.
+# b"".join(tokens).decode("utf-8", "replace") → "".join(t.decode("utf-8", "replace") for t in tokens)
+# ? Which is whole: the bytes of a token, or the bytes of the text?
+# ✗ Bytes that are no UTF-8 vanish without a trace. "replace" shows a � in their place.
+# "replace" → "ignore"
+# ✗ That gives each byte a character of its own: two of them for an é.
+# "utf-8" → "latin-1"

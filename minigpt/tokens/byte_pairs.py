@@ -1,0 +1,158 @@
+r"""Lesson 13: byte-pair encoding: tokens that are pieces of words, learned from a text.
+
+Sources: Sennrich et al., Neural Machine Translation of Rare Words with Subword Units
+(2016), section 3.2; bytes below and the cut at spaces: Radford et al., Language Models
+are Unsupervised Multitask Learners (2019), section 2.2.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+LARGEST = 4096  # tokens: to learn them, all pairs of two are counted in a table
+ANY = "utf-8", "surrogatepass"  # half characters, too, so that they can be named
+LETTER = r"[^\W\d_]"  # GPT-2's pattern says \p{L}, which Python's re does not know
+CUT = re.compile(
+    rf"'(?:[sdmt]|ll|ve|re)| ?{LETTER}+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
+)
+
+
+def pieces(text, cut=True):
+    """Yield the parts of a text across which nothing is joined: words, each with the
+    space before it, as GPT-2 cuts them; or the whole text as one."""
+    return (found[0] for found in CUT.finditer(text)) if cut else iter([text])
+
+
+def laid_out(parts):
+    """Texts side by side: their bytes (N,), and the number of each one's text (N,)."""
+    data = [part.encode("utf-8") for part in parts]
+    place = np.repeat(np.arange(len(data)), [len(part) for part in data])
+    return np.frombuffer(b"".join(data), np.uint8), place
+
+
+def apart(starts):
+    """Of the rising places (n,) at which pairs begin, those that do not overlap: from
+    a row of neighbours, as in `aaa`, every second one."""
+    i = np.arange(len(starts))
+    row_begins = np.diff(starts, prepend=-2) > 1
+    return starts[(i - np.maximum.accumulate(np.where(row_begins, i, 0))) % 2 == 0]
+
+
+def count_pairs(ids, place, times, size):
+    """How often each pair of ids below `size` can be joined: (size * size,).
+
+    ids, place: (N,), as laid out; times: how often each of the texts occurs.
+    """
+    inside = place[1:] == place[:-1]
+    twins = inside & (ids[1:] == ids[:-1])
+    at = np.append(np.flatnonzero(inside & ~twins), apart(np.flatnonzero(twins)))
+    pairs = ids[at] * size + ids[at + 1]
+    return np.bincount(pairs, times[place[at]], minlength=size * size or 1)
+
+
+def joined(ids, place, left, right, new):
+    """ids and place (N,) after each pair left, right has become the one id `new`."""
+    hits = (ids[1:] == right) & (ids[:-1] == left) & (place[1:] == place[:-1])
+    at = apart(np.flatnonzero(hits))
+    if len(at) == 0:
+        return ids, place
+    ids = ids.copy()
+    ids[at] = new
+    return np.delete(ids, at + 1), np.delete(place, at + 1)
+
+
+def encode_parts(parts, alphabet, merges):
+    """The ids of each of some texts: a list of lists. The merges are made in their
+    order, each wherever it can be, as GPT-2 joins the pair of the lowest rank first."""
+    data, place = laid_out(parts)
+    ids = np.searchsorted(alphabet, data)
+    for new, pair in enumerate(merges, len(alphabet)):
+        ids, place = joined(ids, place, *pair, new)
+    ends = np.cumsum(np.bincount(place, minlength=len(parts)))
+    return [part.tolist() for part in np.split(ids, ends[:-1])]
+
+
+def refuse_unknown(text, alphabet):
+    """Raise ValueError that lists the characters whose bytes are not in `alphabet`."""
+    known, chars = set(alphabet), sorted(set(text))
+    unknown = [c for c in chars if not known.issuperset(c.encode(*ANY))]
+    if unknown:
+        raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
+
+
+@dataclass
+class BytePairTokenizer:
+    """One integer for each byte of `alphabet`, then one for each merge (left, right).
+
+    alphabet: rising byte values. Raises ValueError for a merge of ids that there are
+    not yet.
+    """
+
+    merges: list
+    alphabet: list
+    cut: bool = True  # at spaces, before anything is joined
+
+    def __post_init__(self):
+        self.vocabulary = [bytes([byte]) for byte in self.alphabet]
+        for left, right in self.merges:
+            known = range(len(self.vocabulary))
+            if left not in known or right not in known:
+                raise ValueError(f"No tokens {left}, {right} yet.")
+            both = self.vocabulary[left] + self.vocabulary[right]
+            self.vocabulary.append(both)
+        self.vocab_size = len(self.vocabulary)
+
+    def encode(self, text):
+        """str -> list[int]. Raises ValueError that lists unknown characters."""
+        refuse_unknown(text, self.alphabet)
+        numbers = {}  # each distinct piece is encoded once
+        order = [numbers.setdefault(p, len(numbers)) for p in pieces(text, self.cut)]
+        found = encode_parts(numbers, self.alphabet, self.merges)
+        return [i for number in order for i in found[number]]
+
+    def decode(self, ids):
+        """list[int] or tensor (N,) -> str; bytes that are no UTF-8 become "\ufffd".
+
+        Raises ValueError for an id that is none.
+        """
+        ids = [int(i) for i in ids]
+        unknown = sorted(set(ids) - set(range(self.vocab_size)))
+        if unknown:
+            raise ValueError(
+                f"There are no tokens {unknown}: ids go from 0 to "
+                f"{self.vocab_size - 1}."
+            )
+        said = b"".join(self.vocabulary[i] for i in ids)
+        return said.decode("utf-8", "replace")
+
+
+def learn(text, vocab_size, cut=True, alphabet=None):
+    """A BytePairTokenizer of so many tokens, from the pairs that a text joins most.
+
+    alphabet: byte values, by default those that the text has; range(256) reads any
+    text. Of equally frequent pairs the one of smaller ids comes first.
+    Raises ValueError if the text has not enough pairs that occur twice.
+    """
+    counts = Counter(pieces(text, cut))
+    times = np.array(list(counts.values()))
+    data, place = laid_out(counts)
+    alphabet = sorted(set(data.tolist()) if alphabet is None else alphabet)
+    if not len(alphabet) <= vocab_size <= LARGEST:
+        raise ValueError(
+            f"{vocab_size} tokens: give at least {len(alphabet)}, one for each byte, "
+            f"and at most {LARGEST}."
+        )
+    ids, merges = np.searchsorted(alphabet, data), []
+    for new in range(len(alphabet), vocab_size):
+        found = count_pairs(ids, place, times, new)
+        best = int(found.argmax())
+        if found[best] < 2:
+            raise ValueError(
+                f"The text is too short for {vocab_size} tokens: after {new} no pair "
+                "occurs twice. Use more text or fewer tokens."
+            )
+        merges.append(divmod(best, new))
+        ids, place = joined(ids, place, *merges[-1], new)
+    return BytePairTokenizer(merges, alphabet, cut)

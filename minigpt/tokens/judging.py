@@ -1,0 +1,69 @@
+"""Lesson 13: losses that can be compared, whatever a model's tokens are."""
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+
+class Loss(NamedTuple):
+    """Of one model on one text: nats per token and per character, bits per byte."""
+
+    per_token: float
+    per_character: float
+    bits_per_byte: float
+
+
+@torch.no_grad()
+def token_nats(model, ids, window=None):
+    """The nats of each of ids (N,) but the first: (N - 1,), the terms of `evaluate`.
+
+    They are read in windows side by side of so many tokens, or of block_size.
+    """
+    window, n, was_training = window or model.block_size, len(ids) - 1, model.training
+    x, y = (F.pad(part, (0, -n % window)) for part in (ids[:-1], ids[1:]))
+    x, y = x.view(-1, window), y.view(-1, window)  # the end is filled up, and cut off
+    model.eval()
+    rows = []
+    for inputs, targets in zip(x.split(64), y.split(64)):
+        logits = model(inputs)[0].transpose(1, 2)  # (B, vocab_size, T)
+        rows.append(F.cross_entropy(logits, targets, reduction="none"))
+    model.train(was_training)
+    return torch.cat(rows).flatten()[:n]
+
+
+def judge(model, tokenizer, text, window=None):
+    """The exact Loss on a text, all but its first token, in windows of so many tokens.
+
+    Windows of block_size show each model as much past as it can read, in tokens. For
+    as much past in characters, divide a number of characters by those of a token.
+    """
+    ids = tokenizer.encode(text)
+    nats = token_nats(model, torch.tensor(ids), window).double()
+    said = text[len(tokenizer.decode(ids[:1])) :]
+    per_byte = nats.sum().item() / len(said.encode("utf-8"))
+    per_character = nats.sum().item() / len(said)
+    return Loss(nats.mean().item(), per_character, per_byte / math.log(2))
+
+
+@torch.no_grad()
+def next_bytes(model, tokenizer, text, heal=True):
+    """The probability of each byte (256,) to come after a text of two tokens or more.
+
+    heal: the last token may be the beginning of a longer one, as a space is that of a
+    word. So it is taken back, and what the model says instead must begin with it.
+    """
+    ids, begun = tokenizer.encode(text), b""
+    if heal:
+        *ids, last = ids
+        begun = tokenizer.vocabulary[last]
+    logits = model(torch.tensor([ids[-model.block_size :]]))[0][0, -1]  # (vocab_size,)
+    found = torch.zeros(256)
+    for token, p in zip(tokenizer.vocabulary, logits.softmax(dim=-1)):
+        if token.startswith(begun):
+            if token == begun:  # it was right: then the byte is the next token's
+                found += p * next_bytes(model, tokenizer, text, heal=False)
+            else:
+                found[token[len(begun)]] += p
+    return found / found.sum()

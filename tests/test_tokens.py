@@ -1,0 +1,303 @@
+"""Lesson 13: byte pairs against loops and the libraries, and losses per character."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+import torch
+from small import CORPUS, TRAIN_SMALL, V, small_gpt
+from torch.testing import assert_close
+
+from minigpt.data import CharTokenizer
+from minigpt.evaluation import evaluate
+from minigpt.fast.writing import decoder
+from minigpt.gpt import GPT, GPTConfig
+from minigpt.tokens import byte_pairs
+from minigpt.tokens.byte_pairs import BytePairTokenizer, learn, pieces
+from minigpt.tokens.judging import judge, next_bytes, token_nats
+from minigpt.tools.command_line import main
+from minigpt.tools.saving import load_any
+
+PLAIN = "Hob's wig, 12 geese --and the king's  OLD wig!\n\n\tWe'll see_it: aaaaaaa.\n"
+STRANGE = PLAIN + "Où est le café? 🎭🐝 ½ Ⅷ ٣ ह्ि e\u0301 \x85\x1c\u2028\ufeff\x00\r\n "
+CHARS = [*STRANGE, "the", "  ", "\n\n", "aaa", "👩‍👩‍👧", "한국", "\U0010ffff"]
+ALIKE = [c for c in CHARS if c not in "½Ⅷ\x1c"]  # what Python calls a digit or a space
+
+
+def drawn(rng, chars=CHARS, longest=60):
+    return "".join(rng.choices(chars, k=rng.randrange(longest)))
+
+
+def tokenizer_of(cut):
+    return learn(STRANGE * 80 + PLAIN * 30, 330, cut, range(256))
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["cut", "whole"])
+def tokenizer(request):
+    return tokenizer_of(request.param)
+
+
+# --- Merging, by loops. ---
+
+
+def merge(ids, pair, new):
+    out, i = [], 0
+    while i < len(ids):
+        hit = tuple(ids[i : i + 2]) == tuple(pair)
+        out.append(new if hit else ids[i])
+        i += 1 + hit
+    return out
+
+
+def encode(tokenizer, text):
+    """GPT-2's way: of all pairs, join those of the lowest rank, until none is left."""
+    rank, out = {tuple(pair): r for r, pair in enumerate(tokenizer.merges)}, []
+    for piece in pieces(text, tokenizer.cut):
+        ids = [tokenizer.alphabet.index(byte) for byte in piece.encode()]
+        while best := min(zip(ids, ids[1:]), key=lambda p: rank.get(p, 1e9), default=0):
+            if best not in rank:
+                break
+            ids = merge(ids, best, len(tokenizer.alphabet) + rank[best])
+        out += ids
+    return out
+
+
+def test_every_text_comes_back_and_is_encoded_as_by_loops(tokenizer):
+    rng = random.Random(1)
+    for text in ["", *(drawn(rng) for _ in range(60)), STRANGE]:
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == tokenizer.decode(torch.tensor(ids)) == text
+        assert ids == encode(tokenizer, text)
+        assert tokenizer.encode(tokenizer.decode(ids)) == ids
+
+
+def test_any_bytes_have_tokens_and_any_tokens_have_a_text(tokenizer):
+    rng = random.Random(2)
+    for _ in range(100):
+        ids = rng.choices(range(tokenizer.vocab_size), k=rng.randrange(9))
+        said = b"".join(tokenizer.vocabulary[i] for i in ids)
+        assert tokenizer.decode(ids) == said.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_pairs_are_those_that_are_joined_most(seed):
+    rng = random.Random(seed)
+    text = drawn(rng, ["a", "b", "aa", " ", "é"], 200) + "ab ab"
+    cut = bool(seed % 2)
+    tokenizer = learn(text, len(set(text.encode())) + 3, cut)
+    alphabet = tokenizer.alphabet
+    parts = [[alphabet.index(b) for b in p.encode()] for p in pieces(text, cut)]
+    for new, pair in enumerate(map(tuple, tokenizer.merges), len(alphabet)):
+        times = {
+            (a, b): sum(len(ids) - len(merge(ids, (a, b), new)) for ids in parts)
+            for a in range(new)
+            for b in range(new)
+        }
+        assert pair == min(times, key=lambda p: (-times[p], p))
+        parts = [merge(ids, pair, new) for ids in parts]
+
+
+def test_a_letter_is_in_one_pair_only():
+    for n in range(2, 12):
+        ids, place = np.zeros(n, dtype=int), np.zeros(n, dtype=int)
+        assert byte_pairs.count_pairs(ids, place, np.ones(1), 1).tolist() == [n // 2]
+        assert byte_pairs.joined(ids, place, 0, 0, 1)[0].tolist() == [1] * (n // 2) + [
+            0
+        ] * (n % 2)
+
+
+def test_nothing_is_joined_across_the_cut():
+    tokenizer = tokenizer_of(True)
+    for token in tokenizer.vocabulary:
+        text = token.decode("utf-8", "ignore")
+        assert not re.search(r"\S\s", text), token
+    whole = tokenizer_of(False)
+    assert any(re.search(rb"\S\s", token) for token in whole.vocabulary)
+    assert len(whole.encode(PLAIN)) < len(tokenizer.encode(PLAIN))
+
+
+# --- The libraries, where they are installed. ---
+
+
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def test_the_cut_is_that_of_gpt2():
+    regex = pytest.importorskip("regex")
+    rng = random.Random(3)
+    for _ in range(200):
+        text = drawn(rng, ALIKE)
+        assert list(pieces(text)) == regex.findall(GPT2, text)
+
+
+def test_the_tokens_are_those_of_tiktoken():
+    tiktoken = pytest.importorskip("tiktoken")
+    ours, rng = tokenizer_of(True), random.Random(4)
+    ranks = {token: i for i, token in enumerate(ours.vocabulary)}
+    theirs = tiktoken.Encoding(
+        "ours", pat_str=GPT2, mergeable_ranks=ranks, special_tokens={}
+    )
+    for _ in range(100):
+        text = drawn(rng, ALIKE)
+        assert ours.encode(text) == theirs.encode(text)
+
+
+def test_the_tokens_are_those_of_tokenizers(tokenizer):
+    library = pytest.importorskip("tokenizers")
+    letters = [chr(0x4E00 + i) for i in range(256)]  # for bytes, as it merges texts
+    name = ["".join(letters[b] for b in token) for token in tokenizer.vocabulary]
+    model = library.models.BPE(
+        {n: i for i, n in enumerate(name)},
+        [(name[left], name[right]) for left, right in tokenizer.merges],
+    )
+    theirs, rng = library.Tokenizer(model), random.Random(5)
+    for _ in range(100):
+        text = drawn(rng)
+        ids = []
+        for piece in pieces(text, tokenizer.cut):
+            ids += theirs.encode("".join(letters[b] for b in piece.encode())).ids
+        assert tokenizer.encode(text) == ids
+
+
+# --- Bad input. ---
+
+
+def test_bad_input_is_told_in_a_sentence():
+    few = learn("the cat and the hat", 11)
+    for call, message in {
+        lambda: learn("ab ab", 2): "2 tokens: give at least 3",
+        lambda: learn("ab ab", 5000): "at most 4096",
+        lambda: learn("ab ab", 6): "too short for 6 tokens: after 4 no pair",
+        lambda: learn("", 5): "too short for 5 tokens: after 0",
+        lambda: few.encode("the €"): "has no ['€']",
+        lambda: few.encode("t\udcff"): "has no ['\\udcff']",
+        lambda: few.decode([0, 11, -1]): "no tokens [-1, 11]: ids go from 0 to 10",
+        lambda: BytePairTokenizer([[0, 2]], [97, 98]): "No tokens 0, 2 yet",
+        lambda: BytePairTokenizer([[0, -1]], [97, 98]): "No tokens 0, -1 yet",
+    }.items():
+        with pytest.raises(ValueError, match=re.escape(message)):
+            call()
+
+
+# --- Losses. ---
+
+
+def small_model(tokenizer):
+    torch.manual_seed(0)
+    return GPT(GPTConfig(tokenizer.vocab_size, 8, n_layer=1, n_head=2, n_embd=16))
+
+
+@pytest.mark.parametrize("window", [3, 8])
+def test_the_loss_of_characters_is_that_of_evaluate(window):
+    model, text = small_gpt(), CORPUS[:99]
+    tokenizer = CharTokenizer(CORPUS)
+    ids = torch.tensor(tokenizer.encode(text))
+    loss = judge(model, tokenizer, text, window)
+    expected = evaluate(model, ids, window)
+    assert_close(loss.per_token, expected, atol=1e-5, rtol=0)
+    assert_close(loss.per_character, loss.per_token)
+    assert_close(loss.bits_per_byte, loss.per_token / np.log(2).item())
+    assert_close(token_nats(model, ids)[:3].mean().item(), evaluate(model, ids[:4], 8))
+
+
+def test_a_loss_is_per_character_and_per_byte_whatever_the_tokens():
+    text = "ab" + "éa" * 50  # 102 characters, 152 bytes
+    tokenizer = learn(text, 6, cut=False)
+    model = small_model(tokenizer)
+    torch.nn.init.zeros_(model.lm_head.weight)
+    loss, n = judge(model, tokenizer, text), len(tokenizer.encode(text)) - 1
+    first = len(tokenizer.decode(tokenizer.encode(text)[:1]))
+    assert_close(loss.per_token, np.log(6).item(), atol=1e-6, rtol=0)
+    assert_close(loss.per_character, n * loss.per_token / (102 - first))
+    bits = n * np.log2(6).item() / (152 - first)  # its first token is a letter
+    assert_close(loss.bits_per_byte, bits, rtol=1e-5, atol=0)
+
+
+def test_healing_takes_the_last_token_back():
+    tokenizer = learn("the hat the cat that hat " * 9, 14)
+    model = small_model(tokenizer)
+    text = "the cat "
+    ids = tokenizer.encode(text)
+    logits = model(torch.tensor([ids[:-1]]))[0][0, -1]
+    p = dict(zip(tokenizer.vocabulary, logits.softmax(-1).tolist()))
+    plain = next_bytes(model, tokenizer, text, heal=False)
+    begins = {t: q for t, q in p.items() if t.startswith(b" ")}
+    h = sum(q for t, q in begins.items() if t[1:2] == b"h") + p[b" "] * plain[ord("h")]
+    healed = next_bytes(model, tokenizer, text)
+    assert_close(healed.sum().item(), 1.0, atol=1e-5, rtol=0)
+    assert_close(healed[ord("h")].item(), h.item() / sum(begins.values()))
+    assert healed[ord(" ")] == p[b" "] * plain[ord(" ")] / sum(begins.values())
+
+
+def test_the_vocabulary_of_characters_is_one_token_each():
+    tokenizer = learn(CORPUS, V)
+    assert tokenizer.encode(CORPUS) == CharTokenizer(CORPUS).encode(CORPUS)
+
+
+# --- The command line. ---
+
+
+TRAIN = ["train", "--data", "corpus.txt", "--out", "tokens.pt", *TRAIN_SMALL]
+
+
+@pytest.fixture
+def tokens(folder):
+    """A folder in which tokens.pt has read tokens of corpus.txt."""
+    assert main([*TRAIN, "--tokens", "14"]) == 0
+    return folder
+
+
+def test_a_run_on_tokens_is_told_per_character_and_goes_on(folder, capsys):
+    assert main([*TRAIN, "--tokens", "14"]) == 0
+    run, text = load_any("tokens.pt"), (folder / "corpus.txt").read_text("utf-8")
+    n = int(0.9 * len(text))
+    assert vars(run.tokenizer) == vars(learn(text[:n], 14))
+    loss = judge(run.model, run.tokenizer, text[n:])
+    told = f"loss {loss.per_character:.4f} nats per character ({loss.per_token:.4f} per"
+    assert told in capsys.readouterr().out
+    assert (
+        main("train --data corpus.txt --out tokens.pt --resume --steps 14".split()) == 0
+    )
+    again = load_any("tokens.pt")
+    assert again.run.step == 14 and vars(again.tokenizer) == vars(run.tokenizer)
+
+
+def test_a_model_of_tokens_writes(tokens, capsys):
+    line = "sample --checkpoint tokens.pt --tokens 9 --seed 1 --prompt"
+    for more in ([], ["--n", "3"], ["--stop", "be"]):
+        assert main([*line.split(), "to be ", *more]) == 0
+        assert capsys.readouterr().out.startswith("to be ")
+    assert main(line.split()[:-1]) == 0  # its own prompt
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    {
+        "train --data corpus.txt --out new.pt --tokens 3": "give at least 8",
+        "train --data corpus.txt --out new.pt --tokens 900": "too short for 900",
+        "train --data corpus.txt --out tokens.pt --resume --tokens 9": "out --tokens",
+        "train --data other.txt --out tokens.pt --resume": "another text",
+        "sample --checkpoint tokens.pt --prompt €": "has no ['€']",
+        "sample --checkpoint damaged.pt": "damaged.pt is damaged, or no readable",
+        "train --data corpus.txt --out damaged.pt --resume": "It is left as it is",
+        "page --checkpoint tokens.pt": "train a model without --tokens",
+    }.items(),
+)
+def test_what_does_not_go_with_tokens_is_a_sentence(tokens, capsys, line, says):
+    (tokens / "other.txt").write_text("be not; to be or " * 120, encoding="utf-8")
+    content = torch.load("tokens.pt", weights_only=True)
+    content["chars"]["merges"][0] = (0, 99)
+    torch.save(content, "damaged.pt")
+    before = {path.name: path.read_bytes() for path in tokens.iterdir()}
+    assert main(line.split()) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("error: ") and says in last
+    assert {path.name: path.read_bytes() for path in tokens.iterdir()} == before
+
+
+def test_a_character_in_several_tokens_is_written_once_it_is_whole():
+    tokenizer = BytePairTokenizer([], range(256))
+    decode = decoder(tokenizer)
+    ids = torch.tensor(tokenizer.encode("é🎭a") + [0x9F])
+    assert [decode(i[None]) for i in ids] == ["", "é", "", "", "", "🎭", "a", ""]
