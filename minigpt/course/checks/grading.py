@@ -7,6 +7,8 @@ import sys
 
 import torch
 
+GENERATOR = torch.Generator
+
 
 def once(module, name):
     """The check `name` of a module here, whatever a cell made of that name.
@@ -50,10 +52,11 @@ def twice(module, name):
 def other_numbers(shift=1_000_000):
     """Inside, every new torch.Generator gets another seed than it asks for.
 
-    So one check has two sets of cases, and none has to be written twice.
+    So one check has two sets of cases, and none has to be written twice. Of one within
+    the other the inner one counts.
     """
 
-    class Shifted(torch.Generator):
+    class Shifted(GENERATOR):
         def manual_seed(self, seed):
             return super().manual_seed(seed + shift)
 

@@ -3,6 +3,9 @@
     python -m minigpt.course.publish.otter
         build/otter/NN_name/NN_name.ipynb, with raw cells for Otter Assign
         build/otter/NN_name/minigpt/, the package, for the autograder
+    python -m minigpt.course.publish.otter --variants 30
+        the same, with inputs of their own for 30 learners, and the teacher's
+        build/otter/key/NN_name.csv
 
 Then, in such a folder and with Otter-Grader 7 and minigpt installed in one
 environment: `otter assign NN_name.ipynb dist`. Learners get `dist/student`, and
@@ -47,18 +50,19 @@ def test_{case}({answers}):
     assert {right}, {message}'''
 
 
-def build(folder=page.BUILD / "otter", notebooks=page.NOTEBOOKS):
+def build(folder=page.BUILD / "otter", notebooks=page.NOTEBOOKS, variants=0):
     """Write a folder for each notebook with exercises; list of the notebooks' paths."""
     written = []
     for path in page.notebook_paths(notebooks, "exercises"):
         notebook = page.read(path)
         made = nbformat.v4.new_notebook(metadata=notebook.metadata)
-        made.cells = cells(grading.parts(notebook, path.name), path.stem)
+        parts = grading.parts(notebook, path.name, variants)
+        made.cells = cells(parts, path.stem)
         nbformat.validate(made)
         target = folder / path.stem / path.name
         carry(target.parent)
         page.write(target, nbformat.writes(made) + "\n")
-        written.append(target)
+        written += [target, *grading.write_key(folder, path.stem, parts, variants)]
     return written
 
 
@@ -144,4 +148,4 @@ def tests(part):
 
 
 if __name__ == "__main__":
-    page.build(build, "The assignments for Otter", page.BUILD / "otter")
+    grading.main(build, "The assignments for Otter", page.BUILD / "otter")

@@ -1,0 +1,108 @@
+"""Inputs of one's own: an answer is right for everybody, what it gives on them is not.
+
+A class list numbers the learners. The cases of up to three checks of a lesson, drawn
+with other random numbers for each learner, are their own inputs, and all results on
+them become one number, to be written down. Copied, it is right for somebody else.
+"""
+
+import functools
+import importlib
+import itertools
+import math
+
+from minigpt.course.checks import core
+from minigpt.course.checks.errors import Explained, NotAttempted
+from minigpt.course.checks.grading import other_numbers
+from minigpt.course.checks.running import run
+from minigpt.course.checks.values import as_tensor, same
+
+HINT = "Run `show_numbers` with your own number and write down what it prints. Where "
+HINT += "the check of a function says ✗, mend the function first."
+
+
+@functools.cache
+def questions(lesson):
+    """The checks of a module, three at most, that differ from learner to learner."""
+    module = importlib.import_module(f"minigpt.course.checks.{lesson}")
+    checks = [one for name, one in vars(module).items() if name.startswith("check_")]
+    return list(itertools.islice((c for c in checks if right(c, 1) != right(c, 2)), 3))
+
+
+def asked(check, number):
+    """What a check compares with a learner's inputs; None where it wants a model."""
+    with other_numbers(1000 * number):
+        try:
+            check.__wrapped__(core.ASKING)
+        except core.Asked as found:
+            return found.args[0]
+        except (TypeError, Explained):
+            return None
+
+
+def right(check, number):
+    """What a learner has to find, a float with three decimals."""
+    question = asked(check, number)
+    return question and one_number([question.right(*case) for case in question.cases])
+
+
+def key(lesson, number):
+    """What a learner has to find for each of the questions."""
+    return [right(check, number) for check in questions(lesson)]
+
+
+def one_number(results):
+    """All numbers in some results, the one at place i times the cosine of i, added."""
+    numbers = (x for x in _flat(results) if math.isfinite(x))
+    return round(sum(x * math.cos(i) for i, x in enumerate(numbers)), 3)
+
+
+def _flat(value):
+    if isinstance(value, (tuple, list)):
+        return [number for part in value for number in _flat(part)]
+    numbers = as_tensor(value)
+    return [] if numbers is None else numbers.flatten().tolist()
+
+
+def show_numbers(lesson, number, *answers):
+    """Print what a learner's functions give on the inputs of this number."""
+    if type(number) is not int:
+        return print("First write your number in place of the `...`.")
+    for check, answer in zip(questions(lesson), answers):
+        question = asked(check, number)
+
+        def work(answer, question=question):
+            return one_number([question.given(answer, c) for c in question.cases])
+
+        try:
+            found = run(answer, (), work)[0]
+        except NotAttempted:
+            found = "not attempted yet"
+        except Explained as problem:
+            found = problem.args[0]
+        print(f"{check.__name__.removeprefix('check_'):24}{found}")
+
+
+def check_numbers(lesson, number, found):
+    """Whether the numbers that a learner found are theirs; prints and returns a Result.
+
+    number: int, theirs on the class list. found: list of numbers, three decimals.
+    """
+    checks, state, good = questions(lesson), "tried", []
+    if number is ...:
+        state, message = "open", "not attempted yet: replace the `...`."
+    elif type(number) is not int or number < 1:
+        message = "not yet. `number` is yours on the class list, a whole number from 1."
+    elif not isinstance(found, (list, tuple)) or len(found) != len(checks):
+        message = f"not yet. `found` is a list of {len(checks)} numbers."
+    else:
+        pairs = zip(found, key(lesson, number))
+        good = [same(one, wanted, atol=2e-3) for one, wanted in pairs]
+        wrong = [c.__name__[6:] for c, yes in zip(checks, good) if not yes]
+        state = "tried" if wrong else "solved"
+        message = f"right! Verified: {len(good)} results on inputs of your own."
+        if wrong:
+            message = f"not yet. With number {number} something else comes out of "
+            message += f"{' and '.join(wrong)}.\n  Hint: {HINT}"
+    result = core.Result("Your numbers", state, message, sum(good) / len(checks))
+    print(result)
+    return result
