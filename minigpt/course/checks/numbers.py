@@ -13,7 +13,7 @@ import math
 from minigpt.course.checks import core
 from minigpt.course.checks.errors import Explained, NotAttempted
 from minigpt.course.checks.grading import other_numbers
-from minigpt.course.checks.running import run
+from minigpt.course.checks.running import attempted, run
 from minigpt.course.checks.values import as_tensor, same
 
 HINT = "Run `show_numbers` with your own number and write down what it prints. Where "
@@ -71,14 +71,15 @@ def show_numbers(lesson, number, *answers):
         question = asked(check, number)
 
         def work(answer, question=question):
-            return one_number([question.given(answer, c) for c in question.cases])
+            results = [question.given(answer, case) for case in question.cases]
+            return one_number(results) if all(map(attempted, results)) else ...
 
         try:
             found = run(answer, (), work)[0]
         except NotAttempted:
             found = "not attempted yet"
-        except Explained as problem:
-            found = problem.args[0]
+        except Exception as problem:  # the learner's code may raise anything
+            found = problem.args[0] if isinstance(problem, Explained) else repr(problem)
         print(f"{check.__name__.removeprefix('check_'):24}{found}")
 
 
@@ -102,7 +103,7 @@ def check_numbers(lesson, number, found):
         message = f"right! Verified: {len(good)} results on inputs of your own."
         if wrong:
             message = f"not yet. With number {number} something else comes out of "
-            message += f"{' and '.join(wrong)}.\n  Hint: {HINT}"
+            message += f"{', '.join(wrong)}.\n  Hint: {HINT}"
     result = core.Result("Your numbers", state, message, sum(good) / len(checks))
     print(result)
     return result

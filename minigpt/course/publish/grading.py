@@ -17,7 +17,7 @@ ANSWER = re.compile(r"# (?:Exercise|Bug hunt) (\d\d)\.(\d+)\n")
 SOLUTION = re.compile(r"<summary>Solution.*?```python\n(.*?)```", re.S)
 CHECKS = re.compile(r"^from minigpt\.course\.checks\.(\w+) import", re.M)
 
-WELCOME = """# {title}: exercises
+WELCOME = """# {title}
 
 First run the cell that prepares the exercises. Then
 write in the answer cells only, and run the check below: it says what it
@@ -85,7 +85,9 @@ def own_numbers(made, notebook, variants):
     checks = [check.__name__ for check in numbers.questions(lesson)]
     calls = dict(re.match(r"(\w+)\((\w+)", p.source).groups() for p in made if p.module)
     fill = {"variants": variants, "functions": ", ".join(calls[one] for one in checks)}
-    empty = OWN_ANSWER.format(number="...", found=", ".join(["..."] * len(checks)), **fill)
+    empty = OWN_ANSWER.format(
+        number="...", found=", ".join(["..."] * len(checks)), **fill
+    )
     found = ", ".join(map(str, numbers.key(lesson, 1)))
     solution = OWN_ANSWER.format(number=1, found=found, **fill)
     check, one = "check_numbers(lesson, number, found)", f"{notebook}-numbers"
@@ -104,7 +106,9 @@ def write_key(folder, name, made, variants):
     lesson = next(part.module for part in made if part.module)
     names = [check.__name__[6:] for check in numbers.questions(lesson)]
     rows = [["number", *names]]
-    rows += [[number, *numbers.key(lesson, number)] for number in range(1, variants + 1)]
+    rows += [
+        [number, *numbers.key(lesson, number)] for number in range(1, variants + 1)
+    ]
     path = folder / "key" / f"{name}.csv"
     page.write(path, "".join(",".join(map(str, row)) + "\n" for row in rows))
     return [path]
@@ -117,7 +121,9 @@ def main(build, what, folder):
     text = parser.parse_args().variants
     variants = int(text) if text and text.isdecimal() else 0
     if text is not None and not 1 <= variants <= 999:
-        parser.exit(1, f"VARIANTS is {text!r}: give the number of learners, 1 to 999.\n")
+        parser.exit(
+            1, f"VARIANTS is {text!r}: give the number of learners, 1 to 999.\n"
+        )
     page.build(lambda folder: build(folder, variants=variants), what, folder)
 
 

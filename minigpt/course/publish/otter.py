@@ -38,6 +38,9 @@ tests:
 BEGIN = """# BEGIN QUESTION
 name: {name}
 points: {points}"""
+LIMIT = """from minigpt.course.checks import grading
+
+grading.limit_cells(get_ipython())  # stops a cell that computes for a minute"""
 HIDE = "# BEGIN SOLUTION NO PROMPT\n{solution}\n# END SOLUTION"
 TEST = '''""" # BEGIN TEST CONFIG
 points: {points}
@@ -79,6 +82,7 @@ def carry(folder):
 def cells(parts, name):
     """The cells of an assignment, with the raw cells that Otter Assign reads."""
     made = [raw("config", CONFIG.format(name=name))]
+    parts = [parts[0], grading.Part("setup", "limit", LIMIT), *parts[1:]]
     for part in parts:
         question = "q" + re.sub(r"-(prompt|check)$", "", part.id)
         question = question.replace("-", "_")
@@ -134,7 +138,7 @@ def tests(part):
     made = []
     for case, share, look, says in [
         ("all_cases", 0.25, "once", diagnosis),
-        ("half_of_the_cases", 0.5, "once", half),
+        ("half_of_the_cases", 0.5, "again", half),
         ("other_numbers", 0.25, "twice", diagnosis),
     ]:
         hidden = str(look == "twice").lower()
