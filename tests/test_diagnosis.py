@@ -210,6 +210,8 @@ SHELL = [  # a program for f(x, steps) -> x.sum() * steps, what is said
     ("    return (x, x).sum()", "That is a list or a tuple"),
     ("    return x.sum() * stpes", "own arguments"),
     ("    raise SystemExit(3)", "It raised SystemExit: 3"),
+    ("    return x.sum()\n    print(x)", "`print(x)` stands behind `return`"),
+    ("    y = x.sum()\n    y * steps\n    return y", "nobody keeps it"),
     ("    yield x", "generator, which has computed nothing yet"),
     ("    return f(x, steps)", "It raised RecursionError"),
     ("    while True:\n        try: x + x\n        except Exception: pass", "running"),

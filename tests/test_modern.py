@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from minigpt.generation import generate
 from minigpt.gpt import GPT, GPTConfig
+from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import ModernBlock, ModernConfig
 from minigpt.modern.parts import (
     ModernFeedForward,
@@ -111,6 +112,27 @@ def test_a_short_convolution_is_torchs_and_starts_as_the_identity():
     weight = layer.weight[:, 0].T[:, None]  # (C, 1, width)
     expected = F.conv1d(F.pad(x.mT, (2, 0)), weight, groups=3).mT
     assert_close(layer(x), expected)
+
+
+def test_experts_are_a_choice_among_copies_and_their_load_levels_out():
+    torch.manual_seed(0)
+    dense = ModernFeedForward(8, "relu")
+    x, bend = torch.randn(4, 16, 8), torch.randn(4, 8)
+    together = MixtureOfExperts(dense, 8, n_expert=4, top=4)
+    assert_close(together(x), dense(x))  # four copies, whose shares sum to one
+    layer = MixtureOfExperts(dense, 8, n_expert=4).eval()
+    for expert, b in zip(layer.experts, bend):
+        expert.proj.weight.data *= b[:, None]
+    p, best = torch.softmax(layer.router(x), dim=-1).max(dim=-1)
+    assert_close(layer(x), p[..., None] * bend[best] * dense(x))
+    layer.router.weight.data *= 10  # sure of itself, and unjust
+    uneven = (layer.router(x)).argmax(dim=-1).flatten().bincount(minlength=4)
+    for _ in range(400):
+        layer.train()(x)
+    chosen = torch.softmax(layer.router(x), dim=-1) + layer.bias
+    even = chosen.argmax(dim=-1).flatten().bincount(minlength=4)
+    assert even.max() - even.min() < uneven.max() - uneven.min()
+    assert even.min() >= 10  # of 64 / 4
 
 
 def turned(x, start=0, base=10_000.0):

@@ -3,24 +3,27 @@
 import copy
 import json
 import re
+import shutil
 from pathlib import Path
+from urllib.parse import urlencode
 
 import chromium
 import pytest
 import torch
-from small import CORPUS, TOKENIZER, V, fit, plan, small_gpt
+from small import CORPUS, DATA, TOKENIZER, TRAIN_SMALL, V, fit, plan, small_gpt
 from torch.testing import assert_close
 
-from minigpt.attention import attention_weights
 from minigpt.checkpoint import Checkpoint, save_checkpoint
 from minigpt.data import CharTokenizer
 from minigpt.fast.quantization import to_int8
 from minigpt.fast.reading import Reader
 from minigpt.fast.writing import generate
 from minigpt.generation import probabilities
+from minigpt.inside.looking import capture, changed, logit_shares
 from minigpt.modern.model import ModernConfig
 from minigpt.tools.command_line import main
-from minigpt.tools.page import WEIGHTS, page, write_page
+from minigpt.tools.page import WEIGHTS, means, page, write_page
+from minigpt.tools.saving import load_any, load_snapshots
 from minigpt.training import Run
 
 SCREENSHOT = Path(__file__).parents[1] / "build" / "screenshots" / "page.jpeg"
@@ -34,6 +37,9 @@ MODERN = {
     "capped": {"softcap": 3.0, "bias": True, "rms_norm": False, "value_residual": True},
     "all off": {**OFF, "activation": "relu", "bias": True},
 }
+QUIET = """active.ids.length && sides.every(({ writing, ids, reading, intact }) =>
+  !writing && reading.after.length === ids.length && intact.after.length === ids.length)
+  || $('complaint').textContent"""
 CHOICES = [  # temperature, top_k, top_p
     (0, None, None),
     (0.8, None, None),
@@ -53,25 +59,29 @@ def modern(**changes):
 
 
 @pytest.fixture(scope="module")
-def trained():
+def gpt():
     model = small_gpt()
     fit(model, plan(steps=120))
     return model.eval()
 
 
 @pytest.fixture(scope="module")
-def models(trained):
-    return {"GPT": trained} | {name: modern(**c) for name, c in MODERN.items()}
+def models(gpt):
+    return {"GPT": gpt} | {name: modern(**c) for name, c in MODERN.items()}
 
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """A function that writes the page of a model and opens it."""
+    """A function that writes the page of a model and opens it with a text, unless told
+    otherwise without a word of the model behind it."""
 
-    def visit(model, tokenizer=TOKENIZER, **options):
+    def visit(model, tokenizer=TOKENIZER, prompt=PROMPT, address=None, **options):
         path = tmp_path / "page.html"
-        write_page(path, model, tokenizer, **options)
-        browser.open(path.as_uri(), "!unread || $('complaint').textContent")
+        write_page(path, model, tokenizer, prompt=prompt, **options)
+        if address is None:
+            address = {"text": prompt, "n": 0, "off": ""}
+        where = f"{path.as_uri()}#{urlencode(address)}" if address else path.as_uri()
+        browser.open(where, QUIET)
         return browser
 
     return visit
@@ -82,38 +92,47 @@ def call(browser, body):
     return browser.evaluate(f"(() => {{ {body} }})()")
 
 
-def logits(browser, ids):
-    """(T, vocab_size): what the page says after each of the ids."""
-    rows = call(
-        browser,
-        f"const ids = {ids}, reader = new Reader(model);"
-        "return ids.map((_, i) => Array.from(reader.read(ids, i + 1).logits));",
+def with_side(ids, body):
+    """The body of a function that has a `side` of its own, with a text."""
+    return (
+        "const side = new Side(sides[0].snapshots), array = (x) => Array.from(x);"
+        f"side.begin({list(ids)}, 7); array(side.read()); {body}"
     )
-    return torch.tensor(rows)
 
 
 def text(browser):
     """What one sees; the vocabulary here has no line break."""
-    seen = browser.evaluate("$('text').textContent")
-    assert seen.endswith("▮")
-    return seen[:-1]
+    return browser.evaluate("views[0].list.spans.map((e) => e.textContent).join('')")
 
 
-def wait_for_text(browser, length):
-    """Until the text is so long and nothing is being written."""
-    done = f"!writing && ids.length === {length}"
+def after(browser, button, length, **fields):
+    """The text when some fields are set and a button is pressed, once it is so long."""
+    for field, value in fields.items():
+        turn(browser, field, value)
+    if button:
+        browser.evaluate(f"$('{button}').click()")
+    done = f"({QUIET}) && active.ids.length === {length}"
     chromium.wait(lambda: browser.evaluate(done), f"a text of {length} characters")
+    return text(browser)
 
 
 def enter(browser, prompt):
-    """Type a prompt over the one that is there."""
+    """Open the field, and type a prompt over what is there."""
+    browser.evaluate("$('prompt').hidden && $('edit').click()")
     browser.evaluate(f"$('prompt').value = {json.dumps(prompt)}")
     browser.evaluate("$('prompt').dispatchEvent(new Event('input'))")
 
 
-def press(browser, key):
+def turn(browser, field, value):
+    """Set a knob or a field, as a reader does."""
+    browser.evaluate(f"$('{field}').value = {json.dumps(value)}")
+    for event in ("input", "change"):
+        browser.evaluate(f"$('{field}').dispatchEvent(new Event('{event}'))")
+
+
+def press(browser, key, **how):
     """A key of the keyboard, down and up."""
-    how, down = {"key": key, "code": key}, {"type": "rawKeyDown"}
+    how, down = {"key": key, "code": key, **how}, {"type": "rawKeyDown"}
     if key == "Enter":
         down = {"type": "keyDown", "text": "\r", "windowsVirtualKeyCode": 13}
     browser.call("Input.dispatchKeyEvent", **down, **how)
@@ -127,8 +146,6 @@ def rounded(model, weights):
     """The model whose weights the page should have."""
     model = copy.deepcopy(model)
     for part in model.modules():
-        if weights == "float16" and isinstance(part, torch.nn.Linear):
-            part.weight.data = part.weight.data.half().float()
         if weights == "int8" and isinstance(part, torch.nn.Linear):
             q, scale = to_int8(part.weight.data)
             part.weight.data = q * scale
@@ -139,53 +156,67 @@ def rounded(model, weights):
 def test_the_page_computes_the_logits_of_pytorch(visit, models, weights):
     ids = TOKENIZER.encode("fox jump")
     for name, model in models.items():
-        tiny = torch.tensor([1e-6, -3e-8, 0.0])  # hardly any bits in float16
         with torch.no_grad():
-            model.body[0].feed_forward.proj.weight[0, :3] = tiny
             right = rounded(model, weights)(torch.tensor([ids]))[0][0]
-        got = logits(visit(model, weights=weights), ids)
-        close = 1e-3 if weights == "int16" else 1e-4
-        assert_close(got, right, atol=close, rtol=0, msg=name)
-
-
-def test_the_heads_weights_are_those_of_the_lessons(visit, models):
-    model, ids = models["GPT"], TOKENIZER.encode("quick br")
-    got = call(
-        visit(model, weights="float32"),
-        f"const seen = new Reader(model).read({ids});"
-        "return seen.attention[0].map((weights) => Array.from(weights));",
-    )
-    first = model.body[0]
-    with torch.no_grad():
-        x = model.token_embedding(torch.tensor(ids)) + model.position_embedding.weight
-        qkv = first.attention.qkv(first.norm1(x)).view(8, 3, 2, 8)  # T, 3, heads, size
-        q, k, _ = qkv.permute(1, 2, 0, 3)
-        right = attention_weights(q, k)[:, -1]  # (n_head, T)
-    assert_close(torch.tensor(got), right, atol=1e-5, rtol=0)
-
-
-def test_the_lens_reads_the_stream_after_each_block(visit, models):
-    for name in ("GPT", "capped"):
-        model, ids = models[name], TOKENIZER.encode("jumps ov")
         got = call(
-            visit(model, weights="float32"),
-            f"const seen = new Reader(model).read({ids});"
-            "return seen.streams.map((x) => Array.from(model.logits(x)));",
+            visit(model, weights=weights),
+            with_side(ids, "return side.reading.after.map((a) => array(a.logits));"),
         )
-        streams, blocks = [], list(model.body)[:-1]
+        close = 1e-3 if weights == "int16" else 1e-4
+        assert_close(torch.tensor(got), right, atol=close, rtol=0, msg=name)
 
-        def keep(block, given, out, streams=streams):
-            streams.append(out[0] if isinstance(out, tuple) else out)
 
-        hooks = [block.register_forward_hook(keep) for block in blocks]
-        with torch.no_grad():
-            model(torch.tensor([ids]))
-            to_logits = getattr(model, "logits", model.lm_head)
-            right = [to_logits(model.body[-1](x))[0, -1] for x in streams]
-        for hook in hooks:
-            hook.remove()
-        assert len(got) == len(blocks) + 1  # the embedding, too
-        assert_close(torch.tensor(got[1:]), torch.stack(right), atol=1e-4, rtol=0)
+def test_what_is_seen_on_the_way_is_that_of_the_lessons(visit, models):
+    ids = TOKENIZER.encode("quick br")
+    look = (
+        "const { model, reader: { rows } } = side.reading, seen = rows.at(-1);"
+        "return { maps: rows.map((row) => row.attention.map((a) => a.map(array))),"
+        " logits: array(seen.logits), streams: seen.streams.map(array),"
+        " shares: array(seen.logits).map((_, id) =>"
+        "   Object.fromEntries(model.shares(seen, id))) };"
+    )
+    for name, model in models.items():
+        got = call(visit(model, weights="float32"), with_side(ids, look))
+        logits = torch.tensor([sum(shares.values()) for shares in got["shares"]])
+        if cap := getattr(model.config, "softcap", None):
+            logits = cap * torch.tanh(logits / cap)
+        assert_close(logits, torch.tensor(got["logits"]), atol=1e-4, rtol=0, msg=name)
+    model = models["GPT"]  # which alone lesson 11 looks into
+    got = call(visit(model, weights="float32"), with_side(ids, look))
+    flow = capture(model, torch.tensor([ids]))
+    for layer, right in enumerate(flow.weights):  # (1, n_head, T, T)
+        for t, row in enumerate(got["maps"]):
+            here = right[0, :, t, : t + 1]
+            assert_close(torch.tensor(row[layer]).float(), here, atol=1e-5, rtol=0)
+    for stream, right in zip(got["streams"], flow.stream, strict=True):
+        assert_close(torch.tensor(stream), right[0, -1], atol=1e-4, rtol=0)
+    for part, right in logit_shares(model, flow).items():
+        row = torch.tensor([shares[part] for shares in got["shares"]])
+        assert_close(row, right[0, -1], atol=1e-4, rtol=0, msg=part)
+
+
+def test_switched_off_parts_cost_what_the_lessons_cut_costs(visit, models):
+    prompt = "quick br"
+    ids = torch.tensor([TOKENIZER.encode(prompt)])
+    for name, model in models.items():
+        browser, said = visit(model, prompt=prompt, text=DATA), means(model, DATA)
+        for layer, block in enumerate(list(model.body)[:-1], 1):
+            heads = said[f"body.{layer - 1}.attention.mean"]
+            parts = dict(enumerate(heads.split(block.attention.head_size), 1))
+            parts["feed-forward"] = said[f"body.{layer - 1}.feed_forward.mean"]
+            for part, mean in parts.items():
+                off = f"{part} {layer}" if part == "feed-forward" else None
+                off = off or f"head {layer}.{part}"
+                for value in (mean, 0.0):
+                    with changed(model, layer, part, value), torch.no_grad():
+                        right = model(ids[:, :-1], ids[:, 1:])[1].item()
+                    got = call(
+                        browser,
+                        f"const side = sides[0]; side.off = new Set(['{off}']);"
+                        f"side.zero = {int(value is not mean)}; side.forget();"
+                        "Array.from(side.read()); return side.reading.mean(0);",
+                    )
+                    assert got == pytest.approx(right, abs=1e-3), (name, off, value)
 
 
 # --- what is written ---
@@ -210,9 +241,10 @@ def test_the_page_writes_what_python_would_draw_from_the_same_numbers(
         model, ids = models[name], TOKENIZER.encode(PROMPT)
         got = call(
             visit(model, weights="float32"),
-            f"const ids = {ids}, reader = new Reader(model);"
-            f"const all = write(reader, ids, 40, {json.dumps(knobs)}, mulberry32(7));"
-            "Array.from(all); return ids;",
+            with_side(
+                ids,
+                f"array(side.write(40, () => ({json.dumps(knobs)}))); return side.ids;",
+            ),
         )
         numbers, reader = mulberry32(7), Reader(model)
         for place in range(len(ids), len(got)):  # past the context five times
@@ -222,189 +254,232 @@ def test_the_page_writes_what_python_would_draw_from_the_same_numbers(
 
 
 @pytest.mark.parametrize("length", [1, 8, 30])
-def test_without_chance_it_writes_what_generate_writes(visit, trained, length):
-    prompt = CORPUS[:length]
-    browser = visit(trained, weights="float32", prompt=prompt)
-    browser.evaluate("$('temperature').value = 0, $('count').value = 30")
-    browser.evaluate("$('write').click()")
-    wait_for_text(browser, length + 30)
-    idx = torch.tensor([TOKENIZER.encode(prompt)])
-    right = generate(trained, idx, 30, temperature=0)[0].tolist()
-    assert browser.evaluate("ids") == right
-    # What is shown of the first prediction is what it was drawn from: a whole context.
-    start = browser.evaluate(f"after[{length - 1}].start")
-    assert start == max(0, length - trained.block_size)
-
-
-def test_a_seed_gives_the_same_text_at_once_and_one_by_one(visit, trained):
-    browser = visit(trained, prompt=PROMPT)
-    texts = []
-    for seed in (1, 1, 2):
-        browser.evaluate(f"$('seed').value = {seed}, $('count').value = 20")
-        browser.evaluate("$('write').click()")
-        wait_for_text(browser, len(PROMPT) + 20)
-        texts.append(text(browser))
-    assert texts[0] == texts[1] != texts[2]
-    browser.evaluate("$('seed').value = 1, unread = true")
-    for n in range(1, 21):
-        browser.evaluate("$('one').click()")
-        wait_for_text(browser, len(PROMPT) + n)
-    assert text(browser) == texts[0]
-
-
-def test_every_character_has_its_surprise_and_their_mean_is_the_loss(visit, trained):
-    prompt = "the lazy"
-    browser = visit(trained, weights="float32", prompt=prompt)
-    ids = torch.tensor([TOKENIZER.encode(prompt)])
-    with torch.no_grad():
-        loss = trained(ids[:, :-1], ids[:, 1:])[1].item()
-    shown = browser.evaluate("$('surprise').textContent")
-    assert shown == f"Your text: {loss:.2f} nats per character"
-    labels = browser.evaluate(
-        "[...document.querySelectorAll('[data-nats]')].map((e) => e.ariaLabel)"
+def test_without_chance_it_writes_what_generate_writes(visit, gpt, length):
+    browser = visit(gpt, weights="float32", prompt=CORPUS[:length])
+    # A long text is read in halves of windows, but its last character, from which is
+    # drawn, as `generate` begins: with a whole context.
+    starts = browser.evaluate("active.reading.after.map((seen) => seen.start)")
+    halves = [max(0, -(-(t - 8) // 4) * 4) for t in range(1, length)]
+    assert starts == [*halves, max(0, length - gpt.block_size)]
+    after(browser, "go", length + 30, temperature=0, count=30)
+    idx = torch.tensor([TOKENIZER.encode(CORPUS[:length])])
+    right = generate(gpt, idx, 30, temperature=0)[0].tolist()
+    assert browser.evaluate("active.ids") == right
+    assert starts == browser.evaluate(
+        f"active.reading.after.map((a) => a.start).slice(0, {length})"
     )
+
+
+def test_a_seed_gives_the_same_text_at_once_and_one_by_one(visit, gpt):
+    browser, length = visit(gpt), len(PROMPT) + 20
+    first = after(browser, "again", length, count=20)
+    assert after(browser, "again", length) == first
+    assert after(browser, "another", length) != first
+    turn(browser, "seed", 1337)
+    browser.evaluate("begin(active.ids.slice(0, active.given))")
+    for n in range(1, 21):
+        one_by_one = after(browser, "one", len(PROMPT) + n)
+    assert one_by_one == first
+
+
+def test_every_character_has_its_surprise_and_their_mean_is_the_loss(visit, gpt):
+    browser = visit(gpt, weights="float32", prompt="the lazy")
+    ids = torch.tensor([TOKENIZER.encode("the lazy")])
+    with torch.no_grad():
+        loss = gpt(ids[:, :-1], ids[:, 1:])[1].item()
+    shown = browser.evaluate("document.querySelector('.means').textContent")
+    assert f"per character: {loss:.2f} given" in shown
+    labels = browser.evaluate("views[0].list.spans.map((e) => e.ariaLabel)")
     assert labels[0] == "t, nothing to predict it from"
     values = [float(re.search(r", ([\d.]+) nats$", label)[1]) for label in labels[1:]]
     assert sum(values) / len(values) == pytest.approx(loss, abs=0.01)
-    assert labels[3].startswith("space, ")
-
-
-def test_a_text_longer_than_the_context_is_read_in_windows(visit, trained):
-    ids = TOKENIZER.encode(CORPUS[:21])
-    browser = visit(trained, weights="float32", prompt=CORPUS[:21])
-    starts = browser.evaluate("after.map((seen) => seen.start)")
-    assert starts == [0] * 8 + [4] * 4 + [8] * 4 + [12] * 4 + [16]
-    for place in (7, 8, 13, 20):
-        with torch.no_grad():
-            right = trained(torch.tensor([ids[starts[place] : place + 1]]))[0][0, -1]
-        got = browser.evaluate(f"Array.from(after[{place}].logits)")
-        assert_close(torch.tensor(got), right, atol=1e-4, rtol=0)
 
 
 # --- the page in the browser ---
 
 
-def test_the_page_asks_for_nothing_and_has_no_complaint(visit, trained):
-    browser = visit(trained)
-    browser.evaluate("$('write').click()")
-    wait_for_text(browser, len(browser.evaluate("$('prompt').value")) + 300)
+def test_the_page_writes_by_itself_and_asks_for_nothing(visit, gpt):
+    browser = visit(gpt, address={})
+    assert after(browser, None, len(PROMPT) + 300).startswith(PROMPT)
     assert [r for r in browser.requests if not r.startswith("data:")] == [
-        browser.evaluate("location.href")
+        browser.evaluate("location.href.split('#')[0]")
     ]
     assert browser.errors == []
     # And it could not: its policy refuses.
     ask = "fetch('data:,x').then(() => 'came', () => 'refused')"
     assert browser.evaluate(ask) == "refused"
+    box = browser.evaluate("views[0].text.getBoundingClientRect().toJSON()")
+    assert box["bottom"] < 720  # all of it on the first screen
     size = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.call("Emulation.setDeviceMetricsOverride", **size)
     assert browser.evaluate("document.documentElement.scrollWidth") <= 320
     browser.screenshot(SCREENSHOT, quality=70)
 
 
-def test_a_keyboard_is_enough(visit, trained):
-    browser = visit(trained, prompt=PROMPT)
-    browser.evaluate("$('count').value = 12, document.activeElement.blur()")
-    focused, order = "document.activeElement.id", [None]
-    while order[-1] != "write" and len(order) < 20:
+def test_a_keyboard_is_enough(visit, gpt):
+    browser = visit(gpt)
+    turn(browser, "count", 40)
+    browser.evaluate("document.activeElement.blur()")
+    focused, order = "document.activeElement.id || document.activeElement.role", []
+    while "link" not in order and len(order) < 30:
         press(browser, "Tab")
         order.append(browser.evaluate(focused))
-    assert order[1] == "prompt" and order[-1] == "write"
-    press(browser, "Enter")
-    wait_for_text(browser, len(PROMPT) + 12)
-    assert browser.evaluate(focused) == "write"
-    for _ in range(3):
-        press(browser, "Tab")
-    focused = "document.activeElement.getAttribute('aria-label')"
-    assert browser.evaluate(focused) == "the character to come"
-    browser.evaluate("writeOn(1)")  # what is focused stays so while the text grows
-    wait_for_text(browser, len(PROMPT) + 13)
-    assert browser.evaluate(focused) == "the character to come"
-    for key, place in (("ArrowLeft", len(PROMPT) + 12), ("Home", 0)):
+        if order[-1] == "edit":
+            browser.evaluate("document.querySelector('details').open = true")
+    assert [name for name in order if name not in ("button", "summary", None)][:6] == [
+        *("option", "go", "one", "again", "another", "edit")
+    ]
+    press(browser, "Enter", modifiers=2)  # Ctrl: the link is not copied, but written
+    after(browser, None, len(PROMPT) + 40)
+    browser.evaluate("views[0].list.selected.focus()")
+    browser.evaluate("views[0].text.style.width = '15ch'")
+    for key in ("ArrowLeft", "ArrowUp", "ArrowDown", "Home"):
+        before = browser.evaluate("active.chosen")
         press(browser, key)
-        assert browser.evaluate("chosen") == place
         assert browser.evaluate("document.activeElement.ariaSelected") == "true"
-    assert "no prediction for it" in browser.evaluate("$('place').textContent")
+        now = browser.evaluate("active.chosen")
+        assert key != "ArrowUp" or now < before - 4  # a line, and not a character
+    assert now == 0
+    said = "$('spoken').textContent"  # what a screen reader is told
+    chromium.wait(lambda: "Nothing comes before" in browser.evaluate(said), "a word")
+    press(browser, "Enter")
+    assert browser.evaluate("document.activeElement.id") == "prompt"
+    press(browser, "Escape")
+    assert browser.evaluate("$('prompt').hidden")
 
 
-def test_writing_can_be_stopped_and_gone_on_with(visit, trained):
-    browser = visit(trained, prompt=PROMPT)
-    browser.evaluate("$('count').value = 5000, $('pace').value = '25'")
-    browser.evaluate("$('write').click()")
-    chromium.wait(lambda: browser.evaluate("ids.length > 12"), "some text")
-    assert browser.evaluate("$('write').textContent") == "Stop"
-    browser.evaluate("$('write').click()")
+def test_writing_can_be_stopped_and_gone_on_with(visit, gpt):
+    browser = visit(gpt)
+    turn(browser, "count", 5000)
+    turn(browser, "pace", "25")
+    browser.evaluate("$('again').click()")
+    chromium.wait(lambda: browser.evaluate("active.ids.length > 12"), "some text")
+    assert browser.evaluate("$('go').textContent") == "Stop"
+    browser.evaluate("$('one').click()")  # which does nothing now
+    assert browser.evaluate("active.writing")
+    press(browser, "Escape")
+    assert browser.evaluate("!active.writing && $('go').textContent") == "Go on"
     stopped = text(browser)
-    assert browser.evaluate("$('write').textContent") == "Write"
-    assert len(stopped) < len(PROMPT) + 5000
-    browser.evaluate("$('count').value = 30, $('pace').value = 'Infinity'")
-    browser.evaluate("$('go-on').click()")
-    wait_for_text(browser, len(stopped) + 30)
-    whole = text(browser)
-    browser.evaluate(f"$('count').value = {len(whole) - len(PROMPT)}")
-    browser.evaluate("$('write').click()")  # anew, and the same
-    wait_for_text(browser, len(whole))
-    assert text(browser) == whole and whole.startswith(stopped)
+    n = len(stopped) + 30
+    whole = after(browser, "go", n, count=30, pace="Infinity")
+    assert after(browser, "again", n, count=n - len(PROMPT)) == whole  # anew, the same
+    assert whole.startswith(stopped)
 
 
-def test_a_chosen_character_shows_bars_heads_and_layers(visit, models):
-    model = models["grouped"]
-    browser = visit(model, weights="float32", prompt="the fox")
-    browser.evaluate("document.querySelector('[data-place=\"4\"]').click()")
-    rows = (
-        "[...$('{}').tBodies[0].rows]"
+def bars(browser):
+    """[[character, with the knobs, its bar, of the model], ...] as they stand there."""
+    return browser.evaluate(
+        "[...$('bars').tBodies[0].rows]"
         ".map((row) => [...row.cells].map((cell) => cell.innerText))"
     )
+
+
+def test_the_knobs_move_the_bars_and_no_history(visit, gpt):
+    browser = visit(gpt)
+    after(browser, "one", len(PROMPT) + 1, temperature=0.5)
+    browser.evaluate(f"choose(active, {len(PROMPT)})")
+    told = "$('place').textContent.match(/It was drawn .*/)[0]"
+    before, row = (
+        browser.evaluate(told),
+        torch.tensor([TOKENIZER.encode(PROMPT)])[:, -8:],
+    )
+    assert before.endswith("at temperature 0.5.")
+    for knobs in ({"temperature": 2}, {"top-k": 3}, {"temperature": 1, "top-p": 0.5}):
+        for field, value in knobs.items():
+            turn(browser, field, value)
+        t, k, p = browser.evaluate("Object.values(knobs())")
+        with torch.no_grad():
+            right = probabilities(gpt(row)[0][:, -1], t, k, p)[0]
+        shown = bars(browser)
+        for name, share, *_ in shown[:-1]:
+            share, id = float(share), TOKENIZER.encode(name[0].replace("␣", " "))[0]
+            assert share == pytest.approx(right[id].item(), abs=2e-3)
+        assert sum(float(line[1]) for line in shown) == pytest.approx(1, abs=0.01)
+        assert browser.evaluate(told) == before
+    browser.evaluate("choose(active, 2)")
+    assert browser.evaluate("$('place').textContent").endswith("nats.")  # it is typed
+
+
+def test_a_part_is_switched_off_and_the_text_pays(visit, gpt):
+    browser = visit(gpt, text=DATA)
+    before = bars(browser)
+    browser.evaluate("document.querySelectorAll('#drawing [type=checkbox]')[2].click()")
+    chromium.wait(
+        lambda: "now costs" in browser.evaluate("$('cut').textContent"), "cost"
+    )
+    said = browser.evaluate("$('cut').textContent")
+    assert said.startswith("Off: feed-forward 1. This text now costs")
+    now, whole = map(float, re.findall(r"\d+\.\d+(?= nats)|(?<=pays )\d+\.\d+", said))
+    assert now == pytest.approx(browser.evaluate("active.reading.mean(0)"), abs=0.006)
+    assert whole == pytest.approx(browser.evaluate("active.intact.mean(0)"), abs=0.006)
+    assert bars(browser) != before
+    browser.evaluate("$('whole').click()")
+    chromium.wait(lambda: bars(browser) == before, "the whole model")
+
+
+def test_an_address_repeats_what_one_saw(visit, gpt):
+    browser = visit(gpt, text=DATA)
+    seen = "[$('cut').textContent, $('place').textContent, $('temperature').value]"
+    browser.evaluate("active.off.add('head 2.1') && switchParts(() => {})")
+    whole = after(browser, "again", len(PROMPT) + 25, temperature=1.2, count=25)
+    browser.evaluate("choose(active, 14)")
+    before = browser.evaluate(seen)
+    address = browser.evaluate("location.href")
+    browser.open(address, QUIET)
+    chromium.wait(lambda: browser.evaluate(seen) == before, "the same page")
+    assert text(browser) == whole and browser.evaluate("active.given") == len(PROMPT)
+    # And now what is added was not written as the rest.
+    whole = after(browser, "go", len(PROMPT) + 50, temperature=0.4, count=25)
+    browser.open(browser.evaluate("location.href"), QUIET)
+    assert text(browser) == whole
+
+
+def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models):
+    early, late = small_gpt().eval(), models["GPT"]
+    both = {"a": {0: early, "end": late}, "b": {"end": models["grouped"]}}
+    browser = visit(both, weights="float32")
+    after(browser, "again", len(PROMPT) + 20, count=20)
+    texts = browser.evaluate("sides.map((side) => textOf(side.ids))")
+    assert texts[0] != texts[1] and {t[: len(PROMPT)] for t in texts} == {PROMPT}
+    browser.evaluate("choose(sides[1], 12), choose(sides[0], 14)")
+    browser.evaluate("train(sides[0], 1), train(sides[0], 1), 0")  # as one drags
+    browser.evaluate("views[0].slider.value = 0")
+    browser.evaluate("views[0].slider.dispatchEvent(new Event('input'))")
+    assert after(browser, None, len(PROMPT) + 20) != texts[0]
+    assert browser.evaluate("views[0].step.textContent") == "Training: after 0 steps"
+    ids = TOKENIZER.encode("quick br")
+    assert browser.evaluate("active.chosen") == 14 and browser.errors == []
+    got = "side.stage = 0; side.forget(); array(side.read());"
+    got += "return array(side.reading.after.at(-1).logits);"
     with torch.no_grad():
-        right = model(torch.tensor([TOKENIZER.encode("the ")]))[0][0, -1].softmax(-1)
-    bars = browser.evaluate(rows.format("bars"))
-    (came,) = [row for row in bars if row[0] == "f came"]
-    assert float(came[1]) == pytest.approx(
-        right[TOKENIZER.encode("f")].item(), abs=6e-4
-    )
-    assert sum(float(row[1]) for row in bars) == pytest.approx(1, abs=0.01)
-    lens = browser.evaluate(rows.format("lens"))
-    assert [row[0] for row in lens] == ["embedding", "block 1", "block 2", "block 3"]
-    assert lens[-1][2] == came[1]  # the last stage is the model's own answer
-    assert browser.evaluate("document.querySelectorAll('#heads input').length") == 12
-    weights = browser.evaluate(
-        "[...$('attention').children].map((e) => Number(e.title.split(': ')[1]))"
-    )
-    assert len(weights) == 4 and sum(weights) == pytest.approx(1, abs=0.003)
+        right = rounded(early, "int8")(torch.tensor([ids]))[0][0, -1]
+    got = torch.tensor(call(browser, with_side(ids, got)))
+    assert_close(got, right, atol=1e-4, rtol=0)
 
 
-def test_unknown_characters_are_told_and_known_ones_read_again(visit, trained):
-    browser = visit(trained, prompt=PROMPT)
+def test_unknown_characters_are_told_and_mended_with_a_click(visit, gpt):
+    browser = visit(gpt)
     complaint = "$('complaint').textContent"
-    for prompt, said in (("the Ö and 7", "never seen Ö 7."), ("", "at least one")):
-        enter(browser, prompt)
-        assert said in browser.evaluate(complaint)
-        assert browser.evaluate("$('write').disabled")
-        assert text(browser) == PROMPT  # it stays, and is said to be the old one
-        old = browser.evaluate("$('old-text').textContent")
-        assert old == "Below is still the text before."
+    enter(browser, "")
+    assert "at least one" in browser.evaluate(complaint)
+    enter(browser, "the\u00a0Ö and—7")
+    assert "never seen \u00a0 Ö — 7." in browser.evaluate(complaint)
+    browser.evaluate("$('again').click()")
+    assert text(browser) == PROMPT  # nothing is done before that is mended
+    for mended in ("the Ö and—7", "the  and"):
+        browser.evaluate("$('complaint').querySelector('button').click()")
+        assert browser.evaluate("$('prompt').value") == mended
+    enter(browser, CORPUS[:45] * 250)
+    assert "11,250 characters; this page reads 10,000" in browser.evaluate(complaint)
     enter(browser, "dog")
-    wait_for_text(browser, 3)
-    assert browser.evaluate(f"{complaint} + $('old-text').textContent").strip() == ""
-    assert not browser.evaluate("$('write').disabled")
+    assert after(browser, "edit", 3) == "dog" and not browser.evaluate(complaint)
 
 
-def test_a_setting_out_of_range_writes_nothing_and_breaks_nothing(visit, trained):
-    browser = visit(trained, prompt=PROMPT)
-    for field, value in (("temperature", "-1"), ("top-p", "0"), ("count", "")):
-        browser.evaluate(f"kept = $('{field}').value, $('{field}').value = '{value}'")
-        browser.evaluate(f"$('{field}').dispatchEvent(new Event('input'))")
-        browser.evaluate("$('write').click()")
-        assert browser.evaluate("!writing && ids.length") == len(PROMPT)
-        assert browser.evaluate("document.activeElement.id") == field  # and is told
-        assert "NaN" not in browser.evaluate("$('bars').innerText")
-        browser.evaluate(f"$('{field}').value = kept")
-    assert browser.errors == []
-
-
-def test_every_field_has_a_name_and_every_live_region_is_polite(visit, trained):
-    browser = visit(trained)
+def test_every_field_has_a_name_and_every_live_region_is_polite(visit, gpt):
+    browser = visit(gpt)
+    browser.evaluate("document.querySelector('details').open = true")
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
-    kinds = "button textbox spinbutton combobox radio checkbox option".split()
+    kinds = "button slider spinbutton combobox radio checkbox option".split()
     nameless = [
         node["role"]["value"]
         for node in nodes
@@ -424,7 +499,7 @@ def test_any_vocabulary_survives_the_way_into_the_page(visit):
     model = ModernConfig(tokenizer.vocab_size, **SIZES).build()
     browser = visit(model, tokenizer, prompt="</script>")
     assert browser.evaluate("content.chars.join('')") == tokenizer.chars
-    assert text(browser) == "</script>"
+    assert browser.evaluate("textOf(active.ids)") == "</script>"
     assert browser.errors == []
 
 
@@ -432,10 +507,10 @@ def test_any_vocabulary_survives_the_way_into_the_page(visit):
 
 
 @pytest.fixture
-def checkpoint(trained, tmp_path, monkeypatch):
+def checkpoint(gpt, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = Run(trained, plan())
-    save_checkpoint("model.pt", Checkpoint(trained, TOKENIZER, plan(), run))
+    run = Run(gpt, plan())
+    save_checkpoint("model.pt", Checkpoint(gpt, TOKENIZER, plan(), run))
     return tmp_path
 
 
@@ -447,14 +522,31 @@ def refused(capsys, *options):
     return line
 
 
-def test_the_command_writes_the_page_of_a_checkpoint(checkpoint, capsys, trained):
+def test_the_command_writes_the_page_of_a_checkpoint(checkpoint, capsys, gpt):
     assert main(["page", "--weights", "int8", "--prompt", "dog"]) == 0
-    assert "page.html: " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "page.html: " in said and "tinyshakespeare is not its text" in said
     html = Path("page.html").read_text(encoding="utf-8")
-    assert html == page(trained, TOKENIZER, "int8", "dog")
+    assert html == page({"": {"end": gpt}}, TOKENIZER, "int8", "dog")
     assert main(["page"]) == 0  # a page makes room for a newer one
-    assert Path("page.html").read_text(encoding="utf-8") == page(trained, TOKENIZER)
+    assert Path("page.html").read_text(encoding="utf-8") == page(gpt, TOKENIZER)
     assert sorted(p.name for p in checkpoint.iterdir()) == ["model.pt", "page.html"]
+
+
+def test_a_training_keeps_what_the_page_shows(folder, capsys):
+    fresh = ["train", "--data", "corpus.txt", "--overwrite", *TRAIN_SMALL]
+    assert main([*fresh, "--keep", "0,5,12"]) == 0
+    kept = load_snapshots("model.pt", load_any("model.pt").model.config)
+    assert list(kept) == [0, 5, 12]
+    for name, last in load_any("model.pt").model.state_dict().items():
+        assert_close(kept[12].state_dict()[name], last.half().float())
+    two = ["page", "--data", "corpus.txt", "--checkpoint", "model.pt"]
+    shutil.copy("model.pt", "other.pt")
+    assert main([*two, "--checkpoint", "other.pt"]) == 0
+    html = Path("page.html").read_text(encoding="utf-8")
+    assert '"step": 5' in html and "other.pt" in html and "attention.mean" in html
+    assert main(fresh) == 0  # another run: what the old one kept goes with it
+    assert load_snapshots("model.pt", load_any("model.pt").model.config) == {}
 
 
 def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
@@ -473,18 +565,16 @@ def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
     assert left == ["model.pt", "notes.txt"]
 
 
-def test_what_a_page_cannot_hold_is_refused_with_a_remedy(trained):
+def test_what_a_page_cannot_hold_is_refused_with_a_remedy(gpt):
     with pytest.raises(TypeError, match="cannot become a page.*lesson 06"):
         page(torch.nn.Linear(2, 2), TOKENIZER)
     with pytest.raises(ValueError, match="weights='int8'"):
-        other = copy.deepcopy(trained)
+        other = copy.deepcopy(gpt)
         other.lm_head = torch.nn.Sequential(other.lm_head)
         page(other, TOKENIZER)
     with pytest.raises(ValueError, match="trained with"):
-        page(trained, CharTokenizer("abc"))
-    large = copy.deepcopy(trained)
-    with torch.no_grad():
-        large.lm_head.weight[0, 0] = 1e6
-    with pytest.raises(ValueError, match="do not fit into float16: choose 'int16'"):
-        page(large, TOKENIZER, "float16")
-    assert page(large, TOKENIZER)
+        page(gpt, CharTokenizer("abc"))
+    spoilt = copy.deepcopy(gpt)
+    spoilt.token_embedding.weight.data[0, 0] = torch.nan
+    with pytest.raises(ValueError, match="infinite or nan"):
+        page(spoilt, TOKENIZER)

@@ -40,6 +40,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "fast/cache": "KVCache past_mask attend gpt_with_cache",
         "fast/speculative": "check speculate",
     },
+    "evidence/08_modern_gpt": {"modern/experts": "MixtureOfExperts"},
     "evidence/09_fast_generation": {
         "fast/cache": "RollingCache",
         "fast/quantization": "to_int8",

@@ -93,10 +93,10 @@ def way():
     return drawing.fig
 
 
-def attention(B="B", T="T", C="C", head_size="head_size"):
+def attention(B, T, C, head_size):
     """One head, x -> q, k, v -> scores -> mask -> softmax -> weights · v: a figure.
 
-    The sizes are written into the shapes: letters, or numbers of your own.
+    The sizes, numbers or letters, are written into the shapes.
     """
     drawing = Drawing(7, 3)
     narrow, square = f"({B}, {T}, {head_size})", f"({B}, {T}, {T})"
@@ -139,14 +139,13 @@ def listeners(text):
     return fig
 
 
-def heads(n_head=4, C=64, B="B", T="T"):
-    """n_head heads, side by side, projected: a figure. Each head is `attention`."""
-    drawing = Drawing(7, n_head)
-    middle = (n_head - 1) / 2
-    wide, narrow = f"({B}, {T}, {C})", f"({B}, {T}, {C // n_head})"
+def heads():
+    """Four heads, side by side, projected: a figure. Each head is `attention`."""
+    drawing, middle = Drawing(7, 4), 1.5
+    wide, narrow = "(B, T, 64)", "(B, T, 16)"
     drawing.box("x", -0.1, middle, shape=wide, width=0.9)
     drawing.box("together", 4.0, middle, "side by side", shape=wide)
-    for h in range(n_head):
+    for h in range(4):
         head, out = f"head {h}", f"out {h}"
         drawing.box(head, 1.25, h, shape="attention", kind="layer", width=1)
         drawing.box(out, 2.55, h, "weights · v", shape=narrow, width=1)
@@ -160,44 +159,25 @@ def heads(n_head=4, C=64, B="B", T="T"):
     return drawing.fig
 
 
-def block(post_norm=False):
-    """The transformer block: its pathway a straight line, its parts on side roads.
-
-    post_norm: as in 2017, with LayerNorm on the pathway itself; returns a figure.
-    """
-    # Columns: where the side road leaves, part, plus, norm; then where x comes out.
-    stops = [(0.95, 2.15, 2.15, 0.95), (3.3, 4.5, 4.5, 3.3)]
-    end = 5.45
-    if post_norm:
-        stops = [(0.65, 1.1, 1.55, 2.3), (3.1, 3.55, 4.0, 4.75)]
-        end = 5.8
+def block():
+    """The transformer block: its pathway a straight line, its parts on side roads."""
+    end = 5.45  # the column in which x comes out
     drawing = Drawing(end, 2)
     drawing.ax.set(xlim=(-0.45, end + 0.45), ylim=(1.4, -0.4))
     drawing.ax.plot([0.4, end], [1, 1], color=COLORS[4], lw=8, zorder=0)  # pathway
     drawing.box("x", 0, 1, shape="(B, T, C)", width=0.8)
-    road = ["x"]
-    for i, name in enumerate(["attention", "feed-forward"]):
-        fork, part, plus, norm = stops[i]
-        on, above = [f"plus{i}"], [name]
+    for i, part, fork, back in (
+        (1, "attention", 0.95, 2.15),
+        (2, "feed-forward", 3.3, 4.5),
+    ):
         drawing.places["fork"] = (fork, 1, 0, 0)
-        drawing.box(name, part, 0, kind="layer", width=1.25)
-        drawing.plus(f"plus{i}", plus, 1)
-        drawing.box(f"norm{i + 1}", norm, int(post_norm), kind="layer", width=0.8)
-        (on if post_norm else above).append(f"norm{i + 1}")
-        if not post_norm:
-            drawing.arrow(f"norm{i + 1}", name)
-        _upright(drawing, fork, "fork", above[-1])
-        _upright(drawing, plus, name, f"plus{i}")
-        road += on
+        drawing.box(part, back, 0, kind="layer", width=1.25)
+        drawing.plus(f"plus{i}", back, 1)
+        drawing.box(f"norm{i}", fork, 0, kind="layer", width=0.8)
+        drawing.arrow(f"norm{i}", part)
+        drawing.arrow("fork", f"norm{i}", sideways=False)
+        drawing.arrow(part, f"plus{i}", sideways=False)
     drawing.box("out", end, 1, label="x", shape="(B, T, C)", width=0.8)
-    for start, stop in zip(road, [*road[1:], "out"]):
+    for start, stop in [("x", "plus1"), ("plus1", "plus2"), ("plus2", "out")]:
         drawing.arrow(start, stop)
     return drawing.fig
-
-
-def _upright(drawing, x, start, end):
-    """An arrow straight up or down in column x, from one box to another."""
-    for name in (start, end):
-        _, y, _, half_height = drawing.places[name]
-        drawing.places[f"{name} at {x}"] = (x, y, 0, half_height)
-    drawing.arrow(f"{start} at {x}", f"{end} at {x}")

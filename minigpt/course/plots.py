@@ -52,15 +52,7 @@ def _display(fig, alt, handle=None):
 
 
 def heatmap(
-    ax,
-    matrix,
-    rows=None,
-    columns=None,
-    digits=None,
-    vmin=None,
-    vmax=None,
-    label=None,
-    cmap="YlGnBu",
+    ax, matrix, rows=None, columns=None, digits=None, vmin=None, vmax=None, label=None
 ):
     """Draw a (R, C) tensor, light where little happens; returns the image.
 
@@ -68,7 +60,7 @@ def heatmap(
     colour bar (None: no bar, for panels that share one, drawn by the caller).
     """
     matrix = matrix.detach().cpu()
-    image = ax.imshow(matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
+    image = ax.imshow(matrix, cmap="YlGnBu", vmin=vmin, vmax=vmax, aspect="auto")
     ax.grid(False)
     if rows is not None:
         ax.set_yticks(range(len(rows)), rows, family="monospace")
@@ -96,7 +88,12 @@ class LiveCurve:
     def update(self, run):
         """run: the Run of the training, evaluated at least once."""
         fig, ax = plt.subplots()
-        curves(ax, run.history)
+        steps = [row.step for row in run.history]
+        train_loss = [row.train_loss for row in run.history]
+        val_loss = [row.val_loss for row in run.history]
+        ax.plot(steps, train_loss, label="train", marker="o")
+        ax.plot(steps, val_loss, label="validation", marker="s")
+        ax.set(xlabel="step", ylabel="loss (nats per character)")
         if self.goal is not None:
             ax.axhline(self.goal, color="0.4", linestyle=":", label=self.goal_label)
             ax.margins(y=0.1)  # the goal is not to lie on the frame
@@ -104,19 +101,8 @@ class LiveCurve:
         self.handle = _display(fig, self.alt, self.handle)
 
 
-def curves(ax, history):
-    """Training and validation loss of a history against the step."""
-    steps = [row.step for row in history]
-    ax.plot(steps, [row.train_loss for row in history], label="train", marker="o")
-    ax.plot(steps, [row.val_loss for row in history], label="validation", marker="s")
-    ax.set(xlabel="step", ylabel="loss (nats per character)")
-
-
-def ladder(rungs, lines=None):
-    """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung.
-
-    lines: {name: loss} of what is no rung, drawn as dashed lines.
-    """
+def ladder(rungs):
+    """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung."""
     fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
     ax = fig.subplots()
     losses = [rung.loss for rung in rungs]
@@ -130,11 +116,6 @@ def ladder(rungs, lines=None):
     ax.invert_yaxis()
     ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
     ax.grid(axis="y", visible=False)
-    for (name, loss), style in zip((lines or {}).items(), ["--", ":"]):
-        label = f"{name}, {loss:.2f}"
-        ax.axvline(loss, color="black", linestyle=style, linewidth=2, label=label)
-    if lines:
-        ax.legend(loc="lower right", fontsize=12, handlelength=1.6)
     return fig
 
 

@@ -80,12 +80,12 @@ def difference(first, second, of="loss"):
     return Difference([first.runs[s][of] - second.runs[s][of] for s in seeds])
 
 
-def load(experiment, folder=None):
-    """{name: Variant}, in the order of the experiment; folder: None for the course's.
+def load(experiment):
+    """{name: Variant}, in the order of the experiment.
 
     Raises FileNotFoundError if it has not been measured.
     """
-    path = Path(folder or FOLDER) / f"{experiment}.json"
+    path = FOLDER / f"{experiment}.json"
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no record of {experiment!r}. Measure it: "
@@ -98,7 +98,7 @@ def load(experiment, folder=None):
     }
 
 
-def save(experiment, variants, folder=None):
+def save(experiment, variants):
     """Write a record: machine, torch and date beside {name: Variant}.
 
     Raises ValueError for a number that is not finite: a run that failed.
@@ -110,7 +110,7 @@ def save(experiment, variants, folder=None):
         "variants": {name: variant.runs for name, variant in variants.items()},
     }
     written = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    with replacing(Path(folder or FOLDER) / f"{experiment}.json") as unfinished:
+    with replacing(FOLDER / f"{experiment}.json") as unfinished:
         unfinished.write_text(written, encoding="utf-8")
 
 

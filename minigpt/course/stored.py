@@ -23,21 +23,19 @@ from functools import partial
 import torch
 
 from minigpt.course.experiments import how_low
-from minigpt.course.experiments.fit import corpus
+from minigpt.course.experiments.fit import corpus, preset_gpt
 from minigpt.data import PLAY
 from minigpt.evaluation import evaluate
 from minigpt.playwright.play import write_play
 from minigpt.tools.files import replacing
 from minigpt.tools.stored import FOLDER
-from minigpt.training import preset, train
+from minigpt.training import train
 
 
 def gpt(name):
     """The GPT of notebook 06."""
     text = corpus()
-    config, recipe = preset("cpu", text.vocab_size)
-    torch.manual_seed(recipe.seed)
-    model = config.build()
+    model, recipe = preset_gpt(1337)
     history = train(model, text.train, text.val, recipe)
     store(name, model, history, text.tokenizer, text.val)
 

@@ -24,7 +24,7 @@ from minigpt.tools.corpus import find, read_ids
 from minigpt.tools.files import only_one
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.options import TEXTS, Parser, add_sample, add_train, device_named
-from minigpt.tools.saving import load_any, load_or_stored, saver
+from minigpt.tools.saving import keep, load_any, load_or_stored, saver, snapshots_of
 from minigpt.training import Run, preset, train
 
 SHAPE = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
@@ -87,6 +87,7 @@ def run_train(options):
             set_random_state(old.random, device)
         else:
             checkpoint = begun(options, tokenizer, ids, device)
+            first(lambda: snapshots_of(options.out).unlink(missing_ok=True))
         train_data, val_data = train_val_split(ids)
         if len(val_data) <= checkpoint.config.block_size:
             raise ValueError(
@@ -111,6 +112,8 @@ def refuse(options):
         )
     if o.fsdp and o.compile:
         raise ValueError("--compile and --fsdp do not go together: leave one out.")
+    if o.keep and o.fsdp:
+        raise ValueError("--keep and --fsdp do not go together: leave one out.")
     if restarts()[1] and not o.resume:
         raise ValueError("--max-restarts starts this command again: add --resume.")
 
@@ -180,8 +183,13 @@ def trained(options, checkpoint, train_data, val_data):
     bar = tqdm(total=n, initial=start, unit="step", disable=quiet)
     with Interrupts() as interrupts, bar:
 
+        def on_keep(run):
+            if run.step in options.keep:
+                first(lambda: keep(options.out, c))
+
         def on_step(run):
             bar.update()
+            on_keep(run)
             return total(interrupts.asked) > 0
 
         def on_eval(run):
@@ -191,6 +199,7 @@ def trained(options, checkpoint, train_data, val_data):
             kept = gathered(c) if options.fsdp else c
             first(lambda: saver(options.out, kept)(kept.run))
 
+        on_keep(c.run)
         train(model, train_data, val_data, c.config, c.run, on_eval, on_step)
 
     if c.run.step < c.config.steps:

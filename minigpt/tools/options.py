@@ -29,6 +29,8 @@ def add_train(parser):
     add("--out", **FILE, default="model.pt", help="to write (default: %(default)s)")
     add("--resume", action="store_true", help="go on with the run in --out, if any")
     add("--overwrite", action="store_true", help="replace the run in --out")
+    known = "keep the weights of these steps for `page`, as 0,100,400"
+    add("--keep", type=steps, default=[], metavar="N,N", help=known)
     add("--device", help="cuda, mps or cpu (default: the best there is)")
     add("--compile", action="store_true", help="faster, after up to a minute")
     add("--accumulate", **WHOLE, default=1, help="read a batch in so many pieces")
@@ -62,6 +64,11 @@ def add_sample(parser):
     add("--top-p", **NUMBER, help="among the likeliest that sum to p")
     add("--seed", type=seed, metavar="N", help="for the same text every time")
     add("--device", help="cuda, mps or cpu (default: the best there is)")
+
+
+def steps(text):
+    """Steps of a training, from 0 on, for argparse."""
+    return [int(step) for step in text.split(",")]
 
 
 def seed(text):

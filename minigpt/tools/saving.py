@@ -3,10 +3,13 @@
 import sys
 from pathlib import Path
 
+import torch
+
 from minigpt.checkpoint import load_checkpoint, save_checkpoint
 from minigpt.gpt import GPTConfig
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
+from minigpt.tools.files import replacing
 from minigpt.tools.stored import load_stored
 from minigpt.training import TrainConfig
 
@@ -32,6 +35,31 @@ def load_or_stored(path, device="cpu"):
         return model.to(device), tokenizer
     checkpoint = load_any(path or "model.pt", device)
     return checkpoint.model, checkpoint.tokenizer
+
+
+def snapshots_of(path):
+    """The file beside a checkpoint that keeps the weights of earlier steps."""
+    return Path(f"{path}.kept")
+
+
+def keep(path, checkpoint):
+    """Add the weights as they are now, in float16, to what is kept beside `path`."""
+    file = snapshots_of(path)
+    kept = torch.load(file, weights_only=True) if file.exists() else {}
+    weights = checkpoint.model.state_dict()
+    kept[checkpoint.run.step] = {name: w.cpu().half() for name, w in weights.items()}
+    with replacing(file) as unfinished:
+        torch.save(kept, unfinished)
+
+
+def load_snapshots(path, config):
+    """{step: model} of what was kept beside the checkpoint `path`, or {}."""
+    models, file = {}, snapshots_of(path)
+    if Path(path).exists() and file.exists():
+        for step, weights in sorted(torch.load(file, weights_only=True).items()):
+            models[step] = config.build().eval()
+            models[step].load_state_dict(weights)
+    return models
 
 
 def saver(path, checkpoint):

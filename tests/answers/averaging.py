@@ -2,44 +2,33 @@
 
 from exercises import edited, exercises_of
 
-from minigpt import averaging
-from minigpt.data import CharTokenizer, load_text
+from minigpt.data import CharTokenizer
 
 EXERCISES = exercises_of("02")
 
 
 def names():
-    return {
-        "averaging": averaging,
-        "CharTokenizer": CharTokenizer,
-        "load_text": load_text,
-    }
+    return {"CharTokenizer": CharTokenizer}
 
 
 def mean(body):
     return f"def mean_so_far(x, t):\n    return {body}\n"
 
 
-def window(body):
-    """seen is the right band of zeros and ones."""
-    seen = "torch.ones(T, T).tril().triu(1 - k)"
-    return f"def window_weights(T, k):\n    seen = {seen}\n    return {body}\n"
-
-
 def fading(*edits):
-    return edited(EXERCISES["02.3"].solution, *edits)
+    return edited(EXERCISES["02.2"].solution, *edits)
 
 
 def heard(*edits):
-    return edited(EXERCISES["02.4"].solution, *edits)
+    return edited(EXERCISES["02.3"].solution, *edits)
 
 
 def nats(*edits):
-    return edited(EXERCISES["02.5"].skeleton, *edits)
+    return edited(EXERCISES["02.4"].skeleton, *edits)
 
 
 def attend(*edits):
-    return edited(EXERCISES["02.6"].skeleton, *edits)
+    return edited(EXERCISES["02.5"].skeleton, *edits)
 
 
 HIDE = ('scores = scores.masked_fill(~past, float("-inf"))', "")
@@ -55,43 +44,29 @@ WRONG = {
         "`+ 1` left out": mean(
             "sum(x[:, i] for i in range(t)) / t if t else x[:, 0] * math.nan"
         ),
-        "`2` where `1` belongs": mean("x[:, : t + 2].mean(dim=1)"),
         "changes `x` in place": mean("x[:, : t + 1].cumsum_(1)[:, t] / (t + 1)"),
         "It raised IndexError": mean("torch.stack([x[t], x[t]])"),
     },
     "02.2": {
-        "get with `- 1` left out": window(
-            "(s := torch.ones(T, T).tril().triu(-k)) / s.sum(1, keepdim=True)"
-        ),
-        "get with `2` where": window(
-            "(s := seen.triu(2 - k)) / s.sum(1, keepdim=True)"
-        ),
-        "but for `seen.sum(0)` where": window("seen / seen.sum(0)"),
-        "but for `seen.sum(1)` where": window("seen / seen.sum(1)"),
-    },
-    "02.3": {
         "float('-inf'))` left out": fading(HIDE),
-        "`0.0` where `float('-inf')` belongs": fading(('float("-inf")', "0.0")),
         "but for `past.T` where": fading(("~past", "~past.T")),
         "but for `past` where": fading(("~past", "past")),
     },
-    "02.4": {
+    "02.3": {
         "but for `heard.T` where": heard(("return heard,", "return heard.T,")),
         "moves by rounding errors": heard((".abs() > 1e-4", " != 0")),
         "`.clone()` left out": heard(("x.clone()", "x")),
     },
-    "02.5": {
+    "02.4": {
         "get with `-2` where": nats(("len(ids)))", "len(ids)), -2)")),
-        "`.tril(diagonal=-1)` left out": nats(("torch.tril(", "(")),
         "The loss is infinite": nats(
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),
         "The first: `torch.tril(torch.o": nats(("one_hot + 1", "one_hot + 9")),
     },
-    "02.6": {
+    "02.5": {
         "float('-inf'))` left out": attend((FILL, "scores")),
-        "`0.0` where `float('-inf')` belongs": attend(('float("-inf")', "0.0")),
         "wrong on unlucky ones": attend(TRUE_PAST, ('float("-inf")', "-100.0")),
         "6 of 30 results are nan": attend(("= q @", "= (q + 1e-6) @")),
     },
@@ -105,13 +80,6 @@ RIGHT = {
         ),
     },
     "02.2": {
-        "softmax of hidden scores": window("seen.log().softmax(dim=-1)"),
-        "loop, as lists": window(
-            "[[float(t - k < i <= t) / min(k, t + 1) for i in range(T)]"
-            " for t in range(T)]"
-        ),
-    },
-    "02.3": {
         "factors": (
             "def fading_average(x, rate):\n"
             "    T = x.shape[1]\n"
@@ -120,35 +88,15 @@ RIGHT = {
             "    w = torch.tensor(factors).double()\n"
             "    return torch.einsum('ti,bic->btc', w / w.sum(1)[:, None], x.double())"
         ),
-        "module with a cache": (
-            "class Fading(torch.nn.Module):\n"
-            "    def forward(self, x, rate):\n"
-            "        out, total = [x[:, 0]], 1.0\n"
-            "        keep = math.exp(-rate)\n"
-            "        state = x[:, 0]\n"
-            "        for t in range(1, x.shape[1]):\n"
-            "            state = keep * state + x[:, t]\n"
-            "            total = keep * total + 1\n"
-            "            out.append(state / total)\n"
-            "        return torch.stack(out, dim=1)\n"
-            "fading_average = Fading()"
-        ),
+    },
+    "02.3": {
+        "the tolerance of section 3": heard(("1e-4", "1e-6")),
     },
     "02.4": {
-        "the tolerance of section 3": heard(("1e-4", "1e-6")),
-        "gradients": (
-            "def who_hears_whom(average, T):\n"
-            "    x = torch.randn(1, T, 2)\n"
-            "    j = torch.autograd.functional.jacobian(average, x)\n"
-            "    heard = j.abs().sum((0, 2, 3, 5)) > 1e-6\n"
-            "    return heard, (heard == heard.tril()).all()"
-        ),
-    },
-    "02.5": {
         "targets shifted": nats(("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])")),
         "the present subtracted": nats(("one_hot + 1 ", "one_hot - one_hot + 1 ")),
     },
-    "02.6": {
+    "02.5": {
         "triangle of ones": attend(TRUE_PAST),
         "two-dimensional mask": attend(
             (TRUE_PAST[0], "torch.ones(x.shape[1], x.shape[1]).triu(1).bool()")

@@ -37,7 +37,6 @@ def int8(*edits):
 
 
 SCALE = "largest.clamp(min=1e-12) / 127"
-ROUNDED = "(weight / scale).round().to(torch.int8)"
 
 
 def cleared(*edits, clear="self.length = 0"):
@@ -52,8 +51,9 @@ WRONG = {
         "but for `(F.softmax(scores, -1) @ values, keys[:, ": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
-        "`/ q.shape[-1] ** 0.5` left out": step((" / q.shape[-1] ** 0.5", "")),
-        "the root left out": step((" ** 0.5", "")),
+        "`/ q.shape[-1] ** 0.5` left out": step(
+            (".mT / q.shape[-1] ** 0.5", ".transpose(-2, -1)")
+        ),
         "keys: The right numbers, but in an": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
@@ -64,7 +64,6 @@ WRONG = {
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
         ),
         "get with `.tril()` left out": padded((MASK, "real[:, None] | own")),
-        "get with `| own` left out": padded((OWN, "")),
         "but for `pads[:, None] - 1` where": padded(
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
@@ -81,9 +80,6 @@ WRONG = {
         "get with `dim=1` left out": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
-        ),
-        "`dim=0` where `dim=1` belongs": int8(
-            ("dim=1, keepdim=True", "dim=0, keepdim=True")
         ),
         "but for `(weight / scale).to` where": int8((".round()", "")),
         "not whole numbers yet": int8((".round().to(torch.int8)", "")),
@@ -111,42 +107,17 @@ RIGHT = {
         ),
     },
     "09.2": {
-        "loops": defined(
-            "left_pad(prompts)",
-            "T = max(map(len, prompts))",
-            "idx = torch.zeros(len(prompts), T, dtype=torch.long)",
-            "mask = torch.eye(T).bool().repeat(len(prompts), 1, 1)",
-            "for b, p in enumerate(prompts):",
-            "    idx[b, T - len(p):] = torch.tensor(p)",
-            "    for i in range(T - len(p), T):",
-            "        mask[b, i, T - len(p):i + 1] = True",
-            "return idx, mask",
-        ),
         "padding sees all padding": padded(
             (MASK, "past & (real[:, None] == real[:, :, None])")
         ),
     },
     "09.3": {
-        "by the text": (
-            "def one_draft(p, q):\n"
-            "    kept = q * (p / q.clamp(min=1e-30)).clamp(max=1)\n"
-            "    lacking = (p - q).clamp(min=0)\n"
-            "    total = lacking.sum().clamp(min=1e-30)\n"
-            "    return kept, (1 - kept.sum()) * lacking / total\n"
-        ),
         "what is left": draft(refused="p - kept"),
     },
     "09.4": {
         "scale without a column": int8(
             ("torch.int8), scale", "torch.int8), scale[:, 0]")
         ).replace("numbers * scale", "numbers * scale.view(-1, 1)"),
-        "numpy's way": int8(
-            (
-                ROUNDED,
-                "torch.round(weight.double() / scale).clamp(-127, 127).char()",
-            ),
-            ("numbers * scale", "numbers.float() * scale"),
-        ),
     },
     "09.5": {
         "emptied as well": cleared(

@@ -5,7 +5,6 @@ import dataclasses
 from exercises import edited, exercises_of
 
 from minigpt.playwright.lexicon import LEXICON
-from minigpt.playwright.play import POCKET, write_play
 
 EXERCISES = exercises_of("07")
 
@@ -18,9 +17,7 @@ def names():
     return {
         "dataclasses": dataclasses,
         "LEXICON": LEXICON,
-        "POCKET": POCKET,
         "first": first,
-        "write_play": write_play,
     }
 
 
@@ -59,9 +56,8 @@ def lexicon(*changes):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "07.1": {
-        "2 of 2 results are nan": entropy("-(p * p.log()).sum(-1)"),
+        "Where p is 0, you compute": entropy("-(p * p.log()).sum(-1)"),
         "`log2` where `log` belongs": entropy("s.sum(-1) / math.log(2)"),
-        "the minus before `p.clamp": entropy("-s.sum(-1)"),
         "should count p times": entropy("-p.clamp(min=1e-9).log().mean(-1)"),
     },
     "07.2": {
@@ -70,30 +66,25 @@ WRONG = {
         )
         .replace("high = m", "low = m")
         .replace("HIGH = m", "high = m"),
-        "`return nats` where `return middle` belongs": temperature(
-            ("return middle", "return nats")
-        ),
+        "`nats` where `middle` belongs": temperature(("return middle", "return nats")),
         "stops at one end": temperature(("100.0", "10.0")),
+        "too coarse for some": temperature(
+            ("range(40)", "range(7)"), ("100.0", "10.0")
+        ),
         "search finer": temperature(("range(40)", "range(7)")),
     },
     "07.3": {
         "without `math.exp`": perplexity("(x * n).sum() / n.sum()"),
         "upside down": perplexity("(-(x * n).sum() / n.sum()).exp()"),
-        "`/ sum(sizes)` left out": perplexity("(x * n).sum().exp()"),
     },
     "07.4": {
         "get with `+ strength` left out.": smooth("(counts + strength * lower) / seen"),
-        "return counts + strength * lower\n": smooth("counts + strength * lower"),
         "but for `counts + strength * l": smooth(
             "counts + strength * lower / (seen + strength)"
-        ),
-        "but for `(c := (counts + strength * lower)) / c.su": smooth(
-            "(c := counts + strength * lower) / c.sum()"
         ),
     },
     "07.5": {
         "not all your own yet: 'Duke Bun'": "def my_lexicon():\n    return LEXICON",
-        "not all your own yet: 'Nan'": lexicon().replace('"Kurt"', '"Nan"'),
         "too high": lexicon(),
         "too low": lexicon("words=first(2, LEXICON.words)"),
     },
@@ -109,13 +100,6 @@ RIGHT = {
     "07.2": {
         "arithmetic middle": temperature(
             ("(low * high) ** 0.5", "(low + high) / 2"), ("100.0", "50.0")
-        ),
-        "a fine grid": (
-            "def temperature_for(logits, nats):\n"
-            "    grid = torch.logspace(-2, 2, 40_000)\n"
-            "    p = F.softmax(logits / grid[:, None], dim=-1)\n"
-            "    gap = (torch.special.entr(p).sum(-1) - nats).abs()\n"
-            "    return grid[gap.argmin()]"
         ),
     },
     "07.3": {

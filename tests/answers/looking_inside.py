@@ -17,10 +17,6 @@ def previous(body):
     return defined("previous_score(weights)", f"return {body}")
 
 
-def shares(*lines):
-    return defined("head_shares(heads, weight, n_head)", *lines)
-
-
 def mean(body, *before):
     return defined(
         "mean_ablated(heads, head, head_size)",
@@ -33,7 +29,7 @@ def mean(body, *before):
 
 
 def prefix(*edits):
-    return edited(EXERCISES["11.4"].solution, *edits)
+    return edited(EXERCISES["11.3"].solution, *edits)
 
 
 def silenced(*lines):
@@ -47,32 +43,15 @@ def silenced(*lines):
 
 HUNG = "hook = module.register_forward_hook(silence)"
 
-
-CHUNKS = "outs, rows = heads.chunk(n_head, -1), weight.chunk(n_head, 1)"
-
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "11.1": {
         "You divide by T": previous(
             "weights.diagonal(-1, -2, -1).sum(-1) / weights.shape[-1]"
         ),
-        "the first character of all": previous("weights[..., 1:, 0].mean(-1)"),
         "`sum` where `mean` belongs": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
     },
     "11.2": {
-        "You cut the rows": shares(
-            "outs, rows = heads.chunk(n_head, -1), weight.chunk(n_head, 0)",
-            "return torch.stack([o @ w for o, w in zip(outs, rows)])",
-        ),
-        "You project first and cut then": shares(
-            "return torch.stack((heads @ weight.T).chunk(n_head, -1))"
-        ),
-        "This is the sum over all heads": shares("return heads @ weight.T"),
-        "do not fit together": shares(
-            CHUNKS, "return torch.stack([o @ w for o, w in zip(outs, rows)])"
-        ),
-    },
-    "11.3": {
         "All heads are replaced": defined(
             "mean_ablated(heads, head, head_size)",
             "return heads.mean(dim=(0, 1)).expand_as(heads)",
@@ -85,17 +64,25 @@ WRONG = {
             "x[..., mine].mean((0, 1))", "x = heads"
         ),
     },
-    "11.4": {
+    "11.3": {
         "`/ len(found)` left out.": prefix((" / len(found)", "")),
         "Queries with nothing to find": prefix(
             ("        if seen:\n            found", "        found")
         ),
-        "range(n, t)": prefix(("range(n, t + 1)", "range(n, t)")),
     },
-    "11.5": {
+    "11.4": {
         "The bug is still there": silenced(HUNG, "return module(x)"),
-        "The module is not silenced: wh": silenced(
-            HUNG, "hook.remove()", "return module(x)"
+        "the hook was not there": silenced(HUNG, "hook.remove()", "return module(x)"),
+        "`hook.remove` alone calls nothing": silenced(
+            HUNG, "out = module(x)", "hook.remove", "return out"
+        ),
+        "Your hook returns nothing": silenced(HUNG, "return module(x)").replace(
+            "return torch", "torch"
+        ),
+        "put all of it back": silenced(
+            "old = module.forward",
+            "module.forward = lambda x: torch.zeros_like(old(x))",
+            "return module(x)",
         ),
         "silenced by its weights": silenced(
             "with torch.no_grad():",
@@ -114,55 +101,18 @@ RIGHT = {
             "t = torch.arange(1, weights.shape[-1])",
             "return weights[..., t, t - 1].mean(-1)",
         ),
-        "a mask": defined(
-            "previous_score(weights)",
-            "T = weights.shape[-1]",
-            "mask = torch.ones(T, T).tril(-1).triu(-1)",
-            "return (weights * mask).sum((-2, -1)) / (T - 1)",
-        ),
     },
     "11.2": {
-        "einsum": shares(
-            "C = weight.shape[0]",
-            "o = heads.unflatten(-1, (n_head, C // n_head))",
-            "w = weight.view(C, n_head, C // n_head)",
-            "return torch.einsum('...hd,chd->h...c', o, w)",
-        ),
-        "zeros elsewhere": shares(
-            "found, size = [], heads.shape[-1] // n_head",
-            "for h in range(n_head):",
-            "    alone = torch.zeros_like(heads)",
-            "    mine = slice(h * size, (h + 1) * size)",
-            "    alone[..., mine] = heads[..., mine]",
-            "    found.append(alone @ weight.T)",
-            "return torch.stack(found)",
-        ),
+        "in a copy": mean("x[..., mine].mean((0, 1))"),
     },
     "11.3": {
-        "in a copy": mean("x[..., mine].mean((0, 1))"),
-        "with where": defined(
-            "mean_ablated(heads, head, head_size)",
-            "mine = torch.arange(heads.shape[-1]) // head_size == head",
-            "return torch.where(mine, heads.mean((0, 1)), heads)",
-        ),
-    },
-    "11.4": {
         "with marks": defined(
             "prefix_score(weights, ids, n=2)",
             "from minigpt.inside.marks import prefix, score",
             "return score(weights[None, None], prefix(ids[None], n=n)).item()",
         ),
-        "lists": defined(
-            "prefix_score(weights, ids, n=2)",
-            "ids, found = ids.tolist(), []",
-            "for t in range(n - 1, len(ids)):",
-            "    after = [s for s in range(n, t + 1)",
-            "             if ids[s - n : s] == ids[t - n + 1 : t + 1]]",
-            "    if after: found.append(weights[t, after].sum())",
-            "return torch.stack(found).mean()",
-        ),
     },
-    "11.5": {
+    "11.4": {
         "try and finally": silenced(
             HUNG, "try:", "    return module(x)", "finally:", "    hook.remove()"
         ),

@@ -2,26 +2,15 @@
 
 from exercises import exercises_of
 
-from minigpt.course.checks.many_machines import Disk, as_workers
-
 EXERCISES = exercises_of("10")
 
 
 def names():
-    return {"Disk": Disk, "as_workers": as_workers}
+    return {}
 
 
 def defined(head, *lines):
     return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
-
-
-def weighed(weights, *before):
-    return defined(
-        "whole_gradient(gradients, sizes)",
-        "sizes = torch.tensor(sizes).float()",
-        *before,
-        f"return {weights} @ gradients",
-    )
 
 
 def share(*lines):
@@ -50,16 +39,6 @@ FIRST = "if rank == 0: disk.write(text)"
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "10.1": {
-        "`/ sum(sizes)` left out": weighed("sizes"),
-        "the sizes of the pieces are not": weighed(
-            "(torch.ones_like(sizes) / sizes.sum())"
-        ),
-        "where the number of windows belongs": weighed("sizes / len(sizes)"),
-        "Only the last piece is left;": defined(
-            "whole_gradient(gradients, sizes)", "return gradients[-1]"
-        ),
-    },
-    "10.2": {
         "Rows are left over": share(
             "each = batch_size // workers", "return rank * each, (rank + 1) * each"
         ),
@@ -68,25 +47,22 @@ WRONG = {
             "end = batch_size if rank == workers - 1 else (rank + 1) * each",
             "return rank * each, end",
         ),
+        "Return two numbers, first": share(MINE, "return list(range(first, last))"),
         "Rows are read twice": share("return 0, batch_size"),
-        "ends behind the batch": share(
-            "each = math.ceil(batch_size / workers)",
-            "return rank * each, (rank + 1) * each",
-        ),
     },
-    "10.3": {
+    "10.2": {
         "are not in the batch that one process draws": windows(
             SEEDED.replace("seed)", "seed + rank)"),
             MINE,
             "return torch.randint(length, (last - first,), generator=generator)",
         ),
-        "`return drawn` where": windows(SEEDED, ALL, "return drawn"),
+        "`[first:last]` left out": windows(SEEDED, ALL, "return drawn"),
         "Windows are lost or read twice": windows(
             SEEDED, ALL, "n = batch_size // workers", "return drawn[rank:][:n]"
         ),
         "It raised": windows(SEEDED, ALL, "return drawn[first:last]"),
     },
-    "10.4": {
+    "10.3": {
         "The bug is still there": evaluate(
             "if rank == 0:",
             "    total = group.all_reduce(sum(losses))",
@@ -103,9 +79,22 @@ WRONG = {
             "    group.barrier()",
             "return total / group.all_reduce(len(losses))",
         ),
+        "one brings its sum": evaluate(
+            "mine = [sum(losses), len(losses)][:: 1 if rank else -1]",
+            "one, two = map(group.all_reduce, mine)",
+            "return one / two if rank else two / one",
+        ),
+        "Only worker 0's windows count": evaluate(
+            "mine = [] if rank else losses",
+            "return group.all_reduce(sum(mine)) / group.all_reduce(len(mine))",
+        ),
+        "You divide twice": evaluate(
+            "mean = group.all_reduce(sum(losses) / len(losses))",
+            "return mean / group.all_reduce(len(losses))",
+        ),
         "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
     },
-    "10.5": {
+    "10.4": {
         "`if rank == 0:` left out": save(
             "disk.write(text)", "group.barrier()", "return disk.read()"
         ),
@@ -119,31 +108,16 @@ WRONG = {
 
 RIGHT = {
     "10.1": {
-        "a loop": defined(
-            "whole_gradient(gradients, sizes)",
-            "total = 0",
-            "for gradient, size in zip(gradients, sizes):",
-            "    total += size * gradient",
-            "return total / sum(sizes)",
-        ),
-        "weights first": weighed("sizes / sizes.sum()"),
-    },
-    "10.2": {
-        "the rest to the first": share(
-            "each, rest = divmod(batch_size, workers)",
-            "first = rank * each + min(rank, rest)",
-            "return first, first + each + (rank < rest)",
-        ),
         "torch's": share(
             "rows = torch.arange(batch_size).tensor_split(workers)[rank]",
             "return int(rows[0]), int(rows[-1]) + 1",
         ),
     },
-    "10.3": {
+    "10.2": {
         "every so-manieth": windows(SEEDED, ALL, "return drawn[rank::workers]"),
         "a list": windows(SEEDED, ALL, MINE, "return drawn[first:last].tolist()"),
     },
-    "10.4": {
+    "10.3": {
         "the other way round": evaluate(
             "count = group.all_reduce(len(losses))",
             "return group.all_reduce(sum(losses)) / count",
@@ -153,13 +127,7 @@ RIGHT = {
             "return both[0] / both[1]",
         ),
     },
-    "10.5": {
-        "the last writes": save(
-            "if rank == group.size - 1:",
-            "    disk.write(text)",
-            "group.barrier()",
-            "return disk.read()",
-        ),
+    "10.4": {
         "an all_reduce waits, too": save(
             FIRST, "group.all_reduce(1)", "return disk.read()"
         ),

@@ -1,30 +1,21 @@
 """Answers to notebook 04's exercises."""
 
-from itertools import combinations
-
 import torch
 from exercises import exercises_of
 
 from minigpt.attention import Head, attention
-from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention
-from minigpt.training import train
 
 EXERCISES = exercises_of("04")
 
 
 def names():
     return {
-        "combinations": combinations,
         "Head": Head,
         "attention": attention,
-        "CausalSelfAttention": CausalSelfAttention,
         "model": LanguageModel(65, 8, 12, CausalSelfAttention(12, 4)),
-        "train_data": torch.randint(65, (500,)),
         "val_data": torch.randint(65, (200,)),
-        "train": train,
-        "evaluate": evaluate,
     }
 
 
@@ -36,11 +27,6 @@ def defined(name, arguments, body):
 
 def count(expression):
     return defined("parameters", "C, n", f"s = C // n\nreturn {expression}")
-
-
-def apart(body):
-    first = "w, n, s = layer.qkv.weight, layer.n_head, layer.head_size; C = n * s\n"
-    return defined("take_apart", "layer, h", first + body)
 
 
 def multi_query(
@@ -121,41 +107,23 @@ class DiceHeads(nn.Module):
 WRONG = {
     "04.1": {
         "`+ n_embd` left out": count("4 * C * C"),
-        "`+ proj` left out": count("n * 3 * C * s"),
     },
     "04.2": {
-        "(key[rows], query[rows], value[rows])": apart(
-            "k, q, v = w.view(3, n, s, C)[:, h]\nreturn q, k, v"
-        ),
-        "It returns 2 values, where 3 should be": apart("return w[:2].split(1)"),
-        "The shape is (3, 6), but shoul": apart(
-            "return [p[h * n : h * n + n] for p in w.chunk(3)]"
-        ),
-        "`[rows]` left out": apart("return w.chunk(3)"),
-    },
-    "04.3": {
         "`+ layer.head_size` left out.": without("p.weight[:, a:b].clone().zero_()"),
-        "layer.proj.weight[start:start + layer.head_size, :]` where": without(
-            "p.weight[a:b] = 0"
-        ),
         "projection's bias is too": without("p.weight[:, a:b] = 0; p.bias.zero_()"),
         "changes `model` in place": without("p.weight[:, a:b] = 0", start="m = model"),
     },
-    "04.4": {
+    "04.3": {
         "The bug is still there": heads(f"self.heads = [{NEW} for _ in range(n)]"),
         "A tuple hides its modules": heads(
             f"self.heads = tuple({NEW} for _ in range(n))"
-        ),
-        "A dict hides its modules": heads(
-            f"self.heads = {{i: {NEW} for i in range(n)}}",
-            "return self.proj(torch.cat([f(x) for f in self.heads.values()], -1))",
         ),
         "hides the symptom": heads(
             f"torch.manual_seed(0); self.heads = [{NEW} for _ in range(n)]\n"
             "        self.proj = nn.Linear(C, C)"
         ),
     },
-    "04.5": {
+    "04.4": {
         "`out` itself, without `self.proj`, where `self.proj(ou": dice(end="out"),
     },
 }
@@ -166,25 +134,19 @@ RIGHT = {
         "part by part": count("float(n * 3 * C * s + C * (C + 1))"),
     },
     "04.2": {
-        "view": apart("return w.view(3, n, s, C)[:, h]"),
-        "rows by number": apart(
-            "return [w[i * C + h * s : i * C + h * s + s] for i in range(3)]"
-        ),
-    },
-    "04.3": {
         "values silenced": without("qkv[2 * n * s + a : 2 * n * s + b] = 0"),
         "queries and values silenced": without(
             "qkv[a:b] = 0; qkv[2 * n * s + a : 2 * n * s + b] = 0"
         ),
     },
-    "04.4": {
+    "04.3": {
         "Sequential": heads(f"self.heads = nn.Sequential(*[{NEW} for _ in range(n)])"),
         "ModuleDict": heads(
             f"self.heads = nn.ModuleDict({{str(i): {NEW} for i in range(n)}})",
             "return self.proj(torch.cat([f(x) for f in self.heads.values()], -1))",
         ),
     },
-    "04.5": {
+    "04.4": {
         "cat": dice(join="torch.cat(out.unbind(1), dim=-1)"),
         "permute and view": dice(
             join="out.permute(0, 2, 1, 3).contiguous().view(B, T, C)"

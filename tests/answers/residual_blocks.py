@@ -17,7 +17,6 @@ def names():
         nn.init.normal_(p, std=0.5)
     idx = torch.randint(11, (4, 7))
     return {
-        "Block": Block,
         "my_model": model,
         "my_x": idx[:, :-1],
         "my_y": idx[:, 1:],
@@ -93,7 +92,6 @@ WRONG = {
     "05.1": {
         "a straight line": "W1, W2 = [[1, -1]], [[1], [-1]]",
         "To the left of 0 everything is zero": "W1, W2 = [[1, 1]], [[1], [0]]",
-        "To the right of 0 everything is zero": "W1, W2 = [[-1, -2]], [[1], [0]]",
         "With your weights x = -2 gives": "W1, W2 = [[1, -1]], [[-1], [-1]]",
     },
     "05.2": {
@@ -114,25 +112,23 @@ WRONG = {
             "def dropout_by_hand(x, p, training):\n"
             "    return x * (torch.rand(x.shape) >= p) / (1 - p)"
         ),
-        "With training=False x should come back a": (
-            "def dropout_by_hand(x, p, training):\n"
-            "    return F.dropout(x, p, not training)"
-        ),
         "With p = ": dropout("return x * (torch.rand(x.shape) >= p)"),
         "75% of the numbers vanish, as should survive": dropout(
             "return x * (torch.rand(x.shape) < p) / (1 - p)"
         ),
+        "drops exactly as many": dropout(
+            "order = torch.randperm(x.numel()).view(x.shape)\n"
+            "    return x * (order >= round(p * x.numel())) / (1 - p)"
+        ),
     },
     "05.4": {
         "`- 1` left out": leave(REST, BEST).replace("len(body) - 1", "len(body)"),
-        "`max` where `min` belongs": leave(REST, "losses, losses.index(max(losses))"),
         "the model is left changed": leave(REST, BEST)
         .replace("m = copy.copy(model)", "m = model")
         .replace("m._modules = dict(model._modules)", ""),
     },
     "05.5": {
         "`dim=1` where `dim=-1` belongs, both": norm_over(1, 1, SCALED),
-        "`dim=0` where `dim=-1` belongs, both": norm_over(0, 0, SCALED),
         "gamma (ones at first) and beta (zeros)": norm(SCALED).replace(
             "torch.ones(n_embd)", "torch.ones(1)"
         ),
@@ -156,16 +152,6 @@ RIGHT = {
     },
     "05.4": {
         "a shallow copy": leave(REST, BEST),
-        "identity": """
-def leave_one_out(model, x, y):
-    losses = []
-    for i in range(len(model.body) - 1):
-        trial = copy.deepcopy(model)
-        trial.body[i] = nn.Identity()
-        losses.append(trial(x, y)[1].detach())
-    losses = torch.stack(losses)
-    return losses, losses.argmin()
-""",
     },
     "05.5": {
         "torch's": "HandNorm = nn.LayerNorm",

@@ -60,9 +60,6 @@ class TinyModel(TinyModel):
 WRONG = {
     "03.1": {
         "`/ q.shape[-1] ** 0.5` left out": "return q @ k.mT",
-        "q @ k.transpose(-2, -1) * q.shape[-1] ** 0.5": (
-            "return q @ k.mT * q.shape[-1] ** 0.5"
-        ),
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
         "In this case it is 1.581": "return q @ k.mT / 2**0.5",
     },
@@ -72,15 +69,10 @@ WRONG = {
         "x @ W_query raises an error": (
             "return 1000 * one.long().roll(-distance, 1), one"
         ),
-        "an infinity meets": "return 1e30 * one.roll(-distance, 1), 1e30 * one",
     },
     "03.3": {
         "`+ model.position_embedding(places)` left out": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
-        ),
-        "`idx` where `places` belongs": (
-            "x = token(idx) + pos(idx)\n"
-            "return mean_distance(head.query(x), head.key(x))"
         ),
         "one number for everything": (
             "return (attention_weights(q, k) * back).sum(-1).mean()"
@@ -99,18 +91,9 @@ WRONG = {
 RIGHT = {
     "03.1": {
         "einsum": "return torch.einsum('bth,bsh->bts', q, k) * q.shape[-1] ** -0.5",
-        "in float64": (
-            "return (q.double() / math.sqrt(k.shape[2])) @ k.double().transpose(1, 2)"
-        ),
     },
     "03.2": {
         "keys shifted": "return one * 100, one.roll(distance, 1) * T",
-        "a loop": (
-            "q, k = torch.zeros(T, T), torch.zeros(T, T)\n"
-            "for t in range(T):\n    k[t, t] = 1000\n"
-            "    if t >= distance:\n        q[t, t - distance] = 1\n"
-            "return q, k"
-        ),
     },
     "03.3": {
         "einsum in float64": (

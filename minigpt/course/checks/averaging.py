@@ -18,8 +18,7 @@ def check_mean_so_far(mean_so_far):
     """mean_so_far(x, t): (B, T, C) -> (B, C)."""
     small = randn(2, 5, 3)
     cases = [(TOY, 1), (small, 2), (small, 0), (small, 4), (randn(3, 4, 6), 1)]
-    hint = "A slice a:b holds a, ..., b - 1. x is (B, T, C), dimensions 0, 1 and 2: "
-    hint += "which of them is time?"
+    hint = "A slice a:b ends with b - 1. Which dimension of x (B, T, C) is time?"
     known = {
         "You divide by t, but counting from 0 there are t + 1 positions.": Sign(
             lambda got, right, x, t: not t or same(got * t, right * (t + 1))
@@ -29,31 +28,14 @@ def check_mean_so_far(mean_so_far):
     return "3 shapes and 4 positions; the present is in, the future is out."
 
 
-@exercise("02.2 A memory of k positions")
-def check_window_weights(window_weights):
-    """window_weights(T, k) -> (T, T)."""
-    cases = [(3, 2), (5, 3), (4, 1), (6, 6), (4, 9), (1, 1)]
-    hint = "Write the row t = 2 for k = 2 on paper: which entries are not zero? Then "
-    hint += "divide each row by its own sum, a column (T, 1)."
-    compare(window_weights, Solution("02.2"), cases, hint=hint)
-    return (
-        "6 pairs of T and k; rows sum to one, the future is hidden, k = 1 is only "
-        "the present, and from k = T on it is the plain mean."
-    )
-
-
-@exercise("02.3 A memory that fades")
+@exercise("02.2 A memory that fades")
 def check_fading_average(fading_average):
     """fading_average(x, rate): (B, T, C) -> (B, T, C)."""
     cases = [(TOY, math.log(2)), (TOY, 0.0), (randn(2, 5, 3), 0.5)]
     cases += [(randn(3, 4, 1), 2.0), (randn(2, 1, 4), 1.0)]
-    hint = "scores.masked_fill(~past, float('-inf')) before the softmax over each row, "
-    hint += "then weights @ x. A step back must lower the score."
-    compare(fading_average, Solution("02.3", math=math), cases, hint=hint)
-    return (
-        "4 shapes and 5 rates; the future is hidden, rows sum to one, and rate 0 is "
-        "the plain mean."
-    )
+    hint = "masked_fill before the softmax; a step back must lower the score."
+    compare(fading_average, Solution("02.2", math=math), cases, hint=hint)
+    return "4 shapes and 5 rates; the future is hidden, and rate 0 is the plain mean."
 
 
 def _by(weights, x):
@@ -121,7 +103,7 @@ def _tried(who_hears_whom, average, T):
     return tuple(result)
 
 
-@exercise("02.4 Who hears whom?")
+@exercise("02.3 Who hears whom?")
 def check_who_hears_whom(who_hears_whom):
     """who_hears_whom(average, T) -> heard (T, T), causal; tried on ten black boxes."""
 
@@ -149,20 +131,16 @@ def check_who_hears_whom(who_hears_whom):
         ),
     }
     cases = [(name, 3 + i % 2) for i, name in enumerate(SUSPECTS)]
-    hint = "Column i of heard: change input i of a fresh copy; any channel of any row "
-    hint += "may move. causal: no True above the diagonal; below, anything goes."
+    hint = "Change input i of a fresh copy: any channel of any row may move."
     how = {"work": _tried, "parts": ("heard", "causal"), "hint": hint}
-    compare(who_hears_whom, Solution("02.4"), cases, known, **how)
-    return (
-        "10 black boxes; you found the leak in one channel and the one through the "
-        "softmax, and did not accuse the honest one that rounds."
-    )
+    compare(who_hears_whom, Solution("02.3"), cases, known, **how)
+    return "10 black boxes; two leaks found, and the honest one that rounds acquitted."
 
 
-@exercise("02.5 Better than luck")
+@exercise("02.4 Better than luck")
 def check_nats_per_character(nats_per_character):
     """nats_per_character(text) -> float; the first character may be left out."""
-    solution, texts = Solution("02.5"), ["ab", "aab", "noon", "to be or not to be"]
+    solution, texts = Solution("02.4"), ["ab", "aab", "noon", "to be or not to be"]
     shorter = solution.but(("(probs.log(), ids)", "(probs[1:].log(), ids[1:])"))
 
     def without_first(nats_per_character, text):
@@ -190,7 +168,7 @@ UNLUCKY = (
 )
 
 
-@exercise("02.6 The silent query")
+@exercise("02.5 The silent query")
 def check_attend(attend):
     """attend(x, q, k): (B, T, C) -> (B, T, C), equal to averaging.average_attention."""
     q = torch.tensor([[[1.0, 0], [0, 0], [1, 0]]])
@@ -208,8 +186,5 @@ def check_attend(attend):
     }
     hint = "The mask says which positions are the future: make it from ones (T, T)."
     cases = [silent, orthogonal, usual, UNLUCKY]
-    compare(attend, Solution("02.6"), cases, known, hint=hint)
-    return (
-        "4 inputs, among them silent queries, scores of zero and tiny ones; rows sum "
-        "to one, the future is hidden."
-    )
+    compare(attend, Solution("02.5"), cases, known, hint=hint)
+    return "4 inputs, among them silent queries, scores of zero and tiny ones."

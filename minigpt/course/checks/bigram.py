@@ -50,8 +50,7 @@ def check_tile(tile):
     data, long = torch.tensor([3, 1, 4, 0, 5, 9, 2, 6]), randint(65, 47)
     cases = [(data, 3), (data[:5], 4), (long, 4), (data[:7], 3), (long[:41], 8)]
     cases += [(data[:6], 3), (data[:2], 1), (long[:40], 8)]
-    hint = "x begins at character 0 and y at character 1; N characters have N - 1 "
-    hint += "targets, so there are (N - 1) // block_size windows."
+    hint = "N characters have N - 1 targets: (N - 1) // block_size windows."
     how = {"work": _tiles, "parts": ("x", "y"), "hint": hint}
     compare(tile, Solution("01.2"), cases, **how)
     return "8 lengths, every target used once, nothing wasted, nothing invented."
@@ -63,8 +62,7 @@ def check_before_table(before_table, data, tokenizer):
     V, solution, random = tokenizer.vocab_size, Solution("01.3"), randint(5, 60)
     cases = [(torch.tensor([0, 1, 0, 1, 1, 2]), 3), (random, 5), (random, 9)]
     cases.append((data[:1000], V))
-    hint = "In each pair the second character chooses the row, the first the column; "
-    hint += "add 1 to all counts, then divide each row by its own sum."
+    hint = "The second character of a pair chooses the row; divide rows by their sums."
     compare(before_table, solution, cases, hint=hint)
     table, text = solution(data[:50_000], V), data[:50_000]
     often = torch.bincount(text, minlength=V) >= 100
@@ -88,8 +86,9 @@ def check_loss_by_position(loss_by_position, model, data):
     cases = [(2 * randn(B, T, C), randint(C, B, T)) for B, T, C in sizes]
     x, y = get_batch(data, 4096, 8, generator=torch.Generator().manual_seed(1))
     logits = call(model, x)[0].detach()
-    hint = "F.cross_entropy takes (B * T, C) and (B * T,); its losses, one for each "
-    hint += "character, back to (B, T), and the mean over the batch."
+    hint = (
+        "F.cross_entropy takes (B * T, C) and (B * T,); then view (B, T), mean over B."
+    )
     known = {
         "cross_entropy took your T time steps for classes: nothing is flattened. Here "
         "T = C, so it did not complain.": Sign(_not_flattened)
@@ -97,10 +96,7 @@ def check_loss_by_position(loss_by_position, model, data):
     solution = Solution("01.4")
     compare(loss_by_position, solution, [*cases, (logits, y)], known, hint=hint)
     losses = solution(logits, y)
-    return (
-        f"6 shapes, the last from your own model. It pays {losses[0]:.2f} nats at the "
-        f"first position and {losses[-1]:.2f} at the eighth."
-    )
+    return f"6 shapes. Yours pays {losses[0]:.2f} nats first, {losses[-1]:.2f} last."
 
 
 class _SumModel(nn.Module):
@@ -108,7 +104,7 @@ class _SumModel(nn.Module):
 
     def forward(self, idx, targets=None):
         nexts = (idx.cumsum(dim=1) + 1) % 7  # (B, T)
-        return F.one_hot(nexts, 7) * 1000.0, None
+        return F.one_hot(nexts, 7) * 50.0, None  # e^50 is a number yet
 
 
 class _OneToFour(nn.Module):
@@ -136,8 +132,7 @@ def check_write_on(write_on):
         "With a model that always writes the sum of all so far plus 1, mod 7",
         "With a model that gives a character 0.8, its share of 1000 draws",
     )
-    hint = "Which position's logits (B, C) are about what comes next? Then softmax "
-    hint += "over C, one draw for each row, appended behind idx."
+    hint = "Which position tells what comes next? Softmax over C, a draw for each row."
     how = {"work": _written, "parts": parts, "hint": hint}
     compare(write_on, Solution("01.5"), cases, **how)
     return "every position counts, each row by itself, and characters are drawn."

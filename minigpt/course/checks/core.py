@@ -20,7 +20,7 @@ import torch
 
 from minigpt.course.checks import search
 from minigpt.course.checks.errors import Explained, NotAttempted
-from minigpt.course.checks.reading import listing, unused
+from minigpt.course.checks.reading import listing, lost, unused
 from minigpt.course.checks.running import attempted, call, run
 from minigpt.course.checks.symptoms import clear, hopeless, vague
 from minigpt.course.checks.values import as_tensor, same, show
@@ -289,6 +289,8 @@ def _explained(differences, known, right, asked):
                 if all(_accounts(mistake, d, atol, parts) for d in where):
                     return mistake
 
+    if line := lost(asked.answer):
+        return line + shown, ""
     if mistake := meant(loose=False):
         return mistake.says + shown, mistake.hint
     if not attempted(wrong[0].got):

@@ -111,14 +111,19 @@ HINTS = {  # what an error says: what to do
     "": "Try your code on one small input in a cell of its own.",
 }
 SHAPES = {  # how torch names two shapes that do not fit: what to do
-    r"\((\d+x\d+) and (\d+x\d+)\)|to be: (\[[\d, ]+\]) but got: (\[[\d, ]+\])": (
+    r"\((\d+x\d+) and (\d+x\d+)\)|to be: (\[[\d, ]+\]) but got: (\[[\d, ]+\])"
+    r"|\(size (\d+) is different from (\d+)\)": (
         "In a product (…, a, b) @ (…, b, c) the inner sizes must agree. If they would "
         "after exchanging the last two dimensions of the second one, a "
-        ".transpose(-2, -1) belongs there."
+        ".transpose(-2, -1) belongs there. Row by row it is (a * b).sum(-1)."
     ),
-    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)": (
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"
+    r"|broadcast together with shapes (\(.*?\)) (\(.*?\))": (
         "Entry by entry, sizes are compared from the last dimension on and must be "
         "equal or 1. Print both shapes before this line."
+    ),
+    r"mask (\[\d+.*?\]) at index .* tensor (\[.*?\])": (
+        "A mask needs an entry for each entry of what it picks from."
     ),
     r"shape '(\[[-\d, ]+\])' is invalid for input of size (\d+)": (
         "The sizes of a view must multiply to the number of entries."
@@ -136,7 +141,7 @@ def explain_error(error, inputs=()):
     for pattern, hint in SHAPES.items():
         if found := re.search(pattern, text):
             one, two = [shape for shape in found.groups() if shape]
-            said = f"The shapes {one} and {two} do not fit together{given}."
-            return Explained(f"{said} It raised {name}: {text}{_where(error)}", hint)
+            says = f"It raised {name}: the shapes {one} and {two} do not fit together"
+            return Explained(f"{says}{given}.{_where(error)}", hint)
     hint = next(h for p, h in HINTS.items() if re.search(p, f"{name}: {text}"))
     return Explained(f"It raised {name}: {text}{given}{_where(error)}", hint)

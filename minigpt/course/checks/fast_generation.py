@@ -3,8 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from minigpt.attention import attention
-from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
+from minigpt.course.checks.core import Sign, call, compare, exercise
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import as_tensor, randn, same
 
@@ -14,21 +13,13 @@ def check_cached_step(cached_step):
     """cached_step(q, k, v, keys, values) -> out, keys, values."""
     cases = [
         (*randn(3, B, H, 1, d), *randn(2, B, H, T, d, seed=3))
-        for B, H, T, d in [(1, 1, 1, 2), (2, 3, 4, 5), (1, 2, 6, 3)]
+        for B, H, T, d in [(1, 1, 1, 2), (2, 3, 4, 5), (1, 2, 6, 3), (2, 1, 0, 3)]
     ]
     hint = "cat along dim=2, scores / √d, softmax over the last dimension, @ values."
     parts = ("out", "keys", "values")
-    compare(cached_step, Solution("09.1"), cases, parts=parts, hint=hint)
-    q, k, v = randn(3, 2, 2, 7, 3, seed=4)
-    kept, out = (k[:, :, :0], v[:, :, :0]), []
-    for now in range(7):
-        step = (x[:, :, now, None] for x in (q, k, v))
-        new, *kept = call(cached_step, *step, *kept)
-        out.append(as_tensor(new))
-    worst = (torch.cat(out, dim=2) - attention(q, k, v)[0]).abs().max()
-    if not worst < 1e-5:
-        raise Explained("Seven steps from an empty cache are not the causal attention.")
-    return "3 sizes; 7 steps from an empty cache equal the attention of one pass."
+    for some in (cases[:3], cases[3:]):  # the empty cache last, for itself
+        compare(cached_step, Solution("09.1"), some, parts=parts, hint=hint)
+    return "4 sizes, one of them with an empty cache."
 
 
 def _settled(left_pad, prompts):
@@ -59,8 +50,8 @@ def _right(prompts):
 @exercise("09.2 Prompts side by side")
 def check_left_pad(left_pad):
     """left_pad(prompts): a list of lists of ids -> idx (B, T), mask (B, T, T)."""
-    prompts = [[0, 3], [4, 0, 0, 2, 1], [9, 8, 7]]
-    cases = [([[5, 6, 7], [8]],), (prompts,), ([[1, 2], [3, 4]],)]
+    prompts = [[5, 6, 7], [8]], [[0, 3], [4, 0, 0, 2, 1], [9, 8, 7]], [[1, 2], [3, 4]]
+    cases = [(some,) for some in prompts]
     known = {
         "You pad on the right: the next character is drawn in the last column, and "
         "would follow the padding.": Sign(
@@ -73,14 +64,7 @@ def check_left_pad(left_pad):
     hint = "Column j of row b is real if j >= T - len(prompts[b])."
     how = {"work": _settled, "parts": ("idx", "mask"), "hint": hint}
     compare(left_pad, Solution("09.2"), cases, known, **how)
-    idx, mask = map(as_tensor, call(left_pad, prompts))
-    vector = randn(10, 4).double()  # for each id
-    x = vector[idx.long()]  # (B, T, 4)
-    weights = (x @ x.mT).masked_fill(mask == 0, -torch.inf).softmax(dim=-1)
-    alone = [(y[-1:] @ y.mT).softmax(dim=-1) @ y for y in (vector[p] for p in prompts)]
-    if not same((weights @ x)[:, -1], torch.cat(alone)):
-        raise Explained("A row of the batch is not what the prompt gives alone.")
-    return "3 batches; attention at the end of each row is what it is alone."
+    return "3 batches; ids and padding in their places, 0 as an id included."
 
 
 def _kept(how):
@@ -187,14 +171,7 @@ def check_int8(to_int8, from_int8):
     solution = Solution("09.4")
     solution.listed = []  # of the way there
     compare(from_int8, solution, packed, hint=hint)
-    weight = randn(64, 64)
-    numbers, scale = call(to_int8, weight)
-    scale = as_tensor(scale).view(-1, 1)
-    error = (as_tensor(numbers) * scale - weight).abs() / scale
-    return (
-        "3 matrices, with a row of zeros. Of 4096 weights, the largest error is "
-        f"{error.max():.2f} of a scale."
-    )
+    return "3 matrices, with a row of zeros, and the way back."
 
 
 def _found(Memory, size, *prompts):

@@ -19,16 +19,9 @@ def check_walk(walk):
         (3.0, [1.0, -2.0, 1.5], 0.1, gentle, 0.5, 0.25),
         (-1.5, randn(8, seed=1).tolist(), 0.02, betas, 0.1, 0.1),
     ]
-    solution = Solution("06.1")
     hint = "m and v are updated first; then m / (1 - b1**t), with t = 1 at first."
-    compare(walk, solution, cases, atol=1e-7, hint=hint)
-    grads = [1.0] * 10, [1e-6] * 10, [1.0, -1.0] * 5, [0.0] * 9 + [1.0]
-    far = [solution(0.0, some, 0.01, betas, 0.0)[-1] / -0.01 for some in grads]
-    return (
-        "4 walks, as torch goes them. In ten steps of at most about lr each: "
-        f"all gradients 1, {far[0]:.1f} lr; all 0.000001, {far[1]:.1f} lr; 1 and -1 in "
-        f"turn, {far[2]:.1f} lr; nine times 0, then 1, {far[3]:.2f} lr in one step"
-    )
+    compare(walk, Solution("06.1"), cases, atol=1e-7, hint=hint)
+    return "4 walks, as torch goes them: decay, eps and corrections included."
 
 
 class _Line(nn.Module):

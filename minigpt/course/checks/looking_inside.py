@@ -1,10 +1,13 @@
 """Checks for notebook 11: maps and their scores, shares, cuts, hooks, a lens."""
 
+import ast
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
+from minigpt.course.checks.core import Sign, compare, exercise
+from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import randn, same
 
@@ -35,60 +38,13 @@ def check_previous_score(previous_score):
     return "a map by hand, 2 maps, 2 times 3 maps; the first character is no query."
 
 
-@exercise("11.2 Every head's share")
-def check_head_shares(head_shares):
-    """head_shares(heads (..., C), weight (C, C), n_head) -> (n_head, ..., C)."""
-    cases = [
-        (torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 3.0], [0.0, 1.0]]), 2),
-        (randn(3, 4, seed=1), randn(4, 4, seed=2), 2),
-        (randn(2, 3, 6, seed=3), randn(6, 6, seed=4), 3),
-        (randn(2, 4, seed=5), randn(4, 4, seed=6), 1),
-    ]
-
-    def whole(x, weight, n):
-        return x @ weight.T
-
-    def strided(x, weight, n):
-        parts = (torch.arange(x.shape[-1]) % n == h for h in range(n))
-        return torch.stack([(x * mine) @ weight.T for mine in parts])
-
-    known = {
-        "You cut the rows of the weight; a head's numbers meet its columns.": (
-            lambda x, weight, n: torch.stack(
-                [a @ w for a, w in zip(x.chunk(n, -1), weight.chunk(n, 0))]
-            )
-        ),
-        "You project first and cut then, so each head has only its own columns; the "
-        "projection mixes a head into all C.": Sign(
-            lambda got, _, x, weight, n: (
-                same(got, torch.stack((x @ weight.T).chunk(n, -1)))
-                or same(got.sum(0), x @ weight.T)
-                and not (got[0] != 0).all()
-            )
-        ),
-        "This is the sum over all heads; asked is each one's share.": whole,
-        "Your heads take every n_head-th channel; a head's channels are neighbours.": (
-            strided
-        ),
-        "Every head gets the same share: the projection divided by n_head.": (
-            lambda x, weight, n: (x @ weight.T / n).expand(n, *x.shape)
-        ),
-    }
-    hint = "A head's columns of `heads` meet the same columns of `weight`."
-    compare(head_shares, Solution("11.2"), cases, known, hint=hint)
-    heads, weight = randn(2, 5, 8, seed=7), randn(8, 8, seed=8)
-    if not same(call(head_shares, heads, weight, 4).sum(0), heads @ weight.T):
-        raise Explained("The shares of 4 heads do not add up to the projection.")
-    return "4 sizes, one with a single head; the shares add up to the projection."
-
-
-@exercise("11.3 Its usual word")
+@exercise("11.2 Its usual word")
 def check_mean_ablated(mean_ablated):
     """mean_ablated(heads (B, T, C), head, head_size) -> (B, T, C)."""
     cases = [(torch.tensor([[[1.0, 5.0], [3.0, 6.0]]]), 0, 1)]
     cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 4, seed=2), 0, 2)]
     cases.append((randn(2, 5, 6, seed=3), 1, 3))
-    solution = Solution("11.3")
+    solution = Solution("11.2")
     known = {
         "All heads are replaced; the others must stay as they are.": (
             lambda x, *_: x.mean(dim=(0, 1)).expand_as(x)
@@ -106,7 +62,7 @@ def _text(letters):
     return torch.tensor([ord(c) - ord("a") for c in letters])
 
 
-@exercise("11.4 Prefix matching")
+@exercise("11.3 Prefix matching")
 def check_prefix_score(prefix_score):
     """prefix_score(weights (T, T), ids (T,), n) -> one number."""
     cases = [
@@ -127,7 +83,7 @@ def check_prefix_score(prefix_score):
         "Queries with nothing to find count as zeros here: leave them out.": Sign(idle)
     }
     hint = "In abcab, the last b looks for the c: what followed the earlier ab."
-    compare(prefix_score, Solution("11.4"), cases, known, hint=hint)
+    compare(prefix_score, Solution("11.3"), cases, known, hint=hint)
     return "4 texts, with 1, 2 and 3 characters that must agree."
 
 
@@ -135,28 +91,39 @@ def _others(module, inputs, output):
     """Somebody else's hook, which stays."""
 
 
-def _before_and_after(program, C, V, shape, bias):
-    """What the program gives; what the module gives then, and its hooks."""
-    module, x = nn.Linear(C, V, bias), randn(*shape, C, seed=1)
-    weight = module.weight.data = randn(V, C)
+def _layer(C, V, bias):
+    module = nn.Linear(C, V, bias)
+    module.weight.data = randn(V, C)
     module.register_forward_hook(_others)
+    return module
+
+
+def _before_and_after(program, module, x):
+    """What the program gives; the module's weights, output and hooks afterwards."""
+    usual = [module.weight.clone(), module(x)]
     silent = program(module, x)
     if silent is None or silent is ...:
         return None
     zeros = program(nn.ReLU(), x)  # a module without parameters
-    heals = same(module(x), F.linear(x, weight, module.bias))
+    heals = [same(*pair) for pair in zip((module.weight, module(x)), usual)]
     hooks = [hook is _others for hook in module._forward_hooks.values()]
-    return silent, zeros, heals, hooks
+    return silent, zeros, heals, hooks, same(silent, usual[1])
 
 
-@exercise("11.5 The cut that does not heal")
+@exercise("11.4 The cut that does not heal")
 def check_silenced(silenced):
     """silenced(module, x) -> zeros of the module's output; the module is as before."""
-    cases = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
+    sizes = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
+    cases = [(_layer(C, V, b), randn(*s, C, seed=1)) for C, V, s, b in sizes]
+    tree = ast.walk(ast.parse(source(silenced)))
+    hooks = [n for n in tree if isinstance(n, ast.FunctionDef) and n.name != "silenced"]
+    silent = not any(isinstance(n, ast.Return) for h in hooks for n in ast.walk(h))
     known = {
-        "The module is not silenced: what comes out is what it always gives. The hook "
-        "must return the zeros, and be there when the module is asked.": Sign(
-            lambda got, right, *_: got[0].any() and got[3] == [True]
+        "Your hook returns nothing, so what the module gives stays as it is.": Sign(
+            lambda got, *_: got[4] and hooks and silent
+        ),
+        "The module is not silenced: the hook was not there when it was asked.": Sign(
+            lambda got, *_: got[4] and got[3] == [True]
         ),
         "The bug is still there: the hook stays, and the module is silent for good.": (
             Sign(lambda got, *_: len(got[3]) > 1)
@@ -166,7 +133,10 @@ def check_silenced(silenced):
         ),
         "The module is silenced by its weights; a module without weights goes on, and "
         "this one is changed for good.": Sign(
-            lambda got, right, *_: not got[2] or got[1].any()
+            lambda got, right, *_: not got[2][0] or got[1].any()
+        ),
+        "Afterwards the module gives something else than before: put all of it back.": (
+            Sign(lambda got, *_: not got[2][1])
         ),
         "What comes out is not zeros of the output's shape.": Sign(
             lambda got, right, *_: not same(got[0], right[0])
@@ -174,5 +144,5 @@ def check_silenced(silenced):
     }
     hint = "handle = module.register_forward_hook(...), and then handle.remove()."
     how = {"work": _before_and_after, "hint": hint}
-    compare(silenced, Solution("11.5"), cases, known, **how)
+    compare(silenced, Solution("11.4"), cases, known, **how)
     return "3 modules: silent inside, and afterwards as before."

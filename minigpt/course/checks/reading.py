@@ -87,6 +87,21 @@ def _nodes(answer):
         return []
 
 
+def lost(answer):
+    """A sentence about a line that does nothing: no call, or behind a `return`."""
+    for node in _nodes(answer):
+        body = getattr(node, "body", ())
+        for before, line in zip(body, body[1:]) if isinstance(body, list) else ():
+            if isinstance(before, ast.Return) and isinstance(line, ast.Expr):
+                says = "stands behind `return`, and nothing gets there."
+                return f"`{ast.unparse(line)}` {says}"
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute):
+            return f"`{ast.unparse(node)}` alone calls nothing: add the brackets."
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.BinOp):
+            return f"`{ast.unparse(node)}` is computed, and nobody keeps it."
+    return ""
+
+
 def unused(answer, used=()):
     """A sentence about an argument that a function never uses, or nothing.
 

@@ -112,7 +112,8 @@ def own_line(mutant, asked):
     """
     whole, wrong = (re.sub(r"\s", "", text) for text in (mutant.line, mutant.wrong))
     part = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
-    patterns = [rf"^{re.escape(whole)}$"] * bool(whole) + [part] * (len(wrong) > 1)
+    found = len(wrong) > 1 and re.search("[a-z]", wrong)  # -2 alone is anywhere
+    patterns = [rf"^{re.escape(whole)}$"] * bool(whole) + [part] * bool(found)
     for pattern in patterns:
         if not lines_with(pattern, asked.solution.text):
             for found in lines_with(pattern, *listing(asked.answer)):

@@ -34,7 +34,6 @@ OPERATORS = {  # what is taken for what
     ast.In: [ast.NotIn],
     ast.NotIn: [ast.In],
 }
-ONE_WAY = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 MODULES = ("F", "torch", "nn", "math")
 
 
@@ -97,7 +96,10 @@ def slips(owner, names=()):
                 continue  # signatures and annotations stay
         some = value if isinstance(value, list) else [value]
         if some and isinstance(some[0], ast.stmt):
-            yield from _of_lines(owner, field, some, names)
+            for at, line in enumerate(some):
+                for likely, says, new in _of_line(line):
+                    wrong = "" if isinstance(new, ast.Pass) else _text(new)
+                    yield Slip(likely, says, wrong, owner, field, at, new)
         for i, node in enumerate(some):
             if isinstance(node, ast.AST):
                 at = i if some is value else None
@@ -160,11 +162,6 @@ def _binary(node, owner, names):
         for other in OPERATORS.get(kind, ()):
             new = ast.BinOp(left, other(), right)
             yield 1, _instead(new, node), new
-    ordered = (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr)
-    joined = any(isinstance(n, ordered) for n in ast.walk(node)) and kind is ast.Add
-    if kind in ONE_WAY or joined:
-        new = ast.BinOp(right, node.op, left)
-        yield 1, f"the two sides of `{behind[0]}` exchanged: `{_text(new)}`", new
     if kind is ast.Div and not isinstance(right, ast.Name):
         for text in itertools.chain(*((name, f"len({name})") for name in names)):
             new = ast.BinOp(left, node.op, _parsed(text))
@@ -175,11 +172,6 @@ def _compare(node, owner, names):
     for other in OPERATORS.get(type(node.ops[0]), ()) if len(node.ops) == 1 else ():
         new = _copy(node, ops=[other()])
         yield 0, _instead(new, node), new
-
-
-def _choice(node, owner, names):
-    yield 1, _instead(node.body, node), node.body
-    yield 1, _instead(node.orelse, node), node.orelse
 
 
 def _call(node, owner, names):
@@ -285,7 +277,6 @@ RULES = {
     ast.UnaryOp: _unary,
     ast.BinOp: _binary,
     ast.Compare: _compare,
-    ast.IfExp: _choice,
     ast.Call: _call,
     ast.Subscript: _subscript,
     ast.Slice: _slice,
@@ -295,23 +286,11 @@ RULES = {
 }
 
 
-def _of_lines(owner, field, lines, names):
-    """Slips with whole lines."""
-    for at, line in enumerate(lines):
-        for likely, says, new in _of_line(lines, at, line, names):
-            wrong = _text(new) if isinstance(new, (ast.Return, ast.Assign)) else ""
-            yield Slip(likely, says, wrong, owner, field, at, new)
-
-
-def _of_line(lines, at, line, names):
+def _of_line(line):
+    """Slips with a whole line."""
     if isinstance(line, (ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.For)):
         if not isinstance(getattr(line, "value", None), ast.Constant):
             yield 0, f"the line `{head(line)}` left out", ast.Pass()
-    if isinstance(line, ast.Return) and line.value is not None:
-        for name in dict.fromkeys(_stored(lines[:at]) + names):
-            new = ast.Return(ast.Name(name, ast.Load()))
-            if _text(new) != _text(line) and name not in _stored([line]):
-                yield 2, f"`{_text(new)}` where `{head(line)}` belongs", new
     if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
         for first, second in itertools.combinations(_used(line.value)[:6], 2):
             value = deepcopy(line.value)

@@ -51,8 +51,9 @@ def plain(value):
 
 def describe(value):
     """A few words for a value: its shape if it is a tensor, else type and value."""
-    if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, torch.Tensor) or type(value).__name__ == "ndarray":
+        kind = "a tensor" if isinstance(value, torch.Tensor) else "an array"
+        return f"{kind} of shape {tuple(value.shape)}"
     try:
         if callable(value):
             name = getattr(value, "__name__", "")
@@ -84,13 +85,16 @@ def show(difference, names=()):
 
 
 def _values(value):
-    if isinstance(value, torch.Tensor) and value.numel() <= 16:
+    if isinstance(value, torch.Tensor) or type(value).__name__ == "ndarray":
         numbers = plain(value)
+        if numbers is None or numbers.numel() > 16:
+            return describe(value)
         if numbers is None:
             return describe(value)
         if numbers.is_floating_point():  # float32 would print 0.6930999755859375
             numbers = (numbers.double() * 1e4).round() / 1e4
-        return str(numbers.tolist())
+        text = str(numbers.tolist())
+        return text if len(text) <= 120 else describe(value)
     if isinstance(value, float):
         return str(round(value, 4))
     shown = (torch.Tensor, float)

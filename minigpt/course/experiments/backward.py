@@ -9,10 +9,9 @@ import torch.nn as nn
 from minigpt.backward.layers import AdamW
 from minigpt.backward.model import copied, forward
 from minigpt.backward.tensor import backward
-from minigpt.course.experiments.fit import corpus
+from minigpt.course.experiments.fit import corpus, preset_gpt
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
-from minigpt.training import preset
 
 STEPS, EVERY = 200, 10
 
@@ -65,14 +64,11 @@ def training(make_step, seed):
     """The preset "cpu" for STEPS steps: the loss at some of them, and the exact one."""
     torch.set_num_threads(1)
     text = corpus()
-    config, recipe = preset("cpu", text.vocab_size)
-    torch.manual_seed(seed)
-    gpt = config.build()
+    gpt, recipe = preset_gpt(seed)
     recipe = replace(recipe, steps=STEPS, seed=seed)
     losses = losses_of(make_step, gpt, text.train, recipe)
     found = {f"step {i}": losses[i - 1] for i in range(EVERY, STEPS + 1, EVERY)}
-    loss = evaluate(gpt, text.val, config.block_size)
-    return {"loss": loss, **found}
+    return {"loss": evaluate(gpt, text.val, gpt.block_size), **found}
 
 
 EXPERIMENTS = {

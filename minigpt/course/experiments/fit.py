@@ -11,7 +11,7 @@ import torch
 from minigpt.data import CharTokenizer, load_text, tiny_shakespeare, train_val_split
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
-from minigpt.training import TrainConfig, train
+from minigpt.training import TrainConfig, preset, train
 
 # The recipe and the sizes of the small models in 03, 04 and 05.
 WIDTH, CONTEXT = 64, 32
@@ -59,15 +59,28 @@ def fit(model, recipe, seed, threads=1):
     }
 
 
-def small(seed, body, recipe=SMALL, n_embd=WIDTH, **changes):
-    """Train the shell of lesson 03 around body() with a recipe, or what changes it."""
+def as_it_is(model):
+    """The model without any change."""
+    return model
+
+
+def preset_gpt(seed, **shape):
+    """The GPT of the preset "cpu", of the usual shape or another, and its recipe."""
+    config, recipe = preset("cpu", corpus().vocab_size)
+    torch.manual_seed(seed)
+    return replace(config, **shape).build(), recipe
+
+
+def small(seed, body, recipe=SMALL, n_embd=WIDTH, change=as_it_is, **changes):
+    """Train the shell of lesson 03 around body() with a recipe, or what changes it;
+    change(model) first."""
     torch.manual_seed(seed)
     plan, made = replace(recipe, **changes), body()
     model = LanguageModel(corpus().vocab_size, plan.block_size, n_embd, made)
-    return fit(model, plan, seed)
+    return fit(change(model), plan, seed)
 
 
-def grid(name, function, **axes):
+def grid(name, function, /, **axes):
     """{name: function(seed)} for every combination, the first axis the slowest.
 
     An axis is a list of values or a dictionary {label: value}; `name` has a place for

@@ -6,18 +6,16 @@ takes 2400.
 
 import copy
 import math
-from dataclasses import replace
 from functools import partial
 
 import torch
 import torch.nn as nn
 
-from minigpt.course.experiments.fit import corpus, fit
+from minigpt.course.experiments.fit import as_it_is, corpus, fit, grid, preset_gpt
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
-from minigpt.gpt import GPT
 from minigpt.optimizer import learning_rate_at
-from minigpt.training import TrainConfig, preset
+from minigpt.training import TrainConfig
 
 QUARTER = 600  # steps
 
@@ -39,24 +37,16 @@ class DecayAll(TrainConfig):
         )
 
 
-def changed(seed, change=None, **shape):
-    """The preset's GPT; change(model) makes it another one."""
-    config, _ = preset("cpu", corpus().vocab_size)
-    torch.manual_seed(seed)
-    model = GPT(replace(config, **shape))
-    return model if change is None else change(model)
+def start(seed, change=as_it_is, kind=TrainConfig, dropout=0.0, **recipe):
+    """The preset's GPT, which change(model) makes another one, and its recipe for a
+    quarter of the steps."""
+    model, plan = preset_gpt(seed, dropout=dropout)
+    return change(model), kind(**vars(plan) | {"steps": QUARTER} | recipe)
 
 
-def recipe_of(kind=TrainConfig, **recipe):
-    """The preset's recipe for a quarter of its steps."""
-    _, plan = preset("cpu", corpus().vocab_size)
-    return kind(**vars(plan) | {"steps": QUARTER} | recipe)
-
-
-def quarter(seed, change=None, kind=TrainConfig, dropout=0.0, **recipe):
+def quarter(seed, **changes):
     """A quarter-length run of the preset."""
-    model = changed(seed, change, dropout=dropout)
-    return fit(model, recipe_of(kind, **recipe), seed)
+    return fit(*start(seed, **changes), seed)
 
 
 class Averages:
@@ -87,13 +77,12 @@ class Averages:
                 p.sub_(rate * (m / m_part) / ((v / v_part).sqrt() + 1e-8))
 
 
-def by_hand(seed, fill="", twin=False, ramp=False, change=None):
+def by_hand(seed, fill="", twin=False, ramp=False, change=as_it_is):
     """A run without warm-up. fill: averages ("m", "v" or both) that 100 batches fill
     first, at rate 0; or, with twin, as a copy has them after a warm-up of 100 steps.
     ramp: the rate times 1 - 0.9^t instead of the warm-up."""
     torch.set_num_threads(1)
-    plan = recipe_of(warmup_steps=0)
-    model = changed(seed, change)
+    model, plan = start(seed, change, warmup_steps=0)
     run = Averages(model, plan, seed)
     first = Averages(copy.deepcopy(model), plan, seed + 1000)
     if fill:
@@ -164,10 +153,13 @@ def qkv_bias(model):
     return model
 
 
+WARM_UPS = {
+    "warm-up of 100": quarter,
+    "no warm-up": by_hand,
+    "averages first": partial(by_hand, fill="mv"),
+}
 EXPERIMENTS = {
-    "06-rate": {
-        f"{rate:g}": partial(quarter, learning_rate=rate) for rate in (1e-3, 3e-3, 1e-2)
-    },
+    "06-rate": grid("{learning_rate:g}", quarter, learning_rate=[1e-3, 3e-3, 1e-2]),
     "06-recipe": {
         "the recipe": quarter,
         "no warm-up": partial(quarter, warmup_steps=0),
@@ -184,11 +176,7 @@ EXPERIMENTS = {
         "the recipe": quarter,
         "proj not smaller": partial(quarter, change=equal_start),
     },
-    "06-warm-up": {
-        "warm-up of 100": quarter,
-        "no warm-up": by_hand,
-        "averages first": partial(by_hand, fill="mv"),
-    },
+    "06-warm-up": WARM_UPS,
     "06-warm-up-parts": {
         "m filled": partial(by_hand, fill="m"),
         "v filled": partial(by_hand, fill="v"),
@@ -199,11 +187,7 @@ EXPERIMENTS = {
         "warm-up of 100": partial(quarter, learning_rate=1e-3),
         "no warm-up": partial(quarter, learning_rate=1e-3, warmup_steps=0),
     },
-    "06-warm-up-head": {
-        "warm-up of 100": partial(quarter, change=large_head),
-        "no warm-up": partial(by_hand, change=large_head),
-        "averages first": partial(by_hand, change=large_head, fill="mv"),
-    },
+    "06-warm-up-head": {n: partial(f, change=large_head) for n, f in WARM_UPS.items()},
     "06-positions": {
         "with positions": quarter,
         "trained without": partial(quarter, change=without_positions),

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.attention import Head
-from minigpt.course.experiments.fit import corpus
+from minigpt.course.experiments.fit import corpus, grid
 from minigpt.data import CharTokenizer, train_val_split
 from minigpt.evaluation import evaluate
 from minigpt.generation import generate
@@ -111,9 +111,9 @@ def trained(model, seed, steps=4000, rate=8e-3, on_eval=None):
     return train(model, p.ids[: p.n], p.ids[p.n :], recipe, on_eval=on_eval)
 
 
-def judged(model, history):
-    """{"loss", "cold" (in windows side by side), the excess at each kind, ...}."""
-    p = pocket()
+def judged(model, seed, **options):
+    """Train, then {"loss", "cold" (windows side by side), excess at each kind, ...}."""
+    p, history = pocket(), trained(model, seed, **options)
     nats = surprises(model, len(p.ids) - p.n)
     return {
         "loss": nats.mean().item(),
@@ -129,7 +129,7 @@ def one_head(seed):
     torch.manual_seed(seed)
     V = pocket().tokenizer.vocab_size
     model = LanguageModel(V, CONTEXT, WIDTH, Head(WIDTH, WIDTH))
-    return judged(model, trained(model, seed))
+    return judged(model, seed)
 
 
 def new_gpt(seed, n_layer=2, width=WIDTH, n_head=4):
@@ -139,10 +139,10 @@ def new_gpt(seed, n_layer=2, width=WIDTH, n_head=4):
     return GPT(GPTConfig(V, CONTEXT, n_layer, n_head, width))
 
 
-def block(seed, width=WIDTH, n_head=4, steps=4000, rate=8e-3):
+def block(seed, width=WIDTH, n_head=4, **recipe):
     """A GPT of one block, and how much the head looks at the word which looks most."""
     model = new_gpt(seed, 1, width, n_head)
-    found = judged(model, trained(model, seed, steps, rate))
+    found = judged(model, seed, **recipe)
     for kind in ("answer", "repeat"):
         found[f"attention, {kind}"] = copying(model, kind).max().item()
     return {name: round(value, 5) for name, value in found.items()}
@@ -160,7 +160,7 @@ def gpt(seed):
         for kind in scores:
             scores[kind][run.step] = copying(model, kind).flatten()
 
-    found = judged(model, trained(model, seed, on_eval=look)) | by_step
+    found = judged(model, seed, on_eval=look) | by_step
     for kind, each in scores.items():
         best = each[max(each)].argmax()
         found[f"attention, {kind}"] = each[max(each)][best].item()
@@ -234,29 +234,27 @@ def looked_up(pieces):
 def longest_copy(text, source):
     """The longest stretch of `text` that stands in `source`: the first, if several."""
     best = ""
-    for start in range(len(text)):
-        longer = text[start : start + len(best) + 1]
-        while len(longer) > len(best) and longer in source:
+    for end in range(1, len(text) + 1):
+        longer = text[end - len(best) - 1 : end]
+        if longer in source:
             best = longer
-            longer = text[start : start + len(best) + 1]
     return best
 
 
 EXPERIMENTS = {
-    "07-counts": {
-        "two characters": partial(counted, longest=2),
-        "six characters": partial(counted, longest=6),
-    },
+    "07-counts": grid("{longest} characters", counted, longest={"two": 2, "six": 6}),
     "07-readers": {
         "one head": one_head,
         "one block": block,
         "one wide block": partial(block, width=88),
         "GPT": gpt,
     },
-    "07-wide": {
-        "8 heads, 8000 steps, rate 0.004": partial(
-            block, width=88, n_head=8, steps=8000, rate=4e-3
-        )
-    },
+    "07-wide": grid(
+        "{n_head} heads, {steps} steps, rate {rate:g}",
+        partial(block, width=88),
+        n_head=[8],
+        steps=[8000],
+        rate=[4e-3],
+    ),
     "07-copied": {"GPT": written, "Shakespeare": shakespeare},
 }

@@ -7,10 +7,9 @@ from functools import cache
 import torch
 
 from minigpt.course.experiments import how_low
-from minigpt.course.experiments.fit import corpus, fit
+from minigpt.course.experiments.fit import corpus, fit, preset_gpt
 from minigpt.inside.looking import capture, changed
 from minigpt.inside.marks import MARKS, by_chance, score
-from minigpt.training import preset
 
 WINDOWS = 200  # over which scores and means are taken
 
@@ -19,10 +18,8 @@ def heads(seed):
     """The GPT of 06: its heads' scores, and what each part costs when it says its mean
     instead ("mean, head 1.1"), or what it says in another window ("resampled, ...")."""
     text = corpus()
-    config, recipe = preset("cpu", text.vocab_size)
-    torch.manual_seed(seed)
-    model, T = config.build(), config.block_size
-    found = fit(model, recipe, seed)
+    model, recipe = preset_gpt(seed)
+    T, found = model.block_size, fit(model, recipe, seed)
     idx = text.val[: WINDOWS * T].view(WINDOWS, T)
     for kind, make in MARKS.items():
         found |= scores(kind, model, idx, make(idx))

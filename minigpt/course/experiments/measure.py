@@ -14,7 +14,6 @@ from minigpt.course import record
 from minigpt.course.experiments import (
     averaging,
     backward,
-    bigram,
     fast_generation,
     full_training,
     how_low,
@@ -28,7 +27,7 @@ from minigpt.course.experiments import (
     speedrun,
 )
 
-MODULES = [ladder, bigram, averaging, self_attention, multi_head, residual_blocks]
+MODULES = [ladder, averaging, self_attention, multi_head, residual_blocks]
 MODULES += [full_training, how_low, modern, speedrun, fast_generation, many_machines]
 MODULES += [looking_inside, backward]
 SEEDS = [1337, 1338, 1339]
@@ -39,10 +38,10 @@ def experiments():
     return {n: v for module in MODULES for n, v in module.EXPERIMENTS.items()}
 
 
-def recorded(name, folder=None):
+def recorded(name):
     """{variant: {seed: what it measured}}, as far as the record has it."""
     try:
-        return {v.name: v.runs for v in record.load(name, folder).values()}
+        return {v.name: v.runs for v in record.load(name).values()}
     except FileNotFoundError:
         return {}
 
@@ -52,9 +51,9 @@ def run(name, variant, seed):
     return experiments()[name][variant](seed)
 
 
-def measure(name, pairs, jobs=1, folder=None):
+def measure(name, pairs, jobs=1):
     """Measure the (variant, seed) pairs, `jobs` at a time, and keep each result."""
-    known = recorded(name, folder)
+    known = recorded(name)
     runs = {variant: known.get(variant, {}) for variant in experiments()[name]}
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         futures = {pool.submit(run, name, *pair): pair for pair in pairs}
@@ -63,7 +62,7 @@ def measure(name, pairs, jobs=1, folder=None):
                 variant, seed = futures[future]
                 runs[variant][seed] = result = future.result()
                 done = {v: record.Variant(v, runs[v]) for v in runs if runs[v]}
-                record.save(name, done, folder)
+                record.save(name, done)
                 numbers = ", ".join(f"{k} {v:.4g}" for k, v in result.items())
                 print(f"{name} · {variant} · seed {seed}: {numbers}", flush=True)
         except BaseException:  # what is measured is kept, what waits is dropped
@@ -83,7 +82,6 @@ def main(argv=None):
     add("--variant", action="append", help="only this one (repeatable)")
     add("--seeds", type=int, nargs="+", default=SEEDS)
     add("--jobs", type=int, default=1, help="trainings at once; seconds need 1")
-    add("--out", metavar="FOLDER", help="of the records to be written")
     options = parser.parse_args(argv)
     known = experiments()
     names = options.names or list(known) * (options.missing or options.all)
@@ -99,7 +97,7 @@ def main(argv=None):
     if not names:
         print("\n".join(known))
     for name in names:
-        done = recorded(name, options.out) if options.missing else {}
+        done = recorded(name) if options.missing else {}
         pairs = [
             (variant, seed)
             for variant in options.variant or known[name]
@@ -107,4 +105,4 @@ def main(argv=None):
             if variant in known[name] and seed not in done.get(variant, {})
         ]
         if pairs:
-            measure(name, pairs, options.jobs, options.out)
+            measure(name, pairs, options.jobs)

@@ -24,6 +24,7 @@ from minigpt.modern.counting import (
     train_beside_counts,
 )
 from minigpt.modern.counts import ContextCounts
+from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import ModernConfig, ModernGPT
 from minigpt.modern.parts import ShortConvolution
 from minigpt.modern.recipe import MuonConfig, modern_preset
@@ -138,7 +139,7 @@ def ablation(cost, table, name, seed):
     return {**found, "cost": relative, "equal seconds": later}
 
 
-def cost(table, name, seed):
+def cost(table, name, seed, change=None):
     """Seconds of a step, as a share of the reference's: both alternate, 40 rounds."""
     torch.set_num_threads(1)
     steps = []
@@ -146,6 +147,8 @@ def cost(table, name, seed):
         config, recipe = variant(table, one)
         torch.manual_seed(seed)
         model = ModernGPT(config)
+        if steps and change is not None:
+            change(model)
         steps.append(partial(timed_step, model, Run(model, recipe), recipe))
     times = [[step() for step in steps] for _ in range(45)][5:]
     return {"cost": median(after / before for before, after in times)}
@@ -165,9 +168,25 @@ def convolved(model):
         block.attention.qkv = nn.Sequential(qkv, ShortConvolution(qkv.out_features))
 
 
-def at_rate(table, seed, change, factor, **changes):
-    """A variant at one multiple of its rates."""
-    return {"loss": trained(*variant(table, change, **changes), seed, factor)}
+def mixed(model, fixed=False, **options):
+    """Each feed-forward layer as a MixtureOfExperts; fixed: the router never learns."""
+    for block in list(model.body)[:-1]:
+        n_embd = model.config.n_embd
+        block.feed_forward = MixtureOfExperts(block.feed_forward, n_embd, **options)
+        block.feed_forward.router.requires_grad_(not fixed)
+
+
+EXPERTS = {
+    "one layer": None,
+    "4 experts": mixed,
+    "4, router fixed": partial(mixed, fixed=True),
+    "all 4 together": partial(mixed, top=4),
+}
+
+
+def at_rate(table, seed, name, factor, change=None, **changes):
+    """A variant at one multiple of its rates; change(model) first."""
+    return {"loss": trained(*variant(table, name, **changes), seed, factor, change)}
 
 
 def counting(variant, seed):
@@ -224,23 +243,35 @@ EXPERIMENTS = {
         f"{name} + short convolution": partial(better, table, name, change=convolved)
         for table, name in ((ADDED, "06's GPT"), (REMOVED, "modern"))
     },
-    "08-adamw": grid(
+    "08-experts": grid(
         "{change}, rate {factor:g}",
+        partial(at_rate, ADDED, name="06's GPT", steps=1000),
+        change=EXPERTS,
+        factor=[0.5, 1],
+    ),
+    "08-more-cost": grid(
+        "{table} + {change}",
+        lambda seed, table, change: cost(table, next(iter(table)), seed, change),
+        table={"06's GPT": ADDED, "modern": REMOVED},
+        change={"short convolution": convolved, "4 experts": mixed},
+    ),
+    "08-adamw": grid(
+        "{name}, rate {factor:g}",
         partial(at_rate, REMOVED),
-        change={"AdamW": "- Muon"},
+        name={"AdamW": "- Muon"},
         factor=[0.25, 0.5, 1, 2],
     ),
     "08-start": grid(
-        "{change}, rate {factor:g}",
+        "{name}, rate {factor:g}",
         partial(at_rate, ADDED, steps=1000),
-        change={"drawn": "06's GPT", "zero": "+ zero start"},
+        name={"drawn": "06's GPT", "zero": "+ zero start"},
         factor=[0.5, 1],
     ),
     "08-width": grid(
-        "{change}, width {n_embd}, rate {factor:g}",
+        "{name}, width {n_embd}, rate {factor:g}",
         partial(at_rate, REMOVED, steps=200),
         n_embd=[32, 128],
-        change={"AdamW": "- Muon", "Muon": "modern"},
+        name={"AdamW": "- Muon", "Muon": "modern"},
         factor=[0.25, 0.5, 1, 2, 4],
     ),
 }

@@ -98,10 +98,9 @@ def shell(make_block, n_layer, last, seed):
     return LanguageModel(corpus().vocab_size, CONTEXT, WIDTH, body)
 
 
-def parts(seed, n_layer, plus, think, norm, **recipe):
-    """n_layer Parts, trained with the small recipe or what changes it."""
-    make = partial(Parts, plus, think, norm)
-    return small(seed, partial(stack, make, n_layer, norm), **recipe)
+def body(n_layer, plus, think, norm):
+    """A function that makes n_layer Parts; LayerNorm ends them if they have it, too."""
+    return partial(stack, partial(Parts, plus, think, norm), n_layer, norm)
 
 
 def combinations(n_layer, which):
@@ -109,22 +108,8 @@ def combinations(n_layer, which):
     found = {}
     for plus, think, norm in which:
         name = "heads" + " + plus" * plus + " + think" * think + " + norm" * norm
-        flags = {"plus": plus, "think": think, "norm": norm}
-        found[name] = partial(parts, n_layer=n_layer, **flags)
+        found[name] = partial(small, body=body(n_layer, plus, think, norm))
     return found
-
-
-def deep(seed, kind, **recipe):
-    """Six blocks in the shell, for 200 steps."""
-    make_block, last = kind
-    return small(seed, partial(stack, make_block, 6, last), SHORT, **recipe)
-
-
-def shaped(seed, shape, **recipe):
-    """So many blocks of a width, else the small recipe."""
-    n_layer, C = shape
-    body = partial(stack, partial(Block, C, N_HEAD), n_layer, True, C)
-    return small(seed, body, n_embd=C, **recipe)
 
 
 @torch.no_grad()
@@ -157,10 +142,11 @@ def plain(make_block, seed, n_layer=6, last=0, scale=1.0, **recipe):
     return {"own share": share, "gradient": gradient, "loss": found["loss"]}
 
 
-def widths(n_layer, C):
-    """A shape at four rates, and at one of them for longer."""
-    shape, name = {f"{n_layer} x {C}": (n_layer, C)}, "{shape}, {steps} steps, rate "
-    at = partial(grid, name + "{learning_rate:g}", shaped, shape=shape)
+def shaped(n_layer, C):
+    """n_layer blocks of width C at four rates, and at one of them for longer."""
+    name = f"{n_layer} x {C}, {{steps}} steps, rate {{learning_rate:g}}"
+    blocks = partial(stack, partial(Block, C, N_HEAD), n_layer, True, C)
+    at = partial(grid, name, small, body=[blocks], n_embd=[C])
     rates = [2.5e-3, 5e-3, 1e-2, 2e-2]
     return at(steps=[600], learning_rate=rates) | at(steps=[2400], learning_rate=[1e-2])
 
@@ -185,18 +171,12 @@ bare = partial(Parts, False, True, False)
 alone = partial(Parts, False, True, False, Alone)
 itself = partial(Parts, False, True, False, ItselfFirst)
 heads_only = partial(Parts, False, False, False)
-ROOT, LONG = 3**0.5, {"steps": 600}
-KINDS = {
-    "pre-norm": (partial(Block, WIDTH, N_HEAD), True),
-    "post-norm": (partial(PostNorm, WIDTH, N_HEAD), False),
-    "no norm": (partial(Parts, True, True, False), False),
-}
+ROOT = 3**0.5
 LENGTHS = {
     "25,000 characters, 1,500 steps": (25_000, 1500),
     "all, 600 steps": (None, 600),
 }
 ALL = [(p, t, n) for n in (False, True) for p in (False, True) for t in (False, True)]
-THINK = {"heads": False, "as many weights": "linear", "heads + think": True}
 EXPERIMENTS = {
     "05-plain": {
         "1 plain layer": partial(plain, bare, n_layer=1),
@@ -212,32 +192,43 @@ EXPERIMENTS = {
         "6, heads only, weights x 1.73": partial(plain, heads_only, scale=ROOT),
         "6, plus sign": partial(plain, partial(Parts, True, True, False)),
     },
-    "05-plain-longer": {
-        "weights x 1.73": partial(plain, bare, scale=ROOT, **LONG),
-        "itself first, weights x 1.73": partial(plain, itself, scale=ROOT, **LONG),
-        "each alone, weights x 1.73": partial(plain, alone, scale=ROOT, **LONG),
-    },
+    "05-plain-longer": grid(
+        "{make_block}weights x 1.73",
+        plain,
+        scale=[ROOT],
+        steps=[600],
+        make_block={"": bare, "itself first, ": itself, "each alone, ": alone},
+    ),
     "05-parts": combinations(1, ALL),
     "05-parts-3": combinations(3, [c for c in ALL if sum(c) != 1 or c[0]]),
     "05-no-plus": grid(
         "rate {learning_rate:g}",
-        partial(parts, n_layer=3, plus=False, think=True, norm=True),
+        small,
+        body=[body(3, plus=False, think=True, norm=True)],
         learning_rate=[1e-3, 2.5e-3, 5e-3],
     ),
     "05-think": grid(
-        "{think}, rate {learning_rate:g}",
-        partial(parts, n_layer=1, plus=False, norm=False),
+        "{body}, rate {learning_rate:g}",
+        small,
         learning_rate=[5e-3, 1e-2, 2e-2],
-        think=THINK,
+        body={
+            "heads": body(1, False, False, False),
+            "as many weights": body(1, False, "linear", False),
+            "heads + think": body(1, False, True, False),
+        },
     ),
     "05-norm": grid(
-        "{kind}, rate {learning_rate:g}, warm-up {warmup_steps}",
-        deep,
+        "{body}, rate {learning_rate:g}, warm-up {warmup_steps}",
+        partial(small, recipe=SHORT),
         warmup_steps=[40, 0],
-        kind=KINDS,
+        body={
+            "pre-norm": partial(stack, partial(Block, WIDTH, N_HEAD), 6, True),
+            "post-norm": partial(stack, partial(PostNorm, WIDTH, N_HEAD), 6, False),
+            "no norm": body(6, True, True, False),
+        },
         learning_rate=[1e-3, 3e-3, 6e-3, 1e-2, 2e-2],
     ),
-    "05-depth": widths(1, 108) | widths(3, 64),
+    "05-depth": shaped(1, 108) | shaped(3, 64),
     "05-dropout": grid(
         "{length}, dropout {dropout}", dropped, length=LENGTHS, dropout=[0.0, 0.2]
     ),

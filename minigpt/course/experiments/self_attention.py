@@ -22,6 +22,7 @@ from minigpt.course.experiments.fit import (
     grid,
     small,
 )
+from minigpt.course.experiments.full_training import without_positions
 from minigpt.language_model import LanguageModel
 from minigpt.training import TrainConfig
 
@@ -138,14 +139,6 @@ def attended(model):
     }
 
 
-def without_positions(seed, **changes):
-    """The model whose position vectors are zero and stay it."""
-    model = model_with(Head, seed)
-    torch.nn.init.zeros_(model.position_embedding.weight)
-    model.position_embedding.weight.requires_grad_(False)
-    return fit(model, replace(SMALL, **changes), seed)
-
-
 def trap(head, seed):
     """The loss over whole windows, and the one with nothing after the last token."""
     model = model_with(head, seed)
@@ -193,9 +186,10 @@ ROOTS = {
         trained, Unscaled, quiet=ROOT, recipe=SLOW
     ),
 }
+one_head = part(Head)
 PARTS = {
-    "one head": part(Head),
-    "without positions": without_positions,
+    "one head": one_head,
+    "without positions": partial(one_head, change=without_positions),
     "without itself": part(OthersOnly),
     "fixed weights": partial(small, body=partial(Learned, values=True)),
     "even weights": part(EvenHead),

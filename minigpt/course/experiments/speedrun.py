@@ -3,6 +3,7 @@
 A recipe here is what a reader's file would hold, and runs under the same function.
 """
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -147,8 +148,8 @@ def demo(name, seed):
         for p in model.parameters():
             p.data.mul_((shape.n_embd / 768) ** 0.5 if p.dim() == 2 else 1)
         nn.init.normal_(model.lm_head.weight, std=0.02)
-    if "tied" in name:
-        model = gelu(tied(model))
+    model = gelu(model) if "GELU" in name else model
+    model = tied(model) if "tied" in name else model
     plan = replace(plan, steps=steps, seed=seed, eval_every=steps, eval_batches=1)
     train(model, text.train, text.train, plan)
     return {"loss": evaluate(model, text.val, 64)}
@@ -172,10 +173,11 @@ def table():
 FLOORED = ["counts alone", "+ counts"]  # on the text whose floor is known
 # The longest context that is counted, for each.
 WINDOWS = {"adding": 6, "taking": ALONE, "Kneser-Ney": ORDER, "GPT alone": None}
-DEMO = "our GPT; GPT-2's start; GPT-2's start, GELU, tied"
+DEMO = """our GPT; our GPT, GELU; GPT-2's start; GPT-2's start, GELU
+GPT-2's start, tied; GPT-2's start, GELU, tied"""
 EXPERIMENTS = {
     "08-windows": {n: partial(in_windows, n) for n in WINDOWS},
-    "08-demo": {n: partial(demo, n) for n in DEMO.split("; ")},
+    "08-demo": {n: partial(demo, n) for n in re.split("; |\n", DEMO)},
     "speedrun": {name: partial(entry, name, "tinyshakespeare") for name in STEPS},
     "speedrun-playwright": {
         name: partial(entry, name, "playwright")

@@ -2,7 +2,8 @@
 
     python -m minigpt.course.publish.book       writes build/book/index.html and more
 
-One page a notebook, with its figures inside; style, fonts and MathJax stand once
+One page a notebook, with its figures inside, and before them the model as
+`python -m minigpt page` makes it; style, fonts and MathJax stand once
 in build/book/assets.
 """
 
@@ -10,12 +11,16 @@ import html
 import re
 
 from minigpt.course.publish import page
+from minigpt.tools.page import training_text, write_page
+from minigpt.tools.stored import load_stored
 
 HEADING = re.compile(r"<h([2-6])>(.*?)</h\1>", re.S)
 
 INTRODUCTION = """<h1>minigpt</h1>
 <p>A GPT from nothing, one small notebook at a time. Every number and figure on these
 pages was produced by the code above it.</p>
+<p><strong>Meet the model first:</strong> <a href="model.html">the GPT that you will
+build, opened</a>. It writes in your browser, and you can switch off its parts.</p>
 """
 INDEX = {"file": "index.html", "title": "Contents"}
 
@@ -33,6 +38,9 @@ def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS):
         }
         for path, notebook in zip(paths, loaded)
     ]
+    model, tokenizer = load_stored("gpt")
+    text = training_text("tinyshakespeare", tokenizer)
+    write_page(folder / "model.html", model, tokenizer, text=text)
     written = [folder / "index.html"]
     page.write(written[0], index(contents, loaded))
     for number, notebook in enumerate(loaded):

@@ -36,15 +36,19 @@ def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="
     """Write all exported notebooks into the folder; list of their paths."""
     if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
         raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
-    first, written = set_up_cell(carried()), []
+    # Colab and Jupyter show the first cell folded.
+    folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
+    new = nbformat.v4
+    first = new.new_code_cell(carried(), id="set-up-minigpt", metadata=folded)
+    written = []
     for path in page.every_path(notebooks):
         notebook, place = page.read(path), path.relative_to(notebooks)
         notebook.cells.insert(0, first)
         if repo:
             lead_to_colab(notebook, repo, at, page.shelf_of(path))
             badge = BADGE.format(address=address(repo, at, place.as_posix()))
-            notebook.cells.insert(0, nbformat.v4.new_markdown_cell(badge))
-            notebook.cells[0].id = "open-in-colab"
+            badge = new.new_markdown_cell(badge, id="open-in-colab")
+            notebook.cells.insert(0, badge)
         nbformat.validate(notebook)
         target = folder / place
         page.write(target, nbformat.writes(notebook) + "\n")
@@ -62,14 +66,6 @@ def carried():
         key=hashlib.sha256(data).hexdigest()[:12],
         origin=origin(),
     )
-
-
-def set_up_cell(source):
-    """A code cell that Colab and Jupyter show folded."""
-    cell = nbformat.v4.new_code_cell(source)
-    cell.id = "set-up-minigpt"
-    cell.metadata = {"cellView": "form", "jupyter": {"source_hidden": True}}
-    return cell
 
 
 def address(repo, at, name):

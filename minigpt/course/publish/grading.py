@@ -9,6 +9,8 @@ import argparse
 import re
 from typing import NamedTuple
 
+import nbformat
+
 from minigpt.course.checks import numbers
 from minigpt.course.publish import page, worksheets
 
@@ -55,6 +57,13 @@ class Part(NamedTuple):
     points: int = 0
     solution: str = ""
     module: str = ""
+
+    def cell(self, source):
+        """A notebook's cell for this part, with this source in its place."""
+        new = nbformat.v4.new_code_cell
+        if self.role in ("text", "prompt"):
+            new = nbformat.v4.new_markdown_cell
+        return new(source, id=self.id)
 
 
 def parts(notebook, name, variants=0):

@@ -50,9 +50,6 @@ def build(folder=page.BUILD / "nbgrader", notebooks=page.NOTEBOOKS, variants=0):
 def cell(part):
     """The cell of a part, with nbgrader's metadata, schema 3."""
     source, kind = part.source, {}
-    new = nbformat.v4.new_code_cell
-    if part.role in ("text", "prompt"):
-        new = nbformat.v4.new_markdown_cell
     if part.role in ("setup", "prompt"):
         kind = {"locked": True}
     elif part.role == "answer":
@@ -63,17 +60,11 @@ def cell(part):
         hidden = HIDDEN.format(check=check, module=part.module)
         source = f"{hidden}{source}.points({part.points})"
         kind = {"grade": True, "locked": True, "points": part.points}
-    made = new(source)
-    made.id = part.id
+    made = part.cell(source)
     if kind:
         no = {"grade": False, "locked": False, "solution": False, "task": False}
-        made.metadata["nbgrader"] = {
-            **no,
-            **kind,
-            "grade_id": part.id,
-            "schema_version": 3,
-            "cell_type": made.cell_type,
-        }
+        data = {"grade_id": part.id, "schema_version": 3, "cell_type": made.cell_type}
+        made.metadata["nbgrader"] = no | kind | data
     return made
 
 

@@ -41,7 +41,7 @@ points: {points}"""
 LIMIT = """from minigpt.course.checks import grading
 
 grading.limit_cells(get_ipython())  # stops a cell that computes for a minute"""
-HIDE = "# BEGIN SOLUTION NO PROMPT\n{solution}\n# END SOLUTION"
+HIDE = "\n# BEGIN SOLUTION NO PROMPT\n{solution}\n# END SOLUTION"
 TEST = '''""" # BEGIN TEST CONFIG
 points: {points}
 hidden: {hidden}
@@ -96,33 +96,18 @@ def cells(parts, name):
             made.append(raw(f"{part.id}-tests", "# BEGIN TESTS"))
             made.extend(tests(part))
             made.append(raw(f"{part.id}-tests-end", "# END TESTS"))
+            made.append(raw(f"{part.id}-end", "# END QUESTION"))
         else:
-            made.append(cell(part))
+            hidden = HIDE.format(solution=part.solution) if part.solution else ""
+            made.append(part.cell(part.source + hidden))
         if part.role == "answer":
             made.append(raw(f"{part.id}-solution-end", "# END SOLUTION"))
-        if part.role == "check":
-            made.append(raw(f"{part.id}-end", "# END QUESTION"))
     return made
 
 
 def raw(name, source):
     """A raw cell."""
-    made = nbformat.v4.new_raw_cell(source)
-    made.id = name
-    return made
-
-
-def cell(part):
-    """The cell of a part that is not a check."""
-    source = part.source
-    new = nbformat.v4.new_code_cell
-    if part.role in ("text", "prompt"):
-        new = nbformat.v4.new_markdown_cell
-    if part.role == "answer":
-        source += "\n" + HIDE.format(solution=part.solution)
-    made = new(source)
-    made.id = part.id
-    return made
+    return nbformat.v4.new_raw_cell(source, id=name)
 
 
 def tests(part):
@@ -146,8 +131,8 @@ def tests(part):
         source = TEST.format(
             case=case, points=points, look=look, hidden=hidden, **shared, **says
         )
-        made.append(nbformat.v4.new_code_cell(source))
-        made[-1].id = f"{part.id}-{len(made)}"
+        name = f"{part.id}-{len(made) + 1}"
+        made.append(nbformat.v4.new_code_cell(source, id=name))
     return made
 
 

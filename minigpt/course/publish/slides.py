@@ -22,6 +22,7 @@ Inspector, Slide Type):
 
 import json
 import re
+from functools import partial
 
 import nbformat
 
@@ -54,18 +55,18 @@ def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS):
 
 def deck(notebook, name, used=None):
     """One notebook as a page of slides; `used`: the characters that fonts need."""
-    notebook = laid_out(without_shelves(notebook))
-    body = page.to_html("slides", close_up(notebook), stacks=stacks(notebook, name))
+    without_shelves = partial(ASIDE.sub, r"\1")  # evidence and exercises: no slides
+    notebook = laid_out(rewritten(notebook, "markdown", without_shelves))
+    close_up = partial(re.sub, r"\n{3,}", "\n\n")  # code: slides are low
+    close = rewritten(notebook, "code", close_up)
+    body = page.to_html("slides", close, stacks=stacks(notebook, name))
     return page.whole_page(
         "slides",
         title=page.title(notebook),
         body=body,
         fonts=page.fonts(used or page.characters([notebook])),
         styles=[npm.read(*source).decode("utf-8") for source in STYLES]
-        + [
-            page.template_file("shared/code.css"),
-            page.template_file("slides/deck.css"),
-        ],
+        + [page.template_file(f) for f in ("shared/code.css", "slides/deck.css")],
         scripts=[page.script(*source) for source in SCRIPTS],
         before=page.template_file("shared/mathjax.js"),
         after=page.template_file("slides/deck.js"),
@@ -73,13 +74,19 @@ def deck(notebook, name, used=None):
     )
 
 
-def without_shelves(notebook):
-    """The notebook without links to evidence and exercises, which have no slides."""
+def rewritten(notebook, cell_type, change):
+    """The notebook with change(source) in the cells of a type."""
     changed = nbformat.from_dict(notebook)
     for cell in changed.cells:
-        if cell.cell_type == "markdown":
-            cell.source = ASIDE.sub(r"\1", cell.source)
+        if cell.cell_type == cell_type:
+            cell.source = change(cell.source)
     return changed
+
+
+def text_cell(source, name, slide_type):
+    """A cell of text with its slide type."""
+    wish = {"slideshow": {"slide_type": slide_type}}
+    return nbformat.v4.new_markdown_cell(source, id=name, metadata=wish)
 
 
 def laid_out(notebook):
@@ -95,21 +102,16 @@ def laid_out(notebook):
         if cell.cell_type == "markdown":
             for kind, source in seen_and_said(cell.source):
                 begins = kind == "seen" and re.match(r"##? ", source)
-                new = nbformat.v4.new_markdown_cell(source)
-                new.id = f"{cell.id}-{len(cells)}"
                 slide = "slide" if begins else "-" if kind == "seen" else "notes"
-                new.metadata["slideshow"] = {"slide_type": slide}
+                cells.append(text_cell(source, f"{cell.id}-{len(cells)}", slide))
                 lines = 0 if begins else lines
                 lines += 2 * source.count("\n\n") + 2 if kind == "seen" else 0
                 asked = "**Predict" in source or asked and kind == "said"
-                cells.append(new)
             continue
         long = cell.source.count("\n") + 1
         if long > 2 * FULL:  # no one could read it
-            new = nbformat.v4.new_markdown_cell(f"*{long} lines: see the notebook.*")
-            new.id = f"{cell.id}-{len(cells)}"
-            new.metadata["slideshow"] = {"slide_type": "-"}
-            cells.append(new)
+            told = f"*{long} lines: see the notebook.*"
+            cells.append(text_cell(told, f"{cell.id}-{len(cells)}", "-"))
             continue
         outputs = cell.get("outputs", [])
         figures = [o for o in outputs if "image/png" in o.get("data", {})]
@@ -122,14 +124,13 @@ def laid_out(notebook):
             full = figures and not alone or long + printed > FULL
             wish["output"] = "subslide" if full else "fragment"
         told = {"outputs": outputs, "metadata": {"slideshow": wish}}
-        cells.append(nbformat.from_dict({**cell, **told}))
+        cells.append(nbformat.from_dict(cell | told))
         if alone:
             wish = {"slide_type": "subslide", "code": "skip"}
-            more = {"id": f"{cell.id}-figure", "outputs": alone}
-            told = {**more, "metadata": {"slideshow": wish}}
-            cells.append(nbformat.from_dict({**cell, **told}))
+            told = {"outputs": alone, "metadata": {"slideshow": wish}}
+            cells.append(nbformat.from_dict(cell | told | {"id": f"{cell.id}-figure"}))
         lines = FULL  # what comes next begins a slide
-    return nbformat.from_dict({**notebook, "cells": cells})
+    return nbformat.from_dict(notebook | {"cells": cells})
 
 
 def seen_and_said(source):
@@ -207,15 +208,6 @@ def parts(cell, index, fragment, wish):
         alone = output == "subslide" and shows_code
         later = not alone and (fragment or output == "fragment")
         yield {"what": "output", "index": index, "fragment": later}, alone
-
-
-def close_up(notebook):
-    """The notebook with one blank line in code where there are two: slides are low."""
-    changed = nbformat.from_dict(notebook)
-    for cell in changed.cells:
-        if cell.cell_type == "code":
-            cell.source = re.sub(r"\n{3,}", "\n\n", cell.source)
-    return changed
 
 
 if __name__ == "__main__":

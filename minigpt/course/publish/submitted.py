@@ -50,8 +50,8 @@ def mend(notebook, source):
                 done.append(f"{name(cell)} was changed, and was put back.")
             cell.source = original.source
     if done:
-        report = nbformat.v4.new_markdown_cell("\n- ".join([HEAD, *done]))
-        report.id = "mended"
+        report = "\n- ".join([HEAD, *done])
+        report = nbformat.v4.new_markdown_cell(report, id="mended")
         notebook.cells.insert(0, report)
     return done
 

@@ -76,9 +76,8 @@ def solutions(notebook):
         parts[-1] += f"\n\n**{fold['title']}**\n\n{fold['text'].strip()}"
     made = nbformat.v4.new_notebook(metadata=notebook.metadata)
     for number, source in enumerate(parts):
-        cell = nbformat.v4.new_markdown_cell(source)
-        cell.id = f"solution-{number}"  # the same at each build
-        made.cells.append(cell)
+        name = f"solution-{number}"  # the same at each build
+        made.cells.append(nbformat.v4.new_markdown_cell(source, id=name))
     return made
 
 

@@ -3,84 +3,98 @@
     python -m minigpt page --checkpoint model.pt --out page.html
 
 The file holds the weights, the vocabulary, and the forward pass as JavaScript:
-`forward.js` and `generation.js` mirror the lessons' modules, `page.js` shows what
-they compute. It asks for nothing from anywhere; its own security policy forbids it.
+`forward.js` and `generation.js` mirror the lessons' modules, the other scripts show
+what they compute. It asks for nothing from anywhere; its own security policy forbids
+it.
 """
 
 import base64
 import json
 import re
 from dataclasses import asdict
-from html import escape
 from pathlib import Path
 
 import torch
 import torch.nn as nn
 
+from minigpt.data import train_val_split
 from minigpt.fast.quantization import to_int8
 from minigpt.gpt import GPT
+from minigpt.inside.looking import hooked
 from minigpt.modern.model import ModernConfig, ModernGPT
+from minigpt.tools.corpus import find, read_ids
 from minigpt.tools.files import replacing
-from minigpt.tools.saving import load_or_stored
+from minigpt.tools.saving import load_or_stored, load_snapshots
 
 FOLDER = Path(__file__).resolve().parent
-WEIGHTS = {name: getattr(torch, name) for name in "float32 float16 int16 int8".split()}
-BEGINNING = "ROMEO:"  # in the prompt's field, where its characters are known
+SCRIPTS = """forward generation side characters drawing maps picture address state
+text writing editing inside page""".split()
+WEIGHTS = {name: getattr(torch, name) for name in "float32 int16 int8".split()}
+EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
+WINDOWS = 200  # of the training text, over which a part's mean is taken
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
 SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
-def write_page(path, model, tokenizer, weights="int16", prompt=None):
-    """Write a GPT or ModernGPT with its tokenizer as a page to `path` -> its bytes.
-
-    weights: how the linear layers are kept, one of WEIGHTS; all else stays float32.
-    "int16" and "int8" are whole numbers with a scale for each row, as in lesson 09;
-    "float16" takes as many bytes as "int16" and rounds more coarsely, since it spends
-    five bits on an exponent. prompt: what stands in its field when the page opens.
-    Raises TypeError or ValueError for what a page cannot hold, OSError if nothing can
-    be written there or `path` is a file of another kind.
-    """
+def write_page(path, models, tokenizer, **options):
+    """Write a `page` to `path` -> its bytes. Raises also OSError if nothing can be
+    written there or `path` is a file of another kind."""
     if Path(path).exists():
         with open(path, "rb") as file:
             if file.read(len(DOCTYPE)) != DOCTYPE:
                 raise FileExistsError(f"{path} is no page: give another name.")
-    html = page(model, tokenizer, weights, prompt).encode("utf-8")
+    html = page(models, tokenizer, **options).encode("utf-8")
     with replacing(path) as unfinished:
         unfinished.write_bytes(html)
     return len(html)
 
 
-def page(model, tokenizer, weights="int16", prompt=None):
-    """The page as a string; arguments and errors as of write_page."""
-    config = page_config(model)
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(
-            f"The tokenizer has {tokenizer.vocab_size} characters and the model "
-            f"{config.vocab_size}: give the tokenizer that it was trained with."
-        )
-    if prompt is None:
-        known = set(BEGINNING) <= set(tokenizer.chars)
-        prompt = BEGINNING if known else tokenizer.chars[0]
+def page(models, tokenizer, weights="int16", prompt=None, text=None):
+    """The page as a string.
+
+    models: a GPT or ModernGPT; or {name: {step: model}} for several side by side, each
+    with the stages of its training, the last of which, "end", is the finished model.
+    weights: how its linear layers are kept, one of WEIGHTS: as numbers or as whole
+    numbers with a scale for each row, as in lesson 09; earlier stages are int8, and all
+    else is float32. prompt: what it goes on from at first. text: ids (N,) that the
+    models learned from, for the means of their parts; without it a part that is
+    switched off says zeros.
+    Raises TypeError or ValueError for what a page cannot hold.
+    """
+    if isinstance(models, nn.Module):
+        models = {"": {"end": models}}
+    examples = [begin for begin in EXAMPLES if set(begin) <= set(tokenizer.chars)]
+    prompt = prompt or [*examples, tokenizer.chars[0]][0]
     tokenizer.encode(prompt)  # or this says which characters it does not know
-    tensors, data = pack(model, weights)
+    described, lines = [], []
+    for name, stages in models.items():
+        *_, finished = stages.values()
+        config = page_config(finished)
+        if tokenizer.vocab_size != config.vocab_size:
+            raise ValueError(
+                f"The tokenizer has {tokenizer.vocab_size} characters and the model "
+                f"{config.vocab_size}: give the tokenizer that it was trained with."
+            )
+        snapshots = []
+        for step, model in stages.items():
+            tensors, data = pack(model, weights if model is finished else "int8", text)
+            snapshots.append({"step": step, "tensors": tensors})
+            lines.append(base64.b64encode(data).decode("ascii"))
+        shape = {**asdict(config), "n_kv_head": config.n_kv_head or config.n_head}
+        described.append({"name": name, "config": shape, "snapshots": snapshots})
     content = {
-        "config": {**asdict(config), "n_kv_head": config.n_kv_head or config.n_head},
         "chars": list(tokenizer.chars),
         "prompt": prompt,
-        "tensors": tensors,
+        "examples": list(dict.fromkeys([prompt, *examples])),
+        "models": described,
     }
-    c, count = config, sum(p.numel() for p in model.parameters())
-    return fill(
-        count=f"{count:,}",
-        facts=f"{c.n_layer} layers of {c.n_head} heads, {c.n_embd} channels, a context "
-        f"of {c.block_size} characters; the weights as {weights}",
-        style=read("page.css"),
-        forward=read("forward.js"),
-        generation=read("generation.js"),
-        page=read("page.js"),
-        content=json.dumps(content).replace("<", r"\u003c"),  # no </script> in it
-        weights=base64.b64encode(data).decode("ascii"),
-    )
+    parts = {
+        "style": read("page.css"),
+        "script": "\n</script>\n<script>\n".join(read(f"{n}.js") for n in SCRIPTS),
+        "content": json.dumps(content).replace("<", r"\u003c"),  # no </script> in it
+        "weights": "\n".join(lines),
+    }
+    return SLOT.sub(lambda slot: parts[slot[1]], read("page.html"))
 
 
 def page_config(model):
@@ -114,29 +128,46 @@ def made_of(model):
     return kinds | {name: w.shape for name, w in model.state_dict().items()}
 
 
-def pack(model, weights):
+@torch.no_grad()
+def means(model, text):
+    """What each part says on average over windows of text (N,), by which the page
+    replaces it: {name: (C,)}, the heads of a layer side by side, before proj."""
+    T, sums = model.block_size, {}
+    starts = torch.linspace(0, len(text) - T, WINDOWS).long()
+
+    def heads(proj, inputs, output):
+        sums[proj] = inputs[0].mean(dim=(0, 1))
+
+    def whole(part, inputs, output):
+        sums[part] = output.mean(dim=(0, 1))
+
+    hooks = []
+    for block in list(model.body)[:-1]:
+        hooks += [(block.attention.proj, heads), (block.feed_forward, whole)]
+    with hooked(hooks):
+        model(text[starts[:, None] + torch.arange(T)])
+    names = {part: name.removesuffix(".proj") for name, part in model.named_modules()}
+    return {f"{names[part]}.mean": mean for part, mean in sums.items()}
+
+
+def pack(model, weights, text=None):
     """The model's tensors as bytes -> [{name, dtype, shape, at}], bytes.
 
     `at` is where a tensor begins, a multiple of 4. Whole numbers come with the scale
-    of each row, under the layer's name and `scale`.
+    of each row, under the layer's name and `scale`; the `means` over text come, too.
     """
     linear = {n for n, part in model.named_modules() if isinstance(part, nn.Linear)}
-    dtype, parts = WEIGHTS[weights], {}
+    dtype, parts = WEIGHTS[weights], {} if text is None else means(model, text)
     for name, w in model.state_dict().items():
         owner, _, kind = name.rpartition(".")
         w = w.cpu().float()
-        if kind != "weight" or owner not in linear:
+        if kind != "weight" or owner not in linear or dtype.is_floating_point:
             parts[name] = w
-        elif dtype.is_floating_point:
-            parts[name] = w.to(dtype)
         else:
             parts[name], scale = to_int8(w, dtype)
             parts[f"{owner}.scale"] = scale[:, 0]
     if not all(part.isfinite().all() for part in parts.values()):
-        raise ValueError(
-            f"Weights of this size do not fit into {weights}: choose 'int16', or train "
-            "again if some are infinite or nan."
-        )
+        raise ValueError("Some weights are infinite or nan: train again.")
     tensors, data = [], bytearray()
     for name, part in parts.items():
         kind = str(part.dtype).removeprefix("torch.")
@@ -149,33 +180,49 @@ def pack(model, weights):
     return tensors, bytes(data)
 
 
-def fill(**parts):
-    """page.html with the parts in its slots; what they contain is not looked at."""
-    for name in ("count", "facts"):
-        parts[name] = escape(parts[name])
-    return SLOT.sub(lambda slot: parts[slot[1]], read("page.html"))
-
-
 def read(name):
     """A file of this folder."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
+def training_text(source, tokenizer):
+    """The ids of a text that a model learned from; None if it is not to be had, or has
+    other characters. source: as --data of `train`."""
+    try:
+        known, ids = read_ids(find(source))
+    except FileNotFoundError:
+        return None
+    return train_val_split(ids)[0] if known.chars == tokenizer.chars else None
+
+
 def add_options(parser):
     """The options of the command, for argparse."""
     add = parser.add_argument
-    add("--checkpoint", metavar="FILE", help="what `train` wrote (default: model.pt)")
+    known = "what `train` wrote (default: model.pt); twice, to see two side by side"
+    add("--checkpoint", metavar="FILE", action="append", help=known)
     known = "the file to write, in place of an older page (default: %(default)s)"
     add("--out", metavar="FILE", default="page.html", help=known)
     known = "int8 halves the file, float32 doubles it (default: %(default)s)"
     add("--weights", choices=list(WEIGHTS), default="int16", help=known)
-    add("--prompt", help=f"what stands in its field at first (default: {BEGINNING})")
+    add("--prompt", help=f"what it goes on from at first (default: {EXAMPLES[0]})")
+    known = "what it learned from, for the means of its parts (default: %(default)s)"
+    add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
 
 
 def main(options):
-    """The command: write the page of a checkpoint, say how large it is; returns 0."""
-    model, tokenizer = load_or_stored(options.checkpoint)
-    out = Path(options.out)
-    size = write_page(out, model, tokenizer, options.weights, options.prompt)
-    print(f"{out}: {size / 1000:,.0f} kB. Open it in a browser; it needs no network.")
+    """The command: write the page of a checkpoint or two, say how large it is."""
+    models, known = {}, {}
+    for path in options.checkpoint or [None]:
+        model, tokenizer = load_or_stored(path)
+        known[tokenizer.chars] = tokenizer
+        stages = load_snapshots(path or "model.pt", model.config)
+        models[path or ""] = {**stages, "end": model}
+    if len(known) > 1:
+        raise ValueError("The models know other characters: give two of the same text.")
+    text = training_text(options.data, tokenizer)
+    kind = {"weights": options.weights, "prompt": options.prompt, "text": text}
+    size = write_page(options.out, models, tokenizer, **kind)
+    print(f"{options.out}: {size / 1000:,.0f} kB, for any browser, without a network.")
+    if text is None:
+        print(f"{options.data} is not its text: a part that is off can only say zeros.")
     return 0

@@ -16,9 +16,7 @@ function unpack(tensors, base64) {
   const weights = {};
   for (const { name, dtype, shape, at } of tensors) {
     const size = shape.reduce((a, b) => a * b);
-    const data = dtype === "float16"
-      ? fromHalf(new Uint16Array(bytes.buffer, at, size))
-      : Float32Array.from(new BYTES[dtype](bytes.buffer, at, size));
+    const data = new Float32Array(new BYTES[dtype](bytes.buffer, at, size));
     weights[name] = { rows: shape[0], columns: size / shape[0], data };
   }
   for (const name of Object.keys(weights).filter((n) => n.endsWith(".scale"))) {
@@ -32,43 +30,37 @@ function scaleRows({ columns, data }, scale) {
   for (let i = 0; i < data.length; i++) data[i] *= scale[Math.floor(i / columns)];
 }
 
-/** float16: one bit of sign, five of exponent, ten of fraction. */
-function fromHalf(halves) {
-  return Float32Array.from(halves, (h) => {
-    const sign = h >> 15 ? -1 : 1, exponent = (h >> 10) & 31, fraction = h & 1023;
-    if (exponent === 0) return sign * fraction * 2 ** -24; // too small for a leading 1
-    return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-  });
-}
-
 /** torch.nn.Linear: W x + b, and no b if there is none. */
 function linear(x, weight, bias) {
   const { rows, columns, data } = weight;
   const out = new Float32Array(rows);
-  for (let r = 0, i = 0; r < rows; r++) {
-    let sum = bias ? bias.data[r] : 0;
-    for (let c = 0; c < columns; c++, i++) sum += data[i] * x[c];
-    out[r] = sum;
-  }
+  for (let r = 0; r < rows; r++) out[r] = (bias ? bias.data[r] : 0) + dot(x, data, r * columns);
   return out;
 }
 
 /** modern/parts.py, rms_norm: x / sqrt(mean(x²)). */
 function rmsNorm(x) {
-  let squares = 0;
-  for (const v of x) squares += v * v;
-  const scale = 1 / Math.sqrt(squares / x.length + 1e-6);
+  const scale = 1 / spread(x, 0, 1e-6);
   return x.map((v) => v * scale);
 }
 
 /** torch.nn.LayerNorm, before its gain and bias. */
 function layerNorm(x) {
-  let sum = 0, squares = 0;
-  for (const v of x) sum += v;
-  const mean = sum / x.length;
-  for (const v of x) squares += (v - mean) ** 2;
-  const scale = 1 / Math.sqrt(squares / x.length + 1e-5);
+  const mean = meanOf(x), scale = 1 / spread(x, mean, 1e-5);
   return x.map((v) => (v - mean) * scale);
+}
+
+/** The root of the mean square of the distances from `centre`. */
+function spread(x, centre, eps) {
+  let squares = 0;
+  for (const v of x) squares += (v - centre) ** 2;
+  return Math.sqrt(squares / x.length + eps);
+}
+
+function meanOf(x) {
+  let sum = 0;
+  for (const v of x) sum += v;
+  return sum / x.length;
 }
 
 /** modern/parts.py, rotate: turn each pair of x by the angles of its position. */
@@ -91,8 +83,23 @@ function softmax(scores) {
   return powers.map((p) => p / sum);
 }
 
-function add(x, y) {
-  return x.map((v, i) => v + y[i]);
+function add(...vectors) {
+  const out = new Float32Array(vectors[0].length);
+  for (const x of vectors) for (let i = 0; i < out.length; i++) out[i] += x[i];
+  return out;
+}
+
+/** Σ x[i] y[from + i]: four sums side by side, which a processor adds up at once. */
+function dot(x, y, from = 0) {
+  let a = 0, b = 0, c = 0, d = 0, i = 0;
+  for (; i + 3 < x.length; i += 4) {
+    a += x[i] * y[from + i];
+    b += x[i + 1] * y[from + i + 1];
+    c += x[i + 2] * y[from + i + 2];
+    d += x[i + 3] * y[from + i + 3];
+  }
+  for (; i < x.length; i++) a += x[i] * y[from + i];
+  return a + b + c + d;
 }
 
 /** a[0] x + a[1] y, with two learned numbers: the mixtures of modern/model.py. */
@@ -117,12 +124,23 @@ class Cache {
   }
 }
 
-/** gpt.py, GPT, and modern/model.py, ModernGPT, of which GPT is the case with all off. */
+/** gpt.py, GPT, and modern/model.py, ModernGPT, of which GPT is the case with all off.
+ *
+ * off: names of parts, as "head 1.2" and "feed-forward 1", that are switched off, as by
+ * `changed` of inside/looking.py: what they write is their mean over the training text, or
+ * zeros if the file has no means or `zero` is true. */
 class Model {
-  constructor(config, weights) {
-    this.config = config;
-    this.weights = weights;
+  constructor(config, weights, off = new Set(), zero = false) {
+    Object.assign(this, { config, weights, off, zero });
     this.headSize = config.n_embd / config.n_head;
+  }
+
+  without(off, zero) {
+    return new Model(this.config, this.weights, new Set(off), zero);
+  }
+
+  get hasMeans() {
+    return "body.0.attention.mean" in this.weights;
   }
 
   linear(x, name) {
@@ -135,43 +153,65 @@ class Model {
     return even.map((v, i) => v * gain.data[i] + (bias ? bias.data[i] : 0));
   }
 
+  /** What a part says that is switched off. */
+  silence(name, size, from = 0) {
+    const mean = this.zero ? undefined : this.weights[`${name}.mean`];
+    return mean ? mean.data.slice(from, from + size) : new Float32Array(size);
+  }
+
   /** language_model.py: reads one id into the cache -> logits of what comes next, and
-   * what there is to see on the way: attention[layer][head] over all that was read,
-   * and the stream before the first block and after each. */
+   * what there is to see on the way: attention[layer][head] over all that was read, the
+   * stream before the first block and after each, the neurons of each feed-forward layer,
+   * and parts: who wrote what into the stream. */
   step(id, cache) {
     const position = cache.length++, { n_layer } = this.config;
     const row = ({ columns, data }, i) => data.slice(i * columns, (i + 1) * columns);
-    let x = row(this.weights["token_embedding.weight"], id);
-    const positions = this.weights["position_embedding.weight"];
-    if (positions) x = add(x, row(positions, position)); // none with rotary
-    const token = { position, embedding: x, firstValues: null };
-    const streams = [x], attention = [];
+    const parts = [{ name: "token", wrote: row(this.weights["token_embedding.weight"], id) }];
+    const positions = this.weights["position_embedding.weight"]; // none with rotary
+    if (positions) parts.push({ name: "position", wrote: row(positions, position) });
+    let x = add(...parts.map((part) => part.wrote));
+    const own = new Map(parts.map(({ name, wrote }) => [name, wrote]));
+    const token = { position, embedding: x, own, firstValues: null };
+    const streams = [x], attention = [], neurons = [];
     for (let layer = 0; layer < n_layer; layer++) {
-      const block = this.block(x, layer, token, cache.layers[layer]);
+      const block = this.block(x, layer, token, cache.layers[layer], parts);
       x = block.x;
       streams.push(x);
       attention.push(block.attention);
+      neurons.push(block.neurons);
     }
-    return { logits: this.logits(x), attention, streams };
+    return { logits: this.logits(x), attention, streams, neurons, parts };
   }
 
   /** block.py, Block, and modern/model.py, ModernBlock. */
-  block(x, layer, token, kept) {
+  block(x, layer, token, kept, parts) {
     const name = `body.${layer}`, mix = this.weights[`${name}.mix`];
-    if (mix) x = mixed(mix, x, token.embedding);
-    const { out, weights } = this.attend(this.norm(x, `${name}.norm1`), name, token, kept);
-    x = add(x, out);
+    if (mix) {
+      x = mixed(mix, x, token.embedding);
+      for (const part of parts) {
+        const again = token.own.get(part.name); // the token and its position
+        part.wrote = again
+          ? mixed(mix, part.wrote, again) : part.wrote.map((v) => mix.data[0] * v);
+      }
+    }
+    const said = this.attend(this.norm(x, `${name}.norm1`), layer, token, kept);
+    x = add(x, ...said.parts.map((part) => part.wrote));
     const hidden = this.linear(this.norm(x, `${name}.norm2`), `${name}.feed_forward.expand`);
-    const active = bend(hidden, this.config.activation);
-    x = add(x, this.linear(active, `${name}.feed_forward.proj`));
-    return { x, attention: weights };
+    const neurons = bend(hidden, this.config.activation), part = `feed-forward ${layer + 1}`;
+    const wrote = this.off.has(part)
+      ? this.silence(`${name}.feed_forward`, x.length)
+      : this.linear(neurons, `${name}.feed_forward.proj`);
+    parts.push(...said.parts, { name: part, wrote });
+    return { x: add(x, wrote), attention: said.weights, neurons };
   }
 
   /** multi_head.py, CausalSelfAttention, and modern/model.py, ModernAttention: the query of
-   * this character meets the keys of all that are kept, itself included. */
-  attend(x, name, token, kept) {
-    const { n_head, n_kv_head, qk_norm, rotary } = this.config, size = this.headSize;
-    const rows = this.linear(x, `${name}.attention.qkv`);
+   * this character meets the keys of all that are kept, itself included. Its projection is
+   * a sum over the heads, as in `contributions` of inside/looking.py. */
+  attend(x, layer, token, kept) {
+    const name = `body.${layer}.attention`, size = this.headSize;
+    const { n_head, n_kv_head, qk_norm, rotary } = this.config;
+    const rows = this.linear(x, `${name}.qkv`);
     const head = (i) => rows.subarray(i * size, (i + 1) * size);
     const turned = (i) => {
       const even = qk_norm ? rmsNorm(head(i)) : head(i);
@@ -179,22 +219,26 @@ class Model {
     };
     let values = rows.subarray((n_head + n_kv_head) * size);
     token.firstValues ??= values; // those of block 0
-    const mix = this.weights[`${name}.attention.value_mix`];
+    const mix = this.weights[`${name}.value_mix`];
     if (mix) values = mixed(mix, values, token.firstValues);
     kept.keys.push(Array.from({ length: n_kv_head }, (_, i) => turned(n_head + i)));
     kept.values.push(values);
 
-    const out = new Float32Array(this.config.n_embd), weights = [];
+    const weights = [], parts = [], bias = this.weights[`${name}.proj.bias`];
     for (let h = 0; h < n_head; h++) {
       const shared = Math.floor(h * n_kv_head / n_head); // a group shares its keys
       weights[h] = attentionWeights(turned(h), kept.keys.map((keys) => keys[shared]));
+      let out = new Float32Array(size);
       for (let t = 0; t < weights[h].length; t++) {
-        for (let d = 0; d < size; d++) {
-          out[h * size + d] += weights[h][t] * kept.values[t][shared * size + d];
-        }
+        const value = kept.values[t], weight = weights[h][t];
+        for (let d = 0; d < size; d++) out[d] += weight * value[shared * size + d];
       }
+      const part = `head ${layer + 1}.${h + 1}`;
+      if (this.off.has(part)) out = this.silence(name, size, h * size);
+      parts.push({ name: part, wrote: columns(out, this.weights[`${name}.proj.weight`], h) });
     }
-    return { out: this.linear(out, `${name}.attention.proj`), weights };
+    if (bias) parts.push({ name: `bias ${layer + 1}`, wrote: bias.data });
+    return { parts, weights };
   }
 
   /** What lm_head makes of a stream: of the last one the logits, of an earlier one what
@@ -204,13 +248,52 @@ class Model {
     const logits = this.linear(this.norm(stream, `body.${n_layer}`), "lm_head");
     return softcap ? logits.map((v) => softcap * Math.tanh(v / softcap)) : logits;
   }
+
+  /** inside/looking.py, logit_shares: what each part adds to the logit of one id, as a Map
+   * by name. The sum is the logit (with a softcap: before it). */
+  shares({ streams, parts }, id) {
+    const { n_layer, rms_norm } = this.config, last = `body.${n_layer}`;
+    const stream = streams[n_layer], { data, columns: C } = this.weights["lm_head.weight"];
+    const centre = rms_norm ? 0 : meanOf(stream);
+    const scale = 1 / spread(stream, centre, rms_norm ? 1e-6 : 1e-5);
+    const reads = data.subarray(id * C, (id + 1) * C);
+    const gain = this.weights[`${last}.weight`].data;
+    const along = reads.map((v, i) => v * gain[i] * scale);
+    const sum = meanOf(along) * C;
+    const shares = new Map(parts.map(({ name, wrote }) =>
+      [name, dot(wrote, along) - (rms_norm ? 0 : meanOf(wrote) * sum)]));
+    const norm = this.weights[`${last}.bias`], bias = this.weights["lm_head.bias"];
+    shares.set("last biases",
+      (norm ? dot(norm.data, reads) : 0) + (bias ? bias.data[id] : 0));
+    return shares;
+  }
+
+  /** {name: how many numbers were learned for it}, for the parts that are drawn. */
+  sizes() {
+    const { n_layer, n_head, n_embd, n_kv_head } = this.config, size = this.headSize;
+    const count = (start) => Object.entries(this.weights)
+      .filter(([name]) => name.startsWith(start) && !/\.(scale|mean)$/.test(name))
+      .reduce((sum, [, { data }]) => sum + data.length, 0);
+    const sizes = new Map([["token", count("token_embedding.")],
+      ["position", count("position_embedding.")]]);
+    for (let layer = 0; layer < n_layer; layer++) {
+      const head = 2 * n_embd * size * (1 + n_kv_head / n_head); // q, proj; k and v, shared
+      for (let h = 0; h < n_head; h++) sizes.set(`head ${layer + 1}.${h + 1}`, head);
+      sizes.set(`feed-forward ${layer + 1}`, count(`body.${layer}.feed_forward.`));
+    }
+    return sizes.set("last biases", count(`body.${n_layer}.`) + count("lm_head."));
+  }
+}
+
+/** The columns of a projection that read head h: W[:, mine] x. */
+function columns(x, { rows, columns, data }, h) {
+  const out = new Float32Array(rows);
+  for (let r = 0; r < rows; r++) out[r] = dot(x, data, r * columns + h * x.length);
+  return out;
 }
 
 /** attention.py, attention_weights: softmax(q kᵀ / √head_size) of one query. */
 function attentionWeights(query, keys) {
-  return softmax(Float32Array.from(keys, (key) => {
-    let score = 0;
-    for (let d = 0; d < query.length; d++) score += query[d] * key[d];
-    return score / Math.sqrt(query.length);
-  }));
+  const root = Math.sqrt(query.length);
+  return softmax(new Float32Array(keys.map((key) => dot(query, key) / root)));
 }

@@ -1,39 +1,33 @@
-// Text from the model: what it reads of a text that grows, and how one is drawn.
+// What a model reads of a text that grows, and how a character is drawn.
 "use strict";
 
-/** fast/reading.py, Reader with its window "half": the text grows to a whole block, then its
- * older half is dropped and the rest read again. */
-class Reader {
-  constructor(model) {
-    this.model = model;
-    this.first = this.start = this.seen = null;
-  }
-
-  /** What model.step says after the first `length` of the ids, and where it began. */
-  read(ids, length = ids.length) {
-    const { block_size, n_layer } = this.model.config;
-    this.first ??= Math.max(0, length - block_size);
-    const half = Math.max(Math.floor(block_size / 2), 1);
-    const over = Math.max(0, length - this.first - block_size);
-    const start = this.first + Math.ceil(over / half) * half;
-    if (start !== this.start) {
-      this.start = start;
-      this.cache = new Cache(n_layer);
-    }
-    while (start + this.cache.length < length) {
-      const seen = this.model.step(ids[start + this.cache.length], this.cache);
-      this.seen = { ...seen, start };
-    }
-    return this.seen;
-  }
+/** fast/reading.py, start_of with its window "half": a text that was first read from `first`
+ * grows to a whole context, then its older half is dropped -> where the window begins. */
+function windowStart(first, length, context) {
+  const half = Math.max(Math.floor(context / 2), 1);
+  const over = Math.max(0, length - first - context);
+  return first + Math.ceil(over / half) * half;
 }
 
-/** fast/writing.py, tokens: appends to ids and yields what is seen after each. */
-function* write(reader, ids, count, knobs, random) {
-  for (let n = 0; n < count; n++) {
-    const { logits } = reader.read(ids);
-    ids.push(drawn(probabilities(logits, knobs), random));
-    yield reader.read(ids);
+/** One window of a text, read through a cache. rows[t] is what model.step said after the
+ * t-th character behind `start`. */
+class Reader {
+  constructor(model) {
+    Object.assign(this, { model, start: null, rows: [] });
+  }
+
+  /** Read ids[start] up to ids[end - 1], one character a step; what has been read of the
+   * same window is kept. */
+  *steps(ids, start, end) {
+    if (start !== this.start || start + this.rows.length > end) {
+      this.start = start;
+      this.rows = [];
+      this.cache = new Cache(this.model.config.n_layer);
+    }
+    while (start + this.rows.length < end) {
+      this.rows.push(this.model.step(ids[start + this.rows.length], this.cache));
+      yield;
+    }
   }
 }
 

@@ -14,21 +14,6 @@ def mean_so_far(x, t):
 # .mean(dim=1) → .sum(dim=1) / x.shape[1]
 
 # 02.2
-def window_weights(T, k):
-    seen = torch.ones(T, T).tril().triu(-(k - 1))  # a band of k diagonals
-    return seen / seen.sum(dim=1, keepdim=True)  # (T, T) / (T, 1)
-# ✗ The present is not included, and row 0 is the mean of nothing, nan.
-# .tril().triu(-(k - 1)) → .tril(-1).triu(-k)
-# ✗ Your window looks ahead: above the diagonal is the future.
-# -(k - 1)) → -(k - 1)).T
-# ✗ You average the first k positions in each row, not the last k.
-# .triu(-(k - 1)) → * (torch.arange(T) < k)
-# ✗ Softmax of zeros and ones leaks: exp(0) = 1, so a 0 hides nothing.
-# seen / seen.sum(dim=1, keepdim=True) → seen.softmax(dim=1)
-# ✗ You normalise first and cut the window after: rows do not sum to one.
-# / seen.sum(dim=1, keepdim=True) → / torch.arange(1, T + 1)[:, None]
-
-# 02.3
 def fading_average(x, rate):
     T = x.shape[1]
     time = torch.arange(T)
@@ -49,7 +34,7 @@ def fading_average(x, rate):
 # time).float() → time).abs().float()
 # scores = scores.masked_fill(~past, float("-inf")) → pass
 
-# 02.4
+# 02.3
 def who_hears_whom(average, T):
     x = torch.randn(2, T, 3)
     before = average(x)
@@ -72,7 +57,7 @@ def who_hears_whom(average, T):
 # .any(dim=-1) → [..., 0]
 # ? Any channel may move: .any(dim=-1).
 
-# 02.5
+# 02.4
 def nats_per_character(text):
     tokenizer = CharTokenizer(text)
     ids = torch.tensor(tokenizer.encode(text))  # (T,)
@@ -85,15 +70,13 @@ def nats_per_character(text):
 # program claims to do better than guessing.
 # diagonal=-1 → diagonal=0
 # ? Take the text 'ab' on paper. What may be known when 'a' is guessed? When 'b'?
-# ✗ Better than before, hence worse: even the next character is counted.
-# diagonal=-1 → diagonal=1
 # ✗ The targets are shifted the wrong way: row t + 1 guesses character t.
 # diagonal=-1 → diagonal=0
 # (probs.log(), ids) → (probs[1:].log(), ids[:-1])
 # ✗ Mended twice, diagonal and targets: now the counts are two steps behind.
 # (probs.log(), ids) → (probs[:-1].log(), ids[1:])
 
-# 02.6
+# 02.5
 def attend(x, q, k):
     T = x.shape[1]
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5

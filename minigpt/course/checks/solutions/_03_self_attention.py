@@ -82,6 +82,8 @@ class TinyModel(nn.Module):
 # it could not tell who sat where.
 # self.position_embedding(positions) → self.position_embedding(idx)
 # ? Print what is added to the token vectors for 0123, and for 2103.
+# ✗ You add the numbers 0, 1, 2 themselves; each place has a vector to be looked up.
+# self.position_embedding(positions) → positions[:, None].float()
 # ✗ The positions come too late, when the head has mixed all.
 # self.body(token + position) → self.body(token) + position
 # ✗ You look up the place of the text in the batch, not of the character in the text.

@@ -24,25 +24,6 @@ def parameters(n_embd, n_head):
 # n_head * 3 → 3
 
 # 04.2
-def take_apart(layer, h):
-    weight, head_size = layer.qkv.weight, layer.head_size
-    rows = slice(h * head_size, (h + 1) * head_size)
-    query, key, value = weight.chunk(3)  # each (C, C)
-    return query[rows], key[rows], value[rows]
-# ✗ You read the rows as if a head's query, key and value were neighbours.
-# query, key → return weight.unflatten(0, (-1, 3, head_size))[h]; query, key
-# ✗ Your query is right, but your key and value come from the next heads' rows.
-# query, key → return weight.unflatten(0, (-1, head_size))[h : h + 3]; query, key
-# ✗ You take every n_head-th row. Heads do not take turns: their rows are neighbours.
-# query, key → return weight.unflatten(0, (3, head_size, -1))[:, :, h]; query, key
-# ✗ You always hand over head 0.
-# slice( → slice(0, head_size) or (
-# ✗ The rows of head h begin at h * head_size, not at h * n_head.
-# slice(h * head_size, (h + 1) * → slice(h * (n := layer.n_head), h * n +
-# ✗ You cut columns: these are the inputs, and all heads read all of them.
-# query, key → return [w.mT[rows].mT for w in weight.chunk(3)]; query, key
-
-# 04.3
 def without_head(model, h):
     smaller = copy.deepcopy(model)
     layer = smaller.body
@@ -70,7 +51,7 @@ def without_head(model, h):
 # proj.weight[:, start : start + layer.head_size] → qkv.weight[
 # 3 * start : 3 * (start + layer.head_size)]
 
-# 04.4
+# 04.3
 class Heads(nn.Module):
     def __init__(self, n_embd, n_head):
         super().__init__()
@@ -84,7 +65,7 @@ class Heads(nn.Module):
         side_by_side = [head(x) for head in self.heads]
         return self.proj(torch.cat(side_by_side, dim=-1))
 
-# 04.5
+# 04.4
 class DiceHeads(nn.Module):
     def __init__(self, n_embd, n_head):
         super().__init__()
@@ -106,10 +87,6 @@ class DiceHeads(nn.Module):
 # ✗ No more leak, but the channels of the heads are interleaved: a saved model would
 # give other results.
 # out.transpose(1, 2).reshape → out.permute(0, 2, 3, 1).reshape
-# ✗ You exchange time and head_size; a row still holds several positions.
-# out.transpose(1, 2).reshape → out.transpose(2, 3).reshape
-# ✗ You exchange batch and heads: the texts of a batch are mixed.
-# out.transpose(1, 2).reshape → out.transpose(0, 1).reshape
 # ✗ Each head gets the mean of all heads; they belong side by side.
 # out.transpose(1, 2) → out.mean(1, True).expand_as(out).transpose(1, 2)
 # ✗ At each position heads look at heads, and no position sees another one.

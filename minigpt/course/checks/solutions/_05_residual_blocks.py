@@ -22,6 +22,8 @@ def terms(x, blocks):
     return found
 # ✗ You use norm1 for both parts, so norm2 has nothing to do.
 # norm2 → norm1
+# ✗ Both parts of a block read the same x: the second should hear what attention added.
+# norm2(x) → norm2(x - found[-1])
 # ✗ x itself, the first entry, is missing.
 # [x] → []
 # ✗ No LayerNorm is used: the parts read the pathway as it is.

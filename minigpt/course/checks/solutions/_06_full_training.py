@@ -45,11 +45,6 @@ def train_step(model, optimizer, x, y, max_norm):
             g *= max_norm / length
     optimizer.step()
     return loss.item()
-# ✗ The weights do not move at all: the gradient is wiped out before it is used, or the
-# optimizer never steps.
-# optimizer.step() → pass
-# ✗ A first step is right, a second is not: old gradients are still there.
-# optimizer.zero_grad() → pass
 # ✗ The weights move as if nothing were clipped: it is missing, comes after step(), or
 # makes new tensors, which the optimizer does not know.
 # g *= max_norm / length → pass
@@ -79,8 +74,6 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
     return F.softmax(logits, dim=-1)
 # ✗ You keep the first block_size tokens: the model never sees how the text goes on.
 # -block_size: → :block_size
-# ✗ You read the first position. It predicts what follows the first token.
-# [0][:, -1] → [0][:, 0]
 # ✗ You divide the probabilities, so they no longer sum to one.
 # [:, -1] / temperature → [:, -1]
 # F.softmax(logits, dim=-1) → F.softmax(logits, dim=-1) / temperature
@@ -122,5 +115,3 @@ def verdict(before, after):
 # ✗ You let the majority decide, but all seeds must agree.
 # all(change < 0 for change in changes) → sum((c > 0) - (c < 0) for c in changes) < 0
 # all(change > 0 for change in changes) → sum((c > 0) - (c < 0) for c in changes) > 0
-# ✗ One seed that agrees is not enough: all of them must.
-# all( → any(

@@ -44,21 +44,15 @@ def grouped_attention(q, k, v):
 # repeat_interleave(group, dim=1) → expand(-1, -1, -1, -1)[:, :1]
 # ✗ You average the key/value heads: each group has one of its own.
 # repeat_interleave(group, dim=1) → mean(dim=1, keepdim=True)
+# ✗ Your keys stand in groups and your values take turns: they no longer belong together.
+# v = v.repeat_interleave(group, dim=1) → v = v.repeat(1, group, 1, 1)
+# ✗ You average the queries of a group: they share keys and values, and nothing else.
+# k = k.repeat → q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, dim=1);
+#  k = k.repeat
 # ✗ The scores are not divided by √head_size.
 # is_causal=True → is_causal=True, scale=1.0
 
 # 08.4
-def newton_schulz(G, steps):
-    X = G / G.norm()
-    for _ in range(steps):
-        X = 1.5 * X - 0.5 * X @ X.mT @ X
-    return X
-# ✗ You divide by the length in each step: once, before the loop, is enough.
-#   X = 1.5 →   X = X / X.norm(); X = 1.5
-# ✗ Every step begins with G again: the next should begin with what the last one gave.
-#   X = 1.5 →   X = G / G.norm(); X = 1.5
-
-# 08.5
 def counts_without(ids, vocab_size, folds):
     n = len(ids) - 1
     fold = torch.arange(n) * folds // n
@@ -79,7 +73,7 @@ def counts_without(ids, vocab_size, folds):
 # ✗ These are shares; wanted are counts.
 # torch.stack(tables) → (t := torch.stack(tables)) / t.sum(-1, keepdim=True)
 
-# 08.6
+# 08.5
 def for_muon(model):
     named = model.named_parameters()
     return [

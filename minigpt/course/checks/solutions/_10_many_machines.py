@@ -3,22 +3,11 @@
 import torch
 
 # 10.1
-def whole_gradient(gradients, sizes):
-    weights = torch.tensor(sizes).float() / sum(sizes)  # (n,)
-    return weights @ gradients
-# ✗ This is the sum of the pieces' gradients; the whole would be too loud.
-# return → return gradients.sum(0)
-#     return
-# ✗ Each piece counts alike, a small one too much.
-# return → return gradients.mean(0)
-#     return
-
-# 10.2
 def share(batch_size, rank, workers):
     first = rank * batch_size // workers
     return first, (rank + 1) * batch_size // workers
 
-# 10.3
+# 10.2
 def windows(rank, seed, batch_size, length, workers):
     generator = torch.Generator().manual_seed(seed)
     first = rank * batch_size // workers
@@ -29,13 +18,13 @@ def windows(rank, seed, batch_size, length, workers):
 # (batch_size,) → (last - first,)
 # [first:last] →
 
-# 10.4
+# 10.3
 def evaluate(rank, losses, group):
     total = group.all_reduce(sum(losses))
     count = group.all_reduce(len(losses))
     return total / count
 
-# 10.5
+# 10.4
 def save_and_load(rank, text, disk, group):
     if rank == 0:
         disk.write(text)

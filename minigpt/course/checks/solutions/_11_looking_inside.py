@@ -8,18 +8,8 @@ def previous_score(weights):
     return before.mean(dim=-1)
 # ✗ This is the diagonal itself: how much each character looks at itself.
 # offset=-1 → offset=0
-# ✗ This diagonal lies above the main one: the future, where all is zero.
-# offset=-1 → offset=1
-# ✗ All maps together give one number here; each map has a score.
-# mean(dim=-1) → mean()
 
 # 11.2
-def head_shares(heads, weight, n_head):
-    outs = heads.chunk(n_head, dim=-1)  # n_head of (..., head_size)
-    columns = weight.chunk(n_head, dim=1)  # n_head of (C, head_size)
-    return torch.stack([out @ w.T for out, w in zip(outs, columns)])
-
-# 11.3
 def mean_ablated(heads, head, head_size):
     mine = slice(head * head_size, (head + 1) * head_size)
     changed = heads.clone()
@@ -27,14 +17,12 @@ def mean_ablated(heads, head, head_size):
     return changed
 # ✗ These are zeros: zero ablation. Asked is the head's mean.
 # heads[..., mine].mean(dim=(0, 1)) → 0
-# ✗ One number for all its columns: each column has a mean of its own.
-# heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean()
 # ✗ Each window keeps a mean of its own: that still depends on the text.
 # heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean(dim=1, keepdim=True)
 # ✗ Each position keeps a mean of its own: take it over the positions, too.
 # heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean(dim=0)
 
-# 11.4
+# 11.3
 def prefix_score(weights, ids, n=2):
     found = []
     for t in range(n - 1, len(ids)):
@@ -48,13 +36,11 @@ def prefix_score(weights, ids, n=2):
     return sum(found) / len(found)
 # ✗ You look at the earlier occurrence itself; a head that copies looks at what followed.
 # weights[t, s] → weights[t, s - 1]
-# ✗ Only one of several earlier places counts here: add all of them up.
-# total + weights → weights
 # ✗ The last n characters must include the one just read, at t.
 # ids[t - n + 1 : t + 1] → ids[t - n : t]
 # range(n - 1, len(ids)) → range(n, len(ids))
 
-# 11.5
+# 11.4
 def silenced(module, x):
     def silence(module, inputs, output):
         return torch.zeros_like(output)

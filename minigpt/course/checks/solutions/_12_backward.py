@@ -17,8 +17,6 @@ def affine_backward(g, x, gain):
 # ✗ The gradients of gain and shift are means over the rows: a value that was used many
 # times gets the sum.
 # sum → mean
-# ✗ The gain gets the slope of a product, so it must meet x: g alone is that of a sum.
-# (g * x) → g
 
 # 12.2
 def share_backward(g, x):
@@ -30,8 +28,6 @@ def share_backward(g, x):
 # g / s - → -
 # ✗ A larger sum makes the shares smaller: the second gradient has a minus.
 #  - (g →  + (g
-# ✗ The slope of 1 / s is -1 / s², and you divide by s.
-# s**2 → s
 # ✗ In the second use each share hears the g of all shares of its row: add them up.
 # (g * x).sum(axis=-1, keepdims=True) → (g * x)
 

@@ -1,0 +1,42 @@
+"""Lesson 08, in its evidence: a mixture of experts, to understand one."""
+
+import copy
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class MixtureOfExperts(nn.Module):
+    """Several feed-forward layers, of which each token passes `top`: (B, T, C) -> same.
+
+    The router's probability multiplies an expert's output, so that the router learns:
+    Fedus et al., Switch Transformers (2021), section 2.1. The bias only chooses; it
+    rises where an expert got less than its share: Wang et al., Auxiliary-Loss-Free
+    Load Balancing (2024), algorithm 1. The experts are copies of one layer at first.
+    """
+
+    def __init__(self, feed_forward, n_embd, n_expert=4, top=1, bias_rate=0.01):
+        super().__init__()
+        self.experts = nn.ModuleList(
+            copy.deepcopy(feed_forward) for _ in range(n_expert)
+        )
+        self.router = nn.Linear(n_embd, n_expert, bias=False)
+        self.register_buffer("bias", torch.zeros(n_expert))
+        self.top, self.bias_rate = top, bias_rate
+
+    def forward(self, x):
+        tokens = x.flatten(0, -2)  # (N, C), N = B * T
+        p = F.softmax(self.router(tokens), dim=-1)  # (N, n_expert)
+        chosen = (p + self.bias).topk(self.top, dim=-1).indices  # (N, top)
+        out, load = torch.zeros_like(tokens), []
+        for i, expert in enumerate(self.experts):
+            mine = (chosen == i).any(dim=-1).nonzero()[:, 0]  # tokens sent to it
+            y = p[mine, i, None] * expert(tokens[mine])
+            out = out.index_add(0, mine, y)
+            load.append(len(mine))
+        if self.training:
+            load = torch.tensor(load).float()
+            behind = torch.sign(load.mean() - load)
+            self.bias += self.bias_rate * behind
+        return out.view_as(x)

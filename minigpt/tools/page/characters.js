@@ -1,0 +1,118 @@
+// A text in which each character can be chosen: by click, by arrow keys, or looked at by
+// moving over it. For a screen reader it is a list of options.
+"use strict";
+
+const MARKS = { "\n": "↵", "\t": "⇥", " ": "␣" }; // for what one would not see
+const NAMES = { "\n": "line break", "\t": "tab", " ": "space" };
+const glyph = (char) => MARKS[char] ?? char;
+const spoken = (char) => NAMES[char] ?? char;
+
+class Characters {
+  /** choose(place) and peek(place or null) are called as the reader does so; end: what
+   * stands behind the last character and can be chosen, too, or nothing. */
+  constructor(box, { choose, peek = () => {}, end = "" }) {
+    Object.assign(this, { box, choose, spans: [], word: null, chosen: 0 });
+    box.setAttribute("role", "listbox");
+    box.setAttribute("aria-orientation", "horizontal");
+    this.end = end && this.option(end, "the character to come");
+    this.clear();
+    const place = (event) => this.spans.indexOf(event.target.closest("[role=option]"));
+    const at = (event) => (event.target === this.end ? this.spans.length : place(event));
+    box.addEventListener("click", (event) => at(event) >= 0 && choose(at(event)));
+    box.addEventListener("pointerover", (event) => place(event) >= 0 && peek(place(event)));
+    box.addEventListener("pointerleave", () => peek(null));
+    box.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  clear() {
+    this.spans = [];
+    this.word = null;
+    this.box.replaceChildren(...(this.end ? [this.end] : []));
+  }
+
+  option(text, label) {
+    const span = document.createElement("span");
+    span.textContent = text;
+    span.tabIndex = -1;
+    span.setAttribute("role", "option");
+    span.setAttribute("aria-selected", false);
+    span.setAttribute("aria-label", label);
+    return span;
+  }
+
+  /** One more character; a line break is shown and done. */
+  push(char) {
+    const span = this.option(char === " " ? " " : glyph(char), spoken(char));
+    if (!this.word) this.newWord();
+    this.word.append(span);
+    this.spans.push(span);
+    if (/\s/.test(char)) this.word = null; // a word keeps the space behind it
+    if (char === "\n") this.append("\n");
+  }
+
+  newWord() {
+    this.word = document.createElement("span");
+    this.word.className = "word";
+    this.word.setAttribute("role", "none");
+    this.append(this.word);
+  }
+
+  append(what) {
+    if (this.end) this.end.before(what);
+    else this.box.append(what);
+  }
+
+  /** Shade a character from 0 to 1, and say why. */
+  shade(place, depth, label) {
+    const span = this.spans[place];
+    span.style.setProperty("--depth", depth.toFixed(2));
+    span.setAttribute("aria-label", label);
+    span.title = label;
+  }
+
+  /** Mark what is chosen; it alone is reached with the Tab key. */
+  select(place) {
+    const span = this.spans[place] ?? this.end;
+    this.chosen = place;
+    if (this.selected === span) return;
+    this.selected?.setAttribute("aria-selected", false);
+    if (this.selected) this.selected.tabIndex = -1;
+    this.selected = span;
+    span.tabIndex = 0;
+    span.setAttribute("aria-selected", true);
+    if (span === this.end) return; // whoever follows the writing scrolls
+    const { top, bottom } = span.getBoundingClientRect();
+    const box = this.box.getBoundingClientRect(), over = Math.max(0, bottom - box.bottom);
+    this.box.scrollTop += over || Math.min(0, top - box.top);
+  }
+
+  onKey(event) {
+    const here = this.chosen, last = this.spans.length - (this.end ? 0 : 1);
+    const to = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: last }[event.key]
+      ?? { ArrowUp: this.beside(-1), ArrowDown: this.beside(1) }[event.key];
+    if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    this.choose(Math.min(Math.max(to, 0), last));
+    this.selected.focus();
+  }
+
+  /** The place in the line above (−1) or below (1) that is nearest to the chosen one. */
+  beside(direction) {
+    const all = this.end ? [...this.spans, this.end] : this.spans;
+    const middle = (span) => {
+      const box = span.getBoundingClientRect();
+      return { x: box.left + box.width / 2, y: box.top + box.height / 2, h: box.height };
+    };
+    const from = middle(all[this.chosen]);
+    let best = this.chosen, line = null, nearest = Infinity;
+    for (let i = this.chosen + direction; i >= 0 && i < all.length; i += direction) {
+      const at = middle(all[i]);
+      if (Math.abs(at.y - from.y) < from.h / 2) continue; // still the same line
+      line ??= at.y;
+      if (Math.abs(at.y - line) > from.h / 2) break; // already the line after
+      if (Math.abs(at.x - from.x) >= nearest) continue;
+      [best, nearest] = [i, Math.abs(at.x - from.x)];
+    }
+    return best;
+  }
+}

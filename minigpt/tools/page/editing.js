@@ -1,0 +1,82 @@
+// The text as a field, and what to do about characters that the model does not know.
+"use strict";
+
+/** The text becomes a field; what the model wrote is selected, so that typing replaces it. */
+function edit() {
+  for (const side of sides) if (side.writing) side.stop();
+  $("prompt").value = textOf(active.ids);
+  showField(true);
+  $("prompt").focus();
+  $("prompt").setSelectionRange(textOf(active.ids.slice(0, active.given)).length, LIMIT);
+  $("status").textContent = "Type, then let it write (Ctrl+Enter). Esc ends the typing.";
+}
+
+function showField(on) {
+  $("prompt").hidden = !on;
+  $("sides").hidden = on;
+  $("edit").textContent = on ? "Done" : "Type your own";
+  for (const id of ["one", "again", "another"]) $(id).hidden = on;
+  showButtons();
+}
+
+/** Back to the text as it was before. */
+function giveUp() {
+  showField(false);
+  complain("", []);
+}
+
+/** Back to the coloured text -> whether that was possible. */
+async function edited() {
+  if ($("prompt").hidden) return true;
+  const ids = typedIds();
+  if (!ids) return false;
+  showField(false);
+  $("status").textContent = "";
+  if (textOf(ids) !== textOf(active.ids)) await begin(ids);
+  for (const side of sides) show(side);
+  remember();
+  return true;
+}
+
+/** The field as ids, or null: then the page has said what is wrong, and offers to mend it. */
+function typedIds() {
+  const text = $("prompt").value, chars = Array.from(text);
+  const unknown = [...new Set(chars.filter((char) => !idOf.has(char)))];
+  const plain = (char) => Array.from(PLAIN[char] ?? "�");
+  const plainable = unknown.filter((char) => plain(char).every((c) => idOf.has(c)));
+  let said = "";
+  const ways = [];
+  if (unknown.length) {
+    said = `The model has never seen ${unknown.map(glyph).join(" ")}.`;
+    if (plainable.length) {
+      ways.push([`Use plain characters for ${plainable.map(glyph).join(" ")}`,
+        chars.map((c) => (plainable.includes(c) ? PLAIN[c] : c))]);
+    }
+    ways.push(["Leave out what it does not know", chars.filter((char) => idOf.has(char))]);
+  } else if (!chars.length) {
+    said = "Give at least one character to go on from.";
+  } else if (chars.length > LIMIT) {
+    said = `These are ${chars.length.toLocaleString("en")} characters; `
+      + `this page reads ${LIMIT.toLocaleString("en")}.`;
+    ways.push(["Keep the last of them", chars.slice(-LIMIT)]);
+  }
+  complain(said, ways);
+  return said ? null : chars.map((char) => idOf.get(char));
+}
+
+function complain(said, ways) {
+  $("prompt").setAttribute("aria-invalid", Boolean(said));
+  const line = document.createElement("p");
+  line.textContent = said;
+  $("complaint").replaceChildren(...(said ? [line] : []));
+  for (const [name, chars] of ways) {
+    const button = Object.assign(document.createElement("button"),
+      { type: "button", textContent: name });
+    button.addEventListener("click", () => {
+      $("prompt").value = chars.join("");
+      $("prompt").focus();
+      $("prompt").dispatchEvent(new Event("input"));
+    });
+    $("complaint").append(button);
+  }
+}

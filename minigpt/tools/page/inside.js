@@ -1,0 +1,172 @@
+// How the chosen character was predicted, or the one to come will be.
+"use strict";
+
+function choose(side, place) {
+  const was = active;
+  active = side;
+  side.chosen = place >= side.ids.length ? null : Math.max(0, place);
+  peeked = null;
+  if (was !== side) [drawing, head] = [null, { layer: 0, index: 0 }]; // it may have fewer
+  for (const view of views) view.show();
+  showInside().then(() => { $("spoken").textContent = $("place").textContent; });
+  if (!side.writing) remember();
+}
+
+/** How the chosen character was predicted, or the one to come will be. */
+async function showInside() {
+  const mine = ++looking, side = active, place = placeOf(side);
+  $("parts").hidden = !place;
+  for (const id of ["back", "forth"]) {
+    $(id).setAttribute("aria-disabled", id === "back" ? !place : side.chosen === null);
+  }
+  if (!place) {
+    $("place").textContent = "Nothing comes before the first character: the model has no "
+      + "prediction for it.";
+    return;
+  }
+  const work = side.look(place);
+  let step = work.next();
+  for (let since = performance.now(); !step.done; step = work.next()) {
+    if (performance.now() - since < SLICE) continue;
+    await pause();
+    if (mine !== looking) return;
+    since = performance.now();
+  }
+  const now = performance.now(), { start, rows } = step.value, seen = rows[place - 1 - start];
+  const actual = side.chosen === null ? null : side.ids[place];
+  showBars(side, place, seen, actual);
+  showDrawing(side, seen, actual);
+  showMaps(side, place, start, rows);
+  painted = { at: now, took: performance.now() - now };
+}
+
+function describe(side, place, probs, actual) {
+  const before = textOf(side.ids.slice(Math.max(0, place - 20), place));
+  const context = `“${place > 20 ? "…" : ""}${plainly(before)}”`;
+  if (actual === null) return `What comes after ${context}? Drag a knob, and see.`;
+  const char = `“${glyph(content.chars[actual])}”`, drawn = side.drawn[place];
+  const says = `The model ${side.off.size ? "as it is now " : ""}gives ${char} after ${context} `
+    + `a probability of ${number(probs[actual])}: ${number(-Math.log(probs[actual]), 2)} nats.`;
+  if (!drawn) return says;
+  const { temperature, topK, topP } = drawn.settings;
+  const how = [`temperature ${temperature}`, topK && `top-k ${topK}`, topP && `top-p ${topP}`];
+  return `${says} It was drawn with ${number(drawn.probability)}, at `
+    + `${how.filter(Boolean).join(", ")}.`;
+}
+
+function showBars(side, place, seen, actual) {
+  const probs = probabilities(seen.logits), knobbed = probabilities(seen.logits, knobs());
+  $("place").textContent = describe(side, place, probs, actual);
+  const likeliest = ranked(probs), shown = likeliest.slice(0, ROWS);
+  if (actual !== null && !shown.includes(actual)) shown[shown.length - 1] = actual;
+  const body = $("bars").tBodies[0];
+  body.replaceChildren();
+  const row = (name, share, model) => {
+    const line = body.insertRow(), bar = document.createElement("span");
+    bar.className = "bar";
+    bar.style.setProperty("--share", number(share));
+    bar.style.setProperty("--model", number(model));
+    const [filled, mark] = [document.createElement("i"), document.createElement("i")];
+    filled.className = "with";
+    mark.className = "model-mark";
+    bar.append(filled, mark);
+    for (const cell of [name, number(share), bar, number(model)]) line.insertCell().append(cell);
+    return line;
+  };
+  for (const id of shown) {
+    const came = id === actual;
+    row(glyph(content.chars[id]) + (came ? " came" : ""), knobbed[id], probs[id])
+      .classList.toggle("came", came);
+  }
+  const rest = likeliest.filter((id) => !shown.includes(id));
+  const sum = (of) => rest.reduce((total, id) => total + of[id], 0);
+  if (rest.length) row(`${rest.length} others`, sum(knobbed), sum(probs));
+}
+
+function showDrawing(side, seen, actual) {
+  const { model } = side.reading;
+  drawing ??= new Drawing($("drawing"), model, {
+    look: (chosen) => {
+      head = chosen;
+      showInside();
+    },
+    toggle: (name, on) => switchParts(({ off }) => (on ? off.delete(name) : off.add(name))),
+  });
+  const id = actual ?? ranked(seen.logits)[0], char = `“${glyph(content.chars[id])}”`;
+  const last = seen.streams.length - 1;
+  const lenses = seen.streams.map((stream, layer) => {
+    const probs = probabilities(layer < last ? model.logits(stream) : seen.logits);
+    const three = ranked(probs).slice(0, 3)
+      .map((i) => `${glyph(content.chars[i])}\u00a0${number(probs[i], 2)}`).join("  ");
+    return `It would say: ${three}`;
+  });
+  lenses.push(`It says ${char}: logit ${number(seen.logits[id], 2)}, `
+    + `probability ${number(probabilities(seen.logits)[id])}`);
+  drawing.update({ shares: model.shares(seen, id), off: side.off, lenses, head });
+  $("model-title").textContent = `Inside: what each part adds to ${char}`;
+  showCut(side);
+}
+
+/** What it costs that some parts are off. */
+function showCut(side) {
+  const off = [...side.off].sort(), { ids, reading, intact } = side;
+  const now = reading.mean(0, ids.length), before = intact.mean(0, ids.length);
+  const ready = intact.nats.length === ids.length && reading.nats.length === ids.length;
+  $("switches").classList.toggle("idle", !off.length);
+  $("zero").checked = side.zero || !side.whole.hasMeans;
+  $("zero").disabled = !side.whole.hasMeans;
+  $("cut").textContent = !off.length
+    ? "Everything is on. Take the tick out of a box: what does the text cost then?"
+    : `Off: ${off.join(", ")}. `
+      + (ready && now !== null ? `This text now costs ${number(now, 2)} nats per character; the `
+        + `whole model pays ${number(before, 2)}.` : "…");
+}
+
+/** All heads at a glance, and the chosen one in large. */
+function showMaps(side, place, start, rows) {
+  const ink = colours(), chars = rows.map((_, t) => content.chars[side.ids[start + t]]);
+  drawing.paint(rows, place - 1 - start, ink);
+  paint($("map"), mapOf(rows, head), ink);
+  const row = Math.min(peeked ?? place - 1 - start, rows.length - 1);
+  showRow(rows, chars, row);
+}
+
+/** What one character of the window looks at. */
+function showRow(rows, chars, row) {
+  const weights = rows[row].attention[head.layer][head.index], most = Math.max(...weights);
+  if (windowText.spans.length !== chars.length || windowText.chars !== chars.join("")) {
+    windowText.clear();
+    chars.forEach((char) => windowText.push(char));
+    windowText.chars = chars.join("");
+  }
+  windowText.spans.forEach((span, t) => {
+    const weight = weights[t] ?? 0, name = spoken(chars[t]);
+    windowText.shade(t, weight / most, `${name}: ${number(weight)}`);
+    span.classList.toggle("later", t > row);
+  });
+  windowText.select(row);
+  $("mark").style.top = `${row / rows.length * 100}%`;
+  $("mark").style.height = `${100 / rows.length}%`;
+  const top = ranked(weights).slice(0, 4)
+    .map((t) => `“${glyph(chars[t])}” ${back(row - t)} ${number(weights[t], 2)}`);
+  const name = `head ${head.layer + 1}.${head.index + 1}`;
+  $("look-title").textContent = `Where ${name} looks`;
+  $("looked").textContent = `“${glyph(chars[row])}”, character ${row + 1} in view, `
+    + `looks at ${top.join(", ")}.`;
+}
+
+const back = (places) => (places ? `${places} back` : "itself");
+
+/** Look at another row of the window; null: back to the chosen one. */
+function peekAt(place) {
+  const start = placeOf(active) && active.startOf(placeOf(active) - 1);
+  const row = place === null ? null : place - start;
+  if (row !== null && (row < 0 || row >= windowText.spans.length)) return;
+  peeked = row;
+  showInside();
+}
+
+const windowText = new Characters($("window"), {
+  choose: (row) => peekAt(row + active.startOf(placeOf(active) - 1)),
+  peek: (row) => row !== null && peekAt(row + active.startOf(placeOf(active) - 1)),
+});

@@ -1,0 +1,148 @@
+// One model with its text: what it says of each character, and what it writes.
+"use strict";
+
+const SLICE = 12; // milliseconds of computing between two pictures
+
+/** Until the next picture: what is written shows, and keys are heard. */
+function pause() {
+  return new Promise((resolve) => requestAnimationFrame(resolve));
+}
+
+/** What one model says of the text of a side. after[i] is what it computed when it had read
+ * ids[0] to ids[i], so ids[i + 1] was predicted by after[i]; nats[i] is −ln p of ids[i], and
+ * 0 for the first, which nothing predicts. */
+class Reading {
+  constructor(side, model) {
+    Object.assign(this, { side, model, reader: new Reader(model), after: [], nats: [] });
+  }
+
+  /** Read on to the end of the text, character by character. */
+  *steps() {
+    const { ids } = this.side;
+    while (this.after.length < ids.length) {
+      const place = this.after.length, start = this.side.startOf(place);
+      yield* this.reader.steps(ids, start, place + 1);
+      this.nats.push(place
+        ? -Math.log(probabilities(this.after[place - 1].logits)[ids[place]]) : 0);
+      this.after.push({ start, logits: this.reader.rows.at(-1).logits });
+    }
+  }
+
+  /** The mean surprise, in nats per character, of a part of the text; null of none. */
+  mean(from, to) {
+    const some = this.nats.slice(Math.max(1, from), to);
+    return some.length ? some.reduce((a, b) => a + b) / some.length : null;
+  }
+}
+
+class Side {
+  /** snapshots: [{step, model}], the last of them trained to the end. */
+  constructor(snapshots) {
+    this.snapshots = snapshots;
+    this.stage = snapshots.length - 1;
+    this.off = new Set(); // names of the parts that are switched off
+    this.zero = false; // what is off says zeros, and not its mean
+    this.turn = 0; // each run takes a number; an older one then stops
+    this.writing = false;
+    this.begin([], 0);
+  }
+
+  get whole() {
+    return this.snapshots[this.stage].model;
+  }
+
+  /** Another text, all of it the reader's; what is written behind it follows the seed. */
+  begin(ids, seed) {
+    this.stop();
+    Object.assign(this, { ids: [...ids], given: ids.length, chosen: null, seed, wish: null });
+    this.drawn = []; // of each written place its settings and its probability then
+    this.random = mulberry32(seed);
+    this.forget();
+  }
+
+  /** Read all anew, for the text or the model has changed. */
+  forget() {
+    const model = this.off.size ? this.whole.without(this.off, this.zero) : this.whole;
+    this.intact = new Reading(this, this.whole);
+    this.reading = this.off.size ? new Reading(this, model) : this.intact;
+    this.looker = new Reader(model);
+  }
+
+  /** The parts that are off have changed; what the whole model said stays. */
+  switchOff() {
+    const { intact } = this;
+    this.forget();
+    this.intact = intact;
+    if (!this.off.size) this.reading = intact;
+  }
+
+  /** Where the window begins in which the character at `place` is read. The reader's text is
+   * read from its beginning, the last of it as `generate` begins: with a whole context. */
+  startOf(place) {
+    const { block_size } = this.whole.config;
+    const first = place < this.given - 1 ? 0 : Math.max(0, this.given - block_size);
+    return windowStart(first, place + 1, block_size);
+  }
+
+  /** The end of the window in which the character at `place` is read. */
+  endOf(place) {
+    const start = this.startOf(place);
+    while (place < this.ids.length && this.startOf(place) === start) place++;
+    return place;
+  }
+
+  *read() {
+    while (this.reading.after.length < this.ids.length) yield* this.reading.steps();
+  }
+
+  /** What was seen on the way to the prediction of `place`, and in all of its window:
+   * {start, rows}, as in Reader. */
+  *look(place) {
+    const start = this.startOf(place - 1), { reader } = this.reading;
+    if (reader.start === start && start + reader.rows.length >= place) return reader;
+    yield* this.looker.steps(this.ids, start, this.endOf(place - 1));
+    return this.looker;
+  }
+
+  /** fast/writing.py, tokens. knobs: a function, for they may move while it writes. */
+  *write(count, knobs) {
+    for (let n = 0; n < count; n++) {
+      yield* this.read(); // a part may have been switched off since
+      const settings = knobs();
+      const probs = probabilities(this.reading.after.at(-1).logits, settings);
+      const id = drawn(probs, this.random);
+      this.drawn[this.ids.length] = { settings, probability: probs[id], made: this.made() };
+      this.ids.push(id);
+      yield;
+    }
+    yield* this.read();
+  }
+
+  /** By what it is written: the training's stage and what is off, as text. */
+  made() {
+    return [this.stage, this.zero, ...[...this.off].sort()].join();
+  }
+
+  /** Do some work in slices, with a picture between two; show() shows what is there. Ends
+   * early, with false, when something else begins. early(): whether to wait before more. */
+  async run(work, show, early = () => false) {
+    const mine = ++this.turn;
+    let since = performance.now();
+    for (const _ of work) {
+      if (performance.now() - since < SLICE && !early()) continue;
+      show();
+      do {
+        await pause();
+        if (mine !== this.turn) return false;
+      } while (early());
+      since = performance.now();
+    }
+    show();
+    return true;
+  }
+
+  stop() {
+    this.turn++;
+    this.writing = false;
+  }
+}
