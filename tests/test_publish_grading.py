@@ -184,6 +184,17 @@ def test_an_answer_that_has_the_cases_by_heart_is_found_by_the_second_look(capsy
     assert "But" not in capsys.readouterr().out
 
 
+def test_the_mistake_is_looked_for_once_until_there_is_another_answer(capsys):
+    def last(x, t):
+        return x[:, t]
+
+    check = ("averaging", "check_mean_so_far")
+    results = [looks.once(*check)(last), looks.again(*check)(last)]
+    assert results[0] is results[1] is looks.twice(*check)(last)
+    assert capsys.readouterr().out.count("✗ 02.1") == 1
+    assert looks.again(*check)(lambda x, t: x[:, : t + 1].mean(1))
+
+
 def test_the_other_numbers_end_with_the_second_look():
     usual = torch.Generator
     ours = torch.randn(3, generator=torch.Generator().manual_seed(1))
@@ -441,10 +452,6 @@ def test_everybody_in_a_class_has_other_numbers(key):
 def test_the_key_is_in_no_sheet_that_is_handed_out(key):
     rows = (key / "key/02_averaging.csv").read_text("utf-8").splitlines()[1:]
     sheet = page.read(key / "source/02_averaging/02_averaging.ipynb")
-    assert all(
-        f"[{rows[0][2:].replace(',', ', ')}]" in "".join(c.source for c in sheet.cells)
-        for _ in rows[:1]
-    )
     text = nbformat.writes(released(sheet))
     assert not any(number in text for row in rows for number in row.split(",")[1:])
 
@@ -462,7 +469,7 @@ def test_a_copied_number_is_named_to_the_teacher_and_not_to_the_learner(
 ):
     rows = (key / "key/02_averaging.csv").read_text("utf-8").splitlines()
     seven = [float(one) for one in rows[7].split(",")[1:]]
-    sheets = {"a": (7, seven), "b": (9, seven), "c": ("x", "[1e9, max(3, 4), ]")}
+    sheets = {"a": (7, seven), "b": (9, seven), "c": ("x", "[1000, max(3, 4)]")}
     sheets["d"] = (7, seven[:2])
     paths = [tmp_path / f"{name}.ipynb" for name in sheets]
     for path, (number, found) in zip(paths, sheets.values()):

@@ -16,9 +16,6 @@ from minigpt.course.checks.grading import other_numbers
 from minigpt.course.checks.running import attempted, run
 from minigpt.course.checks.values import as_tensor, same
 
-HINT = "Run `show_numbers` with your own number and write down what it prints. Where "
-HINT += "the check of a function says ✗, mend the function first."
-
 
 @functools.cache
 def questions(lesson):
@@ -88,22 +85,19 @@ def check_numbers(lesson, number, found):
 
     number: int, theirs on the class list. found: list of numbers, three decimals.
     """
-    checks, state, good = questions(lesson), "tried", []
-    if number is ...:
-        state, message = "open", "not attempted yet: replace the `...`."
-    elif type(number) is not int or number < 1:
-        message = "not yet. `number` is yours on the class list, a whole number from 1."
-    elif not isinstance(found, (list, tuple)) or len(found) != len(checks):
-        message = f"not yet. `found` is a list of {len(checks)} numbers."
-    else:
-        pairs = zip(found, key(lesson, number))
-        good = [same(one, wanted, atol=2e-3) for one, wanted in pairs]
-        wrong = [c.__name__[6:] for c, yes in zip(checks, good) if not yes]
-        state = "tried" if wrong else "solved"
-        message = f"right! Verified: {len(good)} results on inputs of your own."
-        if wrong:
-            message = f"not yet. With number {number} something else comes out of "
-            message += f"{', '.join(wrong)}.\n  Hint: {HINT}"
-    result = core.Result("Your numbers", state, message, sum(good) / len(checks))
+    names = [check.__name__.removeprefix("check_") for check in questions(lesson)]
+    given = type(number) is int and isinstance(found, (list, tuple))
+    pairs = zip(names, found, key(lesson, number)) if given else []
+    good = [name for name, one, wanted in pairs if same(one, wanted, atol=2e-3)]
+    state = "open" if number is ... else "solved" if good == names else "tried"
+    message = {
+        "open": "not attempted yet: replace the `...`.",
+        "solved": f"right! Verified: {len(good)} results on inputs of your own.",
+        "tried": f"not yet. With the number {number!r} something else comes out of "
+        f"{', '.join(name for name in names if name not in good)}.\n"
+        "  Hint: `show_numbers` prints what belongs into `found`, if `number` is yours "
+        "on the class list and the checks of the functions say ✓.",
+    }[state]
+    result = core.Result("Your numbers", state, message, len(good) / len(names))
     print(result)
     return result
