@@ -17,6 +17,7 @@ from exercises import answered, play
 from IPython.core.compilerop import CachingCompiler
 
 from minigpt.course.checks import core, running, search
+from minigpt.course.checks.reading import copied
 from minigpt.course.checks.solutions import _mistake, _parts
 
 NOTEBOOKS = {
@@ -357,3 +358,18 @@ def test_a_tensor_on_a_device_without_float64_is_compared():
 def test_complex_numbers_are_not_right_and_told_so(value):
     code = f"def entropy(p):\n    return torch.special.entr(p).sum(-1) + {value}"
     assert "its numbers are complex" in said("07.1", code)
+
+
+def test_a_tree_is_copied_without_what_a_traceback_hung_on_its_shared_nodes():
+    tree, other = ast.parse("x = [y[0], -z]"), ast.parse("z")
+    shared = other.body[0].value.ctx  # the Load() of all trees
+    shared.parent = other
+    try:
+        twin = copied(tree)
+        assert ast.dump(twin, include_attributes=True) == ast.dump(
+            tree, include_attributes=True
+        )
+        nodes = set(map(id, ast.walk(tree))) & set(map(id, ast.walk(twin)))
+        assert not nodes and not any(hasattr(n, "parent") for n in ast.walk(twin))
+    finally:
+        del shared.parent

@@ -13,10 +13,11 @@ import nbformat
 import pytest
 import torch
 from exercises import answered, exercises_of
+from IPython.core.interactiveshell import InteractiveShell
 
-from minigpt.course.checks import core
+from minigpt.course.checks import core, numbers
 from minigpt.course.checks import grading as looks
-from minigpt.course.publish import grading, nbgrader, otter, page, submitted
+from minigpt.course.publish import copied, grading, nbgrader, otter, page, submitted
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
@@ -183,6 +184,17 @@ def test_an_answer_that_has_the_cases_by_heart_is_found_by_the_second_look(capsy
     assert "But" not in capsys.readouterr().out
 
 
+def test_the_mistake_is_looked_for_once_until_there_is_another_answer(capsys):
+    def last(x, t):
+        return x[:, t]
+
+    check = ("averaging", "check_mean_so_far")
+    results = [looks.once(*check)(last), looks.again(*check)(last)]
+    assert results[0] is results[1] is looks.twice(*check)(last)
+    assert capsys.readouterr().out.count("✗ 02.1") == 1
+    assert looks.again(*check)(lambda x, t: x[:, : t + 1].mean(1))
+
+
 def test_the_other_numbers_end_with_the_second_look():
     usual = torch.Generator
     ours = torch.randn(3, generator=torch.Generator().manual_seed(1))
@@ -247,9 +259,21 @@ def take(sheet, name):
 
 
 def test_a_sheet_in_order_stays_as_it_is(homework, source):
-    homework.cells.insert(7, nbformat.v4.new_code_cell("my_own = 1"))
-    before = copy.deepcopy(homework)
-    assert submitted.mend(homework, source) == [] and homework == before
+    own = nbformat.v4.new_code_cell("my_own = 1")
+    homework.cells.insert(7, own)
+    source.cells.insert(7, own)
+    for one in names_of(source):
+        if one.endswith("-answer"):
+            cell_of(source, one).source = cell_of(homework, one).source
+    assert submitted.mend(homework, source) == [] and homework == source
+
+
+@pytest.mark.parametrize("name", ["03-1-check", "03-1-prompt", "x03-setup"])
+def test_a_changed_cell_that_is_not_an_answer_is_put_back(name, homework, source):
+    cell_of(homework, name).source = "3"
+    done = submitted.mend(homework, source)
+    assert done == [f"{name} was changed, and was put back."]
+    assert cell_of(homework, name).source == cell_of(source, name).source
 
 
 def test_a_copy_of_an_answer_does_not_count_behind_its_check(homework, source):
@@ -389,3 +413,105 @@ def test_the_autograder_has_the_package(otters):
         assert (folder / "minigpt/course/checks/grading.py").exists()
         assert not (folder / "minigpt/course/publish").exists()
         assert "torch" in (folder / "requirements.txt").read_text()
+
+
+def test_a_cell_that_never_ends_is_interrupted_and_the_next_one_is_not():
+    shell = InteractiveShell()
+    looks.limit_cells(shell, seconds=0.2)
+    endless = shell.run_cell("while True:\n    pass")
+    assert isinstance(endless.error_in_exec, KeyboardInterrupt)
+    assert shell.run_cell("import time; time.sleep(0.5); 1").result == 1
+
+
+# Inputs of one's own
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("variants")
+    nbgrader.build(folder, NOTEBOOKS, variants=30)
+    return folder
+
+
+def test_without_variants_nothing_is_said_of_numbers(course, otters, key):
+    for folder in (course, otters):
+        assert not (folder / "key").exists()
+        for one in folder.rglob("[0-9]*.ipynb"):
+            assert "Your numbers" not in one.read_text("utf-8")
+    for one in course.rglob("[0-9]*.ipynb"):
+        other = page.read(key / one.relative_to(course))
+        assert other.cells[: len(page.read(one).cells)] == page.read(one).cells
+
+
+def test_everybody_in_a_class_has_other_numbers(key):
+    for path in (key / "key").iterdir():
+        head, *rows = path.read_text("utf-8").splitlines()
+        assert len({row.partition(",")[2] for row in rows}) == len(rows) == 30
+
+
+def test_the_key_is_in_no_sheet_that_is_handed_out(key):
+    rows = (key / "key/02_averaging.csv").read_text("utf-8").splitlines()[1:]
+    sheet = page.read(key / "source/02_averaging/02_averaging.ipynb")
+    text = nbformat.writes(released(sheet))
+    assert not any(number in text for row in rows for number in row.split(",")[1:])
+
+
+def sheet_with(key, number, found):
+    """The teacher's sheet of 02 with other numbers written into it."""
+    sheet = page.read(key / "source/02_averaging/02_averaging.ipynb")
+    answer = cell_of(sheet, "02-numbers-answer")
+    answer.source = f"number = {number}\nfound = {found}"
+    return sheet
+
+
+def test_a_copied_number_is_named_to_the_teacher_and_not_to_the_learner(
+    key, tmp_path, capsys
+):
+    rows = (key / "key/02_averaging.csv").read_text("utf-8").splitlines()
+    seven = [float(one) for one in rows[7].split(",")[1:]]
+    sheets = {"a": (7, seven), "b": (9, seven), "c": ("x", "[1000, max(3, 4)]")}
+    sheets["d"] = (7, seven[:2])
+    paths = [tmp_path / f"{name}.ipynb" for name in sheets]
+    for path, (number, found) in zip(paths, sheets.values()):
+        page.write(path, nbformat.writes(sheet_with(key, number, found)))
+    a, b, c, d = paths
+    assert copied.table(key / "key/02_averaging.csv", paths)[1:] == [
+        [str(a), "7", str(d), *["right"] * 3],
+        [str(b), "9", "", *["of number 7"] * 3],
+        [str(c), "", "", "wrong", "not written", "not written"],
+        [str(d), "7", str(a), "right", "right", "not written"],
+    ]
+    assert numbers.check_numbers("averaging", 7, seven)
+    wrong = numbers.check_numbers("averaging", 9, seven)
+    assert not wrong and wrong.share == 0 and "7" not in str(wrong)
+
+
+@pytest.mark.parametrize(
+    "number, found, share",
+    [(..., ..., 0), ("7", [1, 2, 3], 0), (0, [], 0), (7, ..., 0), (7, [1], 0)]
+    + [(7, [8.2307, ..., "x"], 1 / 3)],
+)
+def test_whatever_is_written_down_gets_a_sentence(number, found, share):
+    assert numbers.check_numbers("averaging", number, found).share == share
+
+
+def test_own_inputs_run_with_whatever_a_function_does(capsys):
+    def broken(*inputs):
+        raise ZeroDivisionError
+
+    numbers.show_numbers("averaging", ..., broken, broken, broken)
+    assert capsys.readouterr().out == "First write your number in place of the `...`.\n"
+    learner, name = first("02.1")
+    numbers.show_numbers("averaging", 7, learner[name], broken, lambda *inputs: ...)
+    first_line, second, third = capsys.readouterr().out.splitlines()
+    assert first_line.split() == ["mean_so_far", "8.231"]
+    assert "ZeroDivisionError" in second and "not attempted" in third
+
+
+@pytest.mark.parametrize("text", ["0", "ten", "-3", "1e3", "1000", ""])
+def test_a_bad_number_of_variants_is_one_sentence(text, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["nbgrader", "--variants", text])
+    with pytest.raises(SystemExit):
+        grading.main(nbgrader.build, "The course folder", page.BUILD)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and repr(text) in said and "1 to 999" in said

@@ -9,6 +9,7 @@ gives the same, what is measurably wrong is said (symptoms.py).
 
 import contextlib
 import copy
+import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -94,6 +95,7 @@ def exercise(title):
     _exercises[title] = "open"
 
     def decorate(checker):
+        @functools.wraps(checker)
         def check(*answers):
             result = Result(title, *_verdict(checker, answers))
             if result.state == "untouched":
@@ -107,7 +109,6 @@ def exercise(title):
             print(result)
             return result
 
-        check.__name__, check.__doc__ = checker.__name__, checker.__doc__
         return check
 
     return decorate
@@ -188,6 +189,13 @@ class Question:
         return hasattr(self.solution, "wrong")
 
 
+ASKING = object()  # in place of an answer: compare raises Asked(its Question)
+
+
+class Asked(Exception):
+    """What a checker would compare."""
+
+
 def compare(
     answer,
     solution,
@@ -217,6 +225,8 @@ def compare(
 
     names = _names(work, solution)
     asked = Question(answer, solution, cases, of, atol, parts, names)
+    if answer is ASKING:
+        raise Asked(asked)
     differences, right, changed = [], [], []
     for inputs in cases:
         expected = asked.right(*inputs)

@@ -1,47 +1,61 @@
 """A check for marks: what a grader runs where a learner's sheet has the plain check."""
 
+import _thread
 import contextlib
+import functools
 import importlib
 import io
 import sys
+import threading
+import time
 
 import torch
 
+GENERATOR = torch.Generator
+_latest = {}  # name of a check -> the answers that it saw last, and its Result
 
-def once(module, name):
+
+def once(module, name, again=False):
     """The check `name` of a module here, whatever a cell made of that name.
 
-    What an answer writes to stderr goes to stdout: nbgrader takes a line on stderr
-    for a failure.
+    again: what it said last will do where it is asked about the same objects; Otter
+    asks three times, and to find a mistake may take seconds. What an answer writes to
+    stderr goes to stdout: nbgrader takes a line on stderr for a failure.
     """
     check = getattr(importlib.import_module(f"minigpt.course.checks.{module}"), name)
 
     def graded(*answers):
-        with contextlib.redirect_stderr(sys.stdout):
-            return check(*answers)
+        before, result = _latest.get(name, ((), None))
+        if not again or [*map(id, before)] != [*map(id, answers)]:
+            with contextlib.redirect_stderr(sys.stdout):
+                result = check(*answers)
+            _latest[name] = answers, result
+        return result
 
     return graded
 
 
+again = functools.partial(once, again=True)
+
+
 def twice(module, name):
-    """Like `once`, but when all is right it looks again, with other random numbers.
+    """Like `again`, but when all is right it looks once more, with other numbers.
 
     That finds an answer which has the check's random cases by heart; a check whose
     cases are all chosen by hand sees the same ones again. The second look prints only
     what it has to object to, and then its Result is the one that counts.
     """
-    check = once(module, name)
 
     def graded(*answers):
-        result = check(*answers)
+        result = again(module, name)(*answers)
         if not result:
             return result
         heard = io.StringIO()
         with other_numbers(), contextlib.redirect_stdout(heard):
-            again = check(*answers)
-        if not again:
+            second = once(module, name)(*answers)
+        if not second:
             print(f"But with other numbers:\n{heard.getvalue()}", end="")
-        return again
+        return second
 
     return graded
 
@@ -50,10 +64,11 @@ def twice(module, name):
 def other_numbers(shift=1_000_000):
     """Inside, every new torch.Generator gets another seed than it asks for.
 
-    So one check has two sets of cases, and none has to be written twice.
+    So one check has two sets of cases, and none has to be written twice. Of one within
+    the other the inner one counts.
     """
 
-    class Shifted(torch.Generator):
+    class Shifted(GENERATOR):
         def manual_seed(self, seed):
             return super().manual_seed(seed + shift)
 
@@ -63,3 +78,29 @@ def other_numbers(shift=1_000_000):
         yield
     finally:
         torch.Generator = usual
+
+
+def limit_cells(shell, seconds=60):
+    """From now on interrupt a cell that computes longer, or waits four times as long.
+
+    shell: what get_ipython() gives. Otter has no limit of its own: one endless loop in
+    one sheet would keep the whole class waiting. Otter's own cells take their time.
+    """
+    done = threading.Event()
+
+    def watch(done):
+        since, busy = time.monotonic(), time.process_time()
+        while not done.wait(0.5):
+            waited, computed = time.monotonic() - since, time.process_time() - busy
+            if min(waited, computed) > seconds or waited > 4 * seconds:
+                _thread.interrupt_main()  # again and again: an `except:` may catch it
+
+    def start(cell):
+        nonlocal done
+        done.set()
+        done = threading.Event()
+        if "check" not in cell.raw_cell:
+            threading.Thread(target=watch, args=(done,), daemon=True).start()
+
+    shell.events.register("pre_run_cell", start)
+    shell.events.register("post_run_cell", lambda result: done.set())

@@ -8,10 +8,11 @@ that goes another way than the solution differs everywhere, and gets none.
 
 import ast
 import builtins
-import copy
 import difflib
 import itertools
 from typing import Any, NamedTuple
+
+from minigpt.course.checks.reading import copied
 
 SKIPPED = {"ctx", "type_comment", "kind", "returns", "annotation", "type_params"}
 MOST = 8  # places that differ; with more of them it is another program
@@ -125,7 +126,7 @@ def _assigned(tree):
         if isinstance(node, (ast.Assign, ast.For)):
             value = node.value if isinstance(node, ast.Assign) else node.iter
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            text = ast.dump(nameless.visit(copy.deepcopy(value)))
+            text = ast.dump(nameless.visit(copied(value)))
             names = itertools.chain(*map(ast.walk, targets))
             stored = [n for n in names if isinstance(getattr(n, "ctx", 0), ast.Store)]
             for at, name in enumerate(n for n in stored if isinstance(n, ast.Name)):
@@ -166,9 +167,7 @@ class _Alignment:
 
     def shown(self, node):
         """A part's first line, in the answer's own names; "" for half of a part."""
-        node = _Renamed(lambda name: self.names.get(name, name)).visit(
-            copy.deepcopy(node)
-        )
+        node = _Renamed(lambda name: self.names.get(name, name)).visit(copied(node))
         line = ast.unparse(ast.fix_missing_locations(node)).partition("\n")[0]
         return line if len(line) <= 72 else line[:70] + " …"
 

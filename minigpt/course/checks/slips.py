@@ -3,8 +3,9 @@
 import ast
 import contextlib
 import itertools
-from copy import deepcopy
 from typing import Any, NamedTuple
+
+from minigpt.course.checks.reading import copied
 
 SISTERS = [  # names that are taken for each other
     {"mean", "sum", "max", "min", "median"},
@@ -301,7 +302,7 @@ def _of_line(line):
             yield 0, f"the line `{head(line)}` left out", ast.Pass()
     if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
         for first, second in itertools.combinations(_used(line.value)[:6], 2):
-            value = deepcopy(line.value)
+            value = copied(line.value)
             for node in ast.walk(value):
                 if isinstance(node, ast.Name):
                     node.id = {first: second, second: first}.get(node.id, node.id)

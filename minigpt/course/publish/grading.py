@@ -1,14 +1,17 @@
 """The exercises of a notebook as an assignment: what nbgrader and Otter share.
 
 An assignment is a list of parts: what its notebook of exercises sets up, then for each
-exercise prompt, answer, check and demonstration.
+exercise prompt, answer, check and demonstration. With variants there is one question
+more: what come out on a learner's own inputs (minigpt/course/checks/numbers.py).
 """
 
+import argparse
 import re
 from typing import NamedTuple
 
 import nbformat
 
+from minigpt.course.checks import numbers
 from minigpt.course.publish import page, worksheets
 
 TITLE = re.compile(r"^### (?:Exercise|Bug hunt) (\d\d)\.(\d+): ", re.M)
@@ -16,12 +19,28 @@ ANSWER = re.compile(r"# (?:Exercise|Bug hunt) (\d\d)\.(\d+)\n")
 SOLUTION = re.compile(r"<summary>Solution.*?```python\n(.*?)```", re.S)
 CHECKS = re.compile(r"^from minigpt\.course\.checks\.(\w+) import", re.M)
 
-WELCOME = """# {title}: exercises
+WELCOME = """# {title}
 
 First run the cell that prepares the exercises. Then
 write in the answer cells only, and run the check below: it says what it
 verified, or what your program does and where to look next, and gives
 the points. A program that is right for some of the cases gets a part."""
+
+OWN_SETUP = """from minigpt.course.checks.numbers import check_numbers, show_numbers
+
+lesson = "{lesson}\""""
+OWN_PROMPT = """### Your numbers
+
+★ · 3 minutes
+
+Here are inputs that nobody else in your class has. Write your number on the class
+list in place of the first `...` and run the cell: it runs functions of yours on these
+inputs and makes one number of all that comes out of each. Write what it prints into
+`found`, as numbers, not as a formula, and run the cell again."""
+OWN_ANSWER = """# Your numbers
+number = {number}  # yours on the class list: 1 to {variants}
+found = [{found}]  # what the next line prints
+show_numbers(lesson, number, {functions})"""
 
 
 class Part(NamedTuple):
@@ -47,9 +66,10 @@ class Part(NamedTuple):
         return new(source, id=self.id)
 
 
-def parts(notebook, name):
+def parts(notebook, name, variants=0):
     """The assignment of a notebook of exercises, a list of Part.
 
+    variants: how many learners get inputs of their own; 0: nobody.
     Raises ValueError where an exercise lacks one of its cells.
     """
     worksheets.check_folds(notebook, name)
@@ -65,7 +85,55 @@ def parts(notebook, name):
         if cell.cell_type == "code" and (head := ANSWER.match(cell.source)):
             check, *after = notebook.cells[place + 1 :]
             exercise(made, head, cell, check, after, name)
-    return made
+    return made + (own_numbers(made, name[:2], variants) if variants else [])
+
+
+def own_numbers(made, notebook, variants):
+    """The question about a learner's own inputs; [] where no exercise has any."""
+    lesson = next(part.module for part in made if part.module)
+    checks = [check.__name__ for check in numbers.questions(lesson)]
+    calls = dict(re.match(r"(\w+)\((\w+)", p.source).groups() for p in made if p.module)
+    fill = {"variants": variants, "functions": ", ".join(calls[one] for one in checks)}
+    empty = OWN_ANSWER.format(
+        number="...", found=", ".join(["..."] * len(checks)), **fill
+    )
+    found = ", ".join(map(str, numbers.key(lesson, 1)))
+    solution = OWN_ANSWER.format(number=1, found=found, **fill)
+    check, one = "check_numbers(lesson, number, found)", f"{notebook}-numbers"
+    return bool(checks) * [
+        Part("setup", f"{one}-setup", OWN_SETUP.format(lesson=lesson)),
+        Part("prompt", f"{one}-prompt", OWN_PROMPT),
+        Part("answer", f"{one}-answer", empty, solution=solution),
+        Part("check", f"{one}-check", check, 1, module="numbers"),
+    ]
+
+
+def write_key(folder, name, made, variants):
+    """What each learner has to find, for the teacher: a list of paths, one or none."""
+    if not made[-1].module == "numbers":
+        return []
+    lesson = next(part.module for part in made if part.module)
+    names = [check.__name__[6:] for check in numbers.questions(lesson)]
+    rows = [["number", *names]]
+    rows += [
+        [number, *numbers.key(lesson, number)] for number in range(1, variants + 1)
+    ]
+    path = folder / "key" / f"{name}.csv"
+    page.write(path, "".join(",".join(map(str, row)) + "\n" for row in rows))
+    return [path]
+
+
+def main(build, what, folder):
+    """Build from the command line, with --variants N."""
+    parser = argparse.ArgumentParser(description=f"{what}.")
+    parser.add_argument("--variants", help="how many learners get their own inputs")
+    text = parser.parse_args().variants
+    variants = int(text) if text and text.isdecimal() else 0
+    if text is not None and not 1 <= variants <= 999:
+        parser.exit(
+            1, f"VARIANTS is {text!r}: give the number of learners, 1 to 999.\n"
+        )
+    page.build(lambda folder: build(folder, variants=variants), what, folder)
 
 
 def exercise(made, head, answer, check, after, name):

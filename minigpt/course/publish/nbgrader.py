@@ -3,6 +3,9 @@
     python -m minigpt.course.publish.nbgrader
         build/nbgrader/nbgrader_config.py
         build/nbgrader/source/NN_name/NN_name.ipynb, one assignment per notebook
+    python -m minigpt.course.publish.nbgrader --variants 30
+        the same, with inputs of their own for 30 learners, and the teacher's
+        build/nbgrader/key/NN_name.csv
 
 Then, in that folder, with nbgrader 0.9 and minigpt installed in one environment:
 `nbgrader generate_assignment 03_self_attention`, `nbgrader autograde …`,
@@ -27,7 +30,7 @@ import minigpt.course.checks.grading
 HIDE = "### BEGIN SOLUTION\n{solution}\n### END SOLUTION"
 
 
-def build(folder=page.BUILD / "nbgrader", notebooks=page.NOTEBOOKS):
+def build(folder=page.BUILD / "nbgrader", notebooks=page.NOTEBOOKS, variants=0):
     """Write the course folder; list of the paths."""
     config = folder / "nbgrader_config.py"
     page.write(config, page.template_file("nbgrader_config.py.txt"))
@@ -35,11 +38,12 @@ def build(folder=page.BUILD / "nbgrader", notebooks=page.NOTEBOOKS):
     for path in page.notebook_paths(notebooks, "exercises"):
         notebook = page.read(path)
         made = nbformat.v4.new_notebook(metadata=notebook.metadata)
-        made.cells = [cell(part) for part in grading.parts(notebook, path.name)]
+        parts = grading.parts(notebook, path.name, variants)
+        made.cells = [cell(part) for part in parts]
         nbformat.validate(made)
         target = folder / "source" / path.stem / path.name
         page.write(target, nbformat.writes(made) + "\n")
-        written.append(target)
+        written += [target, *grading.write_key(folder, path.stem, parts, variants)]
     return written
 
 
@@ -65,4 +69,4 @@ def cell(part):
 
 
 if __name__ == "__main__":
-    page.build(build, "The course folder for nbgrader", page.BUILD / "nbgrader")
+    grading.main(build, "The course folder for nbgrader", page.BUILD / "nbgrader")

@@ -3,6 +3,9 @@
     python -m minigpt.course.publish.otter
         build/otter/NN_name/NN_name.ipynb, with raw cells for Otter Assign
         build/otter/NN_name/minigpt/, the package, for the autograder
+    python -m minigpt.course.publish.otter --variants 30
+        the same, with inputs of their own for 30 learners, and the teacher's
+        build/otter/key/NN_name.csv
 
 Then, in such a folder and with Otter-Grader 7 and minigpt installed in one
 environment: `otter assign NN_name.ipynb dist`. Learners get `dist/student`, and
@@ -35,6 +38,9 @@ tests:
 BEGIN = """# BEGIN QUESTION
 name: {name}
 points: {points}"""
+LIMIT = """from minigpt.course.checks import grading
+
+grading.limit_cells(get_ipython())  # stops a cell that computes for a minute"""
 HIDE = "\n# BEGIN SOLUTION NO PROMPT\n{solution}\n# END SOLUTION"
 TEST = '''""" # BEGIN TEST CONFIG
 points: {points}
@@ -47,18 +53,19 @@ def test_{case}({answers}):
     assert {right}, {message}'''
 
 
-def build(folder=page.BUILD / "otter", notebooks=page.NOTEBOOKS):
+def build(folder=page.BUILD / "otter", notebooks=page.NOTEBOOKS, variants=0):
     """Write a folder for each notebook with exercises; list of the notebooks' paths."""
     written = []
     for path in page.notebook_paths(notebooks, "exercises"):
         notebook = page.read(path)
         made = nbformat.v4.new_notebook(metadata=notebook.metadata)
-        made.cells = cells(grading.parts(notebook, path.name), path.stem)
+        parts = grading.parts(notebook, path.name, variants)
+        made.cells = cells(parts, path.stem)
         nbformat.validate(made)
         target = folder / path.stem / path.name
         carry(target.parent)
         page.write(target, nbformat.writes(made) + "\n")
-        written.append(target)
+        written += [target, *grading.write_key(folder, path.stem, parts, variants)]
     return written
 
 
@@ -75,6 +82,7 @@ def carry(folder):
 def cells(parts, name):
     """The cells of an assignment, with the raw cells that Otter Assign reads."""
     made = [raw("config", CONFIG.format(name=name))]
+    parts = [parts[0], grading.Part("setup", "limit", LIMIT), *parts[1:]]
     for part in parts:
         question = "q" + re.sub(r"-(prompt|check)$", "", part.id)
         question = question.replace("-", "_")
@@ -115,7 +123,7 @@ def tests(part):
     made = []
     for case, share, look, says in [
         ("all_cases", 0.25, "once", diagnosis),
-        ("half_of_the_cases", 0.5, "once", half),
+        ("half_of_the_cases", 0.5, "again", half),
         ("other_numbers", 0.25, "twice", diagnosis),
     ]:
         hidden = str(look == "twice").lower()
@@ -129,4 +137,4 @@ def tests(part):
 
 
 if __name__ == "__main__":
-    page.build(build, "The assignments for Otter", page.BUILD / "otter")
+    grading.main(build, "The assignments for Otter", page.BUILD / "otter")

@@ -1,14 +1,17 @@
-"""A submitted notebook against the teacher's: which cells were copied, moved, deleted?
+"""A submitted notebook against the teacher's: copied, moved, deleted, changed cells?
 
 nbgrader keeps one of several copies, gives a deleted check no marks, and runs cells
-in the order in which they come: an answer below its check would count as wrong.
+in the order in which they come: an answer below its check would count as wrong. Every
+check differs from the teacher's by its hidden lines, of which it warns in every sheet.
 """
 
 import copy
+import re
 from difflib import SequenceMatcher
 
 import nbformat
 
+HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS\n", re.S)
 HEAD = "**The cells of this sheet were put in order before it was graded.**\n"
 
 
@@ -39,6 +42,13 @@ def mend(notebook, source):
             done.append(f"{one} was deleted, and was put back.")
     if found != order or lost:
         notebook.cells = in_order(notebook, originals)
+    for cell in notebook.cells:
+        original = originals.get(name(cell))
+        if original and not original.metadata.nbgrader.solution:
+            given = HIDDEN.sub("", original.source)
+            if cell.source.strip() not in (given.strip(), original.source.strip()):
+                done.append(f"{name(cell)} was changed, and was put back.")
+            cell.source = original.source
     if done:
         report = "\n- ".join([HEAD, *done])
         report = nbformat.v4.new_markdown_cell(report, id="mended")
