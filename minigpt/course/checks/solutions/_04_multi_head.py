@@ -40,6 +40,8 @@ def without_head(model, h):
 # proj.weight → qkv.weight
 # ✗ You switch off every n_head-th channel. Heads do not take turns.
 # [:, start : start + layer.head_size] → [:, h :: layer.n_head]
+# ✗ You switch off one channel, number h; a head has head_size of them.
+# [:, start : start + layer.head_size] → [:, h]
 # ✗ You keep head h and switch off all the others.
 # layer.proj.weight[:, start : start + layer.head_size] = 0 → w = layer.proj.weight;
 #  w[:, :start] = 0; w[:, start + layer.head_size :] = 0
