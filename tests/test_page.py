@@ -445,7 +445,9 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     browser.evaluate("train(sides[0], 1), train(sides[0], 1), 0")  # as one drags
     browser.evaluate("views[0].slider.value = 0")
     browser.evaluate("views[0].slider.dispatchEvent(new Event('input'))")
-    assert after(browser, None, len(PROMPT) + 20) != texts[0]
+    length = len(PROMPT) + 20
+    other = lambda: after(browser, None, length) != texts[0]  # noqa: E731
+    chromium.wait(other, "what the first step writes")
     assert browser.evaluate("views[0].step.textContent") == "Training: after 0 steps"
     ids = TOKENIZER.encode("quick br")
     assert browser.evaluate("active.chosen") == 14 and browser.errors == []
