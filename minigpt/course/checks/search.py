@@ -17,7 +17,7 @@ from minigpt.course.checks.running import in_time
 from minigpt.course.checks.values import as_tensor, plain, same
 
 CANDIDATES = 1200  # wrong programs that are tried, and mended ones
-MENDED = 900
+MENDED = 400
 HANGS = 200  # candidates' worth of patience that one costs which must be stopped
 
 
