@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from minigpt import training
 from minigpt.modern.counting import (
+    RECENT,
     CountingGPT,
     CountsAlone,
     Smoothing,
@@ -18,7 +19,7 @@ from minigpt.modern.counting import (
     fold_batch,
     train_beside_counts,
 )
-from minigpt.modern.counts import ContextCounts, ContinuationCounts
+from minigpt.modern.counts import ContextCounts, ContinuationCounts, window_counts
 from minigpt.modern.model import ModernConfig
 
 V, ORDER, FOLDS = 3, 4, 5
@@ -111,6 +112,20 @@ def test_continuation_counts_are_the_different_characters_that_stood_before(fold
                 pairs = [(*row[t + 1 - n : t + 1], x) for x in range(V)]
                 different = [sum((c, *p) in seen for c in range(V)) for p in pairs]
                 assert got[b, t, n].tolist() == different
+
+
+def test_window_counts_are_what_followed_before_in_this_window_alone():
+    idx = torch.cat([ASKED, IDS[None, :9]])
+    got = window_counts(idx, V, 3)
+    for b, row in enumerate(idx.tolist()):
+        for t in range(len(row)):
+            for n in range(1, 4):
+                follow = Counter(
+                    row[s + 1]
+                    for s in range(n - 1, t)
+                    if t >= n - 1 and row[s + 1 - n : s + 1] == row[t + 1 - n : t + 1]
+                )
+                assert got[b, t, n - 1].tolist() == [follow[c] for c in range(V)]
 
 
 # --- Smoothing. ---
@@ -227,9 +242,8 @@ def test_logits_are_the_gpts_and_a_mixture_of_all_orders_that_it_chooses(model):
     if model.position_embedding is not None:
         x = x + model.position_embedding(torch.arange(9))
     hidden = model.body(x)
-    mixed = sum(
-        model.gate(hidden)[..., n, None] * logp[..., n, :] for n in range(ORDER + 1)
-    )
+    known = *logp.unbind(-2), *(1 + window_counts(ASKED, V, RECENT)).log().unbind(-2)
+    mixed = sum(model.gate(hidden)[..., n, None] * said for n, said in enumerate(known))
     assert_close(model(ASKED)[0], model.logits(hidden) + mixed, atol=1e-4, rtol=1e-4)
 
 

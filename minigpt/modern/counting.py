@@ -8,7 +8,10 @@ import torch.nn.functional as F
 
 from minigpt.bigram import next_token_loss
 from minigpt.data import get_batch
+from minigpt.modern.counts import window_counts
 from minigpt.modern.model import ModernGPT
+
+RECENT = 4  # the longest context that is counted within the window
 
 
 class Smoothing(nn.Module):
@@ -61,8 +64,9 @@ class CountsAlone(nn.Module):
 class CountingGPT(ModernGPT):
     """A ModernGPT beside counts: it reads them, and adds to what they say.
 
-    logits = ModernGPT's + a mixture of the log-probabilities of all orders, whose
-    weights the model chooses at each position; at first, the longest order's alone.
+    logits = ModernGPT's + a mixture of the log-probabilities of all orders and of the
+    logarithms of the counts within the window, whose weights the model chooses at
+    each position; at first, the longest order's alone.
     Train it with `train_beside_counts`: a model that sees its own text in the counts
     learns to trust them too far.
     """
@@ -73,10 +77,10 @@ class CountingGPT(ModernGPT):
         self.smoothing = smoothing.requires_grad_(False)
         self.read = nn.Linear(config.vocab_size, config.n_embd, bias=False)
         nn.init.normal_(self.read.weight, std=0.02)
-        self.gate = nn.Linear(config.n_embd, counts.order + 1)
+        self.gate = nn.Linear(config.n_embd, counts.order + 1 + RECENT)
         nn.init.zeros_(self.gate.weight)
         with torch.no_grad():
-            self.gate.bias.zero_()[-1] = 1.0
+            self.gate.bias.zero_()[counts.order] = 1.0
 
     def forward(self, idx, targets=None):
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
@@ -84,10 +88,13 @@ class CountingGPT(ModernGPT):
         with torch.no_grad():
             counts = self.counts(idx, self.without if self.training else None)
             logp = self.smoothing(counts)  # (B, T, order + 1, V)
-        uniform = -math.log(logp.shape[-1])
+            V = logp.shape[-1]
+            recent = window_counts(idx, V, RECENT).log1p()  # (B, T, RECENT, V)
+            known = torch.cat([logp, recent], dim=-2)
+        uniform = -math.log(V)
         hidden = self.body(x + self.read(logp[..., -1, :] - uniform))  # (B, T, C)
-        gate = self.gate(hidden)[..., None, :]  # (B, T, 1, order + 1)
-        logits = self.logits(hidden) + (gate @ logp)[..., 0, :]
+        gate = self.gate(hidden)[..., None, :]  # (B, T, 1, order + 1 + RECENT)
+        logits = self.logits(hidden) + (gate @ known)[..., 0, :]
         return logits, next_token_loss(logits, targets)
 
 

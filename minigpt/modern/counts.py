@@ -1,6 +1,7 @@
 """Lesson 08: how often each character followed each context, in one sorted list."""
 
 import torch
+import torch.nn.functional as F
 
 
 class ContextCounts:
@@ -32,6 +33,10 @@ class ContextCounts:
         self.pairs = torch.cat(pairs)  # (M,), sorted
         self.by_fold = torch.cat(counts).T.contiguous()  # (folds, M)
         self.counts = self.by_fold.sum(dim=0)  # (M,)
+        # The pairs of a context lie side by side: where they begin, and how many.
+        contexts = self.pairs // vocab_size
+        self.contexts, self.length = contexts.unique_consecutive(return_counts=True)
+        self.first = self.length.cumsum(0) - self.length
 
     def _contexts(self, idx):
         """The last n characters at each position as one number, n = 0 ... order; -1
@@ -56,17 +61,17 @@ class ContextCounts:
         without: number of the fold whose counts are left out.
         """
         V = self.vocab_size
-        first = self._contexts(idx).flatten() * V  # (R,): the pairs of a context lie
-        start = torch.searchsorted(self.pairs, first)  # side by side
-        end = torch.searchsorted(self.pairs, first + V)
-        length = end - start
+        asked = self._contexts(idx).flatten()  # (R,)
+        place = torch.searchsorted(self.contexts, asked)
+        place.clamp_(max=len(self.contexts) - 1)
+        length = self.length[place] * (self.contexts[place] == asked)
         row = torch.repeat_interleave(length)  # which question an answer belongs to
         begin = length.cumsum(0) - length
-        entry = torch.arange(len(row)) + (start - begin)[row]
+        entry = torch.arange(len(row)) + (self.first[place] - begin)[row]
         values = self.counts[entry]
         if without is not None:
             values = values - self.by_fold[without][entry]
-        out = torch.zeros(len(first) * V)
+        out = torch.zeros(len(asked) * V)
         out[row * V + self.pairs[entry] % V] = values
         return out.view(*idx.shape, self.order + 1, V)
 
@@ -99,3 +104,18 @@ class ContinuationCounts(ContextCounts):
         for t in range(often.shape[1]):  # the window holds no longer context there
             out[:, t, t + 1] = often[:, t, t + 1]
         return out
+
+
+def window_counts(idx, vocab_size, longest):
+    """How often each character has followed the last 1 ... longest characters within
+    this window, so far: (B, T) -> (B, T, longest, V).
+
+    Source: Kuhn and De Mori, A Cache-Based Natural Language Model (1990).
+    """
+    follows = F.one_hot(idx[:, 1:], vocab_size).float()  # (B, T - 1, V)
+    same = torch.tril(idx[:, :, None] == idx[:, None, :-1], -1)  # (B, T, T - 1)
+    alike, levels = same, []
+    for _ in range(longest):
+        levels.append(alike.float() @ follows)
+        alike = same & F.pad(alike[:, :-1, :-1], (1, 0, 1, 0))  # one character more
+    return torch.stack(levels, dim=-2)
