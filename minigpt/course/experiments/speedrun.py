@@ -1,6 +1,7 @@
 """The speed run's table of records: each entry changes one thing (see CHANGES).
 
-A recipe here is what a reader's file would hold, and runs under the same function.
+build and train are those of a reader's file, with the entry's name as one argument
+more: this file goes through the same door.
 """
 
 import re
@@ -10,12 +11,14 @@ from functools import partial
 import torch
 import torch.nn as nn
 
+from minigpt import training
 from minigpt.course import record
 from minigpt.course.experiments.full_training import gelu, tied
 from minigpt.evaluation import evaluate
 from minigpt.modern.counting import (
     CountingGPT,
     CountsAlone,
+    Smoothing,
     fit_smoothing,
     train_beside_counts,
 )
@@ -23,7 +26,7 @@ from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import counting_preset, modern_preset
 from minigpt.tools import speedrun
-from minigpt.training import preset, train
+from minigpt.training import preset
 
 # ORDER: the longest context that is counted beside a GPT, whose gate weighs them all;
 # ALONE, without one, is the best of "speedrun-order".
@@ -59,33 +62,37 @@ def shape_and_plan(name, vocab_size):
     return shape, replace(plan, steps=steps, eval_every=steps, eval_batches=1)
 
 
-def recipe(name, train_ids, vocab_size, seed, order=None):
-    """An entry as a reader's file would hold it: the model, trained."""
+def build(train_ids, vocab_size, name, order=None):
+    """An entry's model, untrained, with the counts that it needs."""
     shape, plan = shape_and_plan(name, vocab_size)
-    plan = replace(plan, seed=seed)
+    if "counts" not in name:
+        return shape.build()
+    order = order or (ALONE if name == "counts alone" else ORDER)
+    counts = ContextCounts(train_ids, vocab_size, order)
+    if name == "counts alone":
+        return CountsAlone(counts, Smoothing(order), plan.block_size)
+    return CountingGPT(shape, counts, Smoothing(order))
+
+
+def train(model, train_ids, seed, name):
+    """Train an entry's model in place."""
+    plan = replace(shape_and_plan(name, int(train_ids.max()) + 1)[1], seed=seed)
     if "counts" in name:
-        longest = order or (ALONE if name == "counts alone" else ORDER)
-        counts = ContextCounts(train_ids, vocab_size, longest)
-        smoothing = fit_smoothing(counts, train_ids, plan, FIT_STEPS)
-        if name == "counts alone":
-            return CountsAlone(counts, smoothing, plan.block_size)
-    torch.manual_seed(seed)
+        fitted = fit_smoothing(model.counts, train_ids, plan, FIT_STEPS)
+        model.smoothing.load_state_dict(fitted.state_dict())
+    if name == "counts alone":
+        return
     if "counts" in name:
-        model = CountingGPT(shape, counts, smoothing)
         train_beside_counts(model, train_ids, plan)
     else:
-        model = shape.build()
-        train(model, train_ids, train_ids, plan)
-    return model
+        training.train(model, train_ids, train_ids, plan)
 
 
 def entry(name, source, seed):
-    """One seed of an entry: what speedrun.run measures, the steps, the machine's
-    speed at that time; and for the playwright's text the floor."""
+    """One seed of an entry: what speedrun.run measures, the steps; and for the
+    playwright's text the floor."""
     text = speedrun.open_text(source)
-    speed = speedrun.demo_speed()
-    found = speedrun.run(partial(recipe, name), text, seed)
-    found |= {"steps": STEPS[name], "demo steps per second": round(speed, 2)}
+    found = speedrun.run(__file__, text, seed, name) | {"steps": STEPS[name]}
     if text.floor is not None:
         found["floor"] = text.floor
     return found
@@ -96,7 +103,8 @@ def development(order, seed):
     the training text: the validation split has no say in what is chosen."""
     text = speedrun.open_text()
     n = len(text.train) - len(text.val)
-    model = recipe("counts alone", text.train[:n], text.vocab_size, seed, order)
+    model = build(text.train[:n], text.vocab_size, "counts alone", order)
+    train(model, text.train[:n], seed, "counts alone")
     return {"loss": evaluate(model, text.train[n:], model.block_size)}
 
 
@@ -125,7 +133,7 @@ def in_windows(name, seed):
     torch.manual_seed(seed)
     if name == "GPT alone":  # the GPT of "+ counts", for as many steps
         model = shape.build()
-        train(model, text.train, text.train, plan)
+        training.train(model, text.train, text.train, plan)
     else:
         kind = ContinuationCounts if name == "Kneser-Ney" else ContextCounts
         counts = kind(text.train, V, WINDOWS[name])
@@ -151,7 +159,7 @@ def demo(name, seed):
     model = gelu(model) if "GELU" in name else model
     model = tied(model) if "tied" in name else model
     plan = replace(plan, steps=steps, seed=seed, eval_every=steps, eval_batches=1)
-    train(model, text.train, text.train, plan)
+    training.train(model, text.train, text.train, plan)
     return {"loss": evaluate(model, text.val, 64)}
 
 
