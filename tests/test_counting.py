@@ -241,7 +241,7 @@ def test_logits_are_the_gpts_and_a_mixture_of_all_orders_that_it_chooses(model):
     x = x + model.read(logp[..., -1, :] + math.log(V))
     if model.position_embedding is not None:
         x = x + model.position_embedding(torch.arange(9))
-    hidden = model.body(x)
+    hidden = model.body(model.convolution(x))
     known = *logp.unbind(-2), *(1 + window_counts(ASKED, V, RECENT)).log().unbind(-2)
     mixed = sum(model.gate(hidden)[..., n, None] * said for n, said in enumerate(known))
     assert_close(model(ASKED)[0], model.logits(hidden) + mixed, atol=1e-4, rtol=1e-4)

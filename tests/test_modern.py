@@ -425,7 +425,7 @@ def test_a_model_and_its_run_come_back_from_their_file(switch, tmp_path):
 def test_ngram_rows_are_those_of_the_last_two_and_three_characters():
     torch.manual_seed(0)
     V, idx = 4, torch.tensor([[1, 2, 3, 2, 3]])
-    grams = NgramEmbedding(V, n_embd=3, rows=V**3)
+    grams = NgramEmbedding(V, n_embd=3, rows=V**3).eval()
     assert grams(idx).abs().max() == 0
     nn.init.normal_(grams.pairs.weight)
     nn.init.normal_(grams.triples.weight)
@@ -437,6 +437,11 @@ def test_ngram_rows_are_those_of_the_last_two_and_three_characters():
         assert_close(seen[t], expected)
     for T in range(1, 5):
         assert_close(grams(idx[:, :T])[0], seen[:T])
+    grams.pairs.weight.data.fill_(0.5)
+    grams.triples.weight.data.fill_(1.0)
+    heard = grams.train()(idx.expand(8, -1))  # (8, 5, 3), doubled where it is heard
+    assert set(heard.flatten().tolist()) == {0.0, 1.0, 2.0, 3.0}
+    assert torch.equal(heard[..., 0], heard[..., 2])
 
 
 def test_a_new_ngram_model_is_the_modern_one_and_stays_causal():

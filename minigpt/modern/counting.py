@@ -10,6 +10,7 @@ from minigpt.bigram import next_token_loss
 from minigpt.data import get_batch
 from minigpt.modern.counts import window_counts
 from minigpt.modern.model import ModernGPT
+from minigpt.modern.parts import ShortConvolution
 
 RECENT = 4  # the longest context that is counted within the window
 
@@ -77,6 +78,7 @@ class CountingGPT(ModernGPT):
         self.smoothing = smoothing.requires_grad_(False)
         self.read = nn.Linear(config.vocab_size, config.n_embd, bias=False)
         nn.init.normal_(self.read.weight, std=0.02)
+        self.convolution = ShortConvolution(config.n_embd)
         self.gate = nn.Linear(config.n_embd, counts.order + 1 + RECENT)
         nn.init.zeros_(self.gate.weight)
         with torch.no_grad():
@@ -92,7 +94,8 @@ class CountingGPT(ModernGPT):
             recent = window_counts(idx, V, RECENT).log1p()  # (B, T, RECENT, V)
             known = torch.cat([logp, recent], dim=-2)
         uniform = -math.log(V)
-        hidden = self.body(x + self.read(logp[..., -1, :] - uniform))  # (B, T, C)
+        x = self.convolution(x + self.read(logp[..., -1, :] - uniform))
+        hidden = self.body(x)  # (B, T, C)
         gate = self.gate(hidden)[..., None, :]  # (B, T, 1, order + 1 + RECENT)
         logits = self.logits(hidden) + (gate @ known)[..., 0, :]
         return logits, next_token_loss(logits, targets)

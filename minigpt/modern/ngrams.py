@@ -13,11 +13,13 @@ class NgramEmbedding(nn.Module):
     """A row for the last two characters, and one for the last three, added up.
 
     idx: (B, T) -> (B, T, n_embd). All triples share `rows` rows. Both tables start as
-    zeros. Source: Huang et al., Over-Tokenized Transformer (2025), section 3.2.
+    zeros. In training each is silent at half of the places, or they would learn the
+    text by heart. Source: Huang et al., Over-Tokenized Transformer (2025), section 3.2.
     """
 
     def __init__(self, vocab_size, n_embd, rows=32_768):
         super().__init__()
+        self.silence = nn.Dropout1d(0.5)  # of (B, T, n_embd): whole places
         self.vocab_size = vocab_size
         self.pairs = nn.Embedding(vocab_size**2, n_embd)
         self.triples = nn.Embedding(rows, n_embd)
@@ -29,7 +31,7 @@ class NgramEmbedding(nn.Module):
         pair = idx + V * F.pad(idx, (1, 0))[:, :T]  # (B, T), each a number of its own
         triple = pair + V**2 * F.pad(idx, (2, 0))[:, :T]
         row = triple % self.triples.num_embeddings
-        return self.pairs(pair) + self.triples(row)
+        return self.silence(self.pairs(pair)) + self.silence(self.triples(row))
 
 
 @dataclass

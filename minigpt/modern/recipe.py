@@ -7,6 +7,7 @@ import torch
 
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.muon import Muon, Together
+from minigpt.modern.ngrams import NgramConfig
 from minigpt.training import TrainConfig
 
 
@@ -65,6 +66,12 @@ def modern_preset(vocab_size):
     model = ModernConfig(vocab_size, 128, n_layer=3, n_head=4, n_embd=128)
     plan = MuonConfig(1500, 8, 128, 8e-3, weight_decay=0.0, grad_clip=math.inf)
     return model, plan
+
+
+def ngram_preset(vocab_size):
+    """Two blocks behind pairs and triples: the speed run's best without counts."""
+    model = NgramConfig(vocab_size, 64, n_layer=2, n_head=4, n_embd=128)
+    return model, replace(modern_preset(vocab_size)[1], batch_size=16, block_size=64)
 
 
 def counting_preset(vocab_size):

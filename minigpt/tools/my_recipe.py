@@ -3,19 +3,19 @@
 from dataclasses import replace
 
 from minigpt import training
-from minigpt.modern.recipe import modern_preset
+from minigpt.modern.recipe import ngram_preset
 
 STEPS = 700  # as many as fit into a minute; a first try with 20 says how long one takes
 
 
 def build(train_ids, vocab_size):
     """An untrained model, with what it needs to know of train_ids (N,), as counts."""
-    return modern_preset(vocab_size)[0].build()
+    return ngram_preset(vocab_size)[0].build()
 
 
 def train(model, train_ids, seed):
     """Train the model in place: its state_dict() is all that is kept."""
-    _, plan = modern_preset(model.config.vocab_size)
+    _, plan = ngram_preset(model.config.vocab_size)
     plan = replace(plan, steps=STEPS, seed=seed, eval_every=STEPS, eval_batches=1)
     # To choose between two recipes, cut a piece off the end of train_ids, judge on it.
     training.train(model, train_ids, train_ids, plan)
