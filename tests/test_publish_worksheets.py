@@ -83,9 +83,3 @@ def test_a_broken_fold_is_refused_before_it_gives_a_solution_away(source, tmp_pa
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     with pytest.raises(ValueError, match=f"00_x.ipynb, cell {cells[1].id}"):
         worksheets.build(tmp_path / "out", tmp_path)
-
-
-def test_equal_notebooks_give_equal_files(folder, tmp_path):
-    worksheets.build(tmp_path, NOTEBOOKS)
-    for path in tmp_path.rglob("*.ipynb"):
-        assert path.read_bytes() == (folder / path.relative_to(tmp_path)).read_bytes()
