@@ -4,10 +4,8 @@ import ast
 import contextlib
 import copy
 import io
-import os
 import re
 import sys
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -19,15 +17,13 @@ from minigpt.course.checks import core, numbers
 from minigpt.course.checks import grading as looks
 from minigpt.course.publish import copied, grading, nbgrader, otter, page, submitted
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
-PATHS = page.notebook_paths(NOTEBOOKS, "exercises")
+PATHS = page.notebook_paths(shelf="exercises")
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nbgrader")
-    nbgrader.build(folder, NOTEBOOKS)
+    nbgrader.build(folder)
     return folder
 
 
@@ -333,7 +329,7 @@ def test_own_cells_stay_behind_the_cell_that_they_follow(homework, source):
 @pytest.fixture(scope="module")
 def otters(tmp_path_factory):
     folder = tmp_path_factory.mktemp("otter")
-    otter.build(folder, NOTEBOOKS)
+    otter.build(folder)
     return folder
 
 
@@ -423,7 +419,7 @@ def test_a_cell_that_never_ends_is_interrupted_and_the_next_one_is_not():
 @pytest.fixture(scope="module")
 def key(tmp_path_factory):
     folder = tmp_path_factory.mktemp("variants")
-    nbgrader.build(folder, NOTEBOOKS, variants=30)
+    nbgrader.build(folder, variants=30)
     return folder
 
 

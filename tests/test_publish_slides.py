@@ -1,17 +1,12 @@
 """The slides, gone through one by one in a headless browser without a network."""
 
-import os
-from pathlib import Path
-
 import chromium
 import nbformat
 import pytest
 
 from minigpt.course.publish import page, slides
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
-SCREENSHOTS = ROOT / "build" / "screenshots" / "slides"
+SCREENSHOTS = page.BUILD / "screenshots" / "slides"
 NAMES = ["04_multi_head", "06_full_training", "10_many_machines"]  # of each kind one
 SIZE = (1280, 720)
 # Each slide has text, all of it in sight, no formula as it was typed, pictures that are
@@ -63,7 +58,7 @@ def decks(tmp_path_factory):
     """Folder with all decks, built as `make slides` builds them."""
     try:
         folder = tmp_path_factory.mktemp("slides")
-        slides.build(folder, NOTEBOOKS)
+        slides.build(folder)
     except FileNotFoundError as error:
         pytest.skip(str(error))
     return folder
@@ -173,7 +168,7 @@ def test_a_deck_prints_one_slide_a_page(decks):
     browser = chromium.Chromium(1280, 720)
     browser.open((decks / f"{NAMES[0]}.html").as_uri() + "?print-pdf", READY)
     count = "document.querySelectorAll('.pdf-page').length"
-    notebook = slides.laid_out(page.read(NOTEBOOKS / f"{NAMES[0]}.ipynb"))
+    notebook = slides.laid_out(page.read(page.NOTEBOOKS / f"{NAMES[0]}.ipynb"))
     total = sum(map(len, slides.stacks(notebook)))
     chromium.wait(lambda: browser.evaluate(count) == total, "the printed pages")
     padding = "getComputedStyle(document.querySelector('.sheet')).paddingLeft"

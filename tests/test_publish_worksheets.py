@@ -1,23 +1,19 @@
 """Work sheets ask and do not tell; the solutions are in the teacher's file."""
 
-import os
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 
 from minigpt.course.publish import page, worksheets
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
-PATHS = page.notebook_paths(NOTEBOOKS, "exercises")
+PATHS = page.notebook_paths(shelf="exercises")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("worksheets")
-    worksheets.build(folder, NOTEBOOKS)
+    worksheets.build(folder)
     return folder
 
 
