@@ -14,7 +14,7 @@ from small import TRAIN_SMALL as SMALL
 
 from minigpt.checkpoint import Checkpoint
 from minigpt.tools.command_line import main
-from minigpt.tools.files import only_one, replacing
+from minigpt.tools.files import replacing
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.saving import load_any, saver
 from minigpt.training import Run
@@ -189,14 +189,6 @@ def test_a_second_run_at_one_path_is_refused_by_name(folder, another, capsys):
     assert names(folder) == ["corpus.txt", "mine.pt", "model.pt"]
 
 
-@POSIX
-def test_a_killed_run_gives_its_place_free(folder, another):
-    another.kill()
-    another.wait(60)
-    assert train("--resume", "--steps", "15") == 0
-    assert names(folder) == ["corpus.txt", "model.pt"]
-
-
 TAKE_TURNS = """
 import os, sys
 from minigpt.tools.files import only_one
@@ -218,18 +210,6 @@ def test_of_many_that_come_and_go_only_one_is_in(tmp_path):
         assert process.returncode == 0 or "BlockingIOError" in error, error
     assert any(process.returncode == 0 for process in crowd)
     assert names(tmp_path) == []
-
-
-def test_a_place_that_cannot_be_written_is_refused_before_training(folder, capsys):
-    (folder / "a folder").mkdir()
-    for out, why in (
-        ("corpus.txt/model.pt", "corpus.txt"),
-        ("a folder", "is a folder"),
-    ):
-        assert train("--out", out, *SMALL) == 2
-        assert why in capsys.readouterr().err
-    with pytest.raises(IsADirectoryError), only_one(folder):
-        pass
 
 
 # --- Astray. ---
