@@ -128,14 +128,15 @@ def better(table, name, seed, change=None):
     return {"loss": losses[best], "factor": best}
 
 
-def ablation(cost, table, name, seed):
+def ablation(cost, table, name, seed, change=None, label=None):
     """A variant at the better of two rates, after equal steps and equal seconds."""
-    found = better(table, name, seed)
-    relative = record.load(cost)[name].mean("cost")
+    found = better(table, name, seed, change)
+    relative = record.load(cost)[label or name].mean("cost")
     later, steps = found["loss"], round(STEPS / relative)
     if abs(relative - 1) >= 0.03:
         config, recipe = variant(table, name)
-        later = trained(config, replace(recipe, steps=steps), seed, found["factor"])
+        recipe = replace(recipe, steps=steps)
+        later = trained(config, recipe, seed, found["factor"], change)
     return {**found, "cost": relative, "equal seconds": later}
 
 
@@ -240,8 +241,11 @@ EXPERIMENTS = {
         n: partial(ablation, "08-removed-cost", REMOVED, n) for n in REMOVED
     },
     "08-convolution": {
-        f"{name} + short convolution": partial(better, table, name, change=convolved)
+        label: partial(
+            ablation, "08-more-cost", table, name, change=convolved, label=label
+        )
         for table, name in ((ADDED, "06's GPT"), (REMOVED, "modern"))
+        for label in [f"{name} + short convolution"]
     },
     "08-experts": grid(
         "{change}, rate {factor:g}",
