@@ -118,13 +118,13 @@ def test_a_recipe_gets_no_text_and_keeps_nothing(at_home, capfd):
         __import__("subprocess").run(["true"])
         __import__("os").system("true")
         __import__("multiprocessing").get_context("spawn").Process().start()
-        __import__("sys")._getframe(4).f_locals["text"]
+        [1 for s in __import__("inspect").stack() if "text" in s.frame.f_locals][0]
 """
     source = f"""
     for attempt in {attempts.split(chr(10))[1:-1]}:
         try:
             exec(attempt.strip())
-        except (OSError, ImportError, KeyError, ValueError) as error:
+        except (OSError, ImportError, IndexError) as error:
             print("REFUSED", attempt, error)
 """
     open_in = ("    pass", "    open('scratch', 'w').close()" + source)
@@ -144,10 +144,12 @@ def test_all_seconds_count_from_the_import_to_the_last_thread(at_home, monkeypat
     )
     of = folder_of(source, at_home)
     assert speedrun.trained(*of) > 4
-    told = [os.times_result([0, 0, cpu, 1, 0]) for cpu in (5, 65)]
+    told = [os.times_result([0, 0, cpu, 1, 0]) for cpu in (5, 6005)]
     monkeypatch.setattr(os, "times", lambda: told.pop(0))
     monkeypatch.setattr(speedrun, "THREADS", 2)
-    assert speedrun.trained(*folder_of(TABLE, at_home)) == 30  # more threads: 60 / 2
+    assert (
+        speedrun.trained(*folder_of(TABLE, at_home)) == 3000
+    )  # all threads': 6000 / 2
 
 
 def judged(source, folder, size=8, weights=None):
@@ -163,7 +165,7 @@ def test_training_that_waits_for_the_judge_is_charged(at_home):
     source = changed(
         ("def build", "calls = []\n\ndef build"),
         ("x = idx", "x = idx; calls.append(1); len(calls) == 5 and time.sleep(4)"),
-        ("import torch", "import time, torch"),
+        ("import torch", "import time, torch; open('note', 'x')"),  # once in a folder
     )
     assert judged(source, at_home)[1] > 4
 
@@ -182,7 +184,7 @@ CHEATS = {
 
 @pytest.mark.parametrize("pieces", CHEATS.values(), ids=CHEATS.keys())
 def test_a_model_that_knows_more_than_the_window_so_far_is_refused(pieces, at_home):
-    with pytest.raises(BrokenRule, match="not causal: after .* It may read what is"):
+    with pytest.raises(BrokenRule, match="window differ by .*: the model looks ahead"):
         judged(changed(*pieces), at_home)
 
 
@@ -203,8 +205,8 @@ def test_what_cannot_be_judged_is_refused(size, table, said, why, at_home, capfd
 
 def test_a_process_that_takes_too_long_is_stopped(at_home):
     of = list(folder_of(TABLE.replace("pass", "while True: pass"), at_home))
-    of[1] = 0.5
-    with pytest.raises(BrokenRule, match=r"\(train\) .* was stopped after 0 seconds"):
+    of[1] = 1
+    with pytest.raises(BrokenRule, match=r"\(train\) .* was stopped after 1 seconds"):
         speedrun.trained(*of)
 
 

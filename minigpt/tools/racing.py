@@ -1,9 +1,7 @@
-"""The process in which a recipe of the speed run is trained, or answers its judge.
+"""A process of the speed run's own, in which a recipe is trained, or answers its judge.
 
-    python -m minigpt.tools.racing train|judge SEED VOCAB_SIZE FILE [NAME ...]
-
-`speedrun` starts it in a folder with FILE and the training text. "train" leaves
-weights.pt; "judge" answers lines of ids (T,) with logits (T, vocab_size), float32.
+`speedrun` starts it in a folder with the file and train.pt. "train" leaves weights.pt
+there; "judge" answers each line of ids (T,) with logits (T, vocab_size), float32.
 """
 
 import json
@@ -14,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-READABLE = (".py", ".pyc", ".ini")  # what an import reads
+READABLE = (".py", ".pyc", ".ini", "METADATA", "entry_points.txt")  # by imports
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 REFUSED = ("socket.", "subprocess.", "pty.", "os.link", "os.symlink", "os.rename")
 REFUSED += ("os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system")
