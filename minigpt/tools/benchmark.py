@@ -22,8 +22,8 @@ from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.modern.counting import CountingGPT, fit_smoothing, fold_batch
-from minigpt.modern.counts import ContextCounts
-from minigpt.modern.recipe import counting_preset, modern_preset
+from minigpt.modern.counts import ContinuationCounts
+from minigpt.modern.recipe import counting_preset, minute_preset, ngram_preset
 from minigpt.tools.speedrun import THREADS, DemoConfig, demo, open_text
 from minigpt.training import preset
 
@@ -43,15 +43,16 @@ class Contender(NamedTuple):
 
 def contenders(vocab_size):
     """{name: Contender}; the demo stands first, the others get its time or a share."""
-    modern, counted = modern_preset(vocab_size), counting_preset(vocab_size)
+    ngrams, counted = ngram_preset(vocab_size), counting_preset(vocab_size)
     shape, plan = demo(vocab_size)
     return {
         DEMO: Contender(shape, plan),
         RECONSTRUCTED: Contender(TheirShape(**vars(shape)), TheirConfig(**vars(plan))),
         "preset cpu": Contender(*preset("cpu", vocab_size), share=1 / 2),
-        "preset modern": Contender(*modern),
+        "preset modern": Contender(*minute_preset(vocab_size)),
+        "pairs and triples": Contender(*ngrams),
         "with counts": Contender(*counted, order=8),
-        "modern, 1/6 of the time": Contender(*modern, share=1 / 6),
+        "pairs and triples, 1/6 of the time": Contender(*ngrams, share=1 / 6),
         "with counts, 1/6 of the time": Contender(*counted, order=8, share=1 / 6),
     }
 
@@ -99,7 +100,7 @@ class Training:
             self.draw = partial(get_batch, text.train, plan.batch_size, plan.block_size)
         else:
             start = time.perf_counter()
-            counts = ContextCounts(text.train, text.vocab_size, order)
+            counts = ContinuationCounts(text.train, text.vocab_size, order)
             smoothing = fit_smoothing(counts, text.train, self.plan)
             self.seconds = time.perf_counter() - start
             self.model = CountingGPT(shape, counts, smoothing)

@@ -14,7 +14,7 @@ from minigpt.data import CharTokenizer, train_val_split
 from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
 from minigpt.fast.writing import stream, write
-from minigpt.modern.recipe import modern_preset
+from minigpt.modern.recipe import minute_preset
 from minigpt.parallel.meeting import joined, own_device, restarts, several
 from minigpt.parallel.shards import gathered, share_out
 from minigpt.parallel.workers import Worker, first, standing, total
@@ -155,7 +155,7 @@ def begun(options, tokenizer, ids, device):
     if options.preset in ("cpu", "gpu"):
         shape, config = preset(options.preset, tokenizer.vocab_size)
     else:
-        shape, config = modern_preset(tokenizer.vocab_size)
+        shape, config = minute_preset(tokenizer.vocab_size)
     shape = replace(shape, **given(options, SHAPE))
     config = replace(config, block_size=shape.block_size, **given(options, RECIPE))
     torch.manual_seed(config.seed)

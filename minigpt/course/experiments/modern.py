@@ -17,17 +17,23 @@ from minigpt.course.experiments.fit import corpus, development, grid, step_times
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.modern.counting import (
+    RECENT,
     CountingGPT,
     CountsAlone,
     fit_smoothing,
     fold_batch,
     train_beside_counts,
 )
-from minigpt.modern.counts import ContextCounts
+from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import ModernConfig, ModernGPT
 from minigpt.modern.parts import ShortConvolution
-from minigpt.modern.recipe import MuonConfig, modern_preset
+from minigpt.modern.recipe import (
+    MuonConfig,
+    counting_preset,
+    modern_preset,
+    ngram_preset,
+)
 from minigpt.training import TrainConfig, preset, train
 
 STEPS = 300  # of every run, unless it is one of equal seconds
@@ -184,13 +190,12 @@ def at_rate(table, seed, name, factor, change=None, **changes):
 def counting(variant, seed):
     """A GPT beside counts, with less, or beside its own counts."""
     learn, judge = development()
-    config, recipe = modern_preset(corpus().vocab_size)
-    config = replace(config, n_layer=2, n_head=3, n_embd=96)
-    recipe = replace(recipe, learning_rate=4e-3, steps=STEPS, eval_every=STEPS)
-    recipe = replace(recipe, seed=seed)
-    counts = ContextCounts(learn, config.vocab_size, 5 if "5 char" in variant else 8)
+    config, recipe = counting_preset(corpus().vocab_size)
+    recipe = replace(recipe, seed=seed, steps=STEPS, eval_every=STEPS)
+    kind = ContextCounts if variant == "ordinary counts" else ContinuationCounts
+    counts = kind(learn, config.vocab_size, order=8)
     smoothing = fit_smoothing(counts, learn, recipe)
-    if variant.startswith("counts alone"):
+    if variant == "counts alone":
         alone = CountsAlone(counts, smoothing, config.block_size)
         return {"loss": evaluate(alone, judge, config.block_size)}
     torch.manual_seed(seed)
@@ -198,6 +203,12 @@ def counting(variant, seed):
         model = ModernGPT(config)
     else:
         model = CountingGPT(config, counts, smoothing)
+    if variant == "nothing from the window":
+        heard = torch.ones(model.gate.out_features)
+        heard[-RECENT:] = 0
+        model.gate.register_forward_hook(lambda gate, args, out: out * heard)
+    if variant == "no convolution":
+        model.convolution.requires_grad_(False)  # it stays the identity
     if variant in ("counts added", "counts added, weighed"):
         nn.init.zeros_(model.read.weight).requires_grad_(False)
     if variant in ("counts added", "counts added and read"):
@@ -219,11 +230,26 @@ def counting(variant, seed):
     }
 
 
-COUNTING = """all of it; GPT alone; counts alone, 5 characters
-counts alone, 8 characters; counts added; counts added and read
+def ngrams(seed, silent):
+    """The speed run's best without counts; silent: at which share of the places."""
+    learn, judge = development()
+    config, recipe = ngram_preset(corpus().vocab_size)
+    recipe = replace(recipe, seed=seed, eval_every=recipe.steps, eval_batches=1)
+    torch.manual_seed(seed)
+    model = config.build()
+    model.ngrams.silence.p = silent
+    train(model, learn, judge, recipe)
+    return {"loss": evaluate(model, judge, config.block_size)}
+
+
+COUNTING = """all of it; GPT alone; counts alone; ordinary counts
+nothing from the window; no convolution; counts added; counts added and read
 counts added, weighed; own counts seen"""
 EXPERIMENTS = {
     "08-counts": {n: partial(counting, n) for n in re.split("; |\n", COUNTING)},
+    "08-ngrams": grid(
+        "{silent}", ngrams, silent={"silent at half of the places": 0.5, "never": 0.0}
+    ),
     "08-added-cost": {name: partial(cost, ADDED, name) for name in ADDED},
     "08-removed-cost": {name: partial(cost, REMOVED, name) for name in REMOVED},
     "08-added": {n: partial(ablation, "08-added-cost", ADDED, n) for n in ADDED},

@@ -35,9 +35,9 @@ STEPS = {  # what fits into the time on the machine of the record
     "GPT of 06": 2900,
     "+ Muon, trapezoid": 2050,
     "+ today's block": 1950,
-    "+ pairs and triples": 1950,
-    "two blocks for three": 2700,
-    "two blocks, 15 seconds": 600,
+    "+ pairs and triples": 1850,
+    "one block, context 128": 4000,
+    "one block, 12 seconds": 700,
     "counts alone": FIT_STEPS,
     "GPT alone": 1480,
     "+ counts": 1480,
@@ -59,8 +59,8 @@ def shape_and_plan(name, vocab_size):
         "+ Muon, trapezoid": (gpt, short),
         "+ today's block": (ModernConfig(*sizes), short),
         "+ pairs and triples": (NgramConfig(*sizes), short),
-        "two blocks for three": (ngrams, muon),
-        "two blocks, 15 seconds": (ngrams, muon),
+        "one block, context 128": (ngrams, muon),
+        "one block, 12 seconds": (ngrams, muon),
     }.get(name, counting_preset(vocab_size))
     steps = STEPS[name]
     return shape, replace(plan, steps=steps, eval_every=steps, eval_batches=1)
@@ -107,7 +107,9 @@ def development(order, seed):
     text = speedrun.open_text()
     n = len(text.train) - len(text.val)
     counts = ContextCounts(text.train[:n], text.vocab_size, order)
-    return {"loss": evaluate(counted(counts, text.train[:n], seed), text.train[n:], 256)}
+    return {
+        "loss": evaluate(counted(counts, text.train[:n], seed), text.train[n:], 256)
+    }
 
 
 def counted(counts, ids, seed):
