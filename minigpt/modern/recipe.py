@@ -77,12 +77,13 @@ def minute_preset(vocab_size):
 
 def ngram_preset(vocab_size):
     """One block behind pairs and triples: the speed run's best without counts."""
-    model = NgramConfig(vocab_size, 128, n_layer=1, n_head=4, n_embd=128)
-    return model, replace(modern_preset(vocab_size)[1], steps=4000)
+    model = NgramConfig(vocab_size, 256, n_layer=1, n_head=4, n_embd=128)
+    plan = replace(modern_preset(vocab_size)[1], batch_size=4, block_size=256)
+    return model, replace(plan, steps=3400)
 
 
 def counting_preset(vocab_size):
-    """A smaller GPT beside counts, which know much; a longer context."""
+    """A smaller GPT beside counts, which know much."""
     model, plan = modern_preset(vocab_size)
     model = replace(model, block_size=256, n_layer=2, n_head=3, n_embd=96)
     return model, replace(plan, batch_size=4, block_size=256, learning_rate=4e-3)

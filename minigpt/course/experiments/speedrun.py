@@ -36,8 +36,8 @@ STEPS = {  # what fits into the time on the machine of the record
     "+ Muon, trapezoid": 2050,
     "+ today's block": 1950,
     "+ pairs and triples": 1850,
-    "one block, context 128": 4000,
-    "one block, 12 seconds": 700,
+    "one block, context 256": 3400,
+    "one block, 12 seconds": 600,
     "counts alone": FIT_STEPS,
     "GPT alone": 1480,
     "+ counts": 1480,
@@ -59,7 +59,7 @@ def shape_and_plan(name, vocab_size):
         "+ Muon, trapezoid": (gpt, short),
         "+ today's block": (ModernConfig(*sizes), short),
         "+ pairs and triples": (NgramConfig(*sizes), short),
-        "one block, context 128": (ngrams, muon),
+        "one block, context 256": (ngrams, muon),
         "one block, 12 seconds": (ngrams, muon),
     }.get(name, counting_preset(vocab_size))
     steps = STEPS[name]
