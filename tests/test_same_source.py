@@ -35,7 +35,11 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "modern/parts": "ShortConvolution",
         "modern/muon": "orthogonalize Muon",
     },
-    "08b_counts": {"modern/counting": "train_beside_counts fold_batch"},
+    "08b_counts": {
+        "modern/counting": "train_beside_counts fold_batch",
+        "modern/counts": "window_counts",
+        "modern/ngrams": "NgramEmbedding",
+    },
     "09_fast_generation": {
         "fast/cache": "KVCache past_mask attend gpt_with_cache",
         "fast/speculative": "check speculate",

@@ -19,7 +19,7 @@ class NgramEmbedding(nn.Module):
 
     def __init__(self, vocab_size, n_embd, rows=32_768):
         super().__init__()
-        self.silence = nn.Dropout1d(0.5)  # of (B, T, n_embd): whole places
+        self.silence = nn.Dropout1d(0.5)  # whole places of (B, T, n_embd)
         self.vocab_size = vocab_size
         self.pairs = nn.Embedding(vocab_size**2, n_embd)
         self.triples = nn.Embedding(rows, n_embd)
@@ -31,7 +31,8 @@ class NgramEmbedding(nn.Module):
         pair = idx + V * F.pad(idx, (1, 0))[:, :T]  # (B, T), each a number of its own
         triple = pair + V**2 * F.pad(idx, (2, 0))[:, :T]
         row = triple % self.triples.num_embeddings
-        return self.silence(self.pairs(pair)) + self.silence(self.triples(row))
+        pairs, triples = self.pairs(pair), self.triples(row)
+        return self.silence(pairs) + self.silence(triples)
 
 
 @dataclass
