@@ -281,7 +281,6 @@ def test_a_model_of_tokens_writes(tokens, capsys):
         "sample --checkpoint tokens.pt --prompt €": "has no ['€']",
         "sample --checkpoint damaged.pt": "damaged.pt is damaged, or no readable",
         "train --data corpus.txt --out damaged.pt --resume": "It is left as it is",
-        "page --checkpoint tokens.pt": "train a model without --tokens",
     }.items(),
 )
 def test_what_does_not_go_with_tokens_is_a_sentence(tokens, capsys, line, says):
