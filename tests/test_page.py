@@ -530,6 +530,7 @@ def test_a_text_has_the_tokens_of_python_and_tokens_have_its_text(visit, cut):
     assert got == [tokenizer.decode(row) for row in rows]
     lengths = call(browser, f"return {json.dumps(texts)}.map(idsOf).map(charactersIn)")
     assert lengths == [len(text) for text in texts]
+    assert browser.evaluate("knobs().topK") is None  # of 330 tokens, too
 
 
 def test_tokens_are_named_so_that_one_can_read_them(visit):
