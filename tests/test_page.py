@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import chromium
 import pytest
 import torch
 from small import CORPUS, DATA, TOKENIZER, TRAIN_SMALL, V, fit, plan, small_gpt
+from test_tokens import drawn, tokenizer_of
 from torch.testing import assert_close
 
 from minigpt.checkpoint import Checkpoint, save_checkpoint
@@ -21,8 +23,10 @@ from minigpt.fast.writing import generate
 from minigpt.generation import probabilities
 from minigpt.inside.looking import capture, changed, logit_shares
 from minigpt.modern.model import ModernConfig
+from minigpt.tokens.byte_pairs import learn
+from minigpt.tokens.judging import judge
 from minigpt.tools.command_line import main
-from minigpt.tools.page import WEIGHTS, means, page, write_page
+from minigpt.tools.page import WEIGHTS, means, page, training_text, write_page
 from minigpt.tools.saving import load_any, load_snapshots
 from minigpt.training import Run
 
@@ -500,9 +504,78 @@ def test_any_vocabulary_survives_the_way_into_the_page(visit):
     tokenizer = CharTokenizer(strange)
     model = ModernConfig(tokenizer.vocab_size, **SIZES).build()
     browser = visit(model, tokenizer, prompt="</script>")
-    assert browser.evaluate("content.chars.join('')") == tokenizer.chars
+    assert browser.evaluate("texts.join('')") == tokenizer.chars
     assert browser.evaluate("textOf(active.ids)") == "</script>"
     assert browser.errors == []
+
+
+# --- tokens ---
+
+
+def of_tokens(tokenizer):
+    """A model that reads the tokens of a tokenizer, with weights of its own."""
+    torch.manual_seed(1)
+    return ModernConfig(tokenizer.vocab_size, **SIZES, zero_init=False).build()
+
+
+@pytest.mark.parametrize("cut", [True, False], ids=["cut", "whole"])
+def test_a_text_has_the_tokens_of_python_and_tokens_have_its_text(visit, cut):
+    tokenizer, rng = tokenizer_of(cut), random.Random(3)
+    browser = visit(of_tokens(tokenizer), tokenizer)
+    texts = ["", *(drawn(rng) for _ in range(200))]
+    got = call(browser, f"return {json.dumps(texts)}.map(idsOf)")
+    assert got == [tokenizer.encode(text) for text in texts]
+    rows = [rng.choices(range(tokenizer.vocab_size), k=9) for _ in range(200)]
+    got = call(browser, f"return {json.dumps(rows)}.map(textOf)")
+    assert got == [tokenizer.decode(row) for row in rows]
+    lengths = call(browser, f"return {json.dumps(texts)}.map(idsOf).map(charactersIn)")
+    assert lengths == [len(text) for text in texts]
+    assert browser.evaluate("knobs().topK") is None  # of 330 tokens, too
+
+
+def test_tokens_are_named_so_that_one_can_read_them(visit):
+    tokenizer = learn("a dog\n\n–– é a dog\n\n– " * 9, 20)
+    browser = visit(of_tokens(tokenizer), tokenizer, prompt="a dog\n\n–é")
+    named = dict(zip(tokenizer.vocabulary, browser.evaluate("texts.map(glyph)")))
+    assert named[b" dog"] == "␣dog" and named[b"\n"] == "↵" and named[b" "] == "␣"
+    assert named[b"\xe2"] == "\\xe2" and named["–".encode()] == "–"
+    assert {name for name, *_ in bars(browser)[:-1]} <= set(named.values())
+    assert browser.evaluate("['é', 'ö', '’'].map(isKnown)") == [True, False, False]
+    seen = "views[0].list.spans.map((e) => e.textContent)"
+    assert browser.evaluate(seen)[:4] == ["a", " dog", "↵", "↵"]
+    heard = browser.evaluate("views[0].list.spans.map((e) => e.ariaLabel)")
+    assert heard[1].startswith("space dog, ")
+
+
+def test_the_surprise_of_tokens_is_told_per_character(visit):
+    tokenizer = learn(CORPUS, 60)
+    model, prompt = of_tokens(tokenizer), "the lazy dog; the quick"
+    browser = visit(model, tokenizer, prompt, weights="float32")
+    loss = judge(model, tokenizer, prompt)
+    shown = browser.evaluate("document.querySelector('.means').textContent")
+    assert f"per character: {loss.per_character:.2f} given" in shown
+    said = browser.evaluate("views[0].list.spans.map((e) => e.dataset.nats)")
+    n, length = len(tokenizer.encode(prompt)), len(prompt)
+    assert len(said) == n < length
+    after(browser, "go", n + 30, temperature=0, count=30)
+    idx = torch.tensor([tokenizer.encode(prompt)])
+    right = generate(model, idx, 30, temperature=0)[0].tolist()
+    assert browser.evaluate("active.ids") == right
+    assert browser.evaluate("textOf(active.ids)") == tokenizer.decode(right)
+    assert "One token" in browser.evaluate("$('one').textContent")
+
+
+def test_an_address_repeats_tokens_that_reading_would_cut_otherwise(visit):
+    tokenizer = tokenizer_of(True)
+    browser = visit(of_tokens(tokenizer), tokenizer)
+    after(browser, "one", browser.evaluate("active.given") + 1, temperature=2)
+    after(browser, "go", 40, temperature=1, count=39 - browser.evaluate("active.given"))
+    browser.evaluate("choose(active, 30)")  # written in two ways, so it is given whole
+    seen = "[active.ids, active.chosen]"
+    before = browser.evaluate(seen)
+    assert tokenizer.encode(tokenizer.decode(before[0])) != before[0]
+    browser.open(browser.evaluate("location.href"), QUIET)
+    chromium.wait(lambda: browser.evaluate(seen) == before, "the same text")
 
 
 # --- the command ---
@@ -549,6 +622,22 @@ def test_a_training_keeps_what_the_page_shows(folder, capsys):
     assert '"step": 5' in html and "other.pt" in html and "attention.mean" in html
     assert main(fresh) == 0  # another run: what the old one kept goes with it
     assert load_snapshots("model.pt", load_any("model.pt").model.config) == {}
+
+
+def test_the_command_writes_the_page_of_a_model_of_tokens(folder, capsys):
+    line = "--data corpus.txt --out tokens.pt --tokens 14 --keep 5".split()
+    assert main(["train", *line, *TRAIN_SMALL]) == 0
+    line = ["--data", "corpus.txt", "--checkpoint", "tokens.pt"]
+    assert main(["page", *line]) == 0
+    html = Path("page.html").read_text(encoding="utf-8")
+    assert '"step": 5' in html and "attention.mean" in html and "next token" in html
+    tokenizer, text = load_any("tokens.pt").tokenizer, Path("corpus.txt").read_text()
+    learned = training_text("corpus.txt", tokenizer)[:].ids.tolist()
+    assert learned == tokenizer.encode(text[: int(0.9 * len(text))])
+    Path("corpus.txt").write_text(text + "!", encoding="utf-8")
+    assert training_text("corpus.txt", tokenizer) is None
+    capsys.readouterr()
+    assert "other tokens" in refused(capsys, *line, "--checkpoint", "model.pt")
 
 
 def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):

@@ -57,7 +57,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "backward/model": "copied part heads block forward",
     },
     "13_tokens": {
-        "tokens/byte_pairs": "pieces laid_out apart count_pairs joined encode_parts "
+        "tokens/byte_pairs": "pieces laid_out apart count_pairs joined "
         "refuse_unknown BytePairTokenizer learn",
         "tokens/judging": "token_nats judge next_bytes",
     },

@@ -168,11 +168,13 @@ def test_bad_input_is_told_in_a_sentence():
     for call, message in {
         lambda: learn("ab ab", 2): "2 tokens: give at least 3",
         lambda: learn("ab ab", 5000): "at most 4096",
-        lambda: learn("ab ab", 6): "too short for 6 tokens: after 4 no pair",
-        lambda: learn("", 5): "too short for 5 tokens: after 0",
+        lambda: learn(
+            "ab ab", 6
+        ): "Too short for 6 tokens: use more text, or ask for 4.",
+        lambda: learn("", 5): "Too short for 5 tokens",
         lambda: few.encode("the €"): "has no ['€']",
         lambda: few.encode("t\udcff"): "has no ['\\udcff']",
-        lambda: few.decode([0, 11, -1]): "no tokens [-1, 11]: ids go from 0 to 10",
+        lambda: few.decode([0, 11, -1]): "No tokens [-1, 11]: ids end at 10",
         lambda: BytePairTokenizer([[0, 2]], [97, 98]): "No tokens 0, 2 yet",
         lambda: BytePairTokenizer([[0, -1]], [97, 98]): "No tokens 0, -1 yet",
     }.items():
@@ -275,13 +277,12 @@ def test_a_model_of_tokens_writes(tokens, capsys):
     "line, says",
     {
         "train --data corpus.txt --out new.pt --tokens 3": "give at least 8",
-        "train --data corpus.txt --out new.pt --tokens 900": "too short for 900",
+        "train --data corpus.txt --out new.pt --tokens 900": "Too short for 900",
         "train --data corpus.txt --out tokens.pt --resume --tokens 9": "out --tokens",
         "train --data other.txt --out tokens.pt --resume": "another text",
         "sample --checkpoint tokens.pt --prompt €": "has no ['€']",
         "sample --checkpoint damaged.pt": "damaged.pt is damaged, or no readable",
         "train --data corpus.txt --out damaged.pt --resume": "It is left as it is",
-        "page --checkpoint tokens.pt": "train a model without --tokens",
     }.items(),
 )
 def test_what_does_not_go_with_tokens_is_a_sentence(tokens, capsys, line, says):

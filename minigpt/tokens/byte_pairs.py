@@ -13,9 +13,8 @@ import numpy as np
 
 LARGEST = 4096  # tokens: to learn them, all pairs of two are counted in a table
 ANY = "utf-8", "surrogatepass"  # half characters, too, so that they can be named
-LETTER = r"[^\W\d_]"  # GPT-2's pattern says \p{L}, which Python's re does not know
-CUT = re.compile(
-    rf"'(?:[sdmt]|ll|ve|re)| ?{LETTER}+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
+CUT = re.compile(  # GPT-2's, but its \p{L} for letters is unknown to Python's re
+    r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
 )
 
 
@@ -25,11 +24,12 @@ def pieces(text, cut=True):
     return (found[0] for found in CUT.finditer(text)) if cut else iter([text])
 
 
-def laid_out(parts):
-    """Texts side by side: their bytes (N,), and the number of each one's text (N,)."""
+def laid_out(parts, alphabet):
+    """Texts side by side: their ids before any merge (N,), their bytes' places in
+    `alphabet`; and the number of each one's text (N,)."""
     data = [part.encode("utf-8") for part in parts]
     place = np.repeat(np.arange(len(data)), [len(part) for part in data])
-    return np.frombuffer(b"".join(data), np.uint8), place
+    return np.searchsorted(alphabet, np.frombuffer(b"".join(data), np.uint8)), place
 
 
 def apart(starts):
@@ -45,9 +45,9 @@ def count_pairs(ids, place, times, size):
 
     ids, place: (N,), as laid out; times: how often each of the texts occurs.
     """
-    inside = place[1:] == place[:-1]
-    twins = inside & (ids[1:] == ids[:-1])
-    at = np.append(np.flatnonzero(inside & ~twins), apart(np.flatnonzero(twins)))
+    at = np.flatnonzero(place[1:] == place[:-1])
+    twins = ids[at] == ids[at + 1]
+    at = np.append(at[~twins], apart(at[twins]))
     pairs = ids[at] * size + ids[at + 1]
     return np.bincount(pairs, times[place[at]], minlength=size * size or 1)
 
@@ -55,31 +55,9 @@ def count_pairs(ids, place, times, size):
 def joined(ids, place, left, right, new):
     """ids and place (N,) after each pair left, right has become the one id `new`."""
     hits = (ids[1:] == right) & (ids[:-1] == left) & (place[1:] == place[:-1])
-    at = apart(np.flatnonzero(hits))
-    if len(at) == 0:
-        return ids, place
-    ids = ids.copy()
+    at, ids = apart(np.flatnonzero(hits)), ids.copy()
     ids[at] = new
     return np.delete(ids, at + 1), np.delete(place, at + 1)
-
-
-def encode_parts(parts, alphabet, merges):
-    """The ids of each of some texts: a list of lists. The merges are made in their
-    order, each wherever it can be, as GPT-2 joins the pair of the lowest rank first."""
-    data, place = laid_out(parts)
-    ids = np.searchsorted(alphabet, data)
-    for new, pair in enumerate(merges, len(alphabet)):
-        ids, place = joined(ids, place, *pair, new)
-    ends = np.cumsum(np.bincount(place, minlength=len(parts)))
-    return [part.tolist() for part in np.split(ids, ends[:-1])]
-
-
-def refuse_unknown(text, alphabet):
-    """Raise ValueError that lists the characters whose bytes are not in `alphabet`."""
-    known, chars = set(alphabet), sorted(set(text))
-    unknown = [c for c in chars if not known.issuperset(c.encode(*ANY))]
-    if unknown:
-        raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
 
 
 @dataclass
@@ -97,35 +75,43 @@ class BytePairTokenizer:
     def __post_init__(self):
         self.vocabulary = [bytes([byte]) for byte in self.alphabet]
         for left, right in self.merges:
-            known = range(len(self.vocabulary))
-            if left not in known or right not in known:
+            if not 0 <= min(left, right) <= max(left, right) < len(self.vocabulary):
                 raise ValueError(f"No tokens {left}, {right} yet.")
-            both = self.vocabulary[left] + self.vocabulary[right]
-            self.vocabulary.append(both)
+            self.vocabulary.append(self.vocabulary[left] + self.vocabulary[right])
         self.vocab_size = len(self.vocabulary)
 
     def encode(self, text):
-        """str -> list[int]. Raises ValueError that lists unknown characters."""
+        """str -> list[int]. The merges are made in their order, each wherever it can
+        be, as GPT-2 joins the pair of the lowest rank first.
+
+        Raises ValueError that lists the characters whose bytes are not in `alphabet`.
+        """
         refuse_unknown(text, self.alphabet)
-        numbers = {}  # each distinct piece is encoded once
-        order = [numbers.setdefault(p, len(numbers)) for p in pieces(text, self.cut)]
-        found = encode_parts(numbers, self.alphabet, self.merges)
-        return [i for number in order for i in found[number]]
+        order = list(pieces(text, self.cut))
+        parts = list(set(order))  # each distinct piece is encoded once
+        ids, place = laid_out(parts, self.alphabet)
+        for new, pair in enumerate(self.merges, len(self.alphabet)):
+            ids, place = joined(ids, place, *pair, new)
+        ends = np.searchsorted(place, range(1, len(parts)))
+        found = {part: row.tolist() for part, row in zip(parts, np.split(ids, ends))}
+        return [i for piece in order for i in found[piece]]
 
     def decode(self, ids):
         """list[int] or tensor (N,) -> str; bytes that are no UTF-8 become "\ufffd".
 
         Raises ValueError for an id that is none.
         """
-        ids = [int(i) for i in ids]
-        unknown = sorted(set(ids) - set(range(self.vocab_size)))
+        unknown = sorted(set(map(int, ids)) - set(range(self.vocab_size)))
         if unknown:
-            raise ValueError(
-                f"There are no tokens {unknown}: ids go from 0 to "
-                f"{self.vocab_size - 1}."
-            )
-        said = b"".join(self.vocabulary[i] for i in ids)
-        return said.decode("utf-8", "replace")
+            raise ValueError(f"No tokens {unknown}: ids end at {self.vocab_size - 1}.")
+        return b"".join(self.vocabulary[i] for i in ids).decode("utf-8", "replace")
+
+
+def refuse_unknown(text, alphabet):
+    """Raise ValueError that lists the characters whose bytes are not in `alphabet`."""
+    unknown = [c for c in sorted(set(text)) if set(c.encode(*ANY)) - set(alphabet)]
+    if unknown:
+        raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
 
 
 def learn(text, vocab_size, cut=True, alphabet=None):
@@ -133,25 +119,23 @@ def learn(text, vocab_size, cut=True, alphabet=None):
 
     alphabet: byte values, by default those that the text has; range(256) reads any
     text. Of equally frequent pairs the one of smaller ids comes first.
-    Raises ValueError if the text has not enough pairs that occur twice.
+    Raises ValueError if there are fewer tokens than bytes, or the text has not enough
+    pairs that occur twice.
     """
-    counts = Counter(pieces(text, cut))
-    times = np.array(list(counts.values()))
-    data, place = laid_out(counts)
-    alphabet = sorted(set(data.tolist()) if alphabet is None else alphabet)
+    alphabet = sorted(set(text.encode("utf-8")) if alphabet is None else alphabet)
     if not len(alphabet) <= vocab_size <= LARGEST:
         raise ValueError(
-            f"{vocab_size} tokens: give at least {len(alphabet)}, one for each byte, "
-            f"and at most {LARGEST}."
+            f"{vocab_size} tokens: give at least {len(alphabet)}, at most {LARGEST}."
         )
-    ids, merges = np.searchsorted(alphabet, data), []
+    counts, merges = Counter(pieces(text, cut)), []
+    times = np.array(list(counts.values()))
+    ids, place = laid_out(counts, alphabet)
     for new in range(len(alphabet), vocab_size):
         found = count_pairs(ids, place, times, new)
         best = int(found.argmax())
         if found[best] < 2:
             raise ValueError(
-                f"The text is too short for {vocab_size} tokens: after {new} no pair "
-                "occurs twice. Use more text or fewer tokens."
+                f"Too short for {vocab_size} tokens: use more text, or ask for {new}."
             )
         merges.append(divmod(best, new))
         ids, place = joined(ids, place, *merges[-1], new)

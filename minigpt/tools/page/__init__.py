@@ -17,18 +17,18 @@ from pathlib import Path
 import torch
 import torch.nn as nn
 
-from minigpt.data import train_val_split
+from minigpt.data import CharTokenizer, train_val_split
 from minigpt.fast.quantization import to_int8
 from minigpt.gpt import GPT
 from minigpt.inside.looking import hooked
 from minigpt.modern.model import ModernConfig, ModernGPT
-from minigpt.tools.corpus import find, read_ids
+from minigpt.tools.corpus import find, read_ids, read_tokens
 from minigpt.tools.files import replacing
 from minigpt.tools.saving import load_or_stored, load_snapshots
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = """forward generation side characters drawing maps picture address state
-text writing editing inside page""".split()
+tokens text writing editing inside page""".split()
 WEIGHTS = {name: getattr(torch, name) for name in "float32 int16 int8".split()}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 WINDOWS = 200  # of the training text, over which a part's mean is taken
@@ -63,8 +63,9 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
     """
     if isinstance(models, nn.Module):
         models = {"": {"end": models}}
-    examples = [begin for begin in EXAMPLES if set(begin) <= set(tokenizer.chars)]
-    prompt = prompt or [*examples, tokenizer.chars[0]][0]
+    examples = [begin for begin in EXAMPLES if knows(tokenizer, begin)]
+    begins = [*EXAMPLES, *(tokenizer.decode([i]) for i in range(tokenizer.vocab_size))]
+    prompt = prompt or next((b for b in begins if knows(tokenizer, b)), begins[0])
     tokenizer.encode(prompt)  # or this says which characters it does not know
     described, lines = [], []
     for name, stages in models.items():
@@ -72,7 +73,7 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
         config = page_config(finished)
         if tokenizer.vocab_size != config.vocab_size:
             raise ValueError(
-                f"The tokenizer has {tokenizer.vocab_size} characters and the model "
+                f"The tokenizer has {tokenizer.vocab_size} tokens and the model "
                 f"{config.vocab_size}: give the tokenizer that it was trained with."
             )
         snapshots = []
@@ -83,18 +84,40 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
         shape = {**asdict(config), "n_kv_head": config.n_kv_head or config.n_head}
         described.append({"name": name, "config": shape, "snapshots": snapshots})
     content = {
-        "chars": list(tokenizer.chars),
+        **vocabulary(tokenizer),
         "prompt": prompt,
         "examples": list(dict.fromkeys([prompt, *examples])),
         "models": described,
     }
     parts = {
+        "unit": content["unit"],
         "style": read("page.css"),
         "script": "\n</script>\n<script>\n".join(read(f"{n}.js") for n in SCRIPTS),
         "content": json.dumps(content).replace("<", r"\u003c"),  # no </script> in it
         "weights": "\n".join(lines),
     }
     return SLOT.sub(lambda slot: parts[slot[1]], read("page.html"))
+
+
+def vocabulary(tokenizer):
+    """What tokens.js reads and writes with: the name of a token, each one's bytes as
+    Latin-1, the merges of lesson 13, and whether a text is cut before them."""
+    if isinstance(tokenizer, CharTokenizer):
+        known = {"unit": "character", "merges": [], "cut": False}
+        tokens = [char.encode("utf-8") for char in tokenizer.chars]
+    else:
+        known = {"unit": "token", "merges": tokenizer.merges, "cut": tokenizer.cut}
+        tokens = tokenizer.vocabulary
+    return known | {"tokens": [token.decode("latin-1") for token in tokens]}
+
+
+def knows(tokenizer, text):
+    """Whether a tokenizer has all characters of a text."""
+    try:
+        tokenizer.encode(text)
+    except ValueError:
+        return False
+    return True
 
 
 def page_config(model):
@@ -187,12 +210,18 @@ def read(name):
 
 def training_text(source, tokenizer):
     """The ids of a text that a model learned from; None if it is not to be had, or has
-    other characters. source: as --data of `train`."""
+    other characters or bytes. source: as --data of `train`."""
     try:
-        known, ids = read_ids(find(source))
+        path = find(source)
     except FileNotFoundError:
         return None
-    return train_val_split(ids)[0] if known.chars == tokenizer.chars else None
+    known, ids = read_ids(path)
+    if isinstance(tokenizer, CharTokenizer):
+        return train_val_split(ids)[0] if known.chars == tokenizer.chars else None
+    if set(known.chars.encode("utf-8")) != set(tokenizer.alphabet):
+        return None
+    _, ids, n = read_tokens(path, tokenizer)
+    return ids[:n]
 
 
 def add_options(parser):
@@ -214,13 +243,11 @@ def main(options):
     models, known = {}, {}
     for path in options.checkpoint or [None]:
         model, tokenizer = load_or_stored(path)
-        if not hasattr(tokenizer, "chars"):
-            raise ValueError("A page reads characters: train a model without --tokens.")
-        known[tokenizer.chars] = tokenizer
+        known[json.dumps(vocabulary(tokenizer))] = tokenizer
         stages = load_snapshots(path or "model.pt", model.config)
         models[path or ""] = {**stages, "end": model}
     if len(known) > 1:
-        raise ValueError("The models know other characters: give two of the same text.")
+        raise ValueError("The models know other tokens: give two of the same text.")
     text = training_text(options.data, tokenizer)
     kind = {"weights": options.weights, "prompt": options.prompt, "text": text}
     size = write_page(options.out, models, tokenizer, **kind)

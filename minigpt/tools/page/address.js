@@ -4,11 +4,12 @@
 
 const KNOBS = ["temperature", "top-k", "top-p"];
 
-/** {text, n, seed, temperature, "top-k", "top-p", at, side, sides: [{off, step}], zero}
- * -> "#text=…"; what is undefined or null stays away. */
+/** {text, ids, n, seed, temperature, "top-k", "top-p", at, side, sides: [{off, step}], zero}
+ * -> "#text=…"; what is undefined or null stays away.
+ * ids: the text's own, if reading it again would give others. */
 function toAddress(state) {
   const params = new URLSearchParams();
-  for (const name of ["text", "n", "seed", ...KNOBS, "at", "side", "zero"]) {
+  for (const name of ["text", "ids", "n", "seed", ...KNOBS, "at", "side", "zero"]) {
     if (state[name] !== undefined && state[name] !== null) params.set(name, state[name]);
   }
   for (const { off, step } of state.sides) {

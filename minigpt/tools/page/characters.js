@@ -4,8 +4,9 @@
 
 const MARKS = { "\n": "↵", "\t": "⇥", " ": "␣" }; // for what one would not see
 const NAMES = { "\n": "line break", "\t": "tab", " ": "space" };
-const glyph = (char) => MARKS[char] ?? char;
-const spoken = (char) => NAMES[char] ?? char;
+const glyph = (token) => token.replace(/[\n\t ]/g, (char) => MARKS[char]);
+const inText = (token) => token.replace(/[\n\t]/g, (char) => MARKS[char]); // spaces as spaces
+const spoken = (token) => token.replace(/[\n\t ]/g, (char) => ` ${NAMES[char]} `).trim();
 
 class Characters {
   /** choose(place) and peek(place or null) are called as the reader does so; end: what
@@ -14,7 +15,7 @@ class Characters {
     Object.assign(this, { box, choose, spans: [], word: null, chosen: 0 });
     box.setAttribute("role", "listbox");
     box.setAttribute("aria-orientation", "horizontal");
-    this.end = end && this.option(end, "the character to come");
+    this.end = end && this.option(end, `the ${content.unit} to come`);
     this.clear();
     const place = (event) => this.spans.indexOf(event.target.closest("[role=option]"));
     const at = (event) => (event.target === this.end ? this.spans.length : place(event));
@@ -40,14 +41,14 @@ class Characters {
     return span;
   }
 
-  /** One more character; a line break is shown and done. */
-  push(char) {
-    const span = this.option(char === " " ? " " : glyph(char), spoken(char));
-    if (!this.word) this.newWord();
+  /** One more token; a line break is shown and done. */
+  push(token) {
+    const span = this.option(inText(token), spoken(token));
+    if (!this.word || /^\s+\S/.test(token)) this.newWord();
     this.word.append(span);
     this.spans.push(span);
-    if (/\s/.test(char)) this.word = null; // a word keeps the space behind it
-    if (char === "\n") this.append("\n");
+    if (/\s$/.test(token)) this.word = null; // a word keeps the space behind it
+    if (token.includes("\n")) this.append(token.replace(/[^\n]/g, ""));
   }
 
   newWord() {

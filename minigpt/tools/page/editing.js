@@ -7,7 +7,8 @@ function edit() {
   $("prompt").value = textOf(active.ids);
   showField(true);
   $("prompt").focus();
-  $("prompt").setSelectionRange(textOf(active.ids.slice(0, active.given)).length, LIMIT);
+  $("prompt").setSelectionRange(textOf(active.ids.slice(0, active.given)).length,
+    $("prompt").value.length);
   $("status").textContent = "Type, then let it write (Ctrl+Enter). Esc ends the typing.";
 }
 
@@ -40,10 +41,10 @@ async function edited() {
 
 /** The field as ids, or null: then the page has said what is wrong, and offers to mend it. */
 function typedIds() {
-  const text = $("prompt").value, chars = Array.from(text);
-  const unknown = [...new Set(chars.filter((char) => !idOf.has(char)))];
-  const plain = (char) => Array.from(PLAIN[char] ?? "�");
-  const plainable = unknown.filter((char) => plain(char).every((c) => idOf.has(c)));
+  const text = $("prompt").value, chars = Array.from(text), ids = idsOf(text);
+  const unknown = [...new Set(chars.filter((char) => !isKnown(char)))];
+  const plainable = unknown.filter((char) =>
+    char in PLAIN && Array.from(PLAIN[char]).every(isKnown));
   let said = "";
   const ways = [];
   if (unknown.length) {
@@ -52,16 +53,16 @@ function typedIds() {
       ways.push([`Use plain characters for ${plainable.map(glyph).join(" ")}`,
         chars.map((c) => (plainable.includes(c) ? PLAIN[c] : c))]);
     }
-    ways.push(["Leave out what it does not know", chars.filter((char) => idOf.has(char))]);
+    ways.push(["Leave out what it does not know", chars.filter(isKnown)]);
   } else if (!chars.length) {
     said = "Give at least one character to go on from.";
-  } else if (chars.length > LIMIT) {
-    said = `These are ${chars.length.toLocaleString("en")} characters; `
+  } else if (ids.length > LIMIT) {
+    said = `These are ${ids.length.toLocaleString("en")} ${content.unit}s; `
       + `this page reads ${LIMIT.toLocaleString("en")}.`;
-    ways.push(["Keep the last of them", chars.slice(-LIMIT)]);
+    ways.push(["Keep the last of them", Array.from(textOf(ids.slice(-LIMIT)))]);
   }
   complain(said, ways);
-  return said ? null : chars.map((char) => idOf.get(char));
+  return said ? null : ids;
 }
 
 function complain(said, ways) {

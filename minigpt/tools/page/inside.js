@@ -20,7 +20,7 @@ async function showInside() {
     $(id).setAttribute("aria-disabled", id === "back" ? !place : side.chosen === null);
   }
   if (!place) {
-    $("place").textContent = "Nothing comes before the first character: the model has no "
+    $("place").textContent = `Nothing comes before the first ${content.unit}: the model has no `
       + "prediction for it.";
     return;
   }
@@ -44,7 +44,7 @@ function describe(side, place, probs, actual) {
   const before = textOf(side.ids.slice(Math.max(0, place - 20), place));
   const context = `“${place > 20 ? "…" : ""}${plainly(before)}”`;
   if (actual === null) return `What comes after ${context}? Drag a knob, and see.`;
-  const char = `“${glyph(content.chars[actual])}”`, drawn = side.drawn[place];
+  const char = `“${glyph(texts[actual])}”`, drawn = side.drawn[place];
   const says = `The model ${side.off.size ? "as it is now " : ""}gives ${char} after ${context} `
     + `a probability of ${number(probs[actual])}: ${number(-Math.log(probs[actual]), 2)} nats.`;
   if (!drawn) return says;
@@ -75,7 +75,7 @@ function showBars(side, place, seen, actual) {
   };
   for (const id of shown) {
     const came = id === actual;
-    row(glyph(content.chars[id]) + (came ? " came" : ""), knobbed[id], probs[id])
+    row(glyph(texts[id]) + (came ? " came" : ""), knobbed[id], probs[id])
       .classList.toggle("came", came);
   }
   const rest = likeliest.filter((id) => !shown.includes(id));
@@ -92,12 +92,12 @@ function showDrawing(side, seen, actual) {
     },
     toggle: (name, on) => switchParts(({ off }) => (on ? off.delete(name) : off.add(name))),
   });
-  const id = actual ?? ranked(seen.logits)[0], char = `“${glyph(content.chars[id])}”`;
+  const id = actual ?? ranked(seen.logits)[0], char = `“${glyph(texts[id])}”`;
   const last = seen.streams.length - 1;
   const lenses = seen.streams.map((stream, layer) => {
     const probs = probabilities(layer < last ? model.logits(stream) : seen.logits);
     const three = ranked(probs).slice(0, 3)
-      .map((i) => `${glyph(content.chars[i])}\u00a0${number(probs[i], 2)}`).join("  ");
+      .map((i) => `${glyph(texts[i])}\u00a0${number(probs[i], 2)}`).join("  ");
     return `It would say: ${three}`;
   });
   lenses.push(`It says ${char}: logit ${number(seen.logits[id], 2)}, `
@@ -124,23 +124,23 @@ function showCut(side) {
 
 /** All heads at a glance, and the chosen one in large. */
 function showMaps(side, place, start, rows) {
-  const ink = colours(), chars = rows.map((_, t) => content.chars[side.ids[start + t]]);
+  const ink = colours(), tokens = rows.map((_, t) => texts[side.ids[start + t]]);
   drawing.paint(rows, place - 1 - start, ink);
   paint($("map"), mapOf(rows, head), ink);
   const row = Math.min(peeked ?? place - 1 - start, rows.length - 1);
-  showRow(rows, chars, row);
+  showRow(rows, tokens, row);
 }
 
 /** What one character of the window looks at. */
-function showRow(rows, chars, row) {
+function showRow(rows, tokens, row) {
   const weights = rows[row].attention[head.layer][head.index], most = Math.max(...weights);
-  if (windowText.spans.length !== chars.length || windowText.chars !== chars.join("")) {
+  if (windowText.tokens?.join() !== tokens.join()) {
     windowText.clear();
-    chars.forEach((char) => windowText.push(char));
-    windowText.chars = chars.join("");
+    tokens.forEach((token) => windowText.push(token));
+    windowText.tokens = tokens;
   }
   windowText.spans.forEach((span, t) => {
-    const weight = weights[t] ?? 0, name = spoken(chars[t]);
+    const weight = weights[t] ?? 0, name = spoken(tokens[t]);
     windowText.shade(t, weight / most, `${name}: ${number(weight)}`);
     span.classList.toggle("later", t > row);
   });
@@ -148,10 +148,10 @@ function showRow(rows, chars, row) {
   $("mark").style.top = `${row / rows.length * 100}%`;
   $("mark").style.height = `${100 / rows.length}%`;
   const top = ranked(weights).slice(0, 4)
-    .map((t) => `“${glyph(chars[t])}” ${back(row - t)} ${number(weights[t], 2)}`);
+    .map((t) => `“${glyph(tokens[t])}” ${back(row - t)} ${number(weights[t], 2)}`);
   const name = `head ${head.layer + 1}.${head.index + 1}`;
   $("look-title").textContent = `Where ${name} looks`;
-  $("looked").textContent = `“${glyph(chars[row])}”, character ${row + 1} in view, `
+  $("looked").textContent = `“${glyph(tokens[row])}”, ${content.unit} ${row + 1} in view, `
     + `looks at ${top.join(", ")}.`;
 }
 

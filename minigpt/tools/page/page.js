@@ -7,8 +7,9 @@ function remember() {
   const { ids, given, drawn } = active, now = JSON.stringify([knobs(), active.made()]);
   const same = active.seed === field("seed") && drawn.slice(given).every(({ settings, made }) =>
     JSON.stringify([settings, made]) === now);
+  const told = same ? ids.slice(0, given) : ids, text = textOf(told);
   const state = {
-    text: textOf(same ? ids.slice(0, given) : ids), n: same ? ids.length - given : 0,
+    text, ids: idsOf(text).join() === told.join() ? null : told.join(), n: ids.length - told.length,
     seed: $("seed").value, at: active.chosen, side: sides.indexOf(active),
     zero: sides.some((side) => side.zero) ? 1 : null,
     sides: sides.map((side) => ({ off: side.off,
@@ -34,7 +35,8 @@ async function restore() {
     side.zero = Boolean(state.zero);
   });
   $("prompt").value = state.text;
-  const ids = typedIds();
+  const told = state.ids?.split(",").map(Number).filter((id) => id in texts);
+  const ids = told?.length ? told.slice(0, LIMIT) : typedIds();
   if (!ids) {
     showField(true);
     return true;
@@ -78,8 +80,8 @@ const acts = {
       : "This browser lets no page copy: take the link from the address line.";
   },
   "save-text": () => save(textPicture(viewOf(active).list.spans,
-    active.ids.map((id) => content.chars[id]), document.title), "text.png"),
-  "save-map": () => save(mapPicture($("map"), Array.from(windowText.chars),
+    active.ids.map((id) => texts[id]), document.title), "text.png"),
+  "save-map": () => save(mapPicture($("map"), windowText.tokens,
     `${$("look-title").textContent}: ${document.title}`), "map.png"),
 };
 for (const [id, act] of Object.entries(acts)) {
@@ -128,7 +130,7 @@ for (const example of content.examples) {
     { type: "button", textContent: plainly(example) });
   button.addEventListener("click", async () => {
     giveUp();
-    await begin(Array.from(example, (char) => idOf.get(char)));
+    await begin(idsOf(example));
     await write(field("count"));
   });
   $("examples").append(button);
@@ -142,18 +144,19 @@ function introduce() {
     `${counts.length > 1 ? "GPTs" : "A GPT"} of ${counts.join(" and ")} weights`;
   $("facts").textContent = content.models.map(({ name, config }) =>
     `${name ? `${name}: ` : ""}${config.n_layer} layers of ${config.n_head} heads, `
-    + `${config.n_embd} channels, a context of ${config.block_size} characters.`).join(" ");
+    + `${config.n_embd} channels, a context of ${config.block_size} ${content.unit}s.`).join(" ");
 }
 
 introduce();
 $("sides").append(...views.map((view) => view.box));
-$("top-k").max = $("top-k").value = content.chars.length;
+$("top-k").max = texts.length; // first, for it bounds the value
+$("top-k").value = texts.length;
 showKnobs();
 
 /** On the first visit it writes by itself; an address says what else to do. */
 async function open() {
   if (await restore()) return;
-  await begin(Array.from(content.prompt, (char) => idOf.get(char)));
+  await begin(idsOf(content.prompt));
   await write(field("count"));
 }
 open();

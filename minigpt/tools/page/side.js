@@ -30,8 +30,9 @@ class Reading {
 
   /** The mean surprise, in nats per character, of a part of the text; null of none. */
   mean(from, to) {
-    const some = this.nats.slice(Math.max(1, from), to);
-    return some.length ? some.reduce((a, b) => a + b) / some.length : null;
+    const start = Math.max(1, from), some = this.nats.slice(start, to);
+    const length = charactersIn(this.side.ids.slice(start, start + some.length));
+    return length ? some.reduce((a, b) => a + b) / length : null;
   }
 }
 

@@ -3,10 +3,9 @@
 
 const $ = (id) => document.getElementById(id);
 const content = JSON.parse($("content").textContent);
-const idOf = new Map(content.chars.map((char, id) => [char, id]));
 const ROWS = 10; // bars
 const CALM = 80; // milliseconds between two looks inside, while it writes
-const LIMIT = 10000; // characters of a text
+const LIMIT = 10000; // characters or tokens of a text
 const PLAIN = { "’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "--", "…": "...",
   "\u00a0": " ", "\t": " ", "\r": "" }; // what telephones put in by themselves
 const number = (value, digits = 3) => value.toFixed(digits);
@@ -39,7 +38,7 @@ function knobs() {
   const value = (id) => Number($(id).value);
   return {
     temperature: value("temperature"),
-    topK: value("top-k") < content.chars.length ? value("top-k") : null,
+    topK: value("top-k") < content.tokens.length ? value("top-k") : null,
     topP: value("top-p") < 1 ? value("top-p") : null,
   };
 }
@@ -51,6 +50,5 @@ function field(id) {
   return $(id).value = Math.min(Math.max(whole, Number(min)), Number(max));
 }
 
-const textOf = (ids) => ids.map((id) => content.chars[id]).join("");
 const plainly = (text) => text.replaceAll("\n", "↵"); // in a sentence
 const placeOf = (side) => side.chosen ?? side.ids.length;

@@ -47,7 +47,7 @@ class SideView {
     }
     if (this.reading !== reading) [this.reading, this.shaded] = [reading, 0];
     while (list.spans.length < ids.length) {
-      list.push(content.chars[ids[list.spans.length]]);
+      list.push(texts[ids[list.spans.length]]);
       list.spans.at(-1).classList.toggle("given", list.spans.length <= given);
     }
     for (; this.shaded < reading.nats.length; this.shaded++) this.shade(this.shaded);
@@ -61,25 +61,26 @@ class SideView {
       this.slider.setAttribute("aria-valuetext", words);
       this.slider.value = side.stage;
     }
-    this.means.textContent = sentence(reading.mean(0, given), reading.mean(given, ids.length));
+    this.means.textContent = sentence(reading, given);
   }
 
   shade(place) {
-    const nats = this.reading.nats[place], char = content.chars[this.ids[place]];
+    const nats = this.reading.nats[place], name = texts[this.ids[place]];
     const size = place ? `${number(nats, 2)} nats` : "nothing to predict it from";
     // Fully shaded at 1.5 times what guessing costs.
-    const depth = Math.min(1, nats / (1.5 * Math.log(content.chars.length)));
-    this.list.shade(place, depth, `${spoken(char)}, ${size}`);
+    const depth = Math.min(1, nats / (1.5 * Math.log(texts.length)));
+    this.list.shade(place, depth, `${spoken(name)}, ${size}`);
     this.list.spans[place].dataset.nats = place ? number(nats, 1) : "–";
   }
 }
 
-/** The mean surprise of the reader's text and of the model's; null is none. */
-function sentence(given, written) {
-  const parts = [];
-  if (given !== null) parts.push(`${number(given, 2)} given`);
+/** The mean surprise of the reader's text, `given` tokens, and of the model's. */
+function sentence(reading, given) {
+  const parts = [], ids = reading.side.ids.slice(1);
+  const [typed, written] = [reading.mean(0, given), reading.mean(given)];
+  if (typed !== null) parts.push(`${number(typed, 2)} given`);
   if (written !== null) parts.push(`${number(written, 2)} written`);
-  const guess = number(Math.log(content.chars.length), 2);
+  const guess = number(Math.log(texts.length) * ids.length / charactersIn(ids), 2);
   return parts.length
     ? `Surprise in nats per character: ${parts.join(", ")} (a blind guess: ${guess}).` : "";
 }

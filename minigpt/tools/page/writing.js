@@ -42,7 +42,8 @@ async function writeOne(side, count, pace) {
   await account(side);
   const written = textOf(side.ids.slice(first));
   $("spoken").textContent = `Written: ${written.length > 1 ? written : spoken(written)}`;
-  if (n < count) $("status").textContent = `A text here ends at ${LIMIT.toLocaleString("en")} characters.`;
+  if (n < count) $("status").textContent = `A text here ends at ${LIMIT.toLocaleString("en")} `
+    + `${content.unit}s.`;
 }
 
 /** Read what the whole model says, too, if a part of it is off, to compare. */
@@ -55,7 +56,7 @@ function stop() {
     if (side.writing) side.stop();
     show(side);
   }
-  $("status").textContent = `Stopped after ${active.ids.length - active.given} characters.`;
+  $("status").textContent = `Stopped after ${active.ids.length - active.given} ${content.unit}s.`;
   remember();
 }
 
