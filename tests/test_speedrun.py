@@ -389,11 +389,16 @@ def test_a_gain_is_paired_and_against_the_entry_above(monkeypatch):
     }
     variants = {
         name: Variant(
-            name, {i: {"loss": x, "seconds": 5.0} for i, x in enumerate(each)}
+            name,
+            {
+                i: {"loss": x, "seconds": 5.0, entries.SPEED: speedrun.REFERENCE / 2}
+                for i, x in enumerate(each)
+            },
         )
         for name, each in losses.items()
     }
     monkeypatch.setattr(record, "load", lambda name: variants)
     head, first, muon, alone = entries.table().splitlines()
-    assert "gain" in head and first.endswith("2,900") and alone.endswith("100")
+    assert "gain" in head and first.split()[-2:] == ["2.5", "2,600"]
+    assert alone.endswith("100")
     assert "+0.093 (+0.080 to +0.100, 3 of 3)" in muon
