@@ -128,7 +128,7 @@ WRONG = {
         .replace("m._modules = dict(model._modules)", ""),
     },
     "05.5": {
-        "`dim=1` where `dim=-1` belongs, both": norm_over(1, 1, SCALED),
+        "`1` where `-1` belongs, both": norm_over(1, 1, SCALED),
         "gamma (ones at first) and beta (zeros)": norm(SCALED).replace(
             "torch.ones(n_embd)", "torch.ones(1)"
         ),

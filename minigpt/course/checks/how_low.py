@@ -64,24 +64,28 @@ def check_temperature_for(temperature_for):
         right = abs(_heat(logits, float(number)) - nats) < 2e-3
         return solution(logits, nats) if right else got
 
-    def at_an_end(got, expected, logits, nats):
+    def at_an_end(got, expected, logits, nats, alike=None):
         ends = 1e-3, 0.999 * math.log(len(logits))  # nothing stops it there
-        return any(same(call(temperature_for, logits, end), got) for end in ends)
+        cold, hot = (call(temperature_for, logits, end) for end in ends)
+        stopped = same(cold, got) or same(hot, got)
+        return stopped and alike in (None, same(cold, hot))
 
-    finer = "Halve the interval again and again: 40 times are enough."
     known = {
         "Close, but the entropy still differs in the second digit: search finer.": (
             Sign(lambda got, expected, *_: same(got / expected, 1.0, atol=0.15)),
-            finer,
+            "Halve the interval again and again: 40 times are enough.",
         ),
-        "Your search stops at one end of its interval.": (
-            Sign(at_an_end),
+        "Your search keeps the wrong half: whatever is asked, it ends at the same end "
+        "of its interval.": (
+            Sign(lambda *d: at_an_end(*d, alike=True)),
             "Entropy too low? The temperature must rise: move the lower end up.",
         ),
-        "Your search is too coarse for some, and ends too early for others.": (
-            Sign(lambda *d: same(d[0] / d[1], 1.0, atol=0.15) or at_an_end(*d)),
-            finer,
+        "Your search stops at one end of its interval, and the temperature wanted lies "
+        "outside.": (
+            Sign(lambda *d: at_an_end(*d, alike=False)),
+            "Begin with ends that are farther apart, 0.01 and 100.",
         ),
+        "Your search stops at one end of its interval.": Sign(at_an_end),
     }
     hint = "Temperature divides the logits; a higher one evens out, entropy rises."
     compare(temperature_for, solution, cases, known, work=work, hint=hint)
