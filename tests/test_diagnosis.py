@@ -381,12 +381,3 @@ def test_computing_is_counted_and_waiting_for_others_is_not(monkeypatch):
         assert running.call(lambda x: time.sleep(0.5) or x, 5) == 5
     with pytest.raises(Explained, match="still running after 0.3 seconds"):
         running.call(lambda x: time.sleep(5), 5)
-
-
-def test_of_mistakes_in_two_values_the_first_is_told(monkeypatch):
-    monkeypatch.setattr(search, "mended", lambda *_, **__: None)
-    text = "def f(x):\n    return x.sum(), x.max()\n"
-    known = {"Twice!": lambda x: (2 * x.sum() + 1, x.max())}
-    wrong = "def f(x):\n    return 2 * x.sum() + 1, (x - 7).sin().sum()\n"
-    answer = said(text, wrong, [(numbers(3),)], known=known, parts=("sum", "max"))
-    assert answer.startswith("Twice!")

@@ -121,7 +121,7 @@ WRONG = {
         ),
     },
     "05.4": {
-        "`- 1` left out": leave(REST, BEST).replace("len(body) - 1", "len(body)"),
+        "- 1` belongs": leave(REST, BEST).replace("len(body) - 1", "len(body)"),
         "the blocks after number i": leave("[*body[:i], body[-1]]", BEST),
         "the model is left changed": leave(REST, BEST)
         .replace("m = copy.copy(model)", "m = model")

@@ -71,7 +71,7 @@ WRONG = {
         ),
     },
     "03.3": {
-        "(places)` left out": (
+        "`x = token(idx)` too many": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
         "the keys ask": "return (attention_weights(k, q) * back).sum(-1)",

@@ -1,10 +1,10 @@
 """What all checkers share: run an answer safely, find the mistake, say it well.
 
 A checker names an exercise, its solution and inputs from small to large (`cases`).
-Where an answer differs, the solution is made wrong in one place after the other: a
-wrong program that gives what the answer gives shows what the mistake is (mutants.py).
-A mistake that needs a human sentence is listed by hand and comes first. Where nothing
-gives the same, what is measurably wrong is said (symptoms.py).
+Where an answer differs, mistakes that need a human sentence are tried first; they are
+listed by hand. Then the answer's own text is changed in one place after the other: what
+makes it right was its mistake (repair.py, mutants.py). Then the solution is made wrong
+until it gives the same. At the last, what is measurably wrong is said (symptoms.py).
 """
 
 import contextlib
@@ -276,12 +276,12 @@ def _explained(differences, known, right, asked):
     shown = show(wrong[0], asked.names)
     whole = None if part is None or not asked.parts else part + 1  # that must agree
 
-    def meant(loose, parts=None):
+    def meant(loose):
         for mistake in known:
             if getattr(mistake.program, "vague", False) == loose:
                 betrayed = isinstance(mistake.program, Sign)  # not by what is right
                 where = differences if betrayed else every
-                if all(_accounts(mistake, d, atol, parts) for d in where):
+                if all(_accounts(mistake, d, atol) for d in where):
                     return mistake
 
     if line := lost(asked.answer):
@@ -308,8 +308,6 @@ def _explained(differences, known, right, asked):
         return f"{begun} {sentence}".strip() + shown, ""
     if says:
         return says + shown, hint
-    if mistake := whole and meant(False, whole):  # the first of several mistakes
-        return mistake.says + shown, mistake.hint
     return f"{lead}{vague(wrong, right, part is not None)}{shown}", ""
 
 
@@ -336,14 +334,11 @@ def _first_wrong_part(differences, atol):
     return None
 
 
-def _accounts(mistake, difference, atol, parts):
+def _accounts(mistake, difference, atol):
     d = difference
     try:
         if isinstance(mistake.program, Sign):
             return bool(mistake.program.holds(d.got, d.expected, *d.inputs))
-        value = mistake.program(*copy.deepcopy(d.inputs))
-        if parts is not None:
-            return same(tuple(d.got[:parts]), tuple(value[:parts]), atol)
-        return same(d.got, value, atol)
+        return same(d.got, mistake.program(*copy.deepcopy(d.inputs)), atol)
     except Exception:  # a mistake that does not even run here is not the one
         return False

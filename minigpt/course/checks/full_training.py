@@ -178,7 +178,7 @@ def _windows_problem(learned, judged, N, size, fraction):
         return (
             "Nearly. Around the cut, windows of both parts still overlap: of "
             f"{len(asked)} validation targets, {len(both)} were learned from: the "
-            f"characters {min(both)} to {max(both)}.",
+            f"characters {int(min(both))} to {int(max(both))}.",
             "Make the windows of ids[:n] and of ids[n:], each by themselves.",
         )
     if both:

@@ -79,7 +79,7 @@ def _nearer(groups, statement, goal):
         after = likeness(some)
         for slip in reversed(undo):
             _put(slip)
-        return some[0].likely < 9, after - before
+        return after > before, some[0].likely < 9, after - before
 
     groups = [g for g in groups if not {_line(s, statement) for s in g} & lines]
     return sorted(groups, key=gain, reverse=True)

@@ -19,7 +19,6 @@ MOST = 8  # places that differ; with more of them it is another program
 SHARE = 0.6  # of the solution that may be put in
 WITH_A_PART = (ast.expr, ast.keyword, ast.Assign, ast.Return, ast.AugAssign)
 LIBRARIES = {"torch", "nn", "F", "math", "self", "super", *dir(builtins)}
-LARGEST_OF_TWO = 20
 ALIKE = 0.5  # of what is assigned to two locals that stand for each other
 
 
@@ -70,7 +69,7 @@ def repairs(mine, right, name, most=2, largest=99):
             continue
         if any(edit.size > min(largest, 1.5 * edit.old + 6) for edit in chosen):
             continue
-        if len(chosen) > 1 and max(edit.size for edit in chosen) > LARGEST_OF_TWO:
+        if len(chosen) > 1 and min(map(_weight, chosen)) > 2:
             continue  # a program rewritten is no mistake found
         says = [edit.says for edit in chosen]
         if any(" too many" in s for s in says) and any(" left out" in s for s in says):
@@ -85,6 +84,11 @@ def repairs(mine, right, name, most=2, largest=99):
             for place in reversed(undo):
                 setattr(*place)
         yield list(dict.fromkeys(edit.says for edit in chosen)), code, _line(chosen[0])
+
+
+def _weight(edit):
+    """How much of its own an edit puts in place of something else."""
+    return edit.size if "` where `" in edit.says else 0
 
 
 def _line(edit):

@@ -96,8 +96,11 @@ def _dropout_problem(x, p, outs, quiet):
     """What is wrong in training, or in evaluation; None if nothing is."""
     if not same(quiet, x):
         what = "With training=False x should come back as it is"
-        if _alike(factors := (quiet / x).flatten(), 0) or same(factors, factors[:1]):
-            what += f"; yours is x times {factors[0]:.4g}, and only training may scale"
+        factors = quiet / x
+        if factors.max() - factors.min() < 1e-4:
+            what += (
+                f"; yours is x times {factors.max():.4g}, and only training may scale"
+            )
         elif (quiet == 0).any():
             what += "; in yours numbers vanish then, too"
             if same(outs, x.expand_as(outs)):

@@ -7,6 +7,7 @@ import ast
 import contextlib
 import os
 import re
+import sys
 import warnings
 
 from minigpt.course.checks.errors import Explained
@@ -17,7 +18,8 @@ from minigpt.course.checks.running import in_time
 from minigpt.course.checks.values import same
 
 CANDIDATES = 600  # wrong programs that are tried; mended ones of each way
-MENDED = 120
+MENDED = 200
+CALLS = 20_000  # an answer that calls more functions costs more
 MANY = 12  # slips that agree tell nothing
 HANGS = 60  # candidates' worth of patience that one costs which must be stopped
 
@@ -100,9 +102,26 @@ def mended(asked, wrong=(), small=True, large=True):
 
     with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
         for way in [_small] * small + [_large] * large:
-            budget = MENDED // 2 if way is _large else MENDED
+            budget = MENDED // _price(asked, wrong) // (1 + (way is _large))
             for says, *_ in first(way(asked), is_right, budget):
                 return f"Your answer is right but for {says}"
+
+
+def _price(asked, wrong):
+    """How many candidates one counts for: 1, and more for an answer that calls much."""
+    calls = 0
+
+    def count(*event):
+        nonlocal calls
+        calls += 1
+
+    for inputs, *_ in wrong:
+        sys.setprofile(count)
+        try:
+            asked.given(asked.answer, inputs)
+        finally:
+            sys.setprofile(None)
+    return 1 + calls // CALLS
 
 
 def _large(asked, **size):

@@ -62,8 +62,8 @@ def _mistake(text):
 
 
 def _bare(text):
-    """A program without comments, docstrings and `pass`."""
-    tree = ast.parse(text)
+    """A program's function or class without comments, docstrings and `pass`."""
+    tree = ast.parse(text).body[0]
     for node in ast.walk(tree):
         if isinstance(getattr(node, "body", None), list):
             node.body = [n for n in node.body if not isinstance(n, ast.Pass)]
