@@ -71,7 +71,7 @@ WRONG = {
         ),
     },
     "03.3": {
-        "`x = token(idx)` too many": (
+        "(places)` left out": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
         "the keys ask": "return (attention_weights(k, q) * back).sum(-1)",
