@@ -21,7 +21,7 @@ CANDIDATES = 600  # wrong programs that are tried; mended ones of each way
 MENDED = 200
 CALLS = 20_000  # an answer that calls more functions costs more
 MANY = 12  # slips that agree tell nothing
-HANGS = 60  # candidates' worth of patience that one costs which must be stopped
+HANGS = 300  # candidates' worth of patience that one costs which must be stopped
 
 
 def first(candidates, holds, budget, most=1):
@@ -38,7 +38,7 @@ def first(candidates, holds, budget, most=1):
                 with contextlib.suppress(BaseException):  # or it is wrong, and raises
                     verdict.append(holds(candidate))
 
-            tried += 1 if in_time(judge, 0.5) else HANGS
+            tried += 1 if in_time(judge, 1) else HANGS
             if any(verdict):
                 found.append(candidate)
             if len(found) == most or tried >= budget:
