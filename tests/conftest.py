@@ -13,13 +13,6 @@ torch.set_num_threads(1)  # the tests' tensors are tiny: threads would only wait
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_terminal_summary(terminalreporter):
-    """What tests have to tell (record_property), also from several processes."""
-    for report in terminalreporter.getreports("passed"):
-        for name, value in report.user_properties if report.when == "call" else ():
-            terminalreporter.write_line(f"{name}: {value}")
-
-
 @pytest.fixture(scope="session")
 def text():
     """Tiny Shakespeare; the tests of its numbers are skipped without it."""

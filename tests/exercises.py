@@ -9,7 +9,6 @@ called Solution, a python block that mends the answer.
 
 import contextlib
 import io
-import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +16,7 @@ from typing import NamedTuple
 import nbformat
 from IPython.core.compilerop import CachingCompiler
 
-HERE = Path(__file__).resolve().parent.parent / "notebooks" / "exercises"
-NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", HERE))
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks" / "exercises"
 
 
 class Exercise(NamedTuple):

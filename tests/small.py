@@ -48,6 +48,19 @@ def weights_of(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+def opinionated(config, seed=0):
+    """A model of random weights that is far from uniform, in evaluation mode."""
+    torch.manual_seed(seed)
+    model = config.build().eval().requires_grad_(False)
+    for p in model.parameters():
+        p.add_(torch.randn_like(p) * 0.3)
+    return model
+
+
+def seeded(seed=3):
+    return torch.Generator().manual_seed(seed)
+
+
 class Recorder(nn.Module):
     """One weight, and a loss of weight ** 2 plus the mean id; keeps what it saw."""
 

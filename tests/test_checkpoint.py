@@ -215,20 +215,6 @@ def test_a_checkpoint_without_one_of_its_parts_is_refused(finished, tmp_path):
 # --- Writing. ---
 
 
-def test_a_failed_write_leaves_the_old_checkpoint(finished, tmp_path, monkeypatch):
-    path = tmp_path / "run.pt"
-    path.write_bytes(finished.read_bytes())
-
-    def broken(number):
-        raise OSError("Input/output error")
-
-    monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(OSError, match="Input/output"):
-        save_checkpoint(path, begun())
-    assert path.read_bytes() == finished.read_bytes()
-    assert os.listdir(tmp_path) == ["run.pt"]
-
-
 def test_what_is_written_is_on_the_disk_before_it_moves(tmp_path, monkeypatch):
     done = []
     sync, move = os.fsync, os.replace

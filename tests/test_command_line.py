@@ -89,26 +89,6 @@ def test_of_a_long_text_a_part_is_judged_and_the_answer_says_so(
     assert said in capsys.readouterr().out
 
 
-def test_training_compiles_what_it_can(folder, monkeypatch, capsys):
-    asked = []
-
-    def compile(model):
-        asked.append(model)
-        if len(asked) > 1:
-            raise RuntimeError("no compiler\nand more")
-        return torch.nn.Sequential(model)[0]
-
-    monkeypatch.setattr(torch, "compile", compile)
-    for name in ("one.pt", "two.pt"):
-        assert train("--out", name, *SMALL, "--compile") == 0
-        assert torch.equal(weights(name), weights("model.pt"))
-    assert len(asked) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if "compile" in line]
-    assert said == [
-        "Without torch.compile, which fails here (RuntimeError: no compiler)."
-    ]
-
-
 def test_training_goes_on_to_more_steps_with_settings_that_may_change(folder):
     more = "--resume --steps 14 --batch-size 2 --learning-rate 0.5".split()
     assert train(*more) == 0

@@ -170,13 +170,6 @@ def test_discounts_are_learned_for_each_order_from_what_was_left_out(counts):
     assert torch.equal(again.discount, smoothing.discount)
 
 
-def test_an_order_below_zero_fails():
-    with pytest.raises((IndexError, RuntimeError)):
-        Smoothing(-1)(torch.ones(1, 1, 1, V))
-    with pytest.raises(RuntimeError):
-        ContextCounts(IDS, V, -1)
-
-
 # --- The GPT beside the counts. ---
 
 

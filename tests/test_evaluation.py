@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small import DATA, Recorder, V, fit, plan, small_gpt
+from small import DATA, Recorder, fit, plan, small_gpt
 
 from minigpt import evaluation
 from minigpt.bigram import BigramLanguageModel
@@ -81,13 +81,6 @@ def test_counted_bigrams_are_the_floor_that_training_approaches(splits):
     model.token_embedding.weight.data = (smooth / smooth.sum(1, keepdim=True)).log()
     assert evaluate(model, train_data, 32) == pytest.approx(2.4546, abs=5e-5)
     assert evaluate(model, val_data, 32) == pytest.approx(2.4819, abs=5e-5)
-
-
-def test_a_uniform_model_is_judged_at_ln_of_its_vocabulary():
-    model = BigramLanguageModel(V)
-    torch.nn.init.zeros_(model.token_embedding.weight)
-    expected = pytest.approx(torch.tensor(float(V)).log().item())
-    assert evaluate(model, DATA, 8) == expected
 
 
 # --- The device. ---

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small import DATA, V, small_gpt
+from small import DATA, V, seeded, small_gpt
 from torch.testing import assert_close
 
 from minigpt.bigram import BigramLanguageModel
@@ -16,10 +16,6 @@ def model():
     model = small_gpt()
     model.lm_head.weight.data *= 50  # it has opinions
     return model
-
-
-def seeded(seed=3):
-    return torch.Generator().manual_seed(seed)
 
 
 def test_new_tokens_follow_the_prompt_which_is_left_as_it_was(model):

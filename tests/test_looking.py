@@ -119,15 +119,6 @@ def test_shares_add_up_where_the_stream_is_so_short_that_the_norms_eps_counts(id
     assert_close(sum(shares.values()), logits_of(model, idx), atol=1e-7, rtol=1e-4)
 
 
-def test_a_heads_part_is_what_is_missing_without_it(model, idx):
-    last = contributions(model, capture(model, idx))["head 3.2"]
-    whole = capture(model, idx)
-    with changed(model, 3, 2):
-        cut = capture(model, idx)
-    after = [flow.stream[-1] - flow.computed[-1] for flow in (whole, cut)]
-    assert_close(after[0] - after[1], last, atol=1e-5, rtol=1e-4)
-
-
 # Cutting and exchanging
 
 

@@ -1,16 +1,11 @@
 """The book's pages, opened one by one in a headless browser without a network."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from minigpt.course.publish import book, page
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
-SCREENSHOTS = ROOT / "build" / "screenshots" / "book"
-PATHS = page.every_path(NOTEBOOKS)
+SCREENSHOTS = page.BUILD / "screenshots" / "book"
+PATHS = page.every_path()
 NAMES = [page.web_name(p.stem, page.shelf_of(p))[: -len(".html")] for p in PATHS]
 pytestmark = pytest.mark.weekly  # thirty pages, each in light and in dark
 READY = "document.documentElement.dataset.ready === 'yes'"
@@ -46,7 +41,7 @@ def site(tmp_path_factory):
     """Folder with the book, built as `make book` builds it."""
     try:
         folder = tmp_path_factory.mktemp("book")
-        book.build(folder, NOTEBOOKS)
+        book.build(folder)
     except FileNotFoundError as error:
         pytest.skip(str(error))
     return folder

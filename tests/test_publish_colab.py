@@ -16,8 +16,7 @@ from nbclient import NotebookClient
 from minigpt.course.publish import colab, page
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
-PATHS = page.notebook_paths(NOTEBOOKS)
+PATHS = page.notebook_paths()
 PACKAGE = ROOT / "minigpt"
 ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())
 
@@ -25,7 +24,7 @@ ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("colab")
-    colab.build(folder, NOTEBOOKS)
+    colab.build(folder)
     return folder
 
 
@@ -96,8 +95,8 @@ def test_an_exported_notebook_runs_in_an_empty_folder(
 
 
 def test_an_exported_notebook_is_the_original_behind_one_cell(exported):
-    for path in page.every_path(NOTEBOOKS):
-        copy = page.read(exported / path.relative_to(NOTEBOOKS))
+    for path in page.every_path():
+        copy = page.read(exported / path.relative_to(page.NOTEBOOKS))
         original = page.read(path)
         assert copy.cells[1:] == original.cells
         assert copy.metadata == original.metadata
@@ -212,7 +211,7 @@ def test_package_and_notebooks_need_nothing_that_colab_lacks():
 
 
 def test_with_a_repository_there_is_a_badge_and_links_lead_to_colab(tmp_path, exported):
-    colab.build(tmp_path, NOTEBOOKS, repo="owner/name")
+    colab.build(tmp_path, repo="owner/name")
     for path in PATHS:
         badge, first, *rest = page.read(tmp_path / path.name).cells
         here = f"https://colab.research.google.com/github/owner/name/blob/colab/{path.name}"
@@ -228,4 +227,4 @@ def test_with_a_repository_there_is_a_badge_and_links_lead_to_colab(tmp_path, ex
 @pytest.mark.parametrize("repo", ["name", "https://github.com/owner/name", "a/b c"])
 def test_a_repository_is_given_as_owner_and_name(repo, tmp_path):
     with pytest.raises(ValueError, match="owner/name"):
-        colab.build(tmp_path, NOTEBOOKS, repo=repo)
+        colab.build(tmp_path, repo=repo)

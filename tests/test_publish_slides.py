@@ -1,19 +1,17 @@
 """The slides, gone through one by one in a headless browser without a network."""
 
-import os
-from pathlib import Path
-
 import chromium
 import nbformat
 import pytest
 
 from minigpt.course.publish import page, slides
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = Path(os.environ.get("MINIGPT_NOTEBOOKS", ROOT / "notebooks"))
-SCREENSHOTS = ROOT / "build" / "screenshots" / "slides"
+SCREENSHOTS = page.BUILD / "screenshots" / "slides"
 NAMES = ["04_multi_head", "06_full_training", "10_many_machines"]  # of each kind one
 SIZE = (1280, 720)
+# Each slide has text, all of it in sight, no formula as it was typed, pictures that are
+# large and told in words, and no answer before the key press after a question.
+FAULTS = ["empty", "beyond", "raw_math", "bad_math", "bare", "answers"]
 READY = "document.documentElement.dataset.ready === 'yes'"
 needs_browser = pytest.mark.skipif(
     chromium.PROGRAM is None, reason="there is no Chromium on this machine"
@@ -60,7 +58,7 @@ def decks(tmp_path_factory):
     """Folder with all decks, built as `make slides` builds them."""
     try:
         folder = tmp_path_factory.mktemp("slides")
-        slides.build(folder, NOTEBOOKS)
+        slides.build(folder)
     except FileNotFoundError as error:
         pytest.skip(str(error))
     return folder
@@ -100,12 +98,9 @@ def wrong(visits, what):
 
 
 @needs_browser
-def test_every_notebook_becomes_a_deck_of_slides(visits, record_property):
-    counts = {name: len(seen["slides"]) for name, seen in visits.items()}
-    record_property("slides", f"{counts}, {sum(counts.values())} in all")
-    assert set(counts) == set(NAMES)
-    assert all(count >= 5 for count in counts.values())
-    assert wrong(visits, "empty") == {}
+def test_every_notebook_becomes_a_deck_of_slides(visits):
+    assert all(len(seen["slides"]) >= 5 for seen in visits.values())
+    assert visits["06_full_training"]["math"] > 3
 
 
 def test_06_and_11_open_the_model_that_lies_beside_them(decks):
@@ -132,8 +127,9 @@ def test_the_console_shows_no_error(visits):
 
 
 @needs_browser
-def test_nothing_reaches_beyond_the_edge_of_a_slide(visits):
-    assert wrong(visits, "beyond") == {}
+@pytest.mark.parametrize("what", FAULTS)
+def test_no_slide_has_a_fault(visits, what):
+    assert wrong(visits, what) == {}
 
 
 @needs_browser
@@ -145,23 +141,6 @@ def test_type_stays_large_enough_to_read_from_the_last_row(visits):
         if row["smallest"] < 15  # of 720 lines
     }
     assert small == {}
-
-
-@needs_browser
-def test_all_math_is_typeset(visits):
-    assert wrong(visits, "raw_math") == {}
-    assert wrong(visits, "bad_math") == {}
-    assert visits["06_full_training"]["math"] > 3
-
-
-@needs_browser
-def test_every_picture_has_alternative_text_and_is_large(visits):
-    assert wrong(visits, "bare") == {}
-
-
-@needs_browser
-def test_answers_wait_for_a_key_press_after_a_prediction(visits):
-    assert wrong(visits, "answers") == {}
 
 
 @needs_browser
@@ -189,7 +168,7 @@ def test_a_deck_prints_one_slide_a_page(decks):
     browser = chromium.Chromium(1280, 720)
     browser.open((decks / f"{NAMES[0]}.html").as_uri() + "?print-pdf", READY)
     count = "document.querySelectorAll('.pdf-page').length"
-    notebook = slides.laid_out(page.read(NOTEBOOKS / f"{NAMES[0]}.ipynb"))
+    notebook = slides.laid_out(page.read(page.NOTEBOOKS / f"{NAMES[0]}.ipynb"))
     total = sum(map(len, slides.stacks(notebook)))
     chromium.wait(lambda: browser.evaluate(count) == total, "the printed pages")
     padding = "getComputedStyle(document.querySelector('.sheet')).paddingLeft"

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 import torch.nn as nn
+from small import opinionated, seeded
 from torch.testing import assert_close
 
 from minigpt.bigram import BigramLanguageModel
@@ -24,14 +25,6 @@ START = torch.tensor([[1, 3]])
 TEXT = torch.randint(V, (300,), generator=torch.Generator().manual_seed(1)) ** 2 % V
 
 
-def opinionated(config, seed=0):
-    torch.manual_seed(seed)
-    model = config.build().eval().requires_grad_(False)
-    for p in model.parameters():
-        p.add_(torch.randn_like(p) * 0.4)
-    return model
-
-
 @pytest.fixture(params=CONFIGS)
 def model(request):
     return opinionated(CONFIGS[request.param])
@@ -48,10 +41,6 @@ DRAFTS = {
 def draft(request):
     torch.manual_seed(2)
     return DRAFTS[request.param]()
-
-
-def seeded(seed=3):
-    return torch.Generator().manual_seed(seed)
 
 
 def p_value(texts, exact):

@@ -156,12 +156,6 @@ def test_training_and_its_judging_leave_each_others_random_numbers_alone():
     assert torch.equal(weights_of(often), weights_of(seldom))
 
 
-def test_a_gpt_can_learn_one_batch_by_heart():
-    model = small_gpt()
-    fit(model, plan(steps=150, weight_decay=0.0), data=DATA[:9])
-    assert evaluate(model, DATA[:9], 8) < 0.1
-
-
 def test_gradients_are_clipped_after_the_last_ones_are_gone(monkeypatch):
     seen, weights = [], [1.0]
     clip = torch.nn.utils.clip_grad_norm_

@@ -46,14 +46,3 @@ def test_actions_are_pinned_and_may_only_read_and_end():
             assert pins.setdefault(found[1], found[2]) == found[2], action
     for job in jobs().values():
         assert job["timeout-minutes"] <= 120
-
-
-def test_all_files_that_they_name_are_there():
-    named = set()
-    for name in NAMES:
-        text = (FOLDER / name).read_text(encoding="utf-8")
-        named |= set(re.findall(r"[\w./-]+\.(?:txt|json|md)\b", text))
-    named = {path for path in named if not path.startswith("/.cache")}
-    assert {"requirements.txt", "minigpt/course/publish/package-lock.json"} <= named
-    for path in named:
-        assert (ROOT / path).is_file(), path

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small import DATA, TOKENIZER, small_gpt
+from small import DATA, TOKENIZER, seeded, small_gpt
 from torch.testing import assert_close
 
 from minigpt.bigram import BigramLanguageModel
@@ -27,10 +27,6 @@ def model():
     with torch.no_grad():
         model.lm_head.weight.mul_(50)
     return model
-
-
-def seeded(seed=3):
-    return torch.Generator().manual_seed(seed)
 
 
 def test_streamed_pieces_are_the_text_of_generate(model):

@@ -42,6 +42,7 @@ def gpt(name):
 
 def pocket(seed, name):
     """The GPT of notebook 07."""
+    torch.set_num_threads(1)
     p = how_low.pocket()
     model = how_low.new_gpt(seed)
     history = how_low.trained(model, seed)

@@ -10,7 +10,7 @@ import torch
 from tqdm import tqdm
 
 from minigpt.checkpoint import Checkpoint
-from minigpt.data import CharTokenizer, get_batch, train_val_split
+from minigpt.data import CharTokenizer, train_val_split
 from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
 from minigpt.fast.writing import stream, write
@@ -19,7 +19,6 @@ from minigpt.parallel.meeting import joined, own_device, restarts, several
 from minigpt.parallel.shards import gathered, share_out
 from minigpt.parallel.workers import Worker, first, standing, total
 from minigpt.tools import benchmark, doctor, page, speedrun
-from minigpt.tools.compiling import compiled
 from minigpt.tools.corpus import find, read_ids, read_tokens
 from minigpt.tools.files import only_one
 from minigpt.tools.interrupts import Interrupts
@@ -110,8 +109,6 @@ def refuse(options):
             "--fsdp shares a model out over processes, and this is only one: torchrun "
             "--nproc_per_node=2 -m minigpt train --fsdp starts two."
         )
-    if o.fsdp and o.compile:
-        raise ValueError("--compile and --fsdp do not go together: leave one out.")
     if o.keep and o.fsdp:
         raise ValueError("--keep and --fsdp do not go together: leave one out.")
     if restarts()[1] and not o.resume:
@@ -184,15 +181,11 @@ def resumed(options, old, tokenizer, ids):
 
 def trained(options, checkpoint, train_data, val_data):
     """Train, saving at each evaluation, and judge; returns the exit code."""
-    c, model = checkpoint, checkpoint.model
-    device, start = next(model.parameters()).device, c.run.step
+    c, start = checkpoint, checkpoint.run.step
+    device = next(c.model.parameters()).device
     if options.fsdp:
         share_out(c)
-    if options.compile:
-        sizes = c.config.batch_size, c.config.block_size
-        drawn = get_batch(train_data, *sizes, device, torch.Generator())
-        model = compiled(model, *drawn)
-    model = Worker(model, options.accumulate)
+    model = Worker(c.model, options.accumulate)
 
     n, quiet = c.config.steps, model.rank > 0
     bar = tqdm(total=n, initial=start, unit="step", disable=quiet)

@@ -34,7 +34,6 @@ def add_train(parser):
     known = "keep the weights of these steps for `page`, as 0,100,400"
     add("--keep", type=steps, default=[], metavar="N,N", help=known)
     add("--device", help="cuda, mps or cpu (default: the best there is)")
-    add("--compile", action="store_true", help="faster, after up to a minute")
     add("--accumulate", **WHOLE, default=1, help="read a batch in so many pieces")
     add("--fsdp", action="store_true", help="with torchrun: share out the model, too")
     add = parser.add_argument_group("in place of the preset's values").add_argument

@@ -62,7 +62,6 @@ def losses_of(make_step, gpt, data, recipe):
 
 def training(make_step, seed):
     """The preset "cpu" for STEPS steps: the loss at some of them, and the exact one."""
-    torch.set_num_threads(1)
     text = corpus()
     gpt, recipe = preset_gpt(seed)
     recipe = replace(recipe, steps=STEPS, seed=seed)

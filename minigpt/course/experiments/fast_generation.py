@@ -19,7 +19,6 @@ CONTEXT, STEPS, TEXTS = 128, 200, 32
 @cache
 def writer(seed):
     """A model with rotary positions that has learned the pocket play, and its loss."""
-    torch.set_num_threads(1)
     p = pocket()
     torch.manual_seed(seed)
     shape = ModernConfig(p.tokenizer.vocab_size, CONTEXT, 6, n_head=4, n_embd=64)

@@ -1,6 +1,7 @@
 """What the experiments share: the corpus, the small models, variants in a grid, and
 one training judged exactly."""
 
+import time
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
@@ -11,7 +12,7 @@ import torch
 from minigpt.data import CharTokenizer, load_text, tiny_shakespeare, train_val_split
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
-from minigpt.training import TrainConfig, preset, train
+from minigpt.training import Run, TrainConfig, preset, train
 
 # The recipe and the sizes of the small models in 03, 04 and 05.
 WIDTH, CONTEXT = 64, 32
@@ -43,13 +44,12 @@ def development():
     return train_val_split(corpus().train)
 
 
-def fit(model, recipe, seed, threads=1):
+def fit(model, recipe, seed):
     """Train `model`, and judge it: {"loss", "parameters", "seconds"}.
 
     Call torch.manual_seed(seed) before you make the model: paired variants then
     start from the same numbers where that is possible, and see the same batches.
     """
-    torch.set_num_threads(threads)  # small models are quicker on one
     text = corpus()
     history = train(model, text.train, text.val, replace(recipe, seed=seed))
     return {
@@ -57,6 +57,24 @@ def fit(model, recipe, seed, threads=1):
         "parameters": sum(p.numel() for p in model.parameters()),
         "seconds": round(history[-1].seconds, 1),
     }
+
+
+def step_times(trainings, rounds, clock=time.perf_counter):
+    """Seconds of a step, its batch included: a list for each round, in which every
+    (model, data, recipe) has its turn; five rounds before these are not told."""
+    runs = [(*each, Run(each[0], each[2])) for each in trainings]
+
+    def step(model, data, recipe, run):
+        start, spent = clock(), []
+
+        def end(run):
+            spent.append(clock() - start)
+            return True
+
+        train(model, data, data, recipe, run, on_step=end)
+        return spent[0]
+
+    return [[step(*run) for run in runs] for _ in range(5 + rounds)][5:]
 
 
 def as_it_is(model):

@@ -81,7 +81,6 @@ def by_hand(seed, fill="", twin=False, ramp=False, change=as_it_is):
     """A run without warm-up. fill: averages ("m", "v" or both) that 100 batches fill
     first, at rate 0; or, with twin, as a copy has them after a warm-up of 100 steps.
     ramp: the rate times 1 - 0.9^t instead of the warm-up."""
-    torch.set_num_threads(1)
     model, plan = start(seed, change, warmup_steps=0)
     run = Averages(model, plan, seed)
     first = Averages(copy.deepcopy(model), plan, seed + 1000)

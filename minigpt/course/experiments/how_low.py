@@ -105,7 +105,6 @@ def copying(model, kind):
 
 def trained(model, seed, steps=4000, rate=8e-3, on_eval=None):
     """Train as the notebook does; the history."""
-    torch.set_num_threads(1)
     p = pocket()
     recipe = TrainConfig(steps, 5, CONTEXT, rate, 300, eval_batches=1, seed=seed)
     return train(model, p.ids[: p.n], p.ids[p.n :], recipe, on_eval=on_eval)

@@ -44,7 +44,6 @@ def unigram(seed):
 
 def table(steps, rate, seed, block_size=8, falling=False):
     """01's table, trained without a schedule; falling: the rate sinks evenly to 0."""
-    torch.set_num_threads(1)
     text = corpus()
     torch.manual_seed(seed)
     model = BigramLanguageModel(text.vocab_size)
@@ -71,7 +70,8 @@ def bigram(seed, steps=2_000):
 
 def gpt(seed):
     """06: the CPU preset, on all the cores there are."""
-    return fit(*preset_gpt(seed), seed, threads=THREADS)
+    torch.set_num_threads(THREADS)
+    return fit(*preset_gpt(seed), seed)
 
 
 def counts():

@@ -80,7 +80,6 @@ def steps_to(target, batch_size, rate, seed, most=MOST):
 
 def batch(batch_size, seed):
     """Steps to TARGET with batches of this size, at the best of three rates."""
-    torch.set_num_threads(1)
     start, steps = time.perf_counter(), {}
     for factor in FACTORS:  # no need to go on far beyond the best so far
         most = math.ceil(1.5 * min(steps.values(), default=MOST / 1.5))
@@ -117,7 +116,6 @@ def noise_scale(model, data, windows, seed):
 
 def noise(loss, seed):
     """The noise scale where a run with batches of 32 passes `loss`."""
-    torch.set_num_threads(1)
     model = small_gpt(seed)
     for step, reached in losses_of(model, 32, rate_of(32), seed):  # noqa: B007
         if reached <= loss:

@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 
 from minigpt.course import record
-from minigpt.course.experiments.fit import corpus, development, grid
+from minigpt.course.experiments.fit import corpus, development, grid, step_times
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.modern.counting import (
@@ -28,7 +28,7 @@ from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import ModernConfig, ModernGPT
 from minigpt.modern.parts import ShortConvolution
 from minigpt.modern.recipe import MuonConfig, modern_preset
-from minigpt.training import Run, TrainConfig, preset, train
+from minigpt.training import TrainConfig, preset, train
 
 STEPS = 300  # of every run, unless it is one of equal seconds
 FACTORS = [1.0, 2.0]  # each variant runs at these multiples of its rates
@@ -108,7 +108,6 @@ def variant(table, name, steps=STEPS, **shape):
 
 def trained(config, recipe, seed, factor, change=None):
     """The loss of one training at `factor` times its rates; change(model) first."""
-    torch.set_num_threads(1)
     learn, judge = development()
     torch.manual_seed(seed)
     model = ModernGPT(config)
@@ -128,37 +127,30 @@ def better(table, name, seed, change=None):
     return {"loss": losses[best], "factor": best}
 
 
-def ablation(cost, table, name, seed):
+def ablation(cost, table, name, seed, change=None, label=None):
     """A variant at the better of two rates, after equal steps and equal seconds."""
-    found = better(table, name, seed)
-    relative = record.load(cost)[name].mean("cost")
+    found = better(table, name, seed, change)
+    relative = record.load(cost)[label or name].mean("cost")
     later, steps = found["loss"], round(STEPS / relative)
     if abs(relative - 1) >= 0.03:
         config, recipe = variant(table, name)
-        later = trained(config, replace(recipe, steps=steps), seed, found["factor"])
+        recipe = replace(recipe, steps=steps)
+        later = trained(config, recipe, seed, found["factor"], change)
     return {**found, "cost": relative, "equal seconds": later}
 
 
 def cost(table, name, seed, change=None):
     """Seconds of a step, as a share of the reference's: both alternate, 40 rounds."""
-    torch.set_num_threads(1)
-    steps = []
+    trainings = []
     for one in (next(iter(table)), name):
         config, recipe = variant(table, one)
         torch.manual_seed(seed)
         model = ModernGPT(config)
-        if steps and change is not None:
+        if trainings and change is not None:
             change(model)
-        steps.append(partial(timed_step, model, Run(model, recipe), recipe))
-    times = [[step() for step in steps] for _ in range(45)][5:]
+        trainings.append((model, development()[0], recipe))
+    times = step_times(trainings, 40)
     return {"cost": median(after / before for before, after in times)}
-
-
-def timed_step(model, run, recipe):
-    """Seconds of one more step of a run, all included."""
-    before, (learn, judge) = run.seconds, development()
-    train(model, learn, judge, recipe, run=run, on_step=lambda run: True)
-    return run.seconds - before
 
 
 def convolved(model):
@@ -191,7 +183,6 @@ def at_rate(table, seed, name, factor, change=None, **changes):
 
 def counting(variant, seed):
     """A GPT beside counts, with less, or beside its own counts."""
-    torch.set_num_threads(1)
     learn, judge = development()
     config, recipe = modern_preset(corpus().vocab_size)
     config = replace(config, n_layer=2, n_head=3, n_embd=96)
@@ -240,8 +231,11 @@ EXPERIMENTS = {
         n: partial(ablation, "08-removed-cost", REMOVED, n) for n in REMOVED
     },
     "08-convolution": {
-        f"{name} + short convolution": partial(better, table, name, change=convolved)
+        label: partial(
+            ablation, "08-more-cost", table, name, change=convolved, label=label
+        )
         for table, name in ((ADDED, "06's GPT"), (REMOVED, "modern"))
+        for label in [f"{name} + short convolution"]
     },
     "08-experts": grid(
         "{change}, rate {factor:g}",

@@ -154,7 +154,6 @@ def shaped(n_layer, C):
 def dropped(seed, length, dropout):
     """Three blocks with dropout, trained on the first characters
     (None: on all) for so many steps."""
-    torch.set_num_threads(1)
     text, (characters, steps) = corpus(), length
     learned = text.train[:characters]
     model = shell(partial(Block, WIDTH, N_HEAD, dropout), 3, True, seed)

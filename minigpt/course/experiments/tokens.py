@@ -8,7 +8,7 @@ trained on all of it is judged on the validation text, per character.
 import re
 import time
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from statistics import mean, median
 from typing import NamedTuple
 
@@ -17,13 +17,13 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.course import record
-from minigpt.course.experiments.fit import grid
+from minigpt.course.experiments.fit import grid, step_times
 from minigpt.data import load_text, tiny_shakespeare, train_val_split
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.playwright.play import write_play
 from minigpt.tokens.byte_pairs import learn
 from minigpt.tokens.judging import judge, next_bytes, token_nats
-from minigpt.training import Run, TrainConfig, train
+from minigpt.training import TrainConfig, train
 
 STEPS, T, B, WIDTH = 1000, 64, 16, 64  # the model of characters, whose seconds all have
 SOURCES = ["Shakespeare", "playwright"]
@@ -99,25 +99,12 @@ def begun(source, name, seed, steps=STEPS, rate=RATES[0], choosing=False):
     return tokenizer, ids, model, replace(plan, eval_every=steps, eval_batches=1)
 
 
-def timed_step(ids, model, plan, run):
-    """Processor seconds of one more step of a run, its batch included."""
-    start, spent = time.process_time(), []
-
-    def end(run):
-        spent.append(time.process_time() - start)
-        return True
-
-    train(model, ids, ids, plan, run=run, on_step=end)
-    return spent[0]
-
-
 def cost(seed, source, variant):
     """Processor seconds of a step, as a share of those of characters: both alternate,
     60 rounds; and how many characters a token has."""
-    torch.set_num_threads(1)
     made = [begun(source, n, seed)[1:] for n in ("characters", variant)]
-    steps = [partial(timed_step, *one, Run(one[1], one[2])) for one in made]
-    times = [[step() for step in steps] for _ in range(65)][5:]
+    trainings = [(model, ids, plan) for ids, model, plan in made]
+    times = step_times(trainings, 60, time.process_time)
     found = {"cost": median(after / before for before, after in times)}
     found["milliseconds"] = 1000 * median(after for _, after in times)
     return found | {"characters": len(texts(source)[0]) / len(made[1][0])}
@@ -125,7 +112,6 @@ def cost(seed, source, variant):
 
 def trained(source, name, seed, rate, choosing=False):
     """(tokenizer, the trained model, processor seconds, steps)."""
-    torch.set_num_threads(1)
     measured = record.load("13-cost")[f"{name}, {source}"]
     by = "characters" if VARIANTS[name].budget == "characters" else "cost"
     steps = round(STEPS / measured.mean(by))

@@ -38,11 +38,7 @@ def modules():
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
         installed = _install(Path(folder))
-        try:
-            os.rename(installed, kept)  # all of it or nothing
-        except OSError:
-            if not kept.is_dir():  # it is there if another build was faster
-                raise
+        os.rename(installed, kept)  # all of it or nothing
     return kept
 
 
