@@ -105,6 +105,7 @@ def test_an_untouched_cell_is_not_attempted_or_shows_its_symptom(number):
     answer = said(number, "")
     if number in HUNTS:
         assert answer.startswith(f"✗ {number}") and "The bug is still there" in answer
+        assert "right but for" not in answer and "have changed" not in answer
     else:
         assert answer.startswith(f"○ {number}") and "not attempted yet" in answer
         assert answer.count("\n") == 1
@@ -169,6 +170,12 @@ def test_an_answer_without_end_is_stopped_and_its_thread_ends(monkeypatch):
 
 
 # What single exercises promise.
+
+
+def test_who_changed_a_hunt_but_not_its_bug_hears_where_it_is():
+    code = EXERCISES["12.4"].skeleton.replace("g,)", "g * (y >= 0),)")
+    answer = said("12.4", code)
+    assert "The bug is still there" in answer and "`y >= 0` where `y > 0`" in answer
 
 
 def test_a_module_is_as_good_as_a_function():

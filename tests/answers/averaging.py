@@ -41,7 +41,7 @@ FILL = 'scores.masked_fill(future, float("-inf"))'
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "02.1": {
-        "`+ 1` left out": mean(
+        "`t` where `t + 1` belongs": mean(
             "sum(x[:, i] for i in range(t)) / t if t else x[:, 0] * math.nan"
         ),
         "changes `x` in place": mean("x[:, : t + 1].cumsum_(1)[:, t] / (t + 1)"),
@@ -49,16 +49,16 @@ WRONG = {
     },
     "02.2": {
         "float('-inf'))` left out": fading(HIDE),
-        "but for `past.T` where": fading(("~past", "~past.T")),
+        "but for `~past.T` where": fading(("~past", "~past.T")),
         "but for `past` where": fading(("~past", "past")),
-        "`-rate` where `rate` belongs": fading(
+        "but for `time - time[:, None]` wh": fading(
             ("time[:, None] - time)", "time - time[:, None])")
         ),
     },
     "02.3": {
         "but for `heard.T` where": heard(("return heard,", "return heard.T,")),
         "moves by rounding errors": heard((".abs() > 1e-4", " != 0")),
-        "`.clone()` left out": heard(("x.clone()", "x")),
+        "`x` where `x.clone()` belongs": heard(("x.clone()", "x")),
     },
     "02.4": {
         "but for `-2` where": nats(("len(ids)))", "len(ids)), -2)")),
@@ -66,7 +66,7 @@ WRONG = {
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),
-        "The first: `torch.tril(torch.o": nats(("one_hot + 1", "one_hot + 9")),
+        "`9` where `1` belongs": nats(("one_hot + 1", "one_hot + 9")),
     },
     "02.5": {
         "float('-inf'))` left out": attend((FILL, "scores")),

@@ -113,7 +113,7 @@ BACK, STEP = "loss.backward()", "optimizer.step()"
 
 WRONG = {
     "01.1": {
-        "`sum` where `mean` belongs": surprise("-p.log().sum()"),
+        "`p.log().sum()` where": surprise("-p.log().sum()"),
         "AttributeError": surprise("-p.ln().mean()"),
     },
     "01.2": {
@@ -136,7 +136,7 @@ WRONG = {
         "`1` where `0` belongs": positions(EACH, "return each.mean(1)"),
     },
     "01.5": {
-        "`logits[-1]` where `logits[:, -1]` belongs": write_on("logits[-1]"),
+        "in `logits[-1]`": write_on("logits[-1]"),
     },
     "01.6": {
         "empty the gradient, but not in every step": fit(

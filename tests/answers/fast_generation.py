@@ -48,10 +48,10 @@ def cleared(*edits, clear="self.length = 0"):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "09.1": {
-        "but for `(F.softmax(scores, -1) @ values, keys[:, ": step(
+        "`keys[:, :, :-1]` where `keys`": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
-        "`/ q.shape[-1] ** 0.5` left out": step(
+        "where `q @ keys.transpose(-2, -1) /": step(
             (".mT / q.shape[-1] ** 0.5", ".transpose(-2, -1)")
         ),
         "what stands first should stand last": step(
@@ -63,7 +63,7 @@ WRONG = {
         "would follow the padding": padded(
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
         ),
-        "get with `past &` left out": padded((MASK, "real[:, None] | own")),
+        "`(real[:, None] | own).tril()`": padded((MASK, "real[:, None] | own")),
         "but for `pads[:, None] - 1` where": padded(
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
@@ -80,12 +80,12 @@ WRONG = {
         "the other way up": draft("q * (q / p).clamp(max=1).nan_to_num()"),
     },
     "09.4": {
-        "get with `dim=1` left out": int8(
+        "`weight.abs().amax(dim=-1, keepd": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
         ),
         "but for `(weight / scale).to` where": int8((".round()", "")),
-        "not whole numbers yet": int8((".round().to(torch.int8)", "")),
+        ".round().to(torch.int8)": int8((".round().to(torch.int8)", "")),
     },
     "09.5": {
         "but for `self.length = 0` left out": cleared(clear="pass"),

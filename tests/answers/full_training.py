@@ -87,9 +87,7 @@ WRONG = {
         "It raised TypeError: unsupport": step(
             CLIP, "forward zero clip backward step return"
         ),
-        "the root left out (`** 0.5`)": step(
-            by_hand("sum((p.grad**2).sum() for p in ps)")
-        ),
+        "** 0.5` belongs": step(by_hand("sum((p.grad**2).sum() for p in ps)")),
         "before the step it was 225": step(CLIP).replace(
             "return loss", "return model(x, y)[1]"
         ),
@@ -115,7 +113,7 @@ WRONG = {
     },
     "06.5": {
         "but for `change <= 0` where `c": body("06.5", ("change < 0", "change <= 0")),
-        "`zip(before, after)` belongs": body("06.5", ("[a - b for", "[b - a for")),
+        "`b - a` where `a - b` belongs": body("06.5", ("[a - b for", "[b - a for")),
         "at least three seeds": body("06.5") + "\nafter = [1.68]",
     },
 }

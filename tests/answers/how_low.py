@@ -69,17 +69,17 @@ WRONG = {
         .replace("HIGH = m", "high = m"),
         "`nats` where `middle` belongs": temperature(("return middle", "return nats")),
         "stops at one end": temperature(("100.0", "10.0")),
-        "too coarse for some": temperature(
+        "`7` where `40` belongs": temperature(
             ("range(40)", "range(7)"), ("100.0", "10.0")
         ),
         "search finer": temperature(("range(40)", "range(7)")),
     },
     "07.3": {
-        "without `math.exp`": perplexity("(x * n).sum() / n.sum()"),
+        "where `math.exp(": perplexity("(x * n).sum() / n.sum()"),
         "upside down": perplexity("(-(x * n).sum() / n.sum()).exp()"),
     },
     "07.4": {
-        "get with `+ strength` left out.": smooth("(counts + strength * lower) / seen"),
+        "`seen` where `seen + strength`": smooth("(counts + strength * lower) / seen"),
         "but for `counts + strength * l": smooth(
             "counts + strength * lower / (seen + strength)"
         ),

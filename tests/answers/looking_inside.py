@@ -56,16 +56,12 @@ WRONG = {
             "mean_ablated(heads, head, head_size)",
             "return heads.mean(dim=(0, 1)).expand_as(heads)",
         ),
-        "heads count from 0": mean(
-            "x[..., mine].mean((0, 1))",
-            "mine = slice(max(0, head - 1) * head_size, max(1, head) * head_size)",
-        ),
         "your function changes `heads` in place": mean(
             "x[..., mine].mean((0, 1))", "x = heads"
         ),
     },
     "11.3": {
-        "`/ len(found)` left out.": prefix((" / len(found)", "")),
+        "`sum(found) / len(found)` b": prefix((" / len(found)", "")),
         "Queries with nothing to find": prefix(
             ("        if seen:\n            found", "        found")
         ),

@@ -39,7 +39,7 @@ FIRST = "if rank == 0: disk.write(text)"
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "10.1": {
-        "Rows are left over": share(
+        "All sizes are rounded down": share(
             "each = batch_size // workers", "return rank * each, (rank + 1) * each"
         ),
         "One share is larger by two rows or more": share(

@@ -82,13 +82,13 @@ def muon(rule):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "08.1": {
-        "`+ 1e-06` left out": norm("x * scale * gain", eps=0.0),
+        "+ 1e-06` belongs": norm("x * scale * gain", eps=0.0),
         "by the standard deviation": norm("x / x.std(-1, keepdim=True) * gain"),
         "do not fit together": norm("x * scale[..., 0] * gain"),
     },
     "08.2": {
         "-1).flatten(-2)": halves(WOVEN),
-        "the parts alternate": halves(
+        "`-1` where `-2` belongs": halves(
             "torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)"
         ),
         "`a * cos + b * sin` where": halves(

@@ -124,7 +124,7 @@ WRONG = {
         ),
     },
     "04.4": {
-        "`out` itself, without `self.proj`, where `self.proj(ou": dice(end="out"),
+        "`out` where `self.proj(out)` belongs": dice(end="out"),
     },
 }
 

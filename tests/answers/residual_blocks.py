@@ -121,14 +121,14 @@ WRONG = {
         ),
     },
     "05.4": {
-        "`- 1` left out": leave(REST, BEST).replace("len(body) - 1", "len(body)"),
+        "- 1` belongs": leave(REST, BEST).replace("len(body) - 1", "len(body)"),
         "the blocks after number i": leave("[*body[:i], body[-1]]", BEST),
         "the model is left changed": leave(REST, BEST)
         .replace("m = copy.copy(model)", "m = model")
         .replace("m._modules = dict(model._modules)", ""),
     },
     "05.5": {
-        "`dim=1` where `dim=-1` belongs, both": norm_over(1, 1, SCALED),
+        "`1` where `-1` belongs, both": norm_over(1, 1, SCALED),
         "gamma (ones at first) and beta (zeros)": norm(SCALED).replace(
             "torch.ones(n_embd)", "torch.ones(1)"
         ),

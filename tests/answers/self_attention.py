@@ -59,7 +59,7 @@ class TinyModel(TinyModel):
 
 WRONG = {
     "03.1": {
-        "`/ q.shape[-1] ** 0.5` left out": "return q @ k.mT",
+        "`q @ k.mT / q.shape[-1] ** 0.5`": "return q @ k.mT",
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
         "In this case it is 1.581": "return q @ k.mT / 2**0.5",
     },
@@ -71,13 +71,11 @@ WRONG = {
         ),
     },
     "03.3": {
-        "`x = token(idx)` too many": (
+        "(places)` left out": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
         "the keys ask": "return (attention_weights(k, q) * back).sum(-1)",
-        "one number for everything": (
-            "return (attention_weights(q, k) * back).sum(-1).mean()"
-        ),
+        ".mean()` where": ("return (attention_weights(q, k) * back).sum(-1).mean()"),
         "no attribute 'weights'": "return head.weights",
     },
     "03.4": {

@@ -61,12 +61,13 @@ def _last_channel(x):
 
 
 WEAK = "a mask of -10, of which e^-10 passes"
+NEXT = "a mean of each place and the next, of which autograd does not know"
 HONEST = "the total less the future: honest, but it rounds"
 SUSPECTS = {  # black boxes, the simplest first
     "a plain mean, by loops": average_loop,
     "a plain mean, by a product": average_matmul,
     "the mean of everything": lambda x: _by(torch.ones(x.shape[1], x.shape[1]), x),
-    "a mean that is one step ahead": lambda x: _by(_triangle(x, 1), x),
+    NEXT: lambda x: (x + x.roll(-1, 1).detach()) / 2,
     "a mean of the last two": lambda x: _by(_triangle(x).triu(-1), x),
     "attention": lambda x: average_attention(x, x.cos() / x.shape[-1], x.cos()),
     "attention, masked after the softmax": _masked_late,
@@ -110,6 +111,11 @@ def check_who_hears_whom(who_hears_whom):
         "rounding errors, about 1e-15, and you call that hearing.": (
             blind(HONEST),
             "Which change would you tolerate? What is heard moves by far more.",
+        ),
+        "This box hears the next place in a way unknown to autograd: a gradient "
+        "does not tell who hears whom.": (
+            blind(NEXT),
+            "Change an input, and look whether an output moves.",
         ),
         "All maps are right, but the conclusion is not: causal means no True above the "
         "diagonal; below it, anything goes.": Sign(

@@ -1,10 +1,10 @@
 """What all checkers share: run an answer safely, find the mistake, say it well.
 
 A checker names an exercise, its solution and inputs from small to large (`cases`).
-Where an answer differs, the solution is made wrong in one place after the other: a
-wrong program that gives what the answer gives shows what the mistake is (mutants.py).
-A mistake that needs a human sentence is listed by hand and comes first. Where nothing
-gives the same, what is measurably wrong is said (symptoms.py).
+Where an answer differs, mistakes that need a human sentence are tried first; they are
+listed by hand. Then the answer's own text is changed in one place after the other: what
+makes it right was its mistake (repair.py, mutants.py). Then the solution is made wrong
+until it gives the same. At the last, what is measurably wrong is said (symptoms.py).
 """
 
 import contextlib
@@ -13,21 +13,21 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
 from minigpt.course.checks import search
 from minigpt.course.checks.errors import Explained, NotAttempted
-from minigpt.course.checks.reading import listing, lost, unused
+from minigpt.course.checks.reading import listing, lost
 from minigpt.course.checks.running import attempted, call, run
+from minigpt.course.checks.solutions import STILL
 from minigpt.course.checks.symptoms import clear, hopeless, vague
 from minigpt.course.checks.values import as_tensor, same, show
 
 __all__ = ["Explained", "NotAttempted", "attempted", "call", "compare", "exercise"]
 _exercises = {}  # title -> "open", "tried" or "solved", in order of definition
-_untouched = {}  # title -> (a program's text, what is said) when its bug was first seen
 
 
 class Mistake(NamedTuple):
@@ -98,12 +98,6 @@ def exercise(title):
         @functools.wraps(checker)
         def check(*answers):
             result = Result(title, *_verdict(checker, answers))
-            if result.state == "untouched":
-                text, what = listing(answers[0])[0], result.message
-                before, same_words = _untouched.setdefault(title, (text, what))
-                if text != before and what == same_words and "received" in what:
-                    more = "\n  You have changed the program, but not what it gives."
-                    result = replace(result, message=result.message + more)
             if _exercises[title] != "solved" and result.state in ("tried", "solved"):
                 _exercises[title] = result.state
             print(result)
@@ -282,45 +276,48 @@ def _explained(differences, known, right, asked):
     shown = show(wrong[0], asked.names)
     whole = None if part is None or not asked.parts else part + 1  # that must agree
 
-    def meant(loose, parts=None):
+    def meant(loose):
         for mistake in known:
             if getattr(mistake.program, "vague", False) == loose:
                 betrayed = isinstance(mistake.program, Sign)  # not by what is right
                 where = differences if betrayed else every
-                if all(_accounts(mistake, d, atol, parts) for d in where):
+                if all(_accounts(mistake, d, atol) for d in where):
                     return mistake
 
     if line := lost(asked.answer):
         return line + shown, ""
     if mistake := meant(loose=False):
-        return mistake.says + shown, mistake.hint
+        return mistake.says + _changed(mistake, asked) + shown, mistake.hint
     if not attempted(wrong[0].got):
         return f"Still missing: {lead[:-2] or 'its value'}.", ""
-    mutant, slipped = None, ""
-    if asked.slips and not hopeless(wrong):
-        if mutant := search.slip(asked, every, whole):
-            what, line = search.told(mutant, asked)
-            slipped = f"{lead}Your result is what you get with {what}.{line}{shown}"
-            if search.own_line(mutant, asked):
-                return slipped, ""
     says, hint = "", ""  # of an effect
     if mistake := meant(loose=True):
         says, hint = mistake.says, mistake.hint
     elif found := clear(wrong, atol):
         says, hint = lead + found[0], found[1]
-    if sentence := search.mended(asked, *((1, 7) if mutant else ())):
-        return f"{says or lead.strip()} {sentence}{_idle(asked)}".strip() + shown, hint
-    if slipped or says:
-        return slipped or says + shown, hint * (not slipped)
-    if mistake := whole and meant(False, whole):  # the first of several mistakes
-        return mistake.says + shown, mistake.hint
-    what = vague(wrong, right, part is not None, asked.names)
-    return f"{lead}{what}{_idle(asked)}{shown}", ""
+    begun = says or lead.strip()
+    if sentence := search.mended(asked, differences[:1], large=False):
+        return f"{begun} {sentence}".strip() + shown, ""
+    if asked.slips and not hopeless(wrong):
+        if mutant := search.slip(asked, every, whole):
+            line = f"\n    our version, with that mistake: {mutant.line}"
+            line *= bool(mutant.line)
+            slipped = f"Your result is what you get with {mutant.says}.{line}"
+            return lead + slipped + shown, ""
+    if sentence := search.mended(asked, differences[:1], small=False):
+        return f"{begun} {sentence}".strip() + shown, ""
+    if says:
+        return says + shown, hint
+    return f"{lead}{vague(wrong, right, part is not None)}{shown}", ""
 
 
-def _idle(asked):
-    """A sentence about a name that does nothing, where the solution needs it."""
-    return unused(asked.answer, getattr(asked.solution, "used", ()))
+def _changed(mistake, asked):
+    """A sentence for who has changed a bug hunt's program, but left its bug there."""
+    text = listing(asked.answer)[0]
+    if STILL not in mistake.says or not text or asked.solution.is_untouched(text):
+        return ""
+    told = "You have changed the program, but not what it gives."
+    return "\n  " + (search.mended(asked) or told)
 
 
 def _first_wrong_part(differences, atol):
@@ -337,14 +334,11 @@ def _first_wrong_part(differences, atol):
     return None
 
 
-def _accounts(mistake, difference, atol, parts):
+def _accounts(mistake, difference, atol):
     d = difference
     try:
         if isinstance(mistake.program, Sign):
             return bool(mistake.program.holds(d.got, d.expected, *d.inputs))
-        value = mistake.program(*copy.deepcopy(d.inputs))
-        if parts is not None:
-            return same(tuple(d.got[:parts]), tuple(value[:parts]), atol)
-        return same(d.got, value, atol)
+        return same(d.got, mistake.program(*copy.deepcopy(d.inputs)), atol)
     except Exception:  # a mistake that does not even run here is not the one
         return False

@@ -83,10 +83,6 @@ HINTS = {  # what an error says: what to do
         "A whole tensor stands where one number is wanted: reduce it first, by "
         ".mean(), .sum(), .all() or an index."
     ),
-    r"[Dd]imension out of range|dim.* out of range": (
-        "There is no such dimension: an index or a .sum() may have removed one "
-        "(keepdim=True keeps it)."
-    ),
     r"does not require grad|does not have a grad_fn": (
         "The way back to the parameters is cut: by no_grad, .detach(), .item() or a "
         "comparison."
@@ -104,9 +100,6 @@ HINTS = {  # what an error says: what to do
     r"dtype|scalar type|'Long'|not implemented for 'Bool'|subtract, with a bool": (
         "Integers and floats do not mix here: .float() makes floats of integers. To "
         "turn a mask of True and False round, write ~mask."
-    ),
-    r"division by zero": (
-        "Something is divided by 0: by a length that is empty, or a size minus one?"
     ),
     "": "Try your code on one small input in a cell of its own.",
 }

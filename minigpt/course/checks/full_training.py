@@ -169,21 +169,26 @@ def _windows_problem(learned, judged, N, size, fraction):
     windows = {tuple(row) for row in learned.tolist()}
     if all(tuple(row) in windows for row in judged.tolist()):
         what = "You judge on windows that were learned from: that is the training loss."
+        what += f" The first part ends with character {int(learned.max())} of {N}, the "
+        what += f"second begins with character {int(judged.min())}."
         return what, "The second part must be text that the first does not contain."
     targets, asked = (set(part[:, 1:].flatten().tolist()) for part in (learned, judged))
     both = targets & asked
     if both and max(both) - min(both) < size and len(both) < len(asked):
         return (
             "Nearly. Around the cut, windows of both parts still overlap: of "
-            f"{len(asked)} validation targets, {len(both)} were learned from.",
-            "What if you cut before there are any windows?",
+            f"{len(asked)} validation targets, {len(both)} were learned from: the "
+            f"characters {int(min(both))} to {int(max(both))}.",
+            "Make the windows of ids[:n] and of ids[n:], each by themselves.",
         )
     if both:
         what = "The bug is still there: a model that only learns its windows by heart, "
-        what += "and understands nothing, still gets a splendid validation loss."
+        what += "and understands nothing, still gets a splendid validation loss. Of "
+        what += f"{len(asked)} targets to judge on, {len(both)} were learned from."
         if windows <= {tuple(row) for row in judged.tolist()}:
             what = "You judge on the whole text, and so on all that was learned from."
-        return what, "With ids = torch.arange(60), which ids do both parts contain?"
+        hint = "Two windows that begin side by side share all characters but one. With "
+        return what, hint + "ids = torch.arange(60), which ids do both parts contain?"
     if len(asked) > len(targets) and len(targets) <= (1 - fraction) * N + size:
         what = "No leak any more, but the parts are exchanged: the small one is first."
         return what, "Return the windows to learn from first."

@@ -64,23 +64,25 @@ def check_temperature_for(temperature_for):
         right = abs(_heat(logits, float(number)) - nats) < 2e-3
         return solution(logits, nats) if right else got
 
-    def at_an_end(got, expected, logits, nats):
+    def at_an_end(got, expected, logits, nats, wrong_half=False):
         ends = 1e-3, 0.999 * math.log(len(logits))  # nothing stops it there
-        return any(same(call(temperature_for, logits, end), got) for end in ends)
+        cold, hot = (float(call(temperature_for, logits, end)) for end in ends)
+        stopped = same(cold, got) or same(hot, got)
+        return stopped and (cold >= hot if wrong_half else cold <= hot)
 
-    finer = "Halve the interval again and again: 40 times are enough."
     known = {
         "Close, but the entropy still differs in the second digit: search finer.": (
             Sign(lambda got, expected, *_: same(got / expected, 1.0, atol=0.15)),
-            finer,
+            "Halve the interval again and again: 40 times are enough.",
         ),
-        "Your search stops at one end of its interval.": (
-            Sign(at_an_end),
+        "Your search keeps the wrong half, and so it ends where its interval ends.": (
+            Sign(lambda *d: at_an_end(*d, wrong_half=True)),
             "Entropy too low? The temperature must rise: move the lower end up.",
         ),
-        "Your search is too coarse for some, and ends too early for others.": (
-            Sign(lambda *d: same(d[0] / d[1], 1.0, atol=0.15) or at_an_end(*d)),
-            finer,
+        "Your search stops at one end of its interval, and the temperature wanted lies "
+        "outside.": (
+            Sign(at_an_end),
+            "Begin with ends that are farther apart, 0.01 and 100.",
         ),
     }
     hint = "Temperature divides the logits; a higher one evens out, entropy rises."

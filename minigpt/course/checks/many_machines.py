@@ -48,12 +48,19 @@ def _unfair(found, batch_size):
     if gaps and min(gaps) < 0:
         if all(first + last == b[0] for (first, last), b in zip(found, found[1:])):
             return "`last` is where a share ends; yours says how many rows it has."
-        return "Rows are read twice: one share begins before the last one ends."
+        i = next(i for i, (a, b) in enumerate(zip(found, found[1:])) if b[0] < a[1])
+        what = "Rows are read twice: "
+        if sum(sizes) == batch_size and max(sizes) - min(sizes) < 2:
+            what = "The shares have the right sizes, but not the right beginnings: "
+        ends = f"worker {i} ends at {found[i][1]}"
+        return f"{what}{ends}, and worker {i + 1} begins at {found[i + 1][0]}."
     if gaps == {1}:
         return "`last` is not read any more, as in a slice: one row is left out each."
     if gaps and max(gaps):
         return "One `last` is not the next `first`: rows between are read by nobody."
     if found[-1][1] < batch_size:
+        if {*sizes} == {batch_size // len(found)}:
+            return "All sizes are rounded down, and nobody reads the rows left over."
         return "Rows are left over: the last share should end with the batch."
     if found[-1][1] > batch_size:
         return "The last share ends behind the batch: shares rounded up are too long."

@@ -39,7 +39,7 @@ def check_rotate_halves(rotate_halves):
     square = randn(1, 2, 2, 4), torch.tensor([[0.4, 0.1], [0.8, 0.2]])
     angles = rotary_turns(torch.arange(7), 6).angle()
     cases = [small, square, (randn(2, 7, 3, 6), angles)]
-    hint = "first, second = x.chunk(2, dim=-1): first[j] and second[j] are a pair."
+    hint = "first, second = x.chunk(2, dim=-1): first[j] and second[j] turn by angle j."
     compare(rotate_halves, Solution("08.2"), cases, hint=hint)
     return "3 shapes; first[j] and second[j] turn by the angle j of their place."
 

@@ -85,8 +85,9 @@ def _check_copy(Heads, n_embd, n_head):
         what = f"A {box} hides its modules from torch just as before."
         hint = "torch.nn has containers of its own."
     elif not agree and 0 < len(heads) < n_head:
-        what = f"Of {n_head} heads only {len(heads)} has a name in state_dict(): the "
-        what += "others are not saved, or one name stands for all."
+        named = [name for name, m in first.named_modules() if isinstance(m, Head)]
+        what = f"Of {n_head} heads only {', '.join(named)} is in state_dict(): the "
+        what += "others have no name, or lost it when the next one was given the same."
     elif not agree:
         what = "The bug is still there: a fresh copy that loads the saved weights "
         what += "gives other outputs than the original."

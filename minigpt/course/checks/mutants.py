@@ -1,75 +1,115 @@
-"""Wrong programs made from a right one: the slips of a pen, one at a time.
+"""Programs with one place changed: a right one's slips, or a learner's taken back.
 
 A slip changes one place of a solution as learners do: another dim, a slice one too
 long, a sign, a line left out. A check runs these programs; one that gives what the
 learner's gives says what the mistake is, though nobody listed it (mutation testing,
-DeMillo, Lipton and Sayward, 1978, turned round).
+DeMillo, Lipton and Sayward, 1978, turned round). The same changes, made in the
+learner's own program, may mend it.
 """
 
 import ast
+import re
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from minigpt.course.checks.slips import head, slips
+from minigpt.course.checks.slips import head, left_out, slips
 
 
 class Mutant(NamedTuple):
-    """says, wrong: of its slip; line: as it now stands; program: code to exec.
+    """says: of its slip; line: as it now stands; program: code to exec.
 
-    was, at: what the slip replaced, and the number of its line.
+    was, now: what the slip replaced, and by what; inside: the expression that has it;
+    at: the number of its line.
     """
 
     says: str
-    wrong: str
     line: str
     program: Any
     was: str
+    now: str
+    inside: str
     at: int
 
 
-def mutants(source):
+def mutants(source, right=""):
     """Yield a Mutant of a program's text for each slip, the likeliest first.
 
     The same slip wherever the same thing stands comes last. Slips that cannot be
-    compiled are left out.
+    compiled are left out. right: the text of a program that this one should be. What
+    brings it nearer comes first, and lines that stand there stay as they are.
     """
-    tree, alike = ast.parse(source), {}
-    found = sorted(slips(tree), key=lambda slip: slip.likely)
+    tree, goal, alike = ast.parse(source), ast.parse(right), {}
+    found = sorted(slips(tree, left_out(tree, goal)), key=lambda slip: slip.likely)
     statement = _statements(tree)
     for slip in found:
-        for new in slip.new if isinstance(slip.new, list) else [slip.new]:
-            ast.fix_missing_locations(new)
+        ast.fix_missing_locations(slip.new)
         alike.setdefault(slip.says, []).append(slip)
-    for some in [[s] for s in found] + [s for s in alike.values() if len(s) > 1]:
-        was, at = _was(some[0])
-        undo = [_put(slip) for slip in some]
+    groups = [[s] for s in found] + [s for s in alike.values() if len(s) > 1]
+    if right:
+        groups = _nearer(groups, statement, goal)
+    for some in groups:
+        was, undo = _held(some[0]), [_put(slip) for slip in some]
         try:
             program = compile(tree, "<slip>", "exec")
-            line = "" if some[1:] else _shown(some[0], statement)
+            line = "" if some[1:] else _line(some[0], statement)
+            now = _text(_held(some[0]), some[0].owner)
         except (SyntaxError, ValueError, TypeError):
             continue
         finally:
             for slip in reversed(undo):
                 _put(slip)
         often = ", each time" * (len(some) > 2) or ", both times" * (len(some) > 1)
-        yield Mutant(some[0].says + often, some[0].wrong, line, program, was, at)
+        owner, at = some[0].owner, getattr(was, "lineno", 0)
+        inside = ast.unparse(owner) if isinstance(owner, ast.expr) else ""
+        says, was = some[0].says + often, _text(was, owner)
+        yield Mutant(says, line, program, was, now, inside, at)
 
 
-def _was(slip):
-    """What stands in a slip's place, as a text, and the number of its line."""
+def _nearer(groups, statement, goal):
+    """Those that are in no line of a tree, sorted by how much liker they make it."""
+    lines = {head(n) for n in ast.walk(goal) if isinstance(n, ast.stmt)}
+    pairs = _pairs(ast.unparse(goal))
+
+    def likeness(some):
+        text = "\n".join(dict.fromkeys(_line(slip, statement) for slip in some))
+        return sum(1 if pair in pairs else -1 for pair in _pairs(text))
+
+    def gain(some):
+        before, undo = likeness(some), [_put(slip) for slip in some]
+        after = likeness(some)
+        for slip in reversed(undo):
+            _put(slip)
+        return after > before, some[0].likely < 9, after - before
+
+    groups = [g for g in groups if not {_line(s, statement) for s in g} & lines]
+    return sorted(groups, key=gain, reverse=True)
+
+
+def _pairs(text):
+    """The pairs of neighbouring words and signs in a text."""
+    return set(pairwise(re.findall(r"\w+|\S", text)))
+
+
+def _held(slip):
+    """What stands in a slip's place."""
     held = getattr(slip.owner, slip.field)
-    old = held if slip.at is None else held[slip.at]
-    name = f"{slip.owner.arg}=" if isinstance(slip.owner, ast.keyword) else ""
-    text = head(old) if isinstance(old, ast.stmt) else ast.unparse(old)
-    return name + text, getattr(old, "lineno", 0)
+    return held if slip.at is None else held[slip.at]
+
+
+def _text(node, owner):
+    """A node as a text, with its keyword; "" for nothing."""
+    name = f"{owner.arg}=" if isinstance(owner, ast.keyword) else ""
+    text = head(node) if isinstance(node, ast.stmt) else ast.unparse(node)
+    return "" if isinstance(node, ast.Pass) else name + text
 
 
 def _put(slip):
     """Make a slip in its tree; the slip that undoes it."""
-    holder = getattr(slip.owner, slip.field)
+    old = _held(slip)
     if slip.at is None:
         setattr(slip.owner, slip.field, slip.new)
-        return slip._replace(new=holder)
-    old, holder[slip.at] = holder[slip.at], slip.new
+    else:
+        getattr(slip.owner, slip.field)[slip.at] = slip.new
     return slip._replace(new=old)
 
 
@@ -82,9 +122,9 @@ def _statements(tree):
     return found
 
 
-def _shown(slip, statement):
-    """The line that has a slip, as it now stands; "" where it is more than a line."""
-    if isinstance(slip.new, ast.Pass | list):
-        return ""
-    line = slip.new if isinstance(slip.new, ast.stmt) else statement[id(slip.owner)]
-    return "" if isinstance(line, (ast.FunctionDef, ast.ClassDef)) else head(line)
+def _line(slip, statement):
+    """The line of a slip, as it now stands; "" for none, or more than a line."""
+    held = _held(slip)
+    line = held if isinstance(held, ast.stmt) else statement[id(slip.owner)]
+    none = isinstance(line, (ast.FunctionDef, ast.ClassDef, ast.Pass))
+    return "" if none else head(line)

@@ -143,28 +143,5 @@ def _only_renames(line, loop):
     return not any(isinstance(n, ast.Name) and n.id == name for n in after)
 
 
-def unused(answer, used=()):
-    """A sentence about an argument that a function never uses, or nothing.
-
-    used: the arguments that it must use, by place: True or False for each.
-    """
-    nodes = _nodes(answer)
-    functions = [n for n in nodes if isinstance(n, ast.FunctionDef)]
-    if not functions or inspect.isclass(answer):
-        return ""
-    read = {n.id for n in nodes if isinstance(n, ast.Name) and _is_load(n)}
-    names = [argument.arg for argument in functions[0].args.args]
-    idle = [name for name, must in zip(names, used) if must and name not in read]
-    if not idle:
-        return ""
-    said = f" Your function never uses its argument `{idle[0]}`"
-    space = surroundings(answer)
-    data = (torch.Tensor, int, float, str, list, tuple, dict, nn.Module)
-    outside = [n for n in sorted(read) if isinstance(space.get(n), data)]
-    if not outside:
-        return f"{said}."
-    return f"{said}; it uses the notebook's `{outside[0]}`, which is always the same."
-
-
 def _is_load(name):
     return isinstance(name.ctx, ast.Load)

@@ -45,7 +45,7 @@ class Edit(NamedTuple):
 
 
 def repairs(mine, right, name, most=2, largest=99):
-    """Yield ([what to say], code) of a text that a solution's text makes right.
+    """Yield ([what to say], code, line) of a text that a solution's text makes right.
 
     name: of the solution's function or class. The fewest and smallest edits come first,
     at most so many at once. What is put in must not be far larger than what it
@@ -69,6 +69,8 @@ def repairs(mine, right, name, most=2, largest=99):
             continue
         if any(edit.size > min(largest, 1.5 * edit.old + 6) for edit in chosen):
             continue
+        if len(chosen) > 1 and min(map(_weight, chosen)) > 2:
+            continue  # a program rewritten is no mistake found
         says = [edit.says for edit in chosen]
         if any(" too many" in s for s in says) and any(" left out" in s for s in says):
             continue  # that is the same, said otherwise
@@ -81,7 +83,20 @@ def repairs(mine, right, name, most=2, largest=99):
         finally:
             for place in reversed(undo):
                 setattr(*place)
-        yield list(dict.fromkeys(edit.says for edit in chosen)), code
+        yield list(dict.fromkeys(edit.says for edit in chosen)), code, _line(chosen[0])
+
+
+def _weight(edit):
+    """How much of its own an edit puts in place of something else."""
+    return edit.size if "` where `" in edit.says else 0
+
+
+def _line(edit):
+    """The number of the line that an edit changes, 0 where it puts one in."""
+    change = edit.changes[0]
+    old = getattr(change.owner, change.field)
+    old = old if change.at is None or change.inserted else old[change.at]
+    return getattr(old, "lineno", 0)
 
 
 def _made(changes):
@@ -116,7 +131,7 @@ class _Renamed(ast.NodeTransformer):
         self.new = new
 
     def visit_Name(self, node):
-        return ast.Name(self.new(node.id), node.ctx)
+        return ast.copy_location(ast.Name(self.new(node.id), node.ctx), node)
 
 
 def _assigned(tree):
@@ -138,7 +153,7 @@ def _renamed(mine, right):
     """Give locals the names that they have in the solution; returns the way back.
 
     A name that only the answer has gets one that only the solution has, if both are
-    assigned something alike.
+    assigned something alike, or if these two are the last ones left.
     """
     own, theirs, new = _assigned(mine), _assigned(right), {}
     taken = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
@@ -151,6 +166,9 @@ def _renamed(mine, right):
         if match:
             new[name] = next(n for n in free if theirs[n] == match[0])
             taken.add(new[name])
+    left = set(own) - set(theirs) - given - set(new), set(theirs) - taken
+    if [*map(len, left)] == [1, 1]:
+        new[left[0].pop()] = left[1].pop()
     _Renamed(lambda name: new.get(name, name)).visit(mine)
     return {theirs: own for own, theirs in new.items()}
 
@@ -208,12 +226,12 @@ class _Alignment:
             used = {n.id for n in ast.walk(right) if isinstance(n, ast.Name)}
             if used - self.known:
                 says = f"`{old}`, which is `{self.shown(right)}` in our version"
-            small = min(_size(mine), _size(right)) < 3
+            small = min(_size(mine), _size(right)) < 4
             if small and isinstance(owner, WITH_A_PART):
                 says += f" in `{self.shown(owner)}`"
         change = Change(owner, field, at, right)
         whole = [Edit(says, _size(right), [change], _size(mine))]
-        if type(mine) is not type(right):
+        if type(mine) is not type(right) or isinstance(mine, ast.UnaryOp):
             return size, whole
         cost, edits = 0, []
         for name in sorted(set(mine._fields) - SKIPPED):

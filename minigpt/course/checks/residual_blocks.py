@@ -39,10 +39,23 @@ def check_v(W1, W2):
         y = round((F.relu(x * W1) @ W2).item(), 4)
         made, right = F.relu(x * W1)[0].tolist(), right + (y == abs(x))
         what += f"\n    x = {x:g}: relu gives {made}, and W2 makes {y:g} of it"
+        what += _arm(x, made, W2.flatten().tolist()) * (y != abs(x))
     if right == 2:
         return "relu(x @ W1) @ W2 = |x|, to the left of 0 and to the right"
     hint = "relu(x) is the right arm. What is relu(-x), and what is their sum?"
     raise Explained(what, hint, share=right / 2)
+
+
+def _arm(x, made, W2):
+    """Which weight is wrong, where relu gives made for x."""
+    there = [i for i, number in enumerate(made) if number]
+    sign = "negative" if x < 0 else "positive"
+    if not there:
+        return f": of W1 one number must be {sign}"
+    if there[1:]:
+        return f": both numbers of W1 are {sign}, so both count here"
+    i = there[0]
+    return f": W2[{i}] is {W2[i]:g} and must be {abs(x) / made[i]:g}"
 
 
 @exercise("05.2 The pathway is a sum")
@@ -82,7 +95,18 @@ def _alike(gone, dim):
 def _dropout_problem(x, p, outs, quiet):
     """What is wrong in training, or in evaluation; None if nothing is."""
     if not same(quiet, x):
-        return "With training=False x should come back as it is."
+        what = "With training=False x should come back as it is"
+        factors = quiet / x
+        if factors.max() - factors.min() < 1e-4:
+            what += (
+                f"; yours is x times {factors.max():.4g}, and only training may scale"
+            )
+        elif (quiet == 0).any():
+            what += "; in yours numbers vanish then, too"
+            if same(outs, x.expand_as(outs)):
+                what = "The switch is the wrong way round: with training=True x comes "
+                what += "back as it is, and with training=False numbers vanish"
+        return f"{what}."
     gone = outs == 0
     share, factors = gone.double().mean().item(), (outs / x)[~gone]
     if not share:

@@ -7,22 +7,25 @@ import ast
 import contextlib
 import os
 import re
+import sys
 import warnings
 
 from minigpt.course.checks.errors import Explained
 from minigpt.course.checks.mutants import mutants
-from minigpt.course.checks.reading import lines_with, listing, surroundings
+from minigpt.course.checks.reading import listing, surroundings
 from minigpt.course.checks.repair import repairs
 from minigpt.course.checks.running import in_time
-from minigpt.course.checks.values import as_tensor, plain, same
+from minigpt.course.checks.values import same
 
-CANDIDATES = 1200  # wrong programs that are tried, and mended ones
-MENDED = 400
-HANGS = 200  # candidates' worth of patience that one costs which must be stopped
+CANDIDATES = 600  # wrong programs that are tried; mended ones of each way
+MENDED = 200
+CALLS = 20_000  # an answer that calls more functions costs more
+MANY = 12  # slips that agree tell nothing
+HANGS = 300  # candidates' worth of patience that one costs which must be stopped
 
 
 def first(candidates, holds, budget, most=1):
-    """Up to `most` candidates for which holds(candidate) is true; "enough" ends it.
+    """Up to `most` candidates for which holds(candidate) is true.
 
     Each is tried in a thread, so that one that hangs is stopped; it prints nothing.
     """
@@ -38,7 +41,7 @@ def first(candidates, holds, budget, most=1):
             tried += 1 if in_time(judge, 1) else HANGS
             if any(verdict):
                 found.append(candidate)
-            if verdict == ["enough"] or len(found) == most or tried >= budget:
+            if len(found) == most or tried >= budget:
                 break
     return found
 
@@ -56,107 +59,30 @@ def slip(asked, every, parts):
     """The likeliest Mutant of a Solution that gives all that the answer gave.
 
     every: what is known of all cases, as Differences, the wrong ones first. parts: how
-    many values of a tuple must agree, None for all.
+    many values of a tuple must agree, None for all. None where many slips do, too.
     """
-    whole = set()  # what the mutants say that give all values
 
     def gives_the_same(mutant):
-        program, in_all = asked.solution.made(mutant.program), True
+        program = asked.solution.made(mutant.program)
         for inputs, _, got in every:
             value = asked.given(program, inputs)
-            in_all = in_all and same(value, got, asked.atol)
             if parts is not None:
                 value, got = value[:parts], got[:parts]
             if not same(value, got, asked.atol):
                 return False
-        if in_all:
-            whole.add(mutant.says)
-        return "enough" if in_all and own_line(mutant, asked) else True
-
-    found = first(asked.solution.wrong(), gives_the_same, CANDIDATES, 20)
-    return _likeliest(found, asked, every, whole)
-
-
-def _likeliest(mutants, asked, every=(), whole=()):
-    """The mutant to tell of: one whose slip the learner's text has comes first.
-
-    None where there are many, and small whole numbers alone speak for them.
-    """
-    mutants = [m for m in mutants if own_line(m, asked) or not _refuted(m, asked)]
-
-    def doubts(mutant):
-        return not own_line(mutant, asked), mutant.says not in whole
-
-    if len(mutants) > 4 and not any(own_line(m, asked) for m in mutants):
-        if not any(_tells(d.got) for d in every):
-            return None
-    return min(mutants, key=doubts, default=None)
-
-
-def _refuted(mutant, asked):
-    """Whether the learner has what a mutant calls missing, or not what it blames."""
-    texts = listing(asked.answer)[0], asked.solution.text
-    mine, right = (re.sub(r'(?s)""".*?"""|#[^\n]*|\s', "", text) for text in texts)
-    if {*"+*/@"}.intersection(mutant.wrong) - {*mutant.was, *mine}:
         return True
-    out = re.match(r"(.*?) ?`([^`]*)` left out(?: in `([^`]*)`)?", mutant.says)
-    if out:
-        parts = ["-" * ("minus" in out[1]) + out[2], *re.findall(r"^\.\w+\(", out[2])]
-        if called := re.search(r"\.(\w+)\([^()]*\)$", out[3] or ""):
-            bare, full = rf"\.{called[1]}\(\)", rf"(?<!torch)\.{called[1]}\([^)]"
-            if re.search(full, mine) and not re.search(bare, mine):
-                return True
-    else:
-        placed = re.search(r"where `([^`]*)` belongs(?: in `([^`]*)`)?", mutant.says)
-        parts = [placed[2] or placed[1]] if placed else []
-    parts = [re.sub(r"\s", "", part) for part in parts if re.search("[a-z]", part)]
-    return any(mine.count(part) >= max(1, right.count(part)) for part in parts)
+
+    found = first(asked.solution.wrong(), gives_the_same, CANDIDATES, MANY)
+    return found[0] if 0 < len(found) < MANY else None
 
 
-def _tells(value):
-    """Whether numbers are in a value that are not small and whole."""
-    if isinstance(value, (tuple, list)) and plain(value) is None:
-        return any(map(_tells, value))
-    numbers = as_tensor(value)
-    if numbers is None:
-        return False
-    some = numbers[numbers.isfinite()]
-    return bool(((some != some.round()) | (some.abs() > 9)).any())
+def mended(asked, wrong=(), small=True, large=True):
+    """What of the answer's text must change, as a sentence; or None.
 
-
-def own_line(mutant, asked):
-    """(number, text) of the learner's line that has a mutant's slip, or None.
-
-    The number is that of the notebook's cell, as it shows it.
+    wrong: a Difference, to be looked at first. small: whether to look for a change of
+    a few words; large: for one of more, and for two.
     """
-    whole, wrong = (re.sub(r"\s", "", text) for text in (mutant.line, mutant.wrong))
-    part = rf"(?<![\w.]){re.escape(wrong)}(?![\w+*/.(\[-])"
-    found = len(wrong) > 1 and re.search("[a-z]", wrong)  # -2 alone is anywhere
-    patterns = [rf"^{re.escape(whole)}$"] * bool(whole) + [part] * bool(found)
-    for pattern in patterns:
-        if not lines_with(pattern, asked.solution.text):
-            for found in lines_with(pattern, *listing(asked.answer)):
-                return found
-
-
-def told(mutant, asked):
-    """(what a mutant says, its line): the learner's own where it can be found."""
-    if own := own_line(mutant, asked):
-        return mutant.says, f"\n    your line {own[0]}: {own[1]}"
-    if mutant.line:
-        return mutant.says, f"\n    our version, with that mistake: {mutant.line}"
-    names = re.findall(r"(?<![.\w])[a-z]\w*(?!\w*[(=])", " ".join(_code(mutant.says)))
-    foreign = set(names) - set(re.findall(r"\w+", listing(asked.answer)[0]))
-    return mutant.says + ", in our version of the program" * bool(foreign), ""
-
-
-def _code(text):
-    return re.findall(r"`([^`]*)`", text)
-
-
-def mended(asked, most=2, largest=99):
-    """The `most` places in the answer's text to mend, as a sentence; or None."""
-    text, judged = listing(asked.answer)[0], []
+    text, judged = listing(asked.answer)[0], [d[:2] for d in wrong]
     if not text or not asked.slips:
         return None
 
@@ -164,37 +90,64 @@ def mended(asked, most=2, largest=99):
         _, code, name = candidate
         names = {**asked.solution.space, **surroundings(asked.answer)}
         exec(code, names)
-        if not judged:
+
+        def agrees(inputs, expected):
+            return same(asked.given(names[name], inputs), expected, asked.atol)
+
+        if not all(agrees(*pair) for pair in judged):
+            return False
+        if len(judged) <= len(wrong):
             judged.extend((inputs, asked.right(*inputs)) for inputs in asked.cases)
-        return all(
-            same(asked.given(names[name], inputs), expected, asked.atol)
-            for inputs, expected in judged
-        )
+        return all(agrees(*pair) for pair in judged)
 
     with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
-        for says, *_ in first(_mendings(asked, most, largest), is_right, MENDED):
-            if len(says) == 1:
-                return f"Your answer is right but for {says[0]}"
-            return f"Two changes make your answer right. The first: {says[0]}."
+        for way in [_small] * small + [_large] * large:
+            budget = MENDED // _price(asked, wrong) // (1 + (way is _large))
+            for says, *_ in first(way(asked), is_right, budget):
+                return f"Your answer is right but for {says}"
 
 
-def _mendings(asked, most, largest):
-    """Candidates (what to say, code, its function's name), the likeliest first.
+def _price(asked, wrong):
+    """How many candidates one counts for: 1, and more for an answer that calls much."""
+    calls = 0
 
-    One change that the solution suggests, a slip of the answer's own taken back, then
-    two changes.
-    """
-    (text, start), solution = listing(asked.answer), asked.solution
-    found = list(repairs(text, solution.text, solution.name, most, largest))
-    yield from (([f"{s[0]}."], c, solution.name) for s, c in found if not s[1:])
-    name, lines = ast.parse(text).body[0].name, text.splitlines()
-    for m in mutants(text):
-        if re.search(", (each|both) times?$", m.says):
-            break  # the same slip in several places comes last
-        what = f"where `{m.wrong}` belongs" if m.wrong else "too many"
-        line = f"\n    your line {start + m.at - 1}: {lines[m.at - 1].strip()}"
-        yield [f"`{m.was}` {what}.{line}"], m.program, name
-    yield from ((s, c, solution.name) for s, c in found if s[1:])
+    def count(*event):
+        nonlocal calls
+        calls += 1
+
+    for inputs, *_ in wrong:
+        sys.setprofile(count)
+        try:
+            asked.given(asked.answer, inputs)
+        finally:
+            sys.setprofile(None)
+    return 1 + calls // CALLS
+
+
+def _large(asked, **size):
+    """Candidates (what to say, code, its name): what the solution suggests."""
+    found, solution = listing(asked.answer), asked.solution
+    for says, code, at in repairs(found[0], solution.text, solution.name, **size):
+        yield f"{', and '.join(says)}.{_line(*found, at)}", code, solution.name
+
+
+def _small(asked):
+    """Candidates, too: of few words, or a slip of the answer's own, taken back."""
+    yield from _large(asked, most=1, largest=7)
+    text, start = listing(asked.answer)
+    name = ast.parse(text).body[0].name
+    for m in mutants(text, asked.solution.text):
+        what = f"where `{m.now}` belongs" if m.now else "too many"
+        often = re.search("(, each time|, both times)?$", m.says)[0]
+        if len(m.was) < 8 and "" < m.inside != m.was and not often:
+            what += f" in `{m.inside}`"
+        yield f"`{m.was}` {what}{often}.{_line(text, start, m.at)}", m.program, name
+
+
+def _line(text, start, at):
+    """A line of a cell that has a text from `start` on; "" for number 0."""
+    line = text.splitlines()[at - 1].strip()
+    return f"\n    your line {start + at - 1}: {line}" * bool(at)
 
 
 def with_mending(problem, asked):

@@ -10,6 +10,7 @@ from minigpt.course.checks.reading import copied
 SISTERS = [  # names that are taken for each other
     {"mean", "sum", "max", "min", "median"},
     {"any", "all"},
+    {"argmax", "argmin"},
     {"softmax", "log_softmax", "sigmoid"},
     {"log", "log2", "log10", "exp"},
     {"tril", "triu"},
@@ -26,9 +27,9 @@ OPERATORS = {  # what is taken for what
     ast.Div: [ast.Mult, ast.FloorDiv],
     ast.FloorDiv: [ast.Div],
     ast.MatMult: [ast.Mult],
-    ast.Lt: [ast.LtE, ast.Gt],
+    ast.Lt: [ast.LtE, ast.Gt, ast.NotEq],
     ast.LtE: [ast.Lt, ast.GtE],
-    ast.Gt: [ast.GtE, ast.Lt],
+    ast.Gt: [ast.GtE, ast.Lt, ast.NotEq],
     ast.GtE: [ast.Gt, ast.LtE],
     ast.Eq: [ast.NotEq, ast.Lt, ast.Gt],
     ast.NotEq: [ast.Eq, ast.Lt, ast.Gt],
@@ -36,15 +37,15 @@ OPERATORS = {  # what is taken for what
     ast.NotIn: [ast.In],
 }
 REDUCTIONS = SISTERS[0]
+HOLE = "hole__"
 MODULES = ("F", "torch", "nn", "math")
 
 
 class Slip(NamedTuple):
     """One change of a tree: owner.field (or owner.field[at]) becomes `new`."""
 
-    likely: int  # 0 first
+    likely: int  # 0 first; 9 puts in what the other program has
     says: str  # "`dim=1` where `dim=-1` belongs"
-    wrong: str  # what now stands there, to be looked for in the learner's code
     owner: ast.AST
     field: str
     at: int | None
@@ -87,8 +88,11 @@ def _called(node):
     return getattr(func, "attr", getattr(func, "id", ""))
 
 
-def slips(owner, names=()):
-    """Yield all slips in a tree; names: what its function is given and assigns."""
+def slips(owner, lacks=(), names=()):
+    """Yield all slips in a tree; names: what its function is given and assigns.
+
+    lacks: texts with HOLE, of what may be put around each of its expressions.
+    """
     if isinstance(owner, ast.FunctionDef):
         given = [a.arg for a in ast.walk(owner.args) if isinstance(a, ast.arg)]
         names = list(dict.fromkeys(given + _stored(owner.body)))
@@ -100,17 +104,50 @@ def slips(owner, names=()):
         if some and isinstance(some[0], ast.stmt):
             for at, line in enumerate(some):
                 for likely, says, new in _of_line(line):
-                    wrong = "" if isinstance(new, ast.Pass) else _text(new)
-                    yield Slip(likely, says, wrong, owner, field, at, new)
+                    yield Slip(likely, says, owner, field, at, new)
         for i, node in enumerate(some):
             if isinstance(node, ast.AST):
                 at = i if some is value else None
                 for likely, says, new in _changes(node, owner, names):
-                    wrong = _text(new) if isinstance(new, ast.expr) else ""
-                    if isinstance(owner, ast.keyword):
-                        wrong = f"{owner.arg}={wrong}"
-                    yield Slip(likely, says, wrong, owner, field, at, new)
-                yield from slips(node, names)
+                    yield Slip(likely, says, owner, field, at, new)
+                if field != "func" and _is_whole(node):
+                    for text in lacks:
+                        new = _parsed(text.replace(HOLE, f"({_text(node)})"))
+                        yield Slip(9, _instead(new, node), owner, field, at, new)
+                yield from slips(node, lacks, names)
+
+
+def _is_whole(node):
+    """Whether a node is an expression that a program computes with."""
+    if isinstance(node, ast.Name) and node.id in (*MODULES, "self"):
+        return False
+    stored = isinstance(getattr(node, "ctx", None), ast.Store)
+    whole = ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp
+    return isinstance(node, whole) and not stored
+
+
+def left_out(mine, right):
+    """What a program does to something, and this tree less often: texts with HOLE."""
+    known = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
+    text, gap, found = _text(mine), ast.Name(HOLE), []
+    for node in ast.walk(right):
+        ways = []
+        if isinstance(node, ast.BinOp):
+            ways = [_copy(node, left=gap)]
+        elif isinstance(node, ast.UnaryOp):
+            ways = [_copy(node, operand=gap)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if _is_whole(node.func.value):
+                ways = [_copy(node, func=_copy(node.func, value=gap))]
+            elif node.args:
+                ways = [_copy(node, args=[gap, *node.args[1:]])]
+        for way in ways:
+            names = {n.id for n in ast.walk(way) if isinstance(n, ast.Name)}
+            rest = _text(way).split(HOLE)
+            rare = any(text.count(part) < _text(right).count(part) for part in rest)
+            if names <= known | {HOLE, *MODULES} and rare and len(_text(way)) < 40:
+                found.append(_text(way))
+    return list(dict.fromkeys(found))
 
 
 def _stored(lines):
@@ -160,14 +197,19 @@ def _binary(node, owner, names):
     yield 1, f"the root left out (`{behind}`)" if root else f"`{behind}` left out", left
     if not root:
         yield 2, f"`{_text(ast.BinOp(left, node.op, gap))[:-2]}` left out", right
+    if isinstance(right, ast.BinOp) and type(right.op) is not kind:  # brackets
+        new = ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
+        yield 1, _instead(new, node), new
+    if isinstance(left, ast.BinOp) and type(left.op) is not kind:
+        new = ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))
+        yield 1, _instead(new, node), new
     if _literal(left) is None or _literal(right) is None:
         for other in OPERATORS.get(kind, ()):
             new = ast.BinOp(left, other(), right)
             yield 1, _instead(new, node), new
-    if kind is ast.Div and not isinstance(right, ast.Name):
-        for text in itertools.chain(*((name, f"len({name})") for name in names)):
-            new = ast.BinOp(left, node.op, _parsed(text))
-            yield 3, _instead(new, node), new
+    if kind in (ast.Sub, ast.Div):
+        new = ast.BinOp(right, node.op, left)
+        yield 1, _instead(new, node), new
 
 
 def _compare(node, owner, names):
@@ -187,11 +229,6 @@ def _call(node, owner, names):
     if method and not module:
         rest = "." + _text(_copy(node, func=ast.Name(name)))
         yield 0 if name in ("transpose", "clone") else 1, f"`{rest}` left out", inner
-    whole = (ast.Starred, ast.Tuple, ast.List, ast.Constant)
-    if args and not isinstance(args[0], whole) and not isinstance(owner, ast.Expr):
-        if name not in ("range", "zip", "enumerate") and _literal(args[0]) is None:
-            says = f"`{_text(args[0])}` itself, without `{_text(node.func)}`,"
-            yield 1, f"{says} where `{text}` belongs", args[0]
     for i, j in itertools.combinations(range(len(args)), 2) if len(args) < 6 else ():
         if ast.dump(args[i]) != ast.dump(args[j]):
             swapped = list(args)
@@ -202,33 +239,12 @@ def _call(node, owner, names):
         func = _copy(node.func, **{"attr" if method else "id": other})
         yield 2, f"`{other}` where `{name}` belongs", _copy(node, func=func)
     if name in REDUCTIONS and method and not module and not args + node.keywords:
+        word = {"min": "amin", "max": "amax"}.get(name, name)
         for how in ("dim=-1, keepdim=True", "dim=-1", "dim=0", "dim=1"):
-            yield (
-                1,
-                f"`.{name}({how})` where `.{name}()` belongs",
-                _parsed(f"({_text(inner)}).{name}({how})"),
-            )
-    for new in _borders(name, args, text):
-        yield 3, f"`{new}` where `{text}` belongs", _parsed(new)
-    if name == "transpose" and method:
-        new = _parsed(f"({_text(inner)}).reshape(({text}).shape)")
-        says = "a `view` or `reshape` to that shape, which leaves the numbers in memory"
-        yield 0, f"{says} order, where `{text}` belongs", new
-
-
-def _borders(name, args, text):
-    """Calls that count one more, or one less."""
+            new = _parsed(f"({_text(inner)}).{word}({how})")
+            yield 1, f"`.{word}({how})` where `.{name}()` belongs", new
     if text == "float('-inf')":
-        yield "0.0"
-    if name == "arange":
-        yield from (f"{text}.flip(0)", f"{text} + 1", f"{text} - 1")
-    if name in ("tril", "triu", "roll"):
-        if len(args) == 1 and _literal(args[0]) is None and text[:5] != "torch":
-            for by in ("+ 1", "- 1"):
-                yield text.replace(f"({_text(args[0])})", f"({_text(args[0])} {by})")
-        elif "diagonal" not in text and name != "roll":
-            comma = ", " * bool(args)
-            yield from (f"{text[:-1]}{comma}diagonal={n})" for n in (-1, 1))
+        yield 3, f"`0.0` where `{text}` belongs", _parsed("0.0")
 
 
 def _subscript(node, owner, names):
@@ -236,7 +252,11 @@ def _subscript(node, owner, names):
     if isinstance(node.ctx, ast.Load):
         index = _text(_copy(node, value=ast.Name("_")))[1:]
         yield 2, f"the index `{index}` left out", node.value
-    if isinstance(where, ast.Tuple):
+    if not isinstance(where, ast.Tuple):
+        new = _parsed(f"({_text(node.value)})[:, {_text(where)}]")
+        new.ctx = node.ctx
+        yield 2, _instead(new, node), new
+    else:
         orders = [where.elts[::-1]] + [where.elts[1:]] * (len(where.elts) > 1)
         for order in orders:
             if ast.dump(order[0]) != ast.dump(where.elts[0]):
@@ -297,7 +317,8 @@ RULES = {
 
 def _of_line(line):
     """Slips with a whole line."""
-    if isinstance(line, (ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.For)):
+    kinds = ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.For, ast.Break
+    if isinstance(line, kinds):
         if not isinstance(getattr(line, "value", None), ast.Constant):
             yield 0, f"the line `{head(line)}` left out", ast.Pass()
     if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:

@@ -89,8 +89,6 @@ def _values(value):
         numbers = plain(value)
         if numbers is None or numbers.numel() > 16:
             return describe(value)
-        if numbers is None:
-            return describe(value)
         if numbers.is_floating_point():  # float32 would print 0.6930999755859375
             numbers = (numbers.double() * 1e4).round() / 1e4
         text = str(numbers.tolist())

@@ -79,7 +79,7 @@ def nats_per_character(text):
     return F.nll_loss(probs.log(), ids).item()
 # ✗ The bug is still there: on letters drawn blindly, which nobody can predict, the
 # program claims to do better than guessing.
-# diagonal=-1 → diagonal=0
+# torch.ones(len(ids), len(ids)).tril(diagonal=-1) → torch.tril(torch.ones(len(ids), len(ids)))
 # ? Take the text 'ab' on paper. What may be known when 'a' is guessed? When 'b'?
 # ✗ The targets are shifted the wrong way: row t + 1 guesses character t.
 # diagonal=-1 → diagonal=0
@@ -96,7 +96,9 @@ def attend(x, q, k):
     weights = F.softmax(scores, dim=-1)  # (B, T, T)
     return weights @ x  # (B, T, C)
 # ✗ The bug is still there: a query of zeros should give the plain mean, but gives nan.
-# masked_fill(~past, → masked_fill(scores.tril() == 0,
+# T = x.shape[1] → pass
+# past = torch.tril(torch.ones(T, T, dtype=torch.bool)) → future = torch.tril(scores) == 0
+# ~past → future
 # ? Print what each line makes of one silent query: where is the nan born?
 # ✗ You have swept the nan away, not its cause: the silent position gets zeros.
 # masked_fill(~past, → masked_fill(scores.tril() == 0,

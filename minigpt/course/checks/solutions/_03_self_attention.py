@@ -90,6 +90,7 @@ class TinyModel(nn.Module):
         return self.lm_head(self.body(token + position))
 # ✗ The bug is still there: after 0123 and after 2103 the model predicts the same, as if
 # it could not tell who sat where.
+# positions = torch.arange(idx.shape[1], device=idx.device) → pass
 # self.position_embedding(positions) → self.position_embedding(idx)
 # ? Print what is added to the token vectors for 0123, and for 2103.
 # ✗ You add the numbers 0, 1, 2 themselves; each place has a vector to be looked up.

@@ -81,7 +81,8 @@ class DiceHeads(nn.Module):
         return self.proj(out)
 # ✗ The bug is still there: nobody can foresee dice, yet the model is better than
 # chance. It knows throws that are still to come.
-# out.transpose(1, 2).reshape → out.reshape
+# out = out.transpose(1, 2).reshape(B, T, C) → pass
+# self.proj(out) → self.proj(out.reshape(B, T, C))
 # ✗ No more leak, but the channels of the heads are interleaved: a saved model would
 # give other results.
 # out.transpose(1, 2).reshape → out.permute(0, 2, 3, 1).reshape

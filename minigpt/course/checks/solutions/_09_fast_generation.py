@@ -86,5 +86,5 @@ class Memory:
         self.length = 0
 # ✗ The bug is still there: the numbers are gone, but their places still count, and a key
 # of zeros takes its share.
-# self.length = 0 → self.length = getattr(self, "length", 0);
-#  self.keys.zero_(); self.values.zero_()
+# def clear(self):\n        self.length = 0 → def clear(self):
+#         self.keys.zero_(); self.values.zero_()

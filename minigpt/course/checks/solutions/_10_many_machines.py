@@ -15,8 +15,9 @@ def windows(rank, seed, batch_size, length, workers):
     drawn = torch.randint(length, (batch_size,), generator=generator)
     return drawn[first:last]
 # ✗ The bug is still there: all workers draw the same windows.
-# (batch_size,) → (last - first,)
-# [first:last] →
+# last = (rank + 1) * batch_size // workers → mine = (rank + 1) * batch_size // workers - first
+# drawn = torch.randint(length, (batch_size,) → return torch.randint(length, (mine,)
+# return drawn[first:last] → pass
 # ✗ You divide the text among the workers; what is divided is the batch.
 # (batch_size,), → (0,), generator=generator)
 #     low, high = rank * length // workers, (rank + 1) * length // workers
@@ -38,5 +39,5 @@ def save_and_load(rank, text, disk, group):
     group.barrier()
     return disk.read()
 # ✗ The bug is still there: all write into one file at once, and it is torn.
-# rank == 0 → True
+# if rank == 0:\n        disk.write(text) → disk.write(text)
 # group.barrier() → pass

@@ -66,8 +66,9 @@ def exp_minus_one(x):
     y = np.exp(x.data)
     return Tensor(y - 1, (x,), lambda g: (g * y,))
 # ✗ The bug is still there: the gradient is multiplied by exp(x) - 1; the slope is exp(x).
-# y = np.exp(x.data) → y = np.exp(x.data) - 1
-# y - 1 → y
+# return Tensor(y - 1, (x,), lambda g: (g * y,)) → out = Tensor(y, (x,), lambda g: (g * y,))
+#     out.data -= 1
+#     return out
 # ? What is in the array when `back` reads it, or when it is copied?
 # ✗ exp is taken of y in place of x: the gradient is multiplied by another power.
 # g * y → g * np.exp(y - 1)
@@ -80,8 +81,8 @@ def distance(student, teacher):
     off = student + fixed * -1.0
     return total(off * off)
 # ✗ The bug is still there: the student is cut off, and learns nothing.
-# Tensor(teacher.data) → teacher
-# student + → Tensor(student.data) +
+# Tensor(teacher.data) → Tensor(student.data)
+# student + fixed → fixed + teacher
 # ? Tensor(x.data) has the numbers of x and no parents. Who should be it?
 # ✗ Nobody is cut off now: the teacher gets a gradient, too, and would learn from the
 # student.

@@ -85,7 +85,8 @@ def tokenized(text, vocab_size):
 def written(tokens):
     return b"".join(tokens).decode("utf-8", "replace")
 # ✗ The bug is still there: a character whose bytes are in two tokens is lost.
-# b"".join(tokens).decode("utf-8", "replace") → "".join(t.decode("utf-8", "replace") for t in tokens)
+# return b"".join(tokens).decode("utf-8", "replace") → parts = [token.decode("utf-8", "replace") for token in tokens]
+#     return "".join(parts)
 # ? Which is whole: the bytes of a token, or the bytes of the text?
 # ✗ Bytes that are no UTF-8 vanish without a trace. "replace" shows a � in their place.
 # "replace" → "ignore"

@@ -19,6 +19,9 @@ import torch.nn.functional as F
 from minigpt.course.checks.mutants import mutants
 
 
+STILL = "The bug is still there"
+
+
 @functools.cache
 def _parts(notebook):
     """{"03.1": (its solution's text, its mistakes), …} of a notebook ("03")."""
@@ -39,7 +42,8 @@ def texts(notebook):
 def _mistake(text):
     """(what to say, edits, hint) of a mistake that is listed behind a solution.
 
-    Lines that begin with four spaces are lines of an edit, too; others go on.
+    Lines that begin with four spaces are lines of an edit, too; others go on. What an
+    edit replaces may have a \\n.
     """
     says, edits, hint = [], [], []
     for line in text.split("\n"):
@@ -52,8 +56,20 @@ def _mistake(text):
             edits[-1] += "\n" * line.startswith("    ") + line
         else:
             says.append(line)
-    pairs = [tuple(edit.split(" →", 1)) for edit in edits]
-    return " ".join(says), [(a, b.removeprefix(" ")) for a, b in pairs], " ".join(hint)
+    pairs = [edit.split(" →", 1) for edit in edits]
+    edits = [(old.replace("\\n", "\n"), new.removeprefix(" ")) for old, new in pairs]
+    return " ".join(says), edits, " ".join(hint)
+
+
+def _bare(text):
+    """A program's function or class without comments, docstrings and `pass`."""
+    tree = ast.parse(text).body[0]
+    for node in ast.walk(tree):
+        if isinstance(getattr(node, "body", None), list):
+            node.body = [n for n in node.body if not isinstance(n, ast.Pass)]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                node.body = node.body[bool(ast.get_docstring(node)) :]
+    return ast.dump(tree)
 
 
 class Solution:
@@ -84,14 +100,24 @@ class Solution:
     def __call__(self, *inputs):
         return self.program(*inputs)
 
-    def but(self, *edits):
-        """The program with each (old, new) of its text: a mistake."""
+    def edited(self, *edits):
+        """Its text with each (old, new) replaced."""
         text = self.text
         for old, new in edits:
             if old not in text:
                 raise ValueError(f"{old!r} is not in the solution: {text}")
             text = text.replace(old, new)
-        return self.made(compile(text, "<edited>", "exec"))
+        return text
+
+    def but(self, *edits):
+        """The program with each (old, new) of its text: a mistake."""
+        return self.made(compile(self.edited(*edits), "<edited>", "exec"))
+
+    def is_untouched(self, text):
+        """Whether a text is that of the bug hunt, as it was before any change."""
+        found = (e for says, e, _ in map(_mistake, self.listed) if STILL in says)
+        bugs = [_bare(self.edited(*edits)) for edits in found]
+        return not bugs or _bare(text) in bugs
 
     @property
     def arguments(self):
@@ -99,13 +125,6 @@ class Solution:
         if inspect.isclass(self.program):
             return []
         return list(inspect.signature(self.program).parameters)
-
-    @property
-    def used(self):
-        """Of its arguments, which it uses: True or False for each."""
-        tree = ast.walk(ast.parse(self.text))
-        names = {n.id for n in tree if isinstance(n, ast.Name)}
-        return [name in names for name in self.arguments]
 
     def mistakes(self, work=None):
         """{what to say: (the program with that mistake, hint)}: those of its file."""
