@@ -115,13 +115,12 @@ def _price(asked, wrong):
         nonlocal calls
         calls += 1
 
-    for inputs, *_ in wrong:
+    def counted():  # in a thread of its own, like every call of an answer
         sys.setprofile(count)
-        try:
+        for inputs, *_ in wrong:
             asked.given(asked.answer, inputs)
-        finally:
-            sys.setprofile(None)
-    return 1 + calls // CALLS
+
+    return 1 + calls // CALLS if in_time(counted, 1) else HANGS
 
 
 def _large(asked, **size):
