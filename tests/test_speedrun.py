@@ -13,7 +13,6 @@ from minigpt.course import record
 from minigpt.course.experiments import speedrun as entries
 from minigpt.course.record import Variant
 from minigpt.evaluation import evaluate
-from minigpt.playwright.play import write_play
 from minigpt.tools import speedrun
 from minigpt.tools.speedrun import BrokenRule
 from minigpt.training import TrainConfig
@@ -52,7 +51,7 @@ def at_home(tmp_path, monkeypatch):
     """An empty folder to work in, and a machine that is timed at once."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(speedrun, "demo_speed", lambda: 35.3)
-    monkeypatch.setattr(speedrun, "open_text", lambda source="": TEXT)
+    monkeypatch.setattr(speedrun, "open_text", lambda: TEXT)
     monkeypatch.setattr(speedrun, "THREADS", 1)  # for tensors so small
     return tmp_path
 
@@ -274,20 +273,11 @@ def test_without_a_file_the_command_says_what_writes_one(arguments):
 def test_the_example_is_a_recipe_that_runs(at_home, capsys):
     assert command("--example") == 0
     example = capsys.readouterr().out
-    assert "STEPS = 700" in example
-    quick = example.replace("STEPS = 700", "STEPS = 2")
+    assert "STEPS = 1500" in example
+    quick = example.replace("STEPS = 1500", "STEPS = 2")
     speedrun.trained(*folder_of(quick, at_home))
     size, parameters, weights = torch.load("race/weights.pt", weights_only=True)
-    assert size == 128 and parameters == sum(w.numel() for w in weights.values())
-
-
-def test_of_the_playwrights_text_the_floor_is_known(monkeypatch):
-    play = write_play(20_000)
-    monkeypatch.undo()
-    monkeypatch.setattr(speedrun, "write_play", lambda n: play)
-    text = speedrun.open_text.__wrapped__("playwright")
-    assert len(text.train) + len(text.val) == 20_000
-    assert text.floor == play.nats(18_001)  # the first is never predicted
+    assert size == 256 and parameters == sum(w.numel() for w in weights.values())
 
 
 # --- nanoGPT's demo. ---
@@ -377,7 +367,7 @@ def test_the_entries_change_what_they_name():
 
 def test_the_order_is_chosen_on_a_piece_of_the_training_text(tiny, monkeypatch):
     hidden = TEXT._replace(val=torch.full_like(TEXT.val, V + 5))  # would raise
-    monkeypatch.setattr(speedrun, "open_text", lambda source="": hidden)
+    monkeypatch.setattr(speedrun, "open_text", lambda: hidden)
     assert 0 < entries.EXPERIMENTS["speedrun-order"]["3 characters"](1)["loss"] < 4
 
 

@@ -41,7 +41,6 @@ import torch.nn.functional as F
 
 from minigpt.data import CharTokenizer, load_text, tiny_shakespeare, train_val_split
 from minigpt.gpt import GPTConfig
-from minigpt.playwright.play import write_play
 from minigpt.training import TrainConfig, train
 
 SECONDS, THREADS, SEEDS = 60, 2, [1337, 1338, 1339]
@@ -56,25 +55,21 @@ class BrokenRule(ValueError):
 
 
 class Text(NamedTuple):
-    """A text split in two (N,), its vocabulary, and the floor under the loss on the
-    validation split in nats per character (None: nobody knows)."""
+    """A text split in two (N,), and its vocabulary."""
 
     train: torch.Tensor
     val: torch.Tensor
     vocab_size: int
-    floor: float | None = None
 
 
 @functools.cache
-def open_text(source="tinyshakespeare"):
-    """The Text of "tinyshakespeare" (FileNotFoundError if it cannot be had: nothing
-    stands in for it) or of "playwright", which has a floor."""
-    play = write_play(1_100_000) if source == "playwright" else None  # takes seconds
-    text = play.text if play else load_text(tiny_shakespeare())
+def open_text():
+    """Tiny Shakespeare as a Text. Raises FileNotFoundError if it cannot be had:
+    nothing stands in for it."""
+    text = load_text(tiny_shakespeare())
     tokenizer = CharTokenizer(text)
     train, val = train_val_split(torch.tensor(tokenizer.encode(text)))
-    floor = play.nats(len(train) + 1) if play else None  # val[0] is never predicted
-    return Text(train, val, tokenizer.vocab_size, floor)
+    return Text(train, val, tokenizer.vocab_size)
 
 
 def run(path, text, seed, *names):

@@ -89,14 +89,10 @@ def train(model, train_ids, seed, name):
         training.train(model, train_ids, train_ids, plan)
 
 
-def entry(name, source, seed):
-    """One seed of an entry: what speedrun.run measures, the steps; and for the
-    playwright's text the floor."""
-    text = speedrun.open_text(source)
-    found = speedrun.run(__file__, text, seed, name) | {"steps": STEPS[name]}
-    if text.floor is not None:
-        found["floor"] = text.floor
-    return found
+def entry(name, seed):
+    """One seed of an entry: what speedrun.run measures, and the steps."""
+    found = speedrun.run(__file__, speedrun.open_text(), seed, name)
+    return found | {"steps": STEPS[name]}
 
 
 def development(order, seed):
@@ -188,11 +184,7 @@ GPT-2's start, tied; GPT-2's start, GELU, tied"""
 EXPERIMENTS = {
     "08-windows": {n: partial(in_windows, n) for n in WINDOWS},
     "08-demo": {n: partial(demo, n) for n in re.split("; |\n", DEMO)},
-    "speedrun": {name: partial(entry, name, "tinyshakespeare") for name in STEPS},
-    "speedrun-playwright": {
-        name: partial(entry, name, "playwright")
-        for name in ("counts alone", "+ counts")
-    },
+    "speedrun": {name: partial(entry, name) for name in STEPS},
     "speedrun-order": {
         f"{order} characters": partial(development, order) for order in range(3, 9)
     },
