@@ -23,7 +23,7 @@ from minigpt.evaluation import evaluate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.modern.counting import CountingGPT, fit_smoothing, fold_batch
 from minigpt.modern.counts import ContinuationCounts
-from minigpt.modern.recipe import counting_preset, minute_preset, ngram_preset
+from minigpt.modern.recipe import counting_preset, minute_preset
 from minigpt.tools.speedrun import THREADS, DemoConfig, demo, open_text
 from minigpt.training import preset
 
@@ -43,16 +43,15 @@ class Contender(NamedTuple):
 
 def contenders(vocab_size):
     """{name: Contender}; the demo stands first, the others get its time or a share."""
-    ngrams, counted = ngram_preset(vocab_size), counting_preset(vocab_size)
+    modern, counted = minute_preset(vocab_size), counting_preset(vocab_size)
     shape, plan = demo(vocab_size)
     return {
         DEMO: Contender(shape, plan),
         RECONSTRUCTED: Contender(TheirShape(**vars(shape)), TheirConfig(**vars(plan))),
         "preset cpu": Contender(*preset("cpu", vocab_size), share=1 / 2),
-        "preset modern": Contender(*minute_preset(vocab_size)),
-        "pairs and triples": Contender(*ngrams),
+        "preset modern": Contender(*modern),
         "with counts": Contender(*counted, order=8),
-        "pairs and triples, 1/6 of the time": Contender(*ngrams, share=1 / 6),
+        "modern, 1/6 of the time": Contender(*modern, share=1 / 6),
         "with counts, 1/6 of the time": Contender(*counted, order=8, share=1 / 6),
     }
 

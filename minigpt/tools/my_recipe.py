@@ -5,7 +5,7 @@ from dataclasses import replace
 from minigpt import training
 from minigpt.modern.recipe import ngram_preset
 
-STEPS = 1500  # as many as fit into a minute; a first try with 20 says how long one takes
+STEPS = 1500  # what fits into a minute; a first try with 20 says how long one takes
 
 
 def build(train_ids, vocab_size):
