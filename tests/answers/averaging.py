@@ -72,6 +72,14 @@ WRONG = {
         "float('-inf'))` left out": attend((FILL, "scores")),
         "wrong on unlucky ones": attend(TRUE_PAST, ('float("-inf")', "-100.0")),
         "6 of 30 results are nan": attend(("= q @", "= (q + 1e-6) @")),
+        "`torch.triu(torch.ones(T, T), diagonal=1)`": (
+            "def attend(x, q, k):\n"
+            "    T = x.shape[1]\n"
+            "    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5\n"
+            "    future = torch.triu(torch.ones(T, T)) == 1\n"
+            "    scores = scores.masked_fill(future, float('-inf'))\n"
+            "    return F.softmax(scores, dim=-1) @ x\n"
+        ),
     },
 }
 

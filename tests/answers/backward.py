@@ -65,6 +65,12 @@ WRONG = {
         "keeps only one of its gradients": table(
             "found = np.zeros((V, g.shape[-1]))", "found[ids] = g", "return found"
         ),
+        "`ids.T` where `ids` belongs": (
+            "def table_gradient(g, ids, V):\n"
+            "    out = np.zeros((V, g.shape[-1]))\n"
+            "    np.add.at(out, ids.T.ravel(), g.reshape(-1, g.shape[-1]))\n"
+            "    return out\n"
+        ),
     },
     "12.4": {
         "The bug is still there": relu("g"),
@@ -91,6 +97,14 @@ WRONG = {
             "exp_minus_one(x)",
             "y = np.exp(x.data)",
             "return Tensor(y, (x,), lambda g: (g * y,))",
+        ),
+        "`kept = y` gives one thing a second name": (
+            "def exp_minus_one(x):\n"
+            "    y = np.exp(x.data)\n"
+            "    kept = y\n"
+            "    out = Tensor(y, (x,), lambda g: (g * kept,))\n"
+            "    out.data -= 1\n"
+            "    return out\n"
         ),
     },
     "12.6": {

@@ -137,6 +137,15 @@ WRONG = {
     },
     "01.5": {
         "in `logits[-1]`": write_on("logits[-1]"),
+        "`logits[:, i]` where `logits[:, -1]`": (
+            "def write_on(model, idx, max_new_tokens):\n"
+            "    for i in range(max_new_tokens):\n"
+            "        logits, _ = model(idx)\n"
+            "        probs = F.softmax(logits[:, i], dim=-1)\n"
+            "        drawn = torch.multinomial(probs, num_samples=1)\n"
+            "        idx = torch.cat([idx, drawn], dim=1)\n"
+            "    return idx\n"
+        ),
     },
     "01.6": {
         "empty the gradient, but not in every step": fit(

@@ -49,7 +49,7 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
     logits = model({crop})[0]{last}
     logits, unscaled = logits / temperature, logits
     if top_k is not None:
-        kth = logits.topk(top_k, dim=-1).values[:, -1:]
+        kth = logits.topk(min(top_k, logits.shape[-1]), dim=-1).values[:, -1:]
         {keep}
     return {end or "F.softmax(logits, dim=-1)"}
 """
@@ -87,7 +87,7 @@ WRONG = {
         "It raised TypeError: unsupport": step(
             CLIP, "forward zero clip backward step return"
         ),
-        "** 0.5` belongs": step(by_hand("sum((p.grad**2).sum() for p in ps)")),
+        "** 0.5` left out": step(by_hand("sum((p.grad**2).sum() for p in ps)")),
         "before the step it was 225": step(CLIP).replace(
             "return loss", "return model(x, y)[1]"
         ),
@@ -96,6 +96,14 @@ WRONG = {
         "You feed the model more tokens": probs(crop="idx"),
         "but for `1` where `0": probs(crop="idx[:, 1 - block_size:]"),
         "but for `unscaled` where": probs(end="F.softmax(unscaled, dim=-1)"),
+        "topk can give no more": (
+            "def next_probs(model, idx, block_size, temperature=1.0, top_k=None):\n"
+            "    logits = model(idx[:, -block_size:])[0][:, -1] / temperature\n"
+            "    if top_k is not None:\n"
+            "        least = logits.topk(top_k, dim=-1).values[:, -1:]\n"
+            "        logits = logits.masked_fill(logits < least, -torch.inf)\n"
+            "    return F.softmax(logits, dim=-1)\n"
+        ),
     },
     "06.4": {
         "The bug is still there": body("06.4") + split(SHUFFLED.format(stride=1)),

@@ -50,6 +50,12 @@ WRONG = {
             "weights.diagonal(-1, -2, -1).sum(-1) / weights.shape[-1]"
         ),
         "-1).mean(-1)` belongs": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
+        "Change `weights[2, 0]`, and your result": (
+            "def previous_score(weights):\n"
+            "    T = weights.shape[-1]\n"
+            "    before = torch.ones(T, T).tril(-1)\n"
+            "    return (weights * before).sum(dim=(-2, -1)) / (T - 1)\n"
+        ),
     },
     "11.2": {
         "All heads are replaced": defined(

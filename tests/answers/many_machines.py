@@ -49,6 +49,11 @@ WRONG = {
         ),
         "Return two numbers, first": share(MINE, "return list(range(first, last))"),
         "Rows are read twice": share("return 0, batch_size"),
+        "yours says how many rows": (
+            "def share(batch_size, rank, workers):\n"
+            "    q, rest = divmod(batch_size, workers)\n"
+            "    return rank * q + min(rank, rest), q + (rank < rest)\n"
+        ),
     },
     "10.2": {
         "are not in the batch that one process draws": windows(
@@ -64,6 +69,20 @@ WRONG = {
             *(SEEDED, MINE, ALL, "n = last - first", "return drawn[rank * n :][:n]")
         ),
         "It raised": windows(SEEDED, ALL, "return drawn[first:last]"),
+        "`first:mine` where `first:first + mine`": (
+            "def windows(rank, seed, batch_size, length, workers):\n"
+            "    generator = torch.Generator().manual_seed(seed)\n"
+            "    first = rank * batch_size // workers\n"
+            "    mine = (rank + 1) * batch_size // workers - first\n"
+            "    starts = torch.randint(length, (batch_size,), generator=generator)\n"
+            "    return starts[first:mine]\n"
+        ),
+        "The 2 in `return drawn[rank::2]` fits some": (
+            "def windows(rank, seed, batch_size, length, workers):\n"
+            "    generator = torch.Generator().manual_seed(seed)\n"
+            "    drawn = torch.randint(length, (batch_size,), generator=generator)\n"
+            "    return drawn[rank::2]\n"
+        ),
     },
     "10.3": {
         "The bug is still there": evaluate(
@@ -96,6 +115,13 @@ WRONG = {
             "return mean / group.all_reduce(len(losses))",
         ),
         "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
+        "`len(losses)` where `count` belongs": (
+            "def evaluate(rank, losses, group):\n"
+            "    total = group.all_reduce(sum(losses))\n"
+            "    count = group.all_reduce(len(losses))\n"
+            "    if rank == 0:\n"
+            "        return total / len(losses)\n"
+        ),
     },
     "10.4": {
         "`if rank == 0:` left out": save(

@@ -113,6 +113,13 @@ WRONG = {
             ("ids[:-1] * vocab_size + ids[1:]", "ids[1:] * vocab_size + ids[:-1]")
         ),
         "the shapes [2, 2] and 3": left_out((", minlength=vocab_size**2", "")),
+        "accumulate=True)` belongs": (
+            "def counts_without(ids, vocab_size, folds):\n"
+            "    n = len(ids) - 1\n"
+            "    own = torch.zeros(folds, vocab_size, vocab_size)\n"
+            "    own[torch.arange(n) * folds // n, ids[:-1], ids[1:]] += 1\n"
+            "    return own.sum(0) - own\n"
+        ),
     },
     "08.5": {
         "['lm_head.weight'], 'missing'": muon(
@@ -124,6 +131,12 @@ WRONG = {
         "Matrices of the blocks are mis": muon("p.dim() != 2 or name[:5] != 'body.'"),
         "names of the body's own": muon("p.dim() == 2").replace(
             "model.", "model.body."
+        ),
+        "is always true": (
+            "def for_muon(model):\n"
+            "    named = model.named_parameters()\n"
+            "    some = [n for n, p in named if p.dim() == 2]\n"
+            "    return [n for n in some if 'embed' or 'head' not in n]\n"
         ),
     },
 }

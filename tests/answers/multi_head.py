@@ -107,6 +107,12 @@ class DiceHeads(nn.Module):
 WRONG = {
     "04.1": {
         "`+ n_embd` left out": count("4 * C * C"),
+        "right but for `+ n_embd` left out": (
+            "def parameters(n_embd, n_head):\n"
+            "    size = n_embd // n_head\n"
+            "    qkv = 3 * n_head * size * n_embd\n"
+            "    return qkv + n_embd**2\n"
+        ),
     },
     "04.2": {
         "`p.weight[:, a:b].clone()` where": without("p.weight[:, a:b].clone().zero_()"),

@@ -82,6 +82,14 @@ WRONG = {
             "    parts, word = [*parts, word[:n]], word[n:]",
             "return parts",
         ),
+        "stands inside the loop": (
+            "def encode(word, merges):\n"
+            "    parts = list(word)\n"
+            "    for merge in merges:\n"
+            "        parts = [*parts]\n"
+            "        return parts\n"
+            "    return parts\n"
+        ),
     },
     "13.4": {
         "The bug is still there": tokenized(

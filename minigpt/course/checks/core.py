@@ -20,11 +20,11 @@ import torch
 
 from minigpt.course.checks import search
 from minigpt.course.checks.errors import Explained, NotAttempted
-from minigpt.course.checks.reading import listing, lost
+from minigpt.course.checks.reading import alias, listing, lost
 from minigpt.course.checks.running import attempted, call, run
 from minigpt.course.checks.solutions import STILL
-from minigpt.course.checks.symptoms import clear, hopeless, vague
-from minigpt.course.checks.values import as_tensor, same, show
+from minigpt.course.checks.symptoms import FOLLOW, clear, hopeless, leaning, vague
+from minigpt.course.checks.values import as_tensor, same, show, without_nan
 
 __all__ = ["Explained", "NotAttempted", "attempted", "call", "compare", "exercise"]
 _exercises = {}  # title -> "open", "tried" or "solved", in order of definition
@@ -230,7 +230,7 @@ def compare(
         except Explained as problem:
             if not differences:
                 problem.share = len(right) / len(cases)
-                raise search.with_mending(problem, asked) from None
+                raise search.with_mending(problem, asked, inputs, right) from None
             break  # the difference on a smaller case comes first
         kind = right if same(got, expected, atol) else differences
         kind.append(Difference(inputs, expected, got))
@@ -296,7 +296,8 @@ def _explained(differences, known, right, asked):
     elif found := clear(wrong, atol):
         says, hint = lead + found[0], found[1]
     begun = says or lead.strip()
-    if sentence := search.mended(asked, differences[:1], large=False):
+    how = {"small": True, "large": False, "sure": says}
+    if sentence := search.mended(asked, differences[:1], **how):
         return f"{begun} {sentence}".strip() + shown, ""
     if asked.slips and not hopeless(wrong):
         if mutant := search.slip(asked, every, whole):
@@ -306,8 +307,12 @@ def _explained(differences, known, right, asked):
             return lead + slipped + shown, ""
     if sentence := search.mended(asked, differences[:1], small=False):
         return f"{begun} {sentence}".strip() + shown, ""
+    if asked.slips and right and (sentence := search.fixed(asked, differences)):
+        return f"{begun} {sentence}".strip() + shown, ""
     if says:
         return says + shown, hint
+    if sentence := leaning(asked, wrong[0].inputs, part):
+        return lead + sentence + shown, FOLLOW
     return f"{lead}{vague(wrong, right, part is not None)}{shown}", ""
 
 
@@ -316,7 +321,7 @@ def _changed(mistake, asked):
     text = listing(asked.answer)[0]
     if STILL not in mistake.says or not text or asked.solution.is_untouched(text):
         return ""
-    told = "You have changed the program, but not what it gives."
+    told = f"You have changed the program, but not what it gives.{alias(text)}"
     return "\n  " + (search.mended(asked) or told)
 
 
@@ -339,6 +344,7 @@ def _accounts(mistake, difference, atol):
     try:
         if isinstance(mistake.program, Sign):
             return bool(mistake.program.holds(d.got, d.expected, *d.inputs))
-        return same(d.got, mistake.program(*copy.deepcopy(d.inputs)), atol)
+        made = mistake.program(*copy.deepcopy(d.inputs))
+        return same(without_nan(d.got, made), made, atol)
     except Exception:  # a mistake that does not even run here is not the one
         return False

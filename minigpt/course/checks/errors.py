@@ -94,6 +94,9 @@ HINTS = {  # what an error says: what to do
     r"not contiguous|view size is not compatible": (
         "After a transpose the numbers lie in another order in memory: use reshape."
     ),
+    r"selected index k out of range": (
+        "topk can give no more than there are: min(k, size) is the most to ask for."
+    ),
     r"out of range|out of bounds|IndexError": (
         "An index runs past the end: is the last one size - 1?"
     ),

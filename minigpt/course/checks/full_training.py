@@ -123,7 +123,7 @@ def check_next_probs(next_probs):
         ),
         (
             "values[:, -1:] of topk is the smallest to keep; the others become -inf.",
-            [(1.0, 2), (1.0, 3), (0.5, 2), (1.0, 1), (2.0, 4)],
+            [(1.0, 2), (1.0, 3), (0.5, 2), (1.0, 1), (2.0, 4), (1.0, 9)],
         ),
     ]
     for done, (hint, knobs) in enumerate(parts):
@@ -133,7 +133,7 @@ def check_next_probs(next_probs):
         except Explained as problem:
             problem.share = (done + problem.share) / 3
             raise
-    return "4 contexts, 3 temperatures, top-k of 1 to 4; each row sums to one"
+    return "4 contexts, 3 temperatures, top-k of 1 to 9; each row sums to one"
 
 
 @exercise("06.4 Too good to be true")

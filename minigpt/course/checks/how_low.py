@@ -157,7 +157,8 @@ def check_my_lexicon(my_lexicon):
         raise Explained(
             f"Your grammar works, but its floor is {floor:.2f} nats per character"
             f"{unit}, too {side}, between 0.38 and 0.42 is wanted.",
-            f"The choices cost the nats. Make lists of words {way}: "
+            "The choices of words cost the nats, the names hardly. Make lists of words "
+            f"{way}: "
             "{slot: words[:k] for slot, words in LEXICON.words.items()}" + more,
         )
     return f"{len(mine.names)} people of your own, and a floor of {floor:.3f} nats."

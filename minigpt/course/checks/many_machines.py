@@ -44,10 +44,12 @@ def _unfair(found, batch_size):
     if found[0][0] != 0:
         return "The first share does not begin at row 0 (ranks, too, begin at 0)."
     sizes = [last - first for first, last in found]
+    ends = [first for first, _ in found[1:]] + [batch_size]
+    if all(first + last == end for (first, last), end in zip(found, ends)):
+        if sizes[-1] != batch_size - found[-1][0]:
+            return "`last` is where a share ends; yours says how many rows it has."
     gaps = {b[0] - a[1] for a, b in zip(found, found[1:])}
     if gaps and min(gaps) < 0:
-        if all(first + last == b[0] for (first, last), b in zip(found, found[1:])):
-            return "`last` is where a share ends; yours says how many rows it has."
         i = next(i for i, (a, b) in enumerate(zip(found, found[1:])) if b[0] < a[1])
         what = "Rows are read twice: "
         if sum(sizes) == batch_size and max(sizes) - min(sizes) < 2:

@@ -12,7 +12,7 @@ import re
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from minigpt.course.checks.slips import head, left_out, slips
+from minigpt.course.checks.slips import HOLE, MODULES, head, is_whole, remade, slips
 
 
 class Mutant(NamedTuple):
@@ -39,7 +39,7 @@ def mutants(source, right=""):
     brings it nearer comes first, and lines that stand there stay as they are.
     """
     tree, goal, alike = ast.parse(source), ast.parse(right), {}
-    found = sorted(slips(tree, left_out(tree, goal)), key=lambda slip: slip.likely)
+    found = sorted(slips(tree, _left_out(tree, goal)), key=lambda slip: slip.likely)
     statement = _statements(tree)
     for slip in found:
         ast.fix_missing_locations(slip.new)
@@ -63,6 +63,33 @@ def mutants(source, right=""):
         inside = ast.unparse(owner) if isinstance(owner, ast.expr) else ""
         says, was = some[0].says + often, _text(was, owner)
         yield Mutant(says, line, program, was, now, inside, at)
+
+
+def _left_out(mine, right):
+    """What a program does to something, and this tree less often: texts with HOLE."""
+    known = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
+    text, goal, gap, found = ast.unparse(mine), ast.unparse(right), ast.Name(HOLE), []
+    for node in ast.walk(right):
+        ways = []
+        if isinstance(node, ast.BinOp):
+            ways = [remade(node, left=gap)]
+        elif isinstance(node, ast.UnaryOp):
+            ways = [remade(node, operand=gap)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if is_whole(node.func.value):
+                ways = [remade(node, func=remade(node.func, value=gap))]
+            elif node.args:
+                ways = [remade(node, args=[gap, *node.args[1:]])]
+        for way in ways:
+            names = {n.id for n in ast.walk(way) if isinstance(n, ast.Name)}
+            new = ast.unparse(
+                way
+            )  # of a method its name: `.tril(1)` stands for .tril()
+            rest = [re.sub(r"^(\.\w+\().*", r"\1", part) for part in new.split(HOLE)]
+            rare = any(text.count(part) < goal.count(part) for part in rest)
+            if rare and names <= known | {HOLE, *MODULES} and len(new) < 40:
+                found.append(new)
+    return list(dict.fromkeys(found))
 
 
 def _nearer(groups, statement, goal):

@@ -113,7 +113,14 @@ def lost(answer):
             return f"`{ast.unparse(node)}` alone calls nothing: add the brackets."
         if isinstance(node, ast.Expr) and _makes_anew(node.value):
             return f"`{ast.unparse(node)}` is computed, and nobody keeps it."
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            for text in (part for part in node.values[:-1] if _is_text(part)):
+                says = f"`{ast.unparse(text)} or …` is always true: a text that is not "
+                return says + "empty counts as True. Write both conditions out."
         if isinstance(node, ast.For):
+            if isinstance(node.body[-1], ast.Return):
+                says = "stands inside the loop, which ends there in its first round."
+                return f"`{ast.unparse(node.body[-1])}` {says}"
             for line in node.body:
                 if isinstance(line, ast.Assign) and _only_renames(line, node):
                     says = "gives a name another value; what the loop goes through"
@@ -124,6 +131,19 @@ def lost(answer):
     for name in kept & {n.id for n in names} - {n.id for n in names if _is_load(n)}:
         return f"`{name}` is a name of its own: `self.{name}` stays as it was."
     return ""
+
+
+def alias(text):
+    """A sentence about a second name that is taken for a copy; "" for none."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            line = f"`{ast.unparse(node)}` gives one thing a second name"
+            return f" {line}; that makes no copy."
+    return ""
+
+
+def _is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value
 
 
 def _makes_anew(value):

@@ -60,6 +60,7 @@ def repairs(mine, right, name, most=2, largest=99):
     mine.name, mine.decorator_list = name, right.decorator_list
     own = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
     aligned = _Alignment(_renamed(mine, right), mine, own)
+    stored = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name) and _is_new(n)}
     edits = _moves(aligned.lines(mine, "body", mine.body, right.body)[1])
     if len(edits) > MOST:
         return
@@ -72,6 +73,8 @@ def repairs(mine, right, name, most=2, largest=99):
         if len(chosen) > 1 and min(map(_weight, chosen)) > 2:
             continue  # a program rewritten is no mistake found
         says = [edit.says for edit in chosen]
+        if any(_stands(edit, stored) for edit in chosen):
+            continue
         if any(" too many" in s for s in says) and any(" left out" in s for s in says):
             continue  # that is the same, said otherwise
         undo = _made([change for edit in chosen for change in edit.changes])
@@ -84,6 +87,24 @@ def repairs(mine, right, name, most=2, largest=99):
             for place in reversed(undo):
                 setattr(*place)
         yield list(dict.fromkeys(edit.says for edit in chosen)), code, _line(chosen[0])
+
+
+def _is_new(name):
+    return isinstance(name.ctx, ast.Store)
+
+
+def _stands(edit, stored):
+    """Whether something is said to be left out that the answer gives a value itself."""
+    line = edit.changes[0].new
+    if not edit.says.endswith(" left out") or not isinstance(line, ast.Assign):
+        return False
+    names = [n for n in ast.walk(line) if isinstance(n, ast.Name)]
+    made = {n.id for n in names if _is_new(n)}
+    return (
+        bool(made)
+        and made <= stored
+        and not made & {n.id for n in names if not _is_new(n)}
+    )
 
 
 def _weight(edit):
@@ -168,7 +189,10 @@ def _renamed(mine, right):
             taken.add(new[name])
     left = set(own) - set(theirs) - given - set(new), set(theirs) - taken
     if [*map(len, left)] == [1, 1]:
-        new[left[0].pop()] = left[1].pop()
+        (one,), (other,) = left
+        loops = [n for n in ast.walk(mine) if isinstance(n, ast.For)]
+        if one not in map(ast.unparse, (loop.target for loop in loops)):
+            new[one] = other
     _Renamed(lambda name: new.get(name, name)).visit(mine)
     return {theirs: own for own, theirs in new.items()}
 
@@ -213,6 +237,10 @@ class _Alignment:
                 pair = mine[i - 1], right[j - 1]
                 more, new = self.parts(owner, field, i - 1, *pair)
                 ways.append((cost + more, [*edits, *new]))
+                if isinstance(pair[0], ast.If) and not isinstance(pair[1], ast.If):
+                    inner = self.lines(pair[0], "body", pair[0].body, [pair[1]])
+                    more = cost + _size(pair[0].test) + inner[0]
+                    ways.append((more, [*edits, *inner[1]]))
             best[i, j] = min(ways, key=lambda way: way[0])
         return best[len(mine), len(right)]
 

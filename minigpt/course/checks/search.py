@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import warnings
+from typing import Any, NamedTuple
 
 from minigpt.course.checks.errors import Explained
 from minigpt.course.checks.mutants import mutants
@@ -20,6 +21,7 @@ from minigpt.course.checks.values import same
 CANDIDATES = 600  # wrong programs that are tried; mended ones of each way
 MENDED = 200
 CALLS = 20_000  # an answer that calls more functions costs more
+SOME = 4  # ways of mending that are compared
 MANY = 12  # slips that agree tell nothing
 HANGS = 300  # candidates' worth of patience that one costs which must be stopped
 
@@ -76,23 +78,38 @@ def slip(asked, every, parts):
     return found[0] if 0 < len(found) < MANY else None
 
 
-def mended(asked, wrong=(), small=True, large=True):
+class Mending(NamedTuple):
+    """A change of an answer's text: what to say, the code, its name, the line's number.
+
+    near: whether that makes the line one of the solution's; put: what is only added.
+    """
+
+    says: str
+    code: Any
+    name: str
+    at: int
+    near: bool = True
+    put: str = ""
+
+
+def mended(asked, wrong=(), small=True, large=True, sure=True):
     """What of the answer's text must change, as a sentence; or None.
 
     wrong: a Difference, to be looked at first. small: whether to look for a change of
-    a few words; large: for one of more, and for two.
+    a few words; large: for one of more, and for two. sure: whether to keep silent where
+    changes of several lines mend it, and none makes a line the solution's.
     """
     text, judged = listing(asked.answer)[0], [d[:2] for d in wrong]
     if not text or not asked.slips:
         return None
 
     def is_right(candidate):
-        _, code, name = candidate
         names = {**asked.solution.space, **surroundings(asked.answer)}
-        exec(code, names)
+        exec(candidate.code, names)
 
         def agrees(inputs, expected):
-            return same(asked.given(names[name], inputs), expected, asked.atol)
+            got = asked.given(names[candidate.name], inputs)
+            return same(got, expected, asked.atol)
 
         if not all(agrees(*pair) for pair in judged):
             return False
@@ -103,8 +120,23 @@ def mended(asked, wrong=(), small=True, large=True):
     with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
         for way in [_small] * small + [_large] * large:
             budget = MENDED // _price(asked, wrong) // (1 + (way is _large))
-            for says, *_ in first(way(asked), is_right, budget):
+            found = first(way(asked), is_right, budget, SOME if way is _small else 1)
+            if says := _likeliest(found, text, asked.solution.given, sure):
                 return f"Your answer is right but for {says}"
+
+
+def _likeliest(found, text, given, sure):
+    """What to say of some Mendings. given: the lines of a bug hunt's program."""
+    lines = ["", *map(str.strip, text.splitlines())]
+    own = [m for m in found if lines[m.at] not in given]  # what was right stays right
+    found = own or found
+    if len({m.at for m in found}) > 1:
+        if len({m.put for m in found}) == 1 and found[0].put:
+            return f"`{found[0].put}` left out."
+        found = [m for m in found if m.near] or found
+        if sure and len({m.at for m in found}) > 1:
+            return None
+    return found[0].says if found else None
 
 
 def _price(asked, wrong):
@@ -124,23 +156,61 @@ def _price(asked, wrong):
 
 
 def _large(asked, **size):
-    """Candidates (what to say, code, its name): what the solution suggests."""
+    """Mendings that the solution suggests."""
     found, solution = listing(asked.answer), asked.solution
     for says, code, at in repairs(found[0], solution.text, solution.name, **size):
-        yield f"{', and '.join(says)}.{_line(*found, at)}", code, solution.name
+        says = f"{', and '.join(says)}.{_line(*found, at)}"
+        yield Mending(says, code, solution.name, at)
 
 
 def _small(asked):
-    """Candidates, too: of few words, or a slip of the answer's own, taken back."""
+    """Mendings of few words, or by a slip of the answer's own, taken back."""
     yield from _large(asked, most=1, largest=7)
     text, start = listing(asked.answer)
-    name = ast.parse(text).body[0].name
+    name, lines = ast.parse(text).body[0].name, _lines(asked.solution.text)
     for m in mutants(text, asked.solution.text):
         what = f"where `{m.now}` belongs" if m.now else "too many"
         often = re.search("(, each time|, both times)?$", m.says)[0]
         if len(m.was) < 8 and "" < m.inside != m.was and not often:
             what += f" in `{m.inside}`"
-        yield f"`{m.was}` {what}{often}.{_line(text, start, m.at)}", m.program, name
+        says = f"`{m.was}` {what}{often}.{_line(text, start, m.at)}"
+        bare = m.now.replace(f"({m.was})", m.was, 1)
+        put = bare.removeprefix(m.was).strip() if bare != m.was else ""
+        put *= bare.startswith(m.was)
+        yield Mending(says, m.program, name, m.at, m.line in lines, put)
+
+
+def _lines(text):
+    """The lines of a program, without comments."""
+    return {line.strip() for line in ast.unparse(ast.parse(text)).splitlines()}
+
+
+def fixed(asked, wrong):
+    """A sentence about a number that fits some inputs only; or None.
+
+    wrong: the Differences. It is such a number if each of them has one that fits.
+    """
+    text, _ = listing(asked.answer)
+    with contextlib.suppress(SyntaxError):
+        tree = ast.parse(text)
+        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+        for node in (n for n in nodes if type(n.value) is int and n.value > 1):
+            own, fits = node.value, []
+            for inputs, expected, *_ in wrong:
+
+                def is_right(number, node=node, pair=(inputs, expected)):
+                    node.value = number
+                    names = {**asked.solution.space, **surroundings(asked.answer)}
+                    exec(compile(tree, "<fixed>", "exec"), names)
+                    got = asked.given(names[tree.body[0].name], pair[0])
+                    return same(got, pair[1], asked.atol)
+
+                fits += first(range(1, 9), is_right, 8)
+            node.value = own
+            if len(fits) == len(wrong):
+                line = text.splitlines()[node.lineno - 1].strip()
+                says = f"The {own} in `{line}` fits some inputs only: here it should be"
+                return f"{says} {fits[0]}."
 
 
 def _line(text, start, at):
@@ -149,11 +219,16 @@ def _line(text, start, at):
     return f"\n    your line {start + at - 1}: {line}" * bool(at)
 
 
-def with_mending(problem, asked):
-    """Explained for an error, with what must change where that is found."""
+def with_mending(problem, asked, inputs, some):
+    """Explained for an error, with what must change where that is found.
+
+    inputs: those on which it is raised. some: whether others are right.
+    """
     says, hint = problem.args
     untouched = says.startswith("The bug is still there")
     sentence = None if untouched else mended(asked)
+    if some and not sentence and asked.slips and not untouched:
+        sentence = fixed(asked, [(inputs, asked.right(*inputs))])
     if not sentence:
         return problem
     return Explained(f"{says}\n  {sentence}", hint, problem.share)

@@ -65,13 +65,14 @@ def _parsed(text):
     return ast.parse(text, mode="eval").body
 
 
-def _copy(node, **changed):
+def remade(node, **changed):
     """A new node like it, with other fields; its children are shared."""
     return type(node)(**{**dict(ast.iter_fields(node)), **changed})
 
 
 def _instead(new, old):
-    return f"`{_text(new)}` where `{_text(old)}` belongs"
+    """(what to say, the new one), of a part in place of another."""
+    return f"`{_text(new)}` where `{_text(old)}` belongs", new
 
 
 def _literal(node):
@@ -110,44 +111,20 @@ def slips(owner, lacks=(), names=()):
                 at = i if some is value else None
                 for likely, says, new in _changes(node, owner, names):
                     yield Slip(likely, says, owner, field, at, new)
-                if field != "func" and _is_whole(node):
+                if field != "func" and is_whole(node):
                     for text in lacks:
                         new = _parsed(text.replace(HOLE, f"({_text(node)})"))
-                        yield Slip(9, _instead(new, node), owner, field, at, new)
+                        yield Slip(9, _instead(new, node)[0], owner, field, at, new)
                 yield from slips(node, lacks, names)
 
 
-def _is_whole(node):
+def is_whole(node):
     """Whether a node is an expression that a program computes with."""
     if isinstance(node, ast.Name) and node.id in (*MODULES, "self"):
         return False
     stored = isinstance(getattr(node, "ctx", None), ast.Store)
     whole = ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp
     return isinstance(node, whole) and not stored
-
-
-def left_out(mine, right):
-    """What a program does to something, and this tree less often: texts with HOLE."""
-    known = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
-    text, gap, found = _text(mine), ast.Name(HOLE), []
-    for node in ast.walk(right):
-        ways = []
-        if isinstance(node, ast.BinOp):
-            ways = [_copy(node, left=gap)]
-        elif isinstance(node, ast.UnaryOp):
-            ways = [_copy(node, operand=gap)]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if _is_whole(node.func.value):
-                ways = [_copy(node, func=_copy(node.func, value=gap))]
-            elif node.args:
-                ways = [_copy(node, args=[gap, *node.args[1:]])]
-        for way in ways:
-            names = {n.id for n in ast.walk(way) if isinstance(n, ast.Name)}
-            rest = _text(way).split(HOLE)
-            rare = any(text.count(part) < _text(right).count(part) for part in rest)
-            if names <= known | {HOLE, *MODULES} and rare and len(_text(way)) < 40:
-                found.append(_text(way))
-    return list(dict.fromkeys(found))
 
 
 def _stored(lines):
@@ -199,23 +176,20 @@ def _binary(node, owner, names):
         yield 2, f"`{_text(ast.BinOp(left, node.op, gap))[:-2]}` left out", right
     if isinstance(right, ast.BinOp) and type(right.op) is not kind:  # brackets
         new = ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
-        yield 1, _instead(new, node), new
+        yield 1, *_instead(new, node)
     if isinstance(left, ast.BinOp) and type(left.op) is not kind:
         new = ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))
-        yield 1, _instead(new, node), new
+        yield 1, *_instead(new, node)
     if _literal(left) is None or _literal(right) is None:
         for other in OPERATORS.get(kind, ()):
-            new = ast.BinOp(left, other(), right)
-            yield 1, _instead(new, node), new
+            yield 1, *_instead(ast.BinOp(left, other(), right), node)
     if kind in (ast.Sub, ast.Div):
-        new = ast.BinOp(right, node.op, left)
-        yield 1, _instead(new, node), new
+        yield 1, *_instead(ast.BinOp(right, node.op, left), node)
 
 
 def _compare(node, owner, names):
     for other in OPERATORS.get(type(node.ops[0]), ()) if len(node.ops) == 1 else ():
-        new = _copy(node, ops=[other()])
-        yield 0, _instead(new, node), new
+        yield 0, *_instead(remade(node, ops=[other()]), node)
 
 
 def _call(node, owner, names):
@@ -225,24 +199,28 @@ def _call(node, owner, names):
     module = isinstance(inner, ast.Name) and inner.id in MODULES
     for part in node.keywords:
         rest = [k for k in node.keywords if k is not part]
-        yield 0, f"`{_text(part)}` left out in `{text}`", _copy(node, keywords=rest)
+        yield 0, f"`{_text(part)}` left out in `{text}`", remade(node, keywords=rest)
     if method and not module:
-        rest = "." + _text(_copy(node, func=ast.Name(name)))
+        rest = "." + _text(remade(node, func=ast.Name(name)))
         yield 0 if name in ("transpose", "clone") else 1, f"`{rest}` left out", inner
     for i, j in itertools.combinations(range(len(args)), 2) if len(args) < 6 else ():
         if ast.dump(args[i]) != ast.dump(args[j]):
             swapped = list(args)
             swapped[i], swapped[j] = swapped[j], swapped[i]
-            new, likely = _copy(node, args=swapped), 1 if len(args) == 2 else 3
+            new, likely = remade(node, args=swapped), 1 if len(args) == 2 else 3
             yield likely, f"two arguments exchanged: `{_text(new)}`", new
     for other in sorted(set().union(*(s for s in SISTERS if name in s)) - {name}):
-        func = _copy(node.func, **{"attr" if method else "id": other})
-        yield 2, f"`{other}` where `{name}` belongs", _copy(node, func=func)
+        func = remade(node.func, **{"attr" if method else "id": other})
+        yield 2, f"`{other}` where `{name}` belongs", remade(node, func=func)
     if name in REDUCTIONS and method and not module and not args + node.keywords:
         word = {"min": "amin", "max": "amax"}.get(name, name)
         for how in ("dim=-1, keepdim=True", "dim=-1", "dim=0", "dim=1"):
             new = _parsed(f"({_text(inner)}).{word}({how})")
             yield 1, f"`.{word}({how})` where `.{name}()` belongs", new
+    if name in ("tril", "triu") and len(args) == 1 - (method and not module):
+        for by in (-1, 1) if not node.keywords else ():
+            more = ast.keyword("diagonal", _parsed(f"{by}"))
+            yield 1, *_instead(remade(node, keywords=[more]), node)
     if text == "float('-inf')":
         yield 3, f"`0.0` where `{text}` belongs", _parsed("0.0")
 
@@ -250,30 +228,41 @@ def _call(node, owner, names):
 def _subscript(node, owner, names):
     where = node.slice
     if isinstance(node.ctx, ast.Load):
-        index = _text(_copy(node, value=ast.Name("_")))[1:]
+        index = _text(remade(node, value=ast.Name("_")))[1:]
         yield 2, f"the index `{index}` left out", node.value
+    if isinstance(node.ctx, ast.Load) and isinstance(where, ast.Name):
+        yield 3, *_instead(remade(node, slice=_parsed("-1")), node)
     if not isinstance(where, ast.Tuple):
         new = _parsed(f"({_text(node.value)})[:, {_text(where)}]")
         new.ctx = node.ctx
-        yield 2, _instead(new, node), new
+        yield 2, *_instead(new, node)
     else:
-        orders = [where.elts[::-1]] + [where.elts[1:]] * (len(where.elts) > 1)
+        orders = [where.elts[1:]] * (len(where.elts) > 1)
+        for i, j in itertools.combinations(range(len(where.elts)), 2):
+            orders.append([*where.elts])
+            orders[-1][i], orders[-1][j] = where.elts[j], where.elts[i]
+        for i, at in enumerate(where.elts):
+            if isinstance(at, ast.Name):  # one place: all from there on, or the last
+                for other in (ast.Slice(at), _parsed("-1")):
+                    orders.append([*where.elts[:i], other, *where.elts[i + 1 :]])
         for order in orders:
-            if ast.dump(order[0]) != ast.dump(where.elts[0]):
-                index = order[0] if len(order) == 1 else _copy(where, elts=order)
-                new = _copy(node, slice=index)
-                yield 1, _instead(new, node), new
+            index = order[0] if len(order) == 1 else remade(where, elts=order)
+            if ast.dump(index) != ast.dump(where):
+                yield 1, *_instead(remade(node, slice=index), node)
 
 
 def _slice(node, owner, names):
     for bound, value in (("lower", node.lower), ("upper", node.upper)):
         if value is None:
             continue
-        others = [_copy(node, **{bound: None})]
+        others = [remade(node, **{bound: None})]
         if _literal(value) is None and not isinstance(value, ast.BinOp):
             for by in ("+ 1", "- 1"):
                 more = _parsed(f"{_text(value)} {by}")
-                others.append(_copy(node, **{bound: more}))
+                others.append(remade(node, **{bound: more}))
+        if bound == "upper" and node.lower and _literal(value) is None:
+            both = ast.BinOp(node.lower, ast.Add(), value)
+            others.append(remade(node, upper=both))  # where a count stands for an end
         if getattr(node, "lower" if bound == "upper" else "upper") is None:
             single = value.left if isinstance(value, ast.BinOp) else value
             others += [single, ast.Slice(node.upper, node.lower)]
@@ -297,12 +286,18 @@ def _tuple(node, owner, names):
         for i, j in itertools.combinations(range(len(node.elts)), 2):
             order = list(node.elts)
             order[i], order[j] = order[j], order[i]
-            new = _copy(node, elts=order)
+            new = remade(node, elts=order)
             likely = 1 if isinstance(node.ctx, ast.Load) else 3
             yield likely, f"two values exchanged: `{_text(new)}`", new
 
 
+def _attribute(node, owner, names):
+    if node.attr in ("T", "mT"):
+        yield 0, f"`.{node.attr}` left out", node.value
+
+
 RULES = {
+    ast.Attribute: _attribute,
     ast.UnaryOp: _unary,
     ast.BinOp: _binary,
     ast.Compare: _compare,
@@ -321,6 +316,13 @@ def _of_line(line):
     if isinstance(line, kinds):
         if not isinstance(getattr(line, "value", None), ast.Constant):
             yield 0, f"the line `{head(line)}` left out", ast.Pass()
+    if isinstance(line, ast.AugAssign) and isinstance(line.target, ast.Subscript):
+        where = _text(remade(line.target, value=ast.Name("_")))[2:-1]
+        by = _literal(line.value)
+        if isinstance(line.op, ast.Add) and by is not None and ":," not in f"{where},":
+            put = f"index_put_(({where},), torch.tensor({by}.0), accumulate=True)"
+            whole = _parsed(f"({_text(line.target.value)}).{put}")
+            yield 3, *_instead(ast.Expr(whole), line)
     if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
         for first, second in itertools.combinations(_used(line.value)[:6], 2):
             value = copied(line.value)
@@ -328,7 +330,7 @@ def _of_line(line):
                 if isinstance(node, ast.Name):
                     node.id = {first: second, second: first}.get(node.id, node.id)
             says = f"`{first}` and `{second}` exchanged in `{head(line)}`"
-            yield 2, says, _copy(line, value=value)
+            yield 2, says, remade(line, value=value)
 
 
 def _used(value):

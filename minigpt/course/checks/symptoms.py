@@ -4,6 +4,8 @@ Each look takes one Difference and returns (what to say, a hint), or None. It is
 only if it says the same of all differences; () says that this one cannot tell.
 """
 
+import contextlib
+import copy
 import itertools
 import math
 import re
@@ -190,4 +192,39 @@ def _along(got, expected, dim, n):
     yield "yours is the mean of all up to there.", (got, expected.cumsum(dim) / count)
 
 
+def leaning(asked, inputs, part):
+    """A sentence on a number that the answer's result follows and ours does not.
+
+    Or the reverse. part: of several values the one to look at, None for all.
+    """
+    programs = asked.answer, getattr(asked.solution, "program", asked.solution)
+    names = [*asked.names, *[""] * len(inputs)]
+
+    def results(inputs):
+        found = [asked.given(program, inputs) for program in programs]
+        return [as_tensor(f if part is None else f[part]) for f in found]
+
+    best, says = 0.0, ""
+    with contextlib.suppress(Exception):  # then it cannot be looked for
+        before = results(inputs)
+        for at, x in enumerate(inputs):
+            numbers = plain(x)
+            if numbers is None or not numbers.is_floating_point() or not names[at]:
+                continue
+            for place in itertools.islice(itertools.product(*map(range, x.shape)), 40):
+                other = copy.deepcopy(inputs)
+                other[at][place] += 0.25
+                moved = [(a - b).abs() for a, b in zip(results(other), before)]
+                off = torch.where(torch.minimum(*moved) < 1e-7, sum(moved), 0.0)
+                if off.max() > max(best, 1e-3):
+                    entry, best = (off == off.max()).nonzero()[0].tolist(), off.max()
+                    which = f"entry {entry} of your result" if entry else "your result"
+                    what = "changes with it; it should not."
+                    if moved[1][tuple(entry)] == best:
+                        what = "stays as it was; it should change."
+                    says = f"Change `{names[at]}{[*place]}`, and {which} {what}"
+    return says
+
+
+FOLLOW = "Follow that number through your lines, with the shapes written beside them."
 FIRST = (another_kind, not_numbers)  # if only the first one shows it

@@ -20,13 +20,8 @@ def tile(data, block_size):
     x = data[: n * block_size].view(n, block_size)
     y = data[1 : n * block_size + 1].view(n, block_size)
     return x, y
-# ✗ Your targets are shifted twice: they skip a character.
-# data[1 : n * block_size + 1] → data.roll(-2)[: n * block_size]
 # ✗ Your targets are shifted the wrong way: they are the characters before.
 # data[1 : n * block_size + 1] → data.roll(1)[: n * block_size]
-# ✗ The last target of each window is its own first character: the shift goes
-# round inside the window.
-# y = data[1 : n * block_size + 1].view(n, block_size) → y = x.roll(-1, dims=1)
 # ✗ You cut windows of block_size + 1, so each last character is never an input.
 # x = data[ → w = data[: len(data) // (block_size + 1) * (block_size + 1)]; x = data[
 # return x, y → return (w := w.view(-1, block_size + 1))[:, :-1], w[:, 1:]
@@ -50,8 +45,6 @@ def before_table(ids, vocab_size):
 # += 1 → = 2
 # ✗ That is the lesson's table, forwards: your row i tells what comes after i.
 # table[b, a] → table[a, b]
-# ✗ Your rows sum to more than one: the +1 is in the cells, not in the sums.
-# table.sum(dim=1, keepdim=True) → (table - 1).sum(dim=1, keepdim=True)
 # ✗ You count one pair too many: the last character before the first one.
 # ids[1:] → ids.roll(-1)
 # ids[:-1] → ids
@@ -67,15 +60,10 @@ def loss_by_position(logits, y):
     rows = logits.reshape(B * T, C)
     each = F.cross_entropy(rows, y.reshape(B * T), reduction="none")
     return each.view(B, T).mean(dim=0)
-# ✗ Your view or reshape to (B, C, T) mixes time and classes up.
-# rows = logits → rows = logits.reshape(logits.mT.shape).mT
-# ? To exchange two dimensions, use transpose(1, 2).
 # ✗ These logits are no logarithms of probabilities yet: the softmax is missing.
 # F.cross_entropy(rows → F.nll_loss(rows
 # ✗ cross_entropy has a softmax inside: give it the logits, not their softmax.
 # F.cross_entropy(rows → F.cross_entropy(rows.softmax(-1)
-# ✗ That is the mean probability of what came; the loss is the mean of -ln p.
-# each.view → (-each).exp().view
 # ✗ The losses lie text by text, so view(T, B) mixes positions: it is view(B, T).
 # each.view(B, T).mean(dim=0) → each.view(T, B).mean(dim=1)
 # ✗ You take the mean of the probabilities first: the losses, -ln p, are to be averaged.

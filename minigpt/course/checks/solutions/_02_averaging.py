@@ -25,13 +25,12 @@ def fading_average(x, rate):
     return F.softmax(scores, dim=-1) @ x  # (T, T) @ (B, T, C)
 # ✗ Your rows do not sum to one: exp is there, the division is not.
 # F.softmax(scores, dim=-1) → scores.exp()
-# ✗ The rate changes nothing: this is the plain mean.
-# -rate * → 0 *
 # ✗ The mask comes only after the softmax: the rows no longer sum to one.
 # scores = scores.masked_fill(~past, float("-inf")) → pass
 # dim=-1) @ x → dim=-1).masked_fill(~past, 0.0) @ x
-# ✗ You take rate itself for the factor of one step back; that is exp(-rate).
-# -rate * → math.log(rate or 1e-9) *
+# ✗ Your weights fall like 1 / (1 + rate · distance); a softmax of scores falls by the same
+# factor with every step back.
+# -rate * (time[:, None] - time).float() → -(1 + rate * (time[:, None] - time).clamp(min=0)).log()
 # ✗ The future is not hidden: the scores fall with the distance on both sides.
 # time).float() → time).abs().float()
 # scores = scores.masked_fill(~past, float("-inf")) → pass
@@ -59,9 +58,6 @@ def who_hears_whom(average, T):
 # ✗ Your experiment starts from zeros, where this leak cannot show: the weights move,
 # but they are multiplied by x = 0.
 # randn → zeros
-# ✗ You miss a leak in one channel of several.
-# .any(dim=-1) → [..., 0]
-# ? Any channel may move: .any(dim=-1).
 # ✗ You read the weights off one input; hearing means that an output moves when an input
 # is changed.
 # return heard, → heard = average(torch.eye(T)[None])[0].abs() > 1e-6
@@ -84,8 +80,9 @@ def nats_per_character(text):
 # ✗ The targets are shifted the wrong way: row t + 1 guesses character t.
 # diagonal=-1 → diagonal=0
 # (probs.log(), ids) → (probs[1:].log(), ids[:-1])
-# ✗ Mended twice, diagonal and targets: now the counts are two steps behind.
-# (probs.log(), ids) → (probs[:-1].log(), ids[1:])
+# ✗ The + 1 was no cheat: each character still counts itself before it is guessed.
+# torch.ones(len(ids), len(ids)).tril(diagonal=-1) → torch.tril(torch.ones(len(ids), len(ids)))
+# past @ one_hot + 1 → past @ one_hot
 
 # 02.5
 def attend(x, q, k):
@@ -109,7 +106,5 @@ def attend(x, q, k):
 # ✗ The mask comes only after the softmax: the rows no longer sum to one.
 # scores = scores.masked_fill(~past, float("-inf")) → pass
 # weights @ x → weights.tril() @ x
-# ✗ Scores of zero are safe now, but negative scores of the past are not.
-# masked_fill(~past, → masked_fill(scores.tril() < 0,
 # ✗ A future score that is 0 stays: your mask is made from the scores.
 # ~past, → scores.triu(1) != 0,

@@ -23,16 +23,12 @@ def scaled_scores(x, W_query, W_key):
     q, k = x @ W_query, x @ W_key  # (B, T, head_size) each
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
     return scores
-# ✗ You compare x with x itself, so W_query and W_key have no say.
-# q @ k.transpose → x @ x.transpose
 
 # 03.2
 def look_back(T, distance):
     W_key = torch.eye(T)  # key i is one at place i
     W_query = torch.eye(T).roll(-distance, dims=1)  # one at t - distance
     return 20 * T**0.5 * W_query, W_key
-# ✗ In each row all scores are equal, so everyone averages evenly.
-# torch.eye(T).roll(-distance, dims=1) → torch.zeros(T, T)
 # ✗ It looks ahead, from t to t + distance: the roll goes the wrong way, or query and
 # key are exchanged.
 # roll(-distance → roll(distance
@@ -42,8 +38,6 @@ def look_back(T, distance):
 # roll(-distance → roll(1 - distance
 # ✗ All positions look at place 0: their queries agree.
 # .roll(-distance, dims=1) → [:1].expand(T, T)
-# ✗ All positions look at the same place, number `distance`: it must move along with t.
-# .roll(-distance, dims=1) → [distance].expand(T, T)
 # ✗ Your scores grow with the place, so the last one wins: a product of two numbers does
 # not tell whether they are equal.
 # W_key = torch.eye(T) → W_key = torch.arange(T)[:, None].float()
@@ -93,8 +87,6 @@ class TinyModel(nn.Module):
 # positions = torch.arange(idx.shape[1], device=idx.device) → pass
 # self.position_embedding(positions) → self.position_embedding(idx)
 # ? Print what is added to the token vectors for 0123, and for 2103.
-# ✗ You add the numbers 0, 1, 2 themselves; each place has a vector to be looked up.
-# self.position_embedding(positions) → positions[:, None].float()
 # ✗ The positions come too late, when the head has mixed all.
 # self.body(token + position) → self.body(token) + position
 # ✗ You look up the place of the text in the batch, not of the character in the text.

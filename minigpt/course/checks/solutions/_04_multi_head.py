@@ -18,8 +18,6 @@ def parameters(n_embd, n_head):
     return heads + proj
 # ✗ You give queries, keys and values a bias; here they have none.
 # n_embd * head_size → (n_embd + 1) * head_size
-# ✗ You give every head its own projection; one mixes what all found.
-# proj = n_embd * n_embd + n_embd → proj = n_head * n_embd * (n_embd + 1)
 # ✗ You count one head only, or heads that read head_size channels.
 # n_head * 3 → 3
 
@@ -36,18 +34,8 @@ def without_head(model, h):
 #  layer.proj.weight[own] = layer.proj.bias[own] = 0
 # ✗ The head is not off: with all scores at zero, it hands over the mean of its values.
 # proj.weight[:, start → qkv.weight[start
-# ✗ You take channels away from the input of all heads.
-# proj.weight → qkv.weight
 # ✗ You switch off every n_head-th channel. Heads do not take turns.
 # [:, start : start + layer.head_size] → [:, h :: layer.n_head]
-# ✗ You switch off one channel, number h; a head has head_size of them.
-# [:, start : start + layer.head_size] → [:, h]
-# ✗ You keep head h and switch off all the others.
-# layer.proj.weight[:, start : start + layer.head_size] = 0 → w = layer.proj.weight;
-#  w[:, :start] = 0; w[:, start + layer.head_size :] = 0
-# ✗ You read qkv as if a head's query, key and value were neighbours.
-# proj.weight[:, start : start + layer.head_size] → qkv.weight[
-# 3 * start : 3 * (start + layer.head_size)]
 
 # 04.3
 class Heads(nn.Module):
@@ -83,16 +71,15 @@ class DiceHeads(nn.Module):
 # chance. It knows throws that are still to come.
 # out = out.transpose(1, 2).reshape(B, T, C) → pass
 # self.proj(out) → self.proj(out.reshape(B, T, C))
-# ✗ No more leak, but the channels of the heads are interleaved: a saved model would
-# give other results.
-# out.transpose(1, 2).reshape → out.permute(0, 2, 3, 1).reshape
 # ✗ Each head gets the mean of all heads; they belong side by side.
 # out.transpose(1, 2) → out.mean(1, True).expand_as(out).transpose(1, 2)
 # ✗ At each position heads look at heads, and no position sees another one.
 # permute(2, 0, 3, 1, 4) → unbind(2)
 # out.transpose(1, 2).reshape → out.reshape
-# ✗ The scores are too small: you divide by √C instead of √head_size.
-# attention(q, k, v) → attention(q / self.n_head**0.5, k, v)
+# ✗ The view mixes positions and heads: (B, T, 3, n_head, head_size) comes first.
+# self.qkv(x).view(shape) → self.qkv(x).view(B, 3, self.n_head, T, -1)
+# qkv.permute(2, 0, 3, 1, 4) → qkv.unbind(1)
+# ? A view keeps the order in memory; permute exchanges dimensions.
 # ✗ Now queries, keys and values are mixed up: a reshape keeps the order in memory.
 # self.qkv(x).view(shape) → self.qkv(x).view(3, B, self.n_head, T, -1)
 # qkv.permute(2, 0, 3, 1, 4) → qkv

@@ -24,8 +24,6 @@ def terms(x, blocks):
 # norm2 → norm1
 # ✗ Both parts of a block read the same x: the second should hear what attention added.
 # norm2(x) → norm2(x - found[-1])
-# ✗ x itself, the first entry, is missing.
-# [x] → []
 # ✗ No LayerNorm is used: the parts read the pathway as it is.
 # block.norm1 →
 # block.norm2 →
@@ -63,8 +61,6 @@ def leave_one_out(model, x, y):
 # j != i → j in (i, len(whole) - 1)
 # ✗ You leave out the blocks after number i, too.
 # j != i → j < i or j == len(whole) - 1
-# ✗ The last LayerNorm is left out as well.
-# (whole) if → (whole[:-1]) if
 # ✗ You give how much the loss rises; the loss itself is wanted.
 # return losses, → return [n - model(x, y)[1].item() for n in losses],
 
@@ -88,5 +84,3 @@ class HandNorm(nn.Module):
 # dim=-1 → dim=(0, 1)
 # ✗ The future is hidden, but the variance is divided by n_embd - 1.
 # centred.pow(2).mean( → x.var(
-# ✗ The future is hidden, but epsilon stands outside the root.
-# (variance + self.eps).sqrt() → (variance.sqrt() + self.eps)

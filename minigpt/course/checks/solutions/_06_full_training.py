@@ -21,8 +21,6 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 # decay * p + mean → mean
 # ✗ The decay is not multiplied by the learning rate.
 # lr * (decay * p + mean → (decay * p + lr * mean
-# ✗ That is plain gradient descent: p moves by g itself.
-# mean / (root + eps) → g
 # ✗ The corrected averages go on into the next step; only m and v should.
 # mean = m / → mean = m = m /
 # root = (v / (1 - b2**t)) → v = v / (1 - b2**t); root = v
@@ -71,24 +69,17 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
     context = idx[:, -block_size:]
     logits = model(context)[0][:, -1] / temperature
     if top_k is not None:
-        smallest = logits.topk(top_k, dim=-1).values[:, -1:]
+        k = min(top_k, logits.shape[-1])
+        smallest = logits.topk(k, dim=-1).values[:, -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
     return F.softmax(logits, dim=-1)
 # ✗ You keep the first block_size tokens: the model never sees how the text goes on.
 # -block_size: → :block_size
-# ✗ You divide the probabilities, so they no longer sum to one.
-# [:, -1] / temperature → [:, -1]
-# F.softmax(logits, dim=-1) → F.softmax(logits, dim=-1) / temperature
-# ✗ You keep the k unlikeliest: the wrong side.
-# logits.topk(top_k, → (-logits).topk(top_k,
-# logits < → -logits <
 # ✗ What you throw away gets the logit 0, and e⁰ is 1: it may still be drawn.
 # float("-inf") → 0.0
-# ✗ Each row has its own k likeliest; your limit is that of the first row.
-# values[:, -1:] → values[:1, -1:]
 # ✗ You cut after the softmax and leave it so: the rows sum to less than one.
 # smallest = → kept = logits.softmax(-1);
-#  return kept.masked_fill(kept < kept.topk(top_k, dim=-1).values[:, -1:], 0.0)
+#  return kept.masked_fill(kept < kept.topk(k, dim=-1).values[:, -1:], 0.0)
 #         smallest =
 
 # 06.4

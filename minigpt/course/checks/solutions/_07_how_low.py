@@ -27,8 +27,6 @@ def temperature_for(logits, nats):
         else:
             high = middle
     return middle
-# ✗ You aim at a number of bits: the entropy is to be measured in nats.
-# < nats → < nats * 0.6931471805599453
 # ✗ You scale the temperature like the entropy, but the two are not proportional: search.
 # return middle → return nats / torch.special.entr(F.softmax(logits, dim=-1)).sum()
 
@@ -63,6 +61,9 @@ def smooth(counts, lower, strength):
 # ✗ Always half and half: but much evidence should count for more.
 # (counts + strength * lower) → ((counts / seen).nan_to_num() + lower)
 # (seen + strength) → 2
+# ✗ The shorter context is asked only where a row is empty; it should always have a say.
+# (counts + strength * lower) / (seen + strength) → torch.where(
+# seen > 0, counts / seen.clamp(min=1), lower)
 # ✗ Only what was never seen gets a share of lower; all characters should.
 # (counts + strength * lower) / (seen + strength) → (f := torch.where(
 # counts > 0, counts, strength * lower)) / f.sum(-1, keepdim=True)

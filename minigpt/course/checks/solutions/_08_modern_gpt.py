@@ -42,8 +42,6 @@ def grouped_attention(q, k, v):
 # ? repeat gives 0 1 0 1; repeat_interleave gives 0 0 1 1.
 # ✗ All query heads read the first key/value head (this is multi-query).
 # repeat_interleave(group, dim=1) → expand(-1, -1, -1, -1)[:, :1]
-# ✗ You average the key/value heads: each group has one of its own.
-# repeat_interleave(group, dim=1) → mean(dim=1, keepdim=True)
 # ✗ Your keys stand in groups and your values take turns: they no longer belong together.
 # v = v.repeat_interleave(group, dim=1) → v = v.repeat(1, group, 1, 1)
 # ✗ You average the queries of a group: they share keys and values, and nothing else.
@@ -70,6 +68,10 @@ def counts_without(ids, vocab_size, folds):
 # * folds // n → % folds
 # ✗ The pairs across the borders of pieces are lost.
 # fold != f → (fold != f) & (fold.diff(prepend=fold[:1]) == 0)
+# ✗ You cut the text first and count what is left: at the seam a pair arises that nobody
+# wrote, and others are lost.
+# others = pair[fold != f] → rest = ids[:-1][fold != f];
+#  others = rest[:-1] * vocab_size + rest[1:]
 # ✗ These are shares; wanted are counts.
 # torch.stack(tables) → (t := torch.stack(tables)) / t.sum(-1, keepdim=True)
 

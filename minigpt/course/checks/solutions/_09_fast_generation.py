@@ -9,14 +9,9 @@ def cached_step(q, k, v, keys, values):
     values = torch.cat([values, v], dim=2)
     scores = q @ keys.mT / q.shape[-1] ** 0.5  # (B, H, 1, T + 1)
     return F.softmax(scores, dim=-1) @ values, keys, values
-# ✗ The new character sees only itself: its query should meet all keys.
-# F.softmax(scores, dim=-1) @ values → v
-# ✗ The new character sees only the first character: is_causal=True takes the one query
-# for the first of the text.
+# ✗ The new character sees only the first character: a causal mask (also is_causal=True)
+# takes the one query for the first of the text.
 # F.softmax(scores, dim=-1) @ values → values[:, :, :1]
-# ✗ The oldest character is forgotten: nothing asked for that yet.
-# [keys, k], dim=2) → [keys, k], dim=2)[:, :, 1:]
-# [values, v], dim=2) → [values, v], dim=2)[:, :, 1:]
 # ✗ The new key and value are left out: the new character should see itself, too.
 # F.softmax(scores, dim=-1) @ values → F.softmax(scores[..., :-1], dim=-1)
 #  @ values[:, :, :-1]
@@ -32,8 +27,6 @@ def left_pad(prompts):
     return torch.tensor(rows), past & real[:, None] | own
 # ✗ The ids are padded on the left, but the mask belongs to padding on the right.
 # >= pads[:, None] → < T - pads[:, None]
-# ✗ The real characters may look at padding.
-# past & real[:, None] | own → past.expand(len(rows), T, T)
 # ✗ Your mask is True where nobody may look: turn it round.
 # past & real[:, None] | own → ~(past & real[:, None] | own)
 # ✗ You tell padding by its 0, but 0 may be a character, too: go by the lengths.
@@ -48,13 +41,13 @@ def one_draft(p, q):
 # torch.minimum(p, q) → p * q
 # ✗ min(1, p / q) is given that it was drafted; how probable is that?
 # torch.minimum(p, q) → (p / q).clamp(max=1).nan_to_num()
+# ✗ You keep the larger of p and q: min(1, p / q) is .clamp(max=1).
+# torch.minimum(p, q) → torch.maximum(p, q)
 # ✗ The fraction is the other way up: the rare ones are kept too often.
 # torch.minimum(p, q) → q * (q / p).clamp(max=1).nan_to_num()
 # ✗ after_refusal is given a refusal; how probable is a refusal?
 # (p - q).clamp(min=0) → (d := (p - q).clamp(min=0)) / d.sum().clamp(min=1e-12)
 # ? Multiply by 1 - kept.sum(), and see what cancels.
-# ✗ |p - q| counts also what is drafted too often.
-# (p - q).clamp(min=0) → (p - q).abs()
 # ✗ After a refusal nothing ever comes: what is refused at one character is for the others
 # that the draft gave too little.
 # (p - q).clamp(min=0) → torch.zeros_like(p)

@@ -21,8 +21,6 @@ def mean_ablated(heads, head, head_size):
 # heads[..., mine].mean(dim=(0, 1)) → 0
 # ✗ Each window keeps a mean of its own: that still depends on the text.
 # heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean(dim=1, keepdim=True)
-# ✗ Each position keeps a mean of its own: take it over the positions, too.
-# heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean(dim=0)
 
 # 11.3
 def prefix_score(weights, ids, n=2):
@@ -41,6 +39,8 @@ def prefix_score(weights, ids, n=2):
 # ✗ The last n characters must include the one just read, at t.
 # ids[t - n + 1 : t + 1] → ids[t - n : t]
 # range(n - 1, len(ids)) → range(n, len(ids))
+# ✗ You take one match only, the latest; add up what t gives to all of them.
+# total + weights[t, s] → weights[t, s]
 # ✗ You compare the last character only; all n must agree.
 # torch.equal(ids[s - n : s], read) → ids[s - 1] == ids[t]
 

@@ -27,8 +27,6 @@ def share_backward(g, x):
     return g / s - (g * x).sum(axis=-1, keepdims=True) / s**2
 # ✗ This is the gradient of the numerator alone. Each number of x is in the sum, too.
 #  - (g * x).sum(axis=-1, keepdims=True) / s**2 →
-# ✗ This is the gradient through the sum alone; x is the numerator, too.
-# g / s - → -
 # ✗ In the second use each share hears the g of all shares of its row: add them up.
 # (g * x).sum(axis=-1, keepdims=True) → (g * x)
 # ✗ That is the rule of softmax, with y in front of everything; here only a division is asked.

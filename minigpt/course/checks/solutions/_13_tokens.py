@@ -38,6 +38,8 @@ def per_character(nats, tokens):
 # ✗ This is the loss per token: who has longer tokens has a higher one, and may be
 # better all the same.
 # nats.sum() / characters, → nats.mean(),
+# ✗ Each token is decoded by itself: a character cut in two counts twice.
+# len(text.decode()) → sum(len(t.decode("utf-8", "replace")) for t in tokens)
 # ✗ These are nats per byte: an é is one character, and two bytes.
 # len(text.decode()) → len(text)
 # ✗ A mean over tokens of nats per letter: the short ones count as much as the long
@@ -88,6 +90,8 @@ def written(tokens):
 # return b"".join(tokens).decode("utf-8", "replace") → parts = [token.decode("utf-8", "replace") for token in tokens]
 #     return "".join(parts)
 # ? Which is whole: the bytes of a token, or the bytes of the text?
+# ✗ Each token is still decoded by itself: the halves of a character now vanish.
+# b"".join(tokens).decode("utf-8", "replace") → "".join(t.decode("utf-8", "ignore") for t in tokens)
 # ✗ Bytes that are no UTF-8 vanish without a trace. "replace" shows a � in their place.
 # "replace" → "ignore"
 # ✗ That gives each byte a character of its own: two of them for an é.

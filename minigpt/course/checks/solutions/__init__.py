@@ -120,6 +120,13 @@ class Solution:
         return not bugs or _bare(text) in bugs
 
     @property
+    def given(self):
+        """The lines of the bug hunt's program, as a set; empty where it is none."""
+        found = (e for says, e, _ in map(_mistake, self.listed) if STILL in says)
+        texts = (self.edited(*edits) for edits in found)
+        return {line.strip() for text in texts for line in text.splitlines()}
+
+    @property
     def arguments(self):
         """The names of its inputs."""
         if inspect.isclass(self.program):
