@@ -10,7 +10,7 @@ from minigpt.course import benchmark as published
 from minigpt.course import record
 from minigpt.gpt import GPTConfig
 from minigpt.modern.counting import CountingGPT, fit_smoothing, train_beside_counts
-from minigpt.modern.counts import ContextCounts
+from minigpt.modern.counts import ContinuationCounts
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
 from minigpt.tools import benchmark
@@ -59,7 +59,7 @@ def test_a_counting_model_trains_as_in_the_course_too():
     timed = Training(KNOWN["counts"], TEXT)
     assert timed.seconds > 0  # its tables took time
     timed.advance(MUON.steps)
-    counts = ContextCounts(TEXT.train, V, order=3)
+    counts = ContinuationCounts(TEXT.train, V, order=3)
     smoothing = fit_smoothing(counts, TEXT.train, MUON)
     torch.manual_seed(MUON.seed)
     model = CountingGPT(MODERN, counts, smoothing)
