@@ -25,6 +25,7 @@ from minigpt.modern.counting import (
 from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.ngrams import NgramConfig
+from minigpt.modern.parts import ShortConvolution
 from minigpt.modern.recipe import counting_preset, ngram_preset
 from minigpt.tools import speedrun
 from minigpt.training import preset
@@ -68,7 +69,11 @@ def build(train_ids, vocab_size, name):
     """An entry's model, untrained, with the counts that it needs."""
     shape, plan = shape_and_plan(name, vocab_size)
     if "counts" not in name:
-        return shape.build()
+        model = shape.build()
+        if name == "GPT alone":  # it lacks the counts only
+            convolution = ShortConvolution(shape.n_embd)
+            model.token_embedding = nn.Sequential(model.token_embedding, convolution)
+        return model
     counts = ContinuationCounts(train_ids, vocab_size, ORDER)
     if name == "counts alone":
         return CountsAlone(counts, Smoothing(ORDER), plan.block_size)
