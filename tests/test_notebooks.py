@@ -78,7 +78,7 @@ def test_no_stray_metadata_is_stored(notebook):
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
     for cell in notebook.cells:
-        assert set(cell.metadata) <= {"tags", "slideshow"}, cell.id
+        assert set(cell.metadata) <= {"tags"}, cell.id
         for tag in cell.metadata.get("tags", []):
             assert TAGS.fullmatch(tag), f"{cell.id}: {tag}"
 

@@ -14,7 +14,6 @@ import base64
 import hashlib
 import io
 import re
-import subprocess
 import zipfile
 
 import jinja2
@@ -64,7 +63,6 @@ def carried():
         version=minigpt.__version__,
         package=base64.encodebytes(data).decode("ascii").strip(),
         key=hashlib.sha256(data).hexdigest()[:12],
-        origin=origin(),
     )
 
 
@@ -106,25 +104,6 @@ def carried_files():
         for path in found
         if path.suffix not in {".pyc", ".tmp"} and LEFT_OUT not in path.parents
     ]
-
-
-def origin():
-    """Where the package comes from, in words: its commit, and whether it changed."""
-    commit = git("rev-parse", "--short", "HEAD")
-    if commit is None:
-        return "not from a git repository"
-    changed = git("status", "--porcelain", "--", PACKAGE, f":(exclude){LEFT_OUT}")
-    return f"commit {commit}" + (" with later changes" if changed else "")
-
-
-def git(*arguments):
-    """What git answers, or None without git or outside a repository."""
-    command = ["git", "-C", page.ROOT, *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 if __name__ == "__main__":

@@ -97,9 +97,6 @@ def write_model(path):
 
 def build(make, what, folder):
     """Run make(folder), print what was written; end with a sentence, not a trace."""
-    extra = sys.argv[1:]
-    if extra and "--" not in extra[0]:  # options belong to the command itself
-        sys.exit(f"{what} are built from all notebooks: leave out {extra[0]!r}.")
     try:
         written = make(folder)
     except (OSError, ValueError) as error:
