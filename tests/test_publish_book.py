@@ -4,10 +4,9 @@ import pytest
 
 from minigpt.course.publish import book, page
 
-SCREENSHOTS = page.BUILD / "screenshots" / "book"
 PATHS = page.every_path()
 NAMES = [page.web_name(p.stem, page.shelf_of(p))[: -len(".html")] for p in PATHS]
-pytestmark = pytest.mark.weekly  # thirty pages, each in light and in dark
+pytestmark = pytest.mark.weekly  # thirty pages
 READY = "document.documentElement.dataset.ready === 'yes'"
 
 LOOK = """(() => {
@@ -49,14 +48,11 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(site, browser):
-    """What the browser saw on each page, in light and in dark."""
+    """What the browser saw on each page."""
     seen = {}
     for name in ["index", *NAMES]:
         browser.open((site / f"{name}.html").as_uri(), READY)
         seen[name] = browser.evaluate(LOOK)
-        for theme in ("light", "dark"):
-            browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            browser.screenshot(SCREENSHOTS / f"{name}_{theme}.jpeg", quality=70)
         seen[name]["requests"] = list(browser.requests)
         seen[name]["errors"] = list(browser.errors)
     return seen
@@ -160,15 +156,3 @@ def test_on_paper_there_is_only_the_text_in_dark_ink(site, browser):
     browser.call("Emulation.setEmulatedMedia", media="")
     pdf = browser.call("Page.printToPDF", printBackground=True)["data"]
     assert len(pdf) > 100_000
-
-
-def test_headings_get_the_addresses_that_jupyter_gives_them():
-    body = "<h2>1 The goal</h2><h3>Why <em>x</em>?</h3><h2>1 The goal</h2>"
-    anchored, outline = book.with_anchors(body)
-    assert '<h2 id="1-The-goal">1 The goal</h2>' in anchored
-    assert [entry["id"] for entry in outline] == [
-        "1-The-goal",
-        "Why-x?",
-        "1-The-goal-again",
-    ]
-    assert [entry["level"] for entry in outline] == ["2", "3", "2"]

@@ -69,13 +69,3 @@ def test_without_npm_the_message_says_what_to_type(cache, monkeypatch):
     monkeypatch.setattr(npm, "program", lambda: None)
     with pytest.raises(FileNotFoundError, match=r'pip install -e "\.\[publish\]"'):
         npm.modules()
-
-
-def test_the_npm_of_the_extra_goes_before_the_users_own(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path / "user"))
-    monkeypatch.setattr(npm.sysconfig, "get_path", lambda _: str(tmp_path / "venv"))
-    for name in ("user", "venv"):
-        (tmp_path / name).mkdir()
-        for suffix in ("", ".exe"):
-            (tmp_path / name / f"npm{suffix}").touch(mode=0o755)
-        assert npm.program().startswith(str(tmp_path / name))
