@@ -94,22 +94,6 @@ def test_the_reconstruction_learns_and_does_not_read_ahead():
     assert (before[:, 5:] - after[:, 5:]).abs().max() > 1e-4
 
 
-def test_trainings_take_turns_and_the_first_warms_up():
-    order = []
-
-    class Turn:
-        def __init__(self, name):
-            self.name, self.times = name, []
-
-        def advance(self, steps):
-            order.append(self.name)
-            self.times += [(4 if self.times else 100) / 1000] * steps
-
-    found = benchmark.step_times({"a": Turn("a"), "b": Turn("b")}, rounds=1)
-    assert order == ["a", "b"] * 2
-    assert found == {"a": 4, "b": 4}
-
-
 def test_the_others_get_the_time_of_the_demo_or_their_share_of_it(monkeypatch):
     class Timed(Training):
         def __init__(self, contender, text):

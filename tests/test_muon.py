@@ -78,21 +78,6 @@ def test_a_step_of_muon_by_hand():
         assert_close(p.detach(), w, atol=1e-5, rtol=1e-5)
 
 
-def test_each_matrix_moves_as_if_it_were_alone():
-    grads = torch.randn(3, 4, 6)
-    together = [torch.nn.Parameter(torch.zeros(4, 6)) for _ in range(3)]
-    for p, grad in zip(together, grads):
-        p.grad = grad
-    still = torch.nn.Parameter(torch.ones(4, 6))  # without a gradient
-    Muon([*together, still]).step()
-    for p, grad in zip(together, grads):
-        alone = torch.nn.Parameter(torch.zeros(4, 6))
-        alone.grad = grad
-        Muon([alone]).step()
-        assert_close(p, alone, atol=1e-6, rtol=1e-4)
-    assert (still == 1).all()
-
-
 def test_muon_gets_the_matrices_of_the_blocks_and_adamw_all_else():
     model = modern()
     muon, adamw = RUN.make_optimizer(model).param_groups

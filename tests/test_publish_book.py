@@ -130,29 +130,3 @@ def test_the_search_finds_words_across_colours_and_opens_folds(site, browser):
     browser.evaluate("search('')")
     assert browser.evaluate("document.querySelectorAll('mark').length") == 0
     assert browser.evaluate("main.textContent") == before
-
-
-def test_the_theme_follows_the_system_and_the_button(site, browser):
-    paper = "getComputedStyle(document.body).backgroundColor"
-    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.call("Emulation.setEmulatedMedia", features=dark)
-    browser.open((site / "index.html").as_uri(), READY)
-    assert browser.evaluate(paper) == "rgb(18, 23, 30)"
-    browser.evaluate("document.querySelector('#theme').click()")
-    assert browser.evaluate(paper) == "rgb(255, 255, 255)"
-    browser.open((site / f"{NAMES[0]}.html").as_uri(), READY)  # remembered
-    assert browser.evaluate(paper) == "rgb(255, 255, 255)"
-    browser.call("Emulation.setEmulatedMedia", features=[])
-
-
-def test_on_paper_there_is_only_the_text_in_dark_ink(site, browser):
-    browser.open((site / f"{NAMES[1]}.html").as_uri(), READY)
-    browser.evaluate("document.documentElement.dataset.theme = 'dark'")
-    browser.call("Emulation.setEmulatedMedia", media="print")
-    for part in (".bar", "#contents", ".turn"):
-        style = f"getComputedStyle(document.querySelector('{part}')).display"
-        assert browser.evaluate(style) == "none"
-    assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
-    browser.call("Emulation.setEmulatedMedia", media="")
-    pdf = browser.call("Page.printToPDF", printBackground=True)["data"]
-    assert len(pdf) > 100_000

@@ -67,15 +67,6 @@ def test_it_is_a_tie_unless_all_seeds_agree():
     assert shown(-0.3, -0.2) == "-0.250 (-0.300 to -0.200, 2 of 2)"
 
 
-def test_a_table_shows_mean_spread_and_difference():
-    both = {"plain": variant("plain", 2.0, 2.5), "own": variant("own", 1.0, 1.75)}
-    head, plain, own = record.table(both, against="plain").splitlines()
-    assert head.split() == ["loss", "spread", "against", "'plain'"]
-    assert plain.split() == ["plain", "2.250", "0.500"]
-    assert own.split()[:4] == ["own", "1.375", "0.750", "-0.875"]
-    assert "against" not in record.table(both)
-
-
 # --- The ladder. ---
 
 
@@ -123,13 +114,6 @@ def test_a_climb_onto_another_keeps_what_was_measured_before(published):
     assert (other.loss, other.spread) == (0.9, 0)
 
 
-def test_the_table_tells_a_spread_from_one_run_and_from_an_exact_number(published):
-    lines = ladder.table(ladder.climb("GPT", {1: 1.5}, 1234567, 12.34)).splitlines()
-    assert lines[1].split()[-2:] == ["exact", "0"]
-    assert lines[3].split() == ["bigram", "2.490", "0.020", "200"]
-    assert lines[-1].split() == "GPT 1.500 one run 1,234,567".split()
-
-
 # --- Measuring. ---
 
 
@@ -162,11 +146,6 @@ def test_only_what_is_missing_is_measured(toys, capsys):
     ]
     measure.main(["--missing", "--seeds", "1", "2"])
     assert capsys.readouterr().out == ""
-
-
-def test_without_a_name_the_experiments_are_listed(toys, capsys):
-    measure.main([])
-    assert capsys.readouterr().out.split() == ["toy", "game"]
 
 
 def test_what_cannot_be_measured_is_said(toys, folder, capsys):

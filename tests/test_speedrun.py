@@ -10,7 +10,6 @@ from small import DATA, V
 from minigpt.bigram import BigramLanguageModel
 from minigpt.course import record
 from minigpt.course.experiments import speedrun as entries
-from minigpt.course.record import Variant
 from minigpt.evaluation import evaluate
 from minigpt.tools import speedrun
 from minigpt.tools.speedrun import BrokenRule
@@ -270,16 +269,6 @@ def test_the_demo_is_trained_as_its_readme_says():
     assert half == pytest.approx((1e-3 + 1e-4) / 2)
 
 
-def test_the_speed_of_the_machine_leaves_the_random_numbers_alone(monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.setattr(speedrun, "THREADS", 1)
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    assert speedrun.demo_speed(steps=40) > 0
-    torch.testing.assert_close(torch.rand(3), expected)
-
-
 # --- The entries and their table. ---
 
 TINY = """
@@ -332,26 +321,3 @@ def test_the_order_is_chosen_on_a_piece_of_the_training_text(tiny, monkeypatch):
     hidden = TEXT._replace(val=torch.full_like(TEXT.val, V + 5))  # would raise
     monkeypatch.setattr(speedrun, "open_text", lambda: hidden)
     assert 0 < entries.EXPERIMENTS["speedrun-order"]["3 characters"](1)["loss"] < 4
-
-
-def test_a_gain_is_paired_and_against_the_entry_above(monkeypatch):
-    losses = {
-        "GPT of 06": (1.80, 1.82, 1.81),
-        "+ Muon, trapezoid": (1.70, 1.74, 1.71),
-        "counts alone": (1.50, 1.52, 1.51),
-    }
-    variants = {
-        name: Variant(
-            name,
-            {
-                i: {"loss": x, "seconds": 5.0, entries.SPEED: speedrun.REFERENCE / 2}
-                for i, x in enumerate(each)
-            },
-        )
-        for name, each in losses.items()
-    }
-    monkeypatch.setattr(record, "load", lambda name: variants)
-    head, first, muon, alone = entries.table().splitlines()
-    assert "gain" in head and first.split()[-2:] == ["2.5", "2,600"]
-    assert alone.endswith("100")
-    assert "+0.093 (+0.080 to +0.100, 3 of 3)" in muon

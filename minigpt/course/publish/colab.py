@@ -5,8 +5,8 @@
     python -m minigpt.course.publish.colab --repo owner/name
         the same below an "Open in Colab" badge, with links that lead to Colab
 
-The badge leads to the exported file itself, so publish the folder at `--at`: the
-branch `colab` of the repository, unless told otherwise ("main/colab" is a folder).
+The badge leads to the exported file itself, so publish the folder as the branch `colab`
+of the repository.
 """
 
 import argparse
@@ -31,7 +31,7 @@ BADGE = (
 )
 
 
-def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="colab"):
+def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None):
     """Write all exported notebooks into the folder; list of their paths."""
     if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
         raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
@@ -44,8 +44,8 @@ def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="
         notebook, place = page.read(path), path.relative_to(notebooks)
         notebook.cells.insert(0, first)
         if repo:
-            lead_to_colab(notebook, repo, at, page.shelf_of(path))
-            badge = BADGE.format(address=address(repo, at, place.as_posix()))
+            lead_to_colab(notebook, repo, page.shelf_of(path))
+            badge = BADGE.format(address=address(repo, place.as_posix()))
             badge = new.new_markdown_cell(badge, id="open-in-colab")
             notebook.cells.insert(0, badge)
         nbformat.validate(notebook)
@@ -66,18 +66,18 @@ def carried():
     )
 
 
-def address(repo, at, name):
+def address(repo, name):
     """Where Colab finds an exported notebook."""
-    return f"https://colab.research.google.com/github/{repo}/blob/{at}/{name}"
+    return f"https://colab.research.google.com/github/{repo}/blob/colab/{name}"
 
 
-def lead_to_colab(notebook, repo, at, shelf):
+def lead_to_colab(notebook, repo, shelf):
     """Turn links between notebooks into links that Colab can follow."""
 
     def link(found):
         up, other, name, _ = found.groups()
         there = other or ("" if up or not shelf else f"{shelf}/")
-        return f"]({address(repo, at, f'{there}{name}.ipynb')})"
+        return f"]({address(repo, f'{there}{name}.ipynb')})"
 
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -109,10 +109,9 @@ def carried_files():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Export the notebooks for Colab.")
     parser.add_argument("--repo", help="owner/name on GitHub, for a badge")
-    parser.add_argument("--at", default="colab", help="branch, or branch/folder")
     choice = parser.parse_args()
     page.build(
-        lambda folder: build(folder, repo=choice.repo or None, at=choice.at),
+        lambda folder: build(folder, repo=choice.repo),
         "The notebooks for Colab",
         page.BUILD / "colab",
     )
