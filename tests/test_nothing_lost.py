@@ -83,9 +83,7 @@ MODERN = ["--preset", "modern", "--dropout", "0"]
 
 
 @POSIX
-@pytest.mark.parametrize(
-    "place, step, more", [("middle", 3, []), ("before", 3, MODERN), ("after", 6, [])]
-)
+@pytest.mark.parametrize("place, step, more", [("middle", 3, []), ("after", 6, MODERN)])
 def test_killed_in_its_second_write_a_run_ends_as_if_undisturbed(
     folder, place, step, more
 ):

@@ -119,19 +119,30 @@ def own_numbers(made, notebook, variants):
     ]
 
 
-def write_key(folder, name, made, variants):
-    """What each learner has to find, for the teacher: a list of paths, one or none."""
-    if not made[-1].module == "numbers":
-        return []
-    lesson = next(part.module for part in made if part.module)
-    names = [check.__name__[6:] for check in numbers.questions(lesson)]
-    rows = [["number", *names]]
-    rows += [
-        [number, *numbers.key(lesson, number)] for number in range(1, variants + 1)
-    ]
-    path = folder / "key" / f"{name}.csv"
-    page.write(path, "".join(",".join(map(str, row)) + "\n" for row in rows))
-    return [path]
+def write(folder, notebooks, variants, place, cells):
+    """Write the assignments of all notebooks with exercises; list of their paths.
+
+    place: the folder of one by its name; cells: function(parts, name) -> its cells.
+    What each learner has to find, of `variants`, stands in key/NAME.csv.
+    """
+    written = []
+    for path in page.notebook_paths(notebooks, "exercises"):
+        notebook, name = page.read(path), path.stem
+        made = nbformat.v4.new_notebook(metadata=notebook.metadata)
+        of_it = parts(notebook, path.name, variants)
+        made.cells = cells(of_it, name)
+        nbformat.validate(made)
+        written.append(folder / place.format(name) / path.name)
+        page.write(written[-1], nbformat.writes(made) + "\n")
+        if of_it[-1].module == "numbers":
+            lesson = next(part.module for part in of_it if part.module)
+            names = [check.__name__[6:] for check in numbers.questions(lesson)]
+            rows = [[n, *numbers.key(lesson, n)] for n in range(1, variants + 1)]
+            rows = [["number", *names], *rows]
+            written.append(folder / "key" / f"{name}.csv")
+            lines = [",".join(map(str, row)) + "\n" for row in rows]
+            page.write(written[-1], "".join(lines))
+    return written
 
 
 def main(build, what, folder):
