@@ -169,6 +169,7 @@ STRANGERS = {
     "a pickle in a zip": pickled_zip,
     "a pickle of torch's": lambda path, it: torch.save({"model": it}, path),
     "another file of torch's": lambda path, _: torch.save({"a": "b"}, path),
+    "a tensor": lambda path, _: torch.save(torch.zeros(3), path),
 }
 
 
@@ -189,9 +190,11 @@ SHAPE = asdict(small_gpt().config)
     "change",
     [
         {"model_config": ["GPTConfig", SHAPE | {"n_embd": 32}]},
+        {"model_config": ["GPTConfig", SHAPE | {"n_embd": 15}]},
         {"model_config": ["GPTConfig", SHAPE | {"bias": True}]},
         {"train_config": ["TrainConfig", asdict(PLAN) | {"steps": 0}]},
         {"chars": "abc"},
+        {"history": [(1, 2)]},
         {"model": {}},
     ],
     ids=str,

@@ -275,6 +275,7 @@ def test_a_gpt_has_the_shape_of_its_config():
         ({"n_head": 5}, "n_head = 5 must divide n_embd = 24"),
         ({"n_layer": 0}, "n_layer is 0; give a whole number, at least 1"),
         ({"block_size": 2.5}, "block_size is 2.5"),
+        ({"vocab_size": True}, "vocab_size is True"),
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"dropout": math.nan}, "dropout is nan"),
     ],

@@ -20,9 +20,13 @@ from minigpt.training import Run, TrainConfig, preset, train
     [
         ({"steps": 0}, "steps is 0; give a whole number, at least 1"),
         ({"batch_size": 1.5}, "batch_size is 1.5"),
+        ({"eval_every": True}, "eval_every is True"),
         ({"warmup_steps": 2.5}, "warmup_steps is 2.5; give whole, 0 or more"),
+        ({"warmup_steps": -1}, "warmup_steps is -1"),
         ({"learning_rate": 0}, "learning_rate is 0; give above 0"),
+        ({"learning_rate": math.nan}, "learning_rate is nan"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1"),
+        ({"weight_decay": math.inf}, "weight_decay is inf"),
         ({"beta2": 1.0}, "beta2 is 1.0"),
         ({"grad_clip": 0}, "grad_clip is 0; give above 0; math.inf clips nothing"),
         ({"seed": 1.0}, "seed is 1.0"),
