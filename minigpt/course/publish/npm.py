@@ -54,5 +54,6 @@ def install(folder):
         remedy = 'there is no npm: type python -m pip install -e ".[publish]"'
     for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copy(HERE / name, folder)
-    if npm is None or subprocess.run([npm, "ci", "--silent"], cwd=folder).returncode:
+    command = [npm, "ci", "--loglevel=error"]
+    if npm is None or subprocess.run(command, cwd=folder).returncode:
         raise FileNotFoundError(f"reveal.js and MathJax are not installed: {remedy}.")

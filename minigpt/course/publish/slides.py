@@ -47,13 +47,13 @@ def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS):
 
 def deck(notebook, used):
     """One notebook as a page of slides; `used`: the characters that fonts need."""
-    notebook = page.local_links(notebook)
+    notebook = nbformat.from_dict(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":  # evidence and exercises: no slides
             cell.source = ASIDE.sub(r"\1", cell.source)
         else:
             cell.source = re.sub(r"\n{3,}", "\n\n", cell.source)  # slides are low
-    body = page.to_html("slides", notebook, stacks=stacks(notebook))
+    body = page.to_html("slides", notebook, stacks=stacks(page.local_links(notebook)))
     return page.whole_page(
         "slides",
         title=page.title(notebook),
