@@ -97,9 +97,7 @@ def _dropout_problem(x, p, outs, quiet):
         what = "With training=False x should come back as it is"
         factors = quiet / x
         if factors.max() - factors.min() < 1e-4:
-            what += (
-                f"; yours is x times {factors.max():.4g}, and only training may scale"
-            )
+            what += f"; yours is x times {factors.max():.4g}: only training may scale"
         elif (quiet == 0).any():
             what += "; in yours numbers vanish then, too"
             if same(outs, x.expand_as(outs)):
@@ -108,7 +106,7 @@ def _dropout_problem(x, p, outs, quiet):
         return f"{what}."
     gone = outs == 0
     share, factors = gone.double().mean().item(), (outs / x)[~gone]
-    if any(_alike(gone, d) for d in range(1, gone.dim())):
+    if share and any(_alike(gone, d) for d in range(1, gone.dim())):
         return "Whole rows, columns or texts vanish together, not single numbers."
     if abs(share - p) > 0.03:
         more = ", as should survive" if abs(share - (1 - p)) < 0.03 else ""

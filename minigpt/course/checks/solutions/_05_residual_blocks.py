@@ -56,5 +56,9 @@ class HandNorm(nn.Module):
 # ✗ The bug is still there: change the last position, and those before it move.
 # dim=-1 → dim=(1, 2)
 # ? Over which dimensions does your mean run, and over which should it?
+# ✗ You take all positions so far together; each should be normed by itself.
+# x.mean(dim=-1, keepdim=True) → (means := [v.mean(-1, True).cumsum(1) / torch.arange(
+# 1, x.shape[1] + 1)[:, None] for v in (x, x**2)])[0]
+# centred.pow(2).mean(dim=-1, keepdim=True) → means[1] - means[0]**2
 # ✗ The future is hidden, but the variance is divided by n_embd - 1.
 # centred.pow(2).mean( → x.var(

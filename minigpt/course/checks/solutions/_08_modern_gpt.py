@@ -40,6 +40,11 @@ def grouped_attention(q, k, v):
 # ? repeat gives 0 1 0 1; repeat_interleave gives 0 0 1 1.
 # ✗ All query heads read the first key/value head (this is multi-query).
 # repeat_interleave(group, dim=1) → expand(-1, -1, -1, -1)[:, :1]
+# ✗ You put a group's queries one behind the other in time: the mask no longer fits.
+# k = k.repeat_interleave(group, dim=1)  # (B, n_head, T, head_size) → long = q.reshape(
+# q.shape[0], k.shape[1], -1, q.shape[3])
+# v = v.repeat_interleave(group, dim=1) → pass
+# (q, k, v, is_causal=True) → (long, k, v, is_causal=True).view_as(q)
 # ✗ You average the queries of a group: they share keys and values, and nothing else.
 # k = k.repeat → q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, dim=1);
 #  k = k.repeat

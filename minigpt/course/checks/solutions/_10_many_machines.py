@@ -39,8 +39,8 @@ def evaluate(rank, losses, group):
 # ✗ Each worker knows its own windows only.
 # total / count → sum(losses) / len(losses)
 # ✗ The mean of means: workers with few windows speak too loud.
+# all_reduce(len(losses)) → all_reduce(1)
 # sum(losses) → sum(losses) / len(losses)
-# len(losses)) → 1)
 
 # 10.4
 def save_and_load(rank, text, disk, group):

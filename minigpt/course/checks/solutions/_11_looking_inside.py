@@ -8,6 +8,8 @@ def previous_score(weights):
     return before.mean(dim=-1)
 # ✗ You divide by T, but the first character has none before it: T - 1.
 # before.mean(dim=-1) → before.sum(dim=-1) / weights.shape[-1]
+# ✗ You add up what all earlier characters get; wanted is the one right before.
+# weights.diagonal(offset=-1, dim1=-2, dim2=-1) → weights.tril(-1).sum(-1)[..., 1:]
 # ✗ You count how often the one before gets most; wanted is the mean of what it gets.
 # before.mean → (weights.argmax(-1)[..., 1:] == torch.arange(before.shape[-1])).float().mean
 # ✗ Without its dims, diagonal takes the first two dimensions; wanted are the last two.
