@@ -84,7 +84,8 @@ def _windows_problem(learned, judged, N, size, fraction):
     """(what is wrong, a hint), or None."""
     windows, asked_of = ({tuple(row) for row in p.tolist()} for p in (learned, judged))
     targets, asked = (set(part[:, 1:].flatten().tolist()) for part in (learned, judged))
-    both, own = targets & asked, "Make the windows of ids[:n] and of ids[n:]."
+    own = "Make the windows of ids[:n] and of ids[n:], each by themselves."
+    both = targets & asked
     if asked_of <= windows:
         what = "You judge on windows that were learned from: that is the training loss."
         what += f" The first part ends with character {int(learned.max())} of {N}, the "

@@ -99,6 +99,7 @@ def _check_copy(Heads, n_embd, n_head):
     elif not same(out, first.proj(torch.cat([head(x) for head in heads], dim=-1))):
         what = "The copies agree, but forward is not what it was: the heads side by "
         what += "side, projected."
+        hint = "Each head is asked once, in its order: [head(x) for head in self.heads]"
     if what:
         raise Explained(what, hint)
 
