@@ -66,7 +66,7 @@ WRONG = {
     "03.2": {
         "agree at each place": "big = big.roll(distance, 0)\nreturn big, big",
         "too soft": "return 5 * one.roll(-distance, 1), one",
-        "x @ W_query raises an error": (
+        "yours is a tensor of shape (3, 3) torch.int64": (
             "return 1000 * one.long().roll(-distance, 1), one"
         ),
     },
