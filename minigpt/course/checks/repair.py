@@ -44,12 +44,12 @@ class Edit(NamedTuple):
     old: int = 8
 
 
-def repairs(mine, right, name, most=2, largest=99):
-    """Yield ([what to say], code, line) of a text that a solution's text makes right.
+def repairs(mine, right, name):
+    """Yield (size, what to say, code, line) of edits that bring a text to a right one.
 
-    name: of the solution's function or class. The fewest and smallest edits come first,
-    at most so many at once. What is put in must not be far larger than what it
-    replaces, or than `largest`: that would be another program.
+    name: of the solution's function or class. The smallest edits come first, one at a
+    time: what needs two is another program. So it is if what is put in is far larger
+    than what it replaces.
     """
     mine = next(node for node in ast.parse(mine).body if hasattr(node, "body"))
     right = next(n for n in ast.parse(right).body if getattr(n, "name", "") == name)
@@ -60,24 +60,13 @@ def repairs(mine, right, name, most=2, largest=99):
     mine.name, mine.decorator_list = name, right.decorator_list
     own = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
     aligned = _Alignment(_renamed(mine, right), mine, own)
-    stored = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name) and _is_new(n)}
     edits = _moves(aligned.lines(mine, "body", mine.body, right.body)[1])
-    if len(edits) > MOST:
-        return
-    some = [c for n in range(1, most + 1) for c in itertools.combinations(edits, n)]
-    for chosen in sorted(some, key=lambda c: (len(c), sum(e.size for e in c))):
-        if sum(edit.size for edit in chosen) > SHARE * _size(right):
+    for edit in sorted(edits, key=lambda edit: edit.size) if len(edits) <= MOST else ():
+        if edit.size > min(SHARE * _size(right), 1.5 * edit.old + 6):
             continue
-        if any(edit.size > min(largest, 1.5 * edit.old + 6) for edit in chosen):
+        if _stands(edit, mine):
             continue
-        if len(chosen) > 1 and min(map(_weight, chosen)) > 2:
-            continue  # a program rewritten is no mistake found
-        says = [edit.says for edit in chosen]
-        if any(_stands(edit, stored) for edit in chosen):
-            continue
-        if any(" too many" in s for s in says) and any(" left out" in s for s in says):
-            continue  # that is the same, said otherwise
-        undo = _made([change for edit in chosen for change in edit.changes])
+        undo = _made(edit.changes)
         try:
             module = ast.fix_missing_locations(ast.Module([mine], []))
             code = compile(module, "<mended>", "exec")
@@ -86,30 +75,28 @@ def repairs(mine, right, name, most=2, largest=99):
         finally:
             for place in reversed(undo):
                 setattr(*place)
-        yield list(dict.fromkeys(edit.says for edit in chosen)), code, _line(chosen[0])
+        yield edit.size, edit.says, code, _line(edit)
 
 
 def _is_new(name):
     return isinstance(name.ctx, ast.Store)
 
 
-def _stands(edit, stored):
-    """Whether something is said to be left out that the answer gives a value itself."""
-    line = edit.changes[0].new
-    if not edit.says.endswith(" left out") or not isinstance(line, ast.Assign):
+def _stands(edit, mine):
+    """Whether something is said to be left out that the answer has: a value, a return.
+
+    Put in all the same, it would make the lines before it idle.
+    """
+    line, nodes = edit.changes[0].new, list(ast.walk(mine))
+    if not edit.says.endswith(" left out"):
         return False
+    if isinstance(line, ast.Return):
+        return any(isinstance(node, ast.Return) and node.value for node in nodes)
     names = [n for n in ast.walk(line) if isinstance(n, ast.Name)]
     made = {n.id for n in names if _is_new(n)}
-    return (
-        bool(made)
-        and made <= stored
-        and not made & {n.id for n in names if not _is_new(n)}
-    )
-
-
-def _weight(edit):
-    """How much of its own an edit puts in place of something else."""
-    return edit.size if "` where `" in edit.says else 0
+    stored = {n.id for n in nodes if isinstance(n, ast.Name) and _is_new(n)}
+    used = {n.id for n in names if not _is_new(n)}
+    return isinstance(line, ast.Assign) and made and made <= stored - used
 
 
 def _line(edit):

@@ -4,8 +4,6 @@ Each look takes one Difference and returns (what to say, a hint), or None. It is
 only if it says the same of all differences; () says that this one cannot tell.
 """
 
-import contextlib
-import copy
 import itertools
 import math
 import re
@@ -16,11 +14,24 @@ from minigpt.course.checks.values import as_tensor, describe, plain, same
 
 
 def vague(differences, right, part):
-    """What to say where less can be seen; at the last a bare word."""
+    """What to say where no cause is seen: which inputs are right, which numbers not."""
+    where = _where(*_numbers(differences[0]))
     if right and not part:
         n, of = len(right), len(right) + len(differences)
-        return f"It is right for {n} of {of} inputs. The first wrong one:"
-    return "The result is not right yet."
+        return f"It is right for {n} of {of} inputs. The first wrong one{where}:"
+    return f"The result is not right yet{where}."
+
+
+def _where(got, expected):
+    """Where in a dimension two tensors differ, in words; "" for everywhere."""
+    if got is None or expected is None or got.shape != expected.shape:
+        return ""
+    off = ~torch.isclose(got, expected, atol=1e-5, rtol=1e-4, equal_nan=True)
+    for dim, n in enumerate(off.shape):
+        places = [i for i in range(n) if off.select(dim, i).any()]
+        if 0 < len(places) < n:
+            return f", wrong only at {places} of dimension {dim} ({n} places)"
+    return ""
 
 
 def clear(differences, atol):
@@ -103,8 +114,7 @@ def another_shape(difference, atol):
             parts = (longer.narrow(off[0], at, shorter.shape[off[0]]) for at in (0, 1))
             if any(torch.allclose(part, shorter, atol=atol) for part in parts):
                 word = "is missing" if longer is expected else "too many"
-                hint = "The end of a slice, or of a range, is not part of it."
-                return f"{shapes} One entry {word} in dimension {off[0]}.", hint
+                return f"{shapes} One entry {word} in dimension {off[0]}.", ""
     return shapes, ""
 
 
@@ -171,10 +181,7 @@ def out_of_place(difference, atol):
                 return f"Along dimension {dim} {says}", ""
     flat = got.flatten().sort().values, expected.flatten().sort().values
     if got.shape == expected.shape and same(*flat, atol) and len(flat[1].unique()) > 2:
-        return "The right numbers, but in another order.", (
-            "reshape and view keep the order in memory; transpose and permute exchange "
-            "dimensions."
-        )
+        return "The right numbers, but in another order.", ""
 
 
 def _along(got, expected, dim, n):
@@ -192,39 +199,4 @@ def _along(got, expected, dim, n):
     yield "yours is the mean of all up to there.", (got, expected.cumsum(dim) / count)
 
 
-def leaning(asked, inputs, part):
-    """A sentence on a number that the answer's result follows and ours does not.
-
-    Or the reverse. part: of several values the one to look at, None for all.
-    """
-    programs = asked.answer, getattr(asked.solution, "program", asked.solution)
-    names = [*asked.names, *[""] * len(inputs)]
-
-    def results(inputs):
-        found = [asked.given(program, inputs) for program in programs]
-        return [as_tensor(f if part is None else f[part]) for f in found]
-
-    best, says = 0.0, ""
-    with contextlib.suppress(Exception):  # then it cannot be looked for
-        before = results(inputs)
-        for at, x in enumerate(inputs):
-            numbers = plain(x)
-            if numbers is None or not numbers.is_floating_point() or not names[at]:
-                continue
-            for place in itertools.islice(itertools.product(*map(range, x.shape)), 40):
-                other = copy.deepcopy(inputs)
-                other[at][place] += 0.25
-                moved = [(a - b).abs() for a, b in zip(results(other), before)]
-                off = torch.where(torch.minimum(*moved) < 1e-7, sum(moved), 0.0)
-                if off.max() > max(best, 1e-3):
-                    entry, best = (off == off.max()).nonzero()[0].tolist(), off.max()
-                    which = f"entry {entry} of your result" if entry else "your result"
-                    what = "changes with it; it should not."
-                    if moved[1][tuple(entry)] == best:
-                        what = "stays as it was; it should change."
-                    says = f"Change `{names[at]}{[*place]}`, and {which} {what}"
-    return says
-
-
-FOLLOW = "Follow that number through your lines, with the shapes written beside them."
 FIRST = (another_kind, not_numbers)  # if only the first one shows it
