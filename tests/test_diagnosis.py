@@ -80,6 +80,7 @@ SLIPS = [  # solution, its cases, (what to change, into what, what is to be said
         (" ** 0.5", "", "the root left out"),
         (" / q.shape[-1] ** 0.5", "", "`/ q.shape[-1] ** 0.5` left out"),
         ("q.shape[-1]", "q.shape[1]", "the index `-2` where `-1` belongs"),
+        ("q @ k.tr", "k @ q.tr", "`k @ q.transpose(-2, -1)` where"),
         ("softmax(", "log_softmax(", "`log_softmax` where `softmax` belongs"),
         ("    scores = scores.m", "    other = scores.m", "the line `scores = sc"),
     ),

@@ -69,7 +69,7 @@ WRONG = {
         .replace("HIGH = m", "high = m"),
         "`nats` where `middle` belongs": temperature(("return middle", "return nats")),
         "stops at one end": temperature(("100.0", "10.0")),
-        "`7` where `40` belongs": temperature(
+        "right for 1 of 6 inputs": temperature(
             ("range(40)", "range(7)"), ("100.0", "10.0")
         ),
         "search finer": temperature(("range(40)", "range(7)")),

@@ -318,8 +318,9 @@ def _changed(mistake, asked):
     text = listing(asked.answer)[0]
     if STILL not in mistake.says or not text or asked.solution.is_untouched(text):
         return ""
-    told = f"You have changed the program, but not what it gives.{alias(text)}"
-    return "\n  " + (search.mended(asked) or told)
+    told = "You have changed the program, but not what it gives."
+    told *= not isinstance(mistake.program, Sign)  # which only looks at an effect
+    return f"\n  {search.mended(asked) or told + alias(text)}".rstrip()
 
 
 def _first_wrong_part(differences, atol):

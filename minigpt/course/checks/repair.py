@@ -24,7 +24,7 @@ ALIKE = 0.45  # of two lines, or the lines of two locals, that stand for each ot
 
 
 class Edit(NamedTuple):
-    """What is wrong, in words; the size of what is new; the number of the line.
+    """What is wrong, in words; the size of what differs; the number of the line.
 
     blocks: (a list of lines, what it becomes), each.
     """
@@ -84,14 +84,17 @@ def _places(tree):
 
 def _edits(mine, right, words):
     """Yield the Edits of single lines."""
-    own, theirs, stored = _places(mine), _places(right), _names(mine, new=True)
+    own, theirs = _places(mine), _places(right)
     lines = [line for block in _blocks(right) for line in block]
-    missing = [line for line in lines if ast.dump(line) not in own]
+    here = [ast.dump(line) for block in _blocks(mine) for line in block]
+    texts = [ast.dump(line) for line in lines]
+    more = {text for text in texts if texts.count(text) > here.count(text)}
+    missing = [line for line, text in zip(lines, texts) if text in more]
     for block in _blocks(mine):
         for i, line in enumerate(block):
             text = ast.dump(line)
             for other in missing if text not in theirs else ():
-                if isinstance(other, type(line)) and _alike(line, other, stored):
+                if isinstance(other, type(line)) and _alike(line, other, mine):
                     says, size = words.apart(line, other)
                     inner = {f: v for f, v in ast.iter_fields(line) if f in INNER}
                     other = remade(other, **inner)
@@ -117,26 +120,30 @@ def _edits(mine, right, words):
         for block in _blocks(mine):
             texts = ["", *map(ast.dump, block)]
             for at, text in enumerate(texts):
-                if before == text or before not in own:
+                if before == text or before and before not in own:
                     new = [*block[:at], line, *block[at:]]
                     yield Edit(says, _size(line), 0, [(block, new)])
 
 
-def _alike(line, other, stored):
-    """Whether a line may become another one, and what is stored is used as before."""
+def _alike(line, other, mine):
+    """Whether a line may become another one, and leaves none before it idle."""
     line, other = (
         remade(part, **dict.fromkeys(INNER & set(part._fields), []))
         for part in (line, other)
     )
     gone, more = _names(line) - _names(other), _names(other) - _names(line)
-    if gone & stored and not more & stored:
-        return False  # the lines before it would be idle
+    loads = [n.id for n in ast.walk(mine) if isinstance(n, ast.Name)]
+    stored = _names(mine, new=True)
+    if any(loads.count(name) == 2 for name in gone & stored) and not more & stored:
+        return False
     matcher = difflib.SequenceMatcher(None, head(line), head(other))
     return matcher.ratio() >= ALIKE
 
 
 def _stands(line, mine):
-    """Whether the answer has what a line brings: a value of that name, a return."""
+    """Whether the answer has what a line brings: a function, a return, a value."""
+    if isinstance(line, (ast.FunctionDef, ast.ClassDef)):
+        return True
     if isinstance(line, ast.Return):
         return any(isinstance(n, ast.Return) and n.value for n in ast.walk(mine))
     made = _names(line, new=True)
@@ -211,7 +218,7 @@ class _Words:
         return line if len(line) <= 72 else line[:70] + " …"
 
     def apart(self, mine, right, owner=None):
-        """(what to say, the size of what is new) of two lines: where they differ."""
+        """(what to say, a size) of two lines: where they differ."""
         lines = INNER if isinstance(mine, ast.stmt) else set()
         fields = [f for f in mine._fields if f not in SKIPPED | lines]
         pairs = [(getattr(mine, f, None), getattr(right, f, None)) for f in fields]
@@ -222,7 +229,8 @@ class _Words:
             pairs += [pair for a, b in lists for pair in zip(a, b)]
             off = [(a, b) for a, b in pairs if _text(a) != _text(b)]
             if len(off) == 1 and isinstance(off[0][0], (ast.expr, ast.keyword)):
-                if len({getattr(part, "attr", "") for part in off[0]}) == 1:
+                names = {n.attr for n in off[0] if isinstance(n, ast.Attribute)}
+                if len(names) < 2:
                     return self.apart(*off[0], mine)
         old, new = self.shown(mine), self.shown(right)
         says = f"`{old}` where `{new}` belongs"
@@ -230,7 +238,8 @@ class _Words:
             says = f"`{old}`, which is `{new}` in our version"
         if owner is not None and min(_size(mine), _size(right)) < 4:
             says += f" in `{self.shown(owner)}`"
-        return says, _size(right) if _size(right) < 1.5 * _size(mine) + 6 else 99
+        old, new = _size(mine), _size(right)
+        return says, max(old, new) if new < 1.5 * old + 6 else 99
 
 
 def _text(part):

@@ -20,12 +20,12 @@ from minigpt.course.checks.running import in_time
 from minigpt.course.checks.values import same
 
 CANDIDATES = 600  # wrong programs that are tried; mended ones of each way
-MENDED = 200
+MENDED = 250
 CALLS = 20_000  # an answer that calls more functions costs more
 SOME = 3  # lines of which a change alone would mend an answer: so many are looked for
 FEW = 8  # words of a small change
 MANY = 12  # slips that agree tell nothing
-HANGS = 300  # candidates' worth of patience that one costs which must be stopped
+HANGS = 200  # candidates' worth of patience that one costs which must be stopped
 
 
 def first(candidates, holds, budget, most=1, kind=id):
@@ -87,11 +87,14 @@ def slip(asked, every, parts):
 def _shows(mutant, text, right):
     """Whether a text has less than a right one of what a Mutant takes, or what it puts.
 
-    An answer that has all that a slip leaves out goes wrong in another way.
+    An answer that has all that a slip leaves out goes wrong in another way; so does one
+    that exchanges other parts.
     """
-    text, right, was, now = map(_words, (text, right, mutant.was, mutant.now))
+    own, ours, was, now = map(_words, (text, right, mutant.was, mutant.now))
     gone, new = was - now, now - was
-    return gone == new or any(text[t] < right[t] for t in gone) or any(new & text)
+    if gone == new:
+        return mutant.now.strip("()[]") in text
+    return any(own[word] < ours[word] for word in gone) or any(new & own)
 
 
 def _words(text):

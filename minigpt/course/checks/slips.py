@@ -5,6 +5,8 @@ import contextlib
 import itertools
 from typing import Any, NamedTuple
 
+from minigpt.course.checks.reading import copied
+
 SISTERS = [  # names that are taken for each other
     {"mean", "sum", "max", "min", "median"},
     {"any", "all"},
@@ -172,14 +174,27 @@ def _binary(node, owner, names):
     yield 1, f"the root left out (`{behind}`)" if root else f"`{behind}` left out", left
     if not root:
         yield 2, f"`{_text(ast.BinOp(left, node.op, gap))[:-2]}` left out", right
-    if isinstance(left, ast.BinOp) and type(left.op) is not kind:  # brackets
+    if isinstance(right, ast.BinOp) and type(right.op) is not kind:  # brackets
+        new = ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
+        yield 1, *_instead(new, node)
+    if isinstance(left, ast.BinOp) and type(left.op) is not kind:
         new = ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))
         yield 1, *_instead(new, node)
     if _literal(left) is None or _literal(right) is None:
         for other in OPERATORS.get(kind, ()):
             yield 1, *_instead(ast.BinOp(left, other(), right), node)
+    names = [n.id for side in (left, right) for n in ast.walk(side) if _is_name(n)]
+    if kind is ast.MatMult and len(set(names)) == 2:
+        twin, other = copied(node), {a: b for a in names for b in names if a != b}
+        for name in filter(_is_name, ast.walk(twin)):
+            name.id = other[name.id]
+        yield 1, *_instead(twin, node)
     if kind in (ast.Sub, ast.Div):
         yield 1, *_instead(ast.BinOp(right, node.op, left), node)
+
+
+def _is_name(node):
+    return isinstance(node, ast.Name)
 
 
 def _compare(node, owner, names):
