@@ -130,6 +130,8 @@ def scaled(difference, atol):
     if got.numel() > 2 and expected[some].unique().numel() > 1:
         factor = (got[some] / expected[some]).median()
         if factor.abs() > 1e-6 and is_right(got / factor):
+            if same(factor, -1.0):
+                return "The sign is wrong: the numbers are right, with a minus.", ""
             what = "The numbers are right up to a constant factor."
             return what, f"In this case it is {factor:.4g}."
 
