@@ -3,6 +3,7 @@ counting gets on Tiny Shakespeare; and how much of what a GPT writes is copied."
 
 import re
 from bisect import bisect_left
+from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -103,10 +104,11 @@ def copying(model, kind):
     return (last * before[:, None]).sum(dim=-1).mean(dim=1)  # (n_layer, B, n_head, T)
 
 
-def trained(model, seed, steps=4000, rate=8e-3, on_eval=None):
-    """Train as the notebook does; the history."""
+def trained(model, seed, on_eval=None, **changes):
+    """Train as the notebook does, or with changes of its recipe; the history."""
     p = pocket()
-    recipe = TrainConfig(steps, 5, CONTEXT, rate, 300, eval_batches=1, seed=seed)
+    recipe = TrainConfig(4000, 5, CONTEXT, 8e-3, 300, eval_batches=1, seed=seed)
+    recipe = replace(recipe, **changes)
     return train(model, p.ids[: p.n], p.ids[p.n :], recipe, on_eval=on_eval)
 
 
@@ -136,6 +138,12 @@ def new_gpt(seed, n_layer=2, width=WIDTH, n_head=4):
     torch.manual_seed(seed)
     V = pocket().tokenizer.vocab_size
     return GPT(GPTConfig(V, CONTEXT, n_layer, n_head, width))
+
+
+def further(seed, **recipe):
+    """The GPT of the notebook, trained otherwise."""
+    found = judged(new_gpt(seed), seed, **recipe)
+    return {name: round(value, 5) for name, value in found.items()}
 
 
 def block(seed, width=WIDTH, n_head=4, **recipe):
@@ -249,11 +257,14 @@ EXPERIMENTS = {
         "GPT": gpt,
     },
     "07-wide": grid(
-        "{n_head} heads, {steps} steps, rate {rate:g}",
+        "{n_head} heads, {steps} steps, rate {learning_rate:g}",
         partial(block, width=88),
         n_head=[8],
         steps=[8000],
-        rate=[4e-3],
+        learning_rate=[4e-3],
     ),
+    "07-floor": {
+        "eight windows": partial(further, batch_size=8, steps=3600, learning_rate=1e-2),
+    },
     "07-copied": {"GPT": written, "Shakespeare": shakespeare},
 }
