@@ -57,7 +57,7 @@ WRONG = {
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),
-        "The result is not right yet.": nats(("one_hot + 1", "one_hot + 9")),
+        "`9` where `1` belongs": nats(("one_hot + 1", "one_hot + 9")),
     },
     "02.4": {
         "float('-inf'))` left out": attend((FILL, "scores")),

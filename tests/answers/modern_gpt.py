@@ -96,7 +96,9 @@ WRONG = {
         ),
     },
     "08.3": {
-        "is_causal=True)` belongs": grouped(out="attention(q, k, v, False)[0]"),
+        "get with `is_causal=True` left out": grouped(
+            out="attention(q, k, v, False)[0]"
+        ),
         "the parts alternate": grouped(
             out="torch.cat([attention(q, k, v)[0][:, i::g] for i in range(g)], 1)"
         ),

@@ -59,7 +59,7 @@ class TinyModel(TinyModel):
 
 WRONG = {
     "03.1": {
-        "but for `/ q.shape[-1] ** 0.5` left": "return q @ k.mT",
+        "`q @ k.mT / q.shape[-1] ** 0.5`": "return q @ k.mT",
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
         "In this case it is 1.581": "return q @ k.mT / 2**0.5",
     },
