@@ -74,8 +74,7 @@ otter: .venv/ready  ## the same assignments for Otter-Grader: build/otter; VARIA
 	$(BIN)/python -m minigpt.course.publish.otter $(if $(VARIANTS),--variants "$(VARIANTS)")
 
 colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
-	$(BIN)/python -m minigpt.course.publish.colab \
-	  $(if $(REPO),--repo $(REPO)) $(if $(AT),--at $(AT))
+	$(BIN)/python -m minigpt.course.publish.colab $(if $(REPO),--repo $(REPO))
 
 lint: .venv/ready  ## ruff over package, tests and notebooks
 	$(BIN)/ruff check .

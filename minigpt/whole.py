@@ -206,7 +206,4 @@ def main(source="tinyshakespeare"):
 
 
 if __name__ == "__main__":
-    try:
-        main(*sys.argv[1:2])
-    except (OSError, ValueError) as error:  # no such text, or no text
-        sys.exit(f"error: {error}")
+    main(*sys.argv[1:2])

@@ -1,6 +1,5 @@
 """Drive a headless Chromium through its DevTools protocol; the tests use it."""
 
-import base64
 import json
 import shutil
 import subprocess
@@ -67,12 +66,6 @@ class Chromium:
         how = {"awaitPromise": True, "returnByValue": True, "userGesture": True}
         answer = self.call("Runtime.evaluate", expression=script, **how)
         return answer["result"].get("value")
-
-    def screenshot(self, path, **options):
-        """Write what the page shows now: .png, .jpeg or .webp."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        image = self.call("Page.captureScreenshot", format=path.suffix[1:], **options)
-        path.write_bytes(base64.b64decode(image["data"]))
 
     def close(self):
         """End the browser and remove its folder."""

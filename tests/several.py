@@ -73,26 +73,15 @@ def in_two_halves(path, model, config, sharded, accumulate=1):
     return resumed(path, config, sharded, accumulate)
 
 
-def work(rank, sizes, ports, out):
-    """Be worker `rank` in groups of these sizes, one after the other."""
+def work(rank, port, out):
+    """Be worker `rank` of two."""
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     os.environ.update(RANK=f"{rank}", LOCAL_RANK=f"{rank}", MASTER_ADDR="127.0.0.1")
-    for size, port in zip(sizes, ports):
-        if rank < size:
-            os.environ.update(WORLD_SIZE=f"{size}", MASTER_PORT=f"{port}")
-            with joined():
-                found = of_three(out) if size == 3 else of_two(out)
-            path = out / f"{rank} of {size}.json"
-            path.write_text(json.dumps(found), encoding="utf-8")
-
-
-def of_three(out):
-    shares = begun(small_gpt(), PLAN, sharded=True)
-    return {
-        "AdamW": losses(Worker(small_gpt(), 2), PLAN),
-        "AdamW, sharded": losses(Worker(shares.model, 2), PLAN, shares.run),
-    }
+    os.environ.update(WORLD_SIZE="2", MASTER_PORT=f"{port}")
+    with joined():
+        found = json.dumps(of_two(out))
+    (out / f"{rank}.json").write_text(found, encoding="utf-8")
 
 
 def of_two(out):

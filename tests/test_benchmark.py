@@ -94,33 +94,6 @@ def test_the_reconstruction_learns_and_does_not_read_ahead():
     assert (before[:, 5:] - after[:, 5:]).abs().max() > 1e-4
 
 
-def test_the_steps_are_all_of_the_seconds_and_judging_is_outside_the_clock():
-    timed = Training(KNOWN["short"], TEXT)
-    timed.advance(3)
-    assert len(timed.times) == 3
-    assert sum(timed.times) == pytest.approx(timed.seconds)
-    before = timed.seconds
-    timed.judge(TEXT.val)
-    assert timed.seconds == before
-    assert timed.curve[0][0] == pytest.approx(before, abs=0.01)
-
-
-def test_trainings_take_turns_and_the_first_warms_up():
-    order = []
-
-    class Turn:
-        def __init__(self, name):
-            self.name, self.times = name, []
-
-        def advance(self, steps):
-            order.append(self.name)
-            self.times += [(4 if self.times else 100) / 1000] * steps
-
-    found = benchmark.step_times({"a": Turn("a"), "b": Turn("b")}, rounds=1)
-    assert order == ["a", "b"] * 2
-    assert found == {"a": 4, "b": 4}
-
-
 def test_the_others_get_the_time_of_the_demo_or_their_share_of_it(monkeypatch):
     class Timed(Training):
         def __init__(self, contender, text):
@@ -162,18 +135,3 @@ def test_the_record_of_today_can_be_shown():
     kept = json.loads((record.FOLDER / "bench.json").read_text(encoding="utf-8"))
     assert list(kept["curves"]) == list(benchmark.contenders(65))
     assert published.figure(kept).axes
-
-
-def test_a_quick_look_is_a_short_one(monkeypatch, capsys, result):
-    asked = []
-
-    def bench(text, known, demo_steps, rounds):
-        asked.append((len(text.val), demo_steps))
-        return result
-
-    monkeypatch.setattr(benchmark, "open_text", lambda: TEXT)
-    monkeypatch.setattr(benchmark, "bench", bench)
-    for quick in (True, False):
-        assert benchmark.main(type("Options", (), {"quick": quick})) == 0
-    assert benchmark.table(result) in capsys.readouterr().out
-    assert [steps for _, steps in asked] == [100, 2000]

@@ -12,25 +12,44 @@ from minigpt.attention import Head
 from minigpt.bigram import BigramLanguageModel
 from minigpt.block import Block
 from minigpt.fast.cache import KVCache, RollingCache
-from minigpt.fast.reading import Reader, can_cache, forward_with_cache
+from minigpt.fast.reading import PASSES, Reader, can_cache, forward_with_cache
+from minigpt.fast.text_cache import newest_window_counts
 from minigpt.fast.writing import generate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
-from minigpt.modern.model import ModernConfig
+from minigpt.modern.counting import CountingGPT, Smoothing
+from minigpt.modern.counts import ContinuationCounts, window_counts
+from minigpt.modern.model import ModernConfig, ModernGPT
+from minigpt.modern.ngrams import NgramConfig
 from minigpt.multi_head import CausalSelfAttention
 
 V, T, C = 11, 16, 24
 SHAPE = dict(vocab_size=V, block_size=T, n_layer=3, n_head=4, n_embd=C)
+
+
+class CountingConfig(ModernConfig):
+    """Of a CountingGPT beside the counts of a text."""
+
+    def build(self):
+        """The model, with new weights."""
+        ids = torch.randint(self.vocab_size, (300,), generator=seeded())
+        counts = ContinuationCounts(ids, self.vocab_size, order=3)
+        return CountingGPT(self, counts, Smoothing(3))
+
+
 CONFIGS = {
     "gpt": GPTConfig(**SHAPE),
     "modern": ModernConfig(**SHAPE, value_residual=True),
     "grouped": ModernConfig(**SHAPE, n_kv_head=2, softcap=5.0),
     "one key head": ModernConfig(**SHAPE, n_kv_head=1, embedding_mix=True),
     "modern, learned positions": ModernConfig(**SHAPE, rotary=False, bias=True),
+    "n-grams": NgramConfig(**SHAPE),
+    "counts": CountingConfig(**SHAPE, value_residual=True, embedding_mix=True),
+    "counts, learned positions": CountingConfig(**SHAPE, rotary=False),
 }
 ROTARY = ["modern", "grouped", "one key head"]
-# Sums of float32 in another order; the logits are of size 1 to 10.
-CLOSE = dict(rtol=0, atol=2e-5)
+# Sums of float32 in another order; the logits are of size 1 to 20.
+CLOSE = dict(rtol=0, atol=4e-5)
 
 
 @pytest.fixture(params=CONFIGS)
@@ -43,6 +62,10 @@ def rotary(request):
     return opinionated(CONFIGS[request.param])
 
 
+def new_cache(model, B=1):
+    return PASSES[type(model)][0](model, B)
+
+
 def some_text(B=2, length=T):
     generator = torch.Generator().manual_seed(1)
     return torch.randint(V, (B, length), generator=generator)
@@ -50,13 +73,13 @@ def some_text(B=2, length=T):
 
 @pytest.mark.parametrize("pieces", [[1] * T, [T], [5] + [1] * 11, [3, 6, 7]], ids=str)
 def test_a_text_read_in_pieces_gets_the_logits_of_one_pass(model, pieces):
-    idx, cache = some_text(3), KVCache(model, batch_size=3)
+    idx, cache = some_text(3), new_cache(model, 3)
     logits = [forward_with_cache(model, new, cache) for new in idx.split(pieces, dim=1)]
     assert_close(torch.cat(logits, dim=1), model(idx)[0], **CLOSE)
 
 
 def test_what_is_forgotten_leaves_no_trace(model):
-    idx, cache = some_text(), KVCache(model, batch_size=2)
+    idx, cache = some_text(), new_cache(model, 2)
     forward_with_cache(model, idx, cache)
     cache.length = 4
     again = forward_with_cache(model, idx.flip(1)[:, :5], cache)
@@ -65,8 +88,8 @@ def test_what_is_forgotten_leaves_no_trace(model):
 
 
 def test_a_refused_call_leaves_the_cache_as_it_was(model):
-    rolls = model.position_embedding is None
-    kind, length = (RollingCache, 3 * T) if rolls else (KVCache, 6)
+    rolls = type(model) is ModernGPT and model.position_embedding is None
+    kind, length = (RollingCache, 3 * T) if rolls else (PASSES[type(model)][0], 6)
     idx, caches = some_text(2, length), []
     for refused in (False, True):
         cache = kind(model, batch_size=2)
@@ -84,7 +107,7 @@ def test_a_refused_call_leaves_the_cache_as_it_was(model):
 
 def test_two_texts_can_be_read_in_turns(model):
     idx, before = some_text(), model(some_text())[0]
-    first, second = KVCache(model), KVCache(model)
+    first, second = new_cache(model), new_cache(model)
     for t in range(T):
         one = forward_with_cache(model, idx[:1, t : t + 1], first)
         two = forward_with_cache(model, idx[1:, t : t + 1], second)
@@ -117,6 +140,13 @@ def test_only_the_key_heads_take_memory():
     assert sizes["gpt"] == sizes["modern"] == (3, 1, 4, T, 6)
     assert sizes["grouped"] == (3, 1, 2, T, 6)
     assert sizes["one key head"] == (3, 1, 1, T, 6)
+
+
+@pytest.mark.parametrize("new", [1, 2, T])
+def test_the_newest_counts_in_the_window_are_the_last_rows_of_all(new):
+    idx = some_text(2) % 2
+    newest = newest_window_counts(idx, new, V, longest=4)
+    assert torch.equal(newest, window_counts(idx, V, 4)[:, -new:])
 
 
 # --- writing ---
@@ -167,6 +197,15 @@ def test_how_many_characters_are_read_for_each_that_is_written(rotary):
     assert read("roll") == [1] * (3 * T)
 
 
+@pytest.mark.parametrize("name", ["n-grams", "counts"])
+def test_beside_counts_and_n_grams_a_character_meets_the_blocks_once(name):
+    model, sizes = opinionated(CONFIGS[name]), []
+    feed_forward = model.body[1].feed_forward
+    feed_forward.register_forward_hook(lambda *a: sizes.append(a[1][0].shape[1]))
+    generate(model, some_text(1, 3), T - 2)
+    assert sizes == [3] + [1] * (T - 3)
+
+
 def banded(model, idx, monkeypatch):
     """Logits of one pass in which each position sees the last T of its keys only."""
 
@@ -193,6 +232,7 @@ def test_a_rolling_cache_is_attention_to_the_last_keys_for_ever(rotary, monkeypa
 def test_windows_that_cannot_be_are_refused(rotary):
     learned = opinionated(CONFIGS["gpt"])
     for model, window, message in [
+        (opinionated(CONFIGS["counts"]), "roll", "rotary"),
         (learned, "roll", "rotary"),
         (BigramLanguageModel(V), "roll", "rotary"),
         (learned, "whole", "'whole'; give one of"),

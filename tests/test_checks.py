@@ -94,7 +94,7 @@ def solved(number):
 
 
 def test_the_notebooks_have_the_exercises_that_are_answered_here_without_gaps():
-    assert list(EXERCISES) == list(WRONG) == list(RIGHT) and len(EXERCISES) == 63
+    assert list(EXERCISES) == list(WRONG) == list(RIGHT) and len(EXERCISES) == 57
     for notebook, module in ANSWERS.items():
         places = range(1, len(module.EXERCISES) + 1)
         assert list(module.EXERCISES) == [f"{notebook}.{i}" for i in places]
@@ -161,8 +161,8 @@ def test_a_check_is_quick_and_leaves_randomness_and_threads_alone(number, capsys
 def test_an_answer_without_end_is_stopped_and_its_thread_ends(monkeypatch):
     monkeypatch.setattr(running, "SECONDS", 0.2)
     before = threading.active_count()
-    code = "def temperature_for(logits, nats):\n    while True:\n        pass\n"
-    answer = play(EXERCISES["07.2"], names("07"), code)
+    code = "def entropy(p):\n    while True:\n        pass\n"
+    answer = play(EXERCISES["07.1"], names("07"), code)
     assert "still running after 0.2 seconds" in answer
     for _ in range(100):
         time.sleep(0.05 * (threading.active_count() > before))
@@ -189,23 +189,10 @@ scaled_scores = Scores()
     assert said("03.1", scores).startswith("✓")
 
 
-@pytest.mark.parametrize("tolerance, causal", [("1e-4", True), ("1e-6", False)])
-def test_the_search_for_leaks_acquits_a_float32_box_that_only_rounds(tolerance, causal):
-    def total_less_the_future(x):
-        future = x.flip(1).cumsum(dim=1).flip(1) - x
-        count = torch.arange(1, x.shape[1] + 1)[:, None]
-        return (x.sum(dim=1, keepdim=True) - future) / count
-
-    code = EXERCISES["02.3"].solution.replace("1e-4", tolerance)
-    who_hears_whom = answered(EXERCISES["02.3"], names("02"), code)["who_hears_whom"]
-    torch.manual_seed(0)
-    assert bool(who_hears_whom(total_less_the_future, 64)[1]) == causal
-
-
-@pytest.mark.parametrize("number", ["03.3", "04.2", "05.4"])
+@pytest.mark.parametrize("number", ["03.3", "04.2"])
 def test_the_learners_own_model_is_unharmed(number):
     learner = solved(number)
-    model = learner["my_model" if number == "05.4" else "model"]
+    model = learner["model"]
     before = copy.deepcopy(model.state_dict())
     right = EXERCISES[number].solution
     for code in (right, right.replace("deepcopy(model)", "model")):
@@ -215,7 +202,7 @@ def test_the_learners_own_model_is_unharmed(number):
 
 
 def test_a_right_entropy_of_an_own_grammar_is_reported():
-    answer = said("07.5", EXERCISES["07.5"].solution)
+    answer = said("07.4", EXERCISES["07.4"].solution)
     assert "5 people of your own" in answer and "floor of 0." in answer
 
 

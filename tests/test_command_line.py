@@ -270,15 +270,6 @@ def test_several_texts_stand_apart_and_differ(folder, capsys):
     assert all(text.startswith("to") for text in texts)
 
 
-def test_a_line_break_can_be_a_stop(folder, monkeypatch):
-    given = []
-    monkeypatch.setattr(
-        cli, "stream", lambda *a, stop, **k: iter(given.extend(stop) or [])
-    )
-    assert main(["sample", "--stop", r";\n", "--stop", "e"]) == 0
-    assert given == [";\n", "e"]
-
-
 def test_a_reader_that_leaves_is_no_error(folder):
     command = [sys.executable, "-m", "minigpt", "sample", "--tokens", "3000"]
     sample = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -301,12 +292,3 @@ def test_pipes_carry_utf_8_whatever_the_machine_prefers(folder):
     )
     assert sample.returncode == 0, sample.stderr
     assert sample.stdout.decode("utf-8").startswith("дорог")
-
-
-def test_help_explains_every_option(capsys):
-    for command in ("train", "sample"):
-        with pytest.raises(SystemExit) as end:
-            main([command, "--help"])
-        assert end.value.code == 0
-        said = capsys.readouterr().out
-        assert "None" not in said  # no default that says nothing

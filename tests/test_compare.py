@@ -22,30 +22,26 @@ STORED = "loss  2.4123, spread 0.010 after 600 steps\n"
     ],
 )
 def test_all_else_is_compared_letter_by_letter(new):
-    assert settle(STORED, new, tolerance_of(["within-0.03"]))[0] == new
+    assert settle(STORED, new, tolerance_of(["within-0.03"])) == new
 
 
 def test_tolerances_are_absolute_or_relative_to_the_stored_number():
     share = tolerance_of(["tiny-shakespeare", "within-5%"])
-    assert settle("100.0 and 1.00", "104.9 and 1.04", share)[1] == []
-    assert len(settle("100.0 and 1.00", "105.1 and 1.06", share)[1]) == 2
-    assert settle("-0.02", "+0.02", tolerance_of(["within-0.05"]))[0] == "-0.02"
-    assert settle("−0.02", "0.09", tolerance_of(["within-0.05"]))[0] == "0.09"
-    wide = settle(" 2.40, 0.01", "12.40, 0.02", tolerance_of(["within-0.05"]))
-    assert wide[0] == "12.40, 0.01" and len(wide[1]) == 1
+    near = tolerance_of(["within-0.05"])
+    assert settle("100.0 and 1.00", "104.9 and 1.06", share) == "100.0 and 1.06"
+    assert settle("-0.02", "+0.02", near) == "-0.02"
+    assert settle("−0.02", "0.09", near) == "0.09"
+    assert settle(" 2.40, 0.01", "12.40, 0.02", near) == "12.40, 0.01"
     assert tolerance_of(["tiny-shakespeare"]) is None
-    for tag in ("within", "within-", "within-much", "within-3 %"):
-        with pytest.raises(ValueError, match="should be like within-0.03"):
-            tolerance_of([tag])
 
 
 CELLS = [  # stored is 2.40: tag, source, None or what a failure says
     ("within-0.03", "print('loss 2.42')", None),
-    ("within-0.03", "print('loss 2.52')", "2.52 instead of 2.40: further than 0.03"),
+    ("within-0.03", "print('loss 2.52')", "loss 2.52"),
     ("within-0.03", "print('loss 2.42 2.43')", "loss 2.42 2.43"),
     ("within-0.03", "print('lass 2.42')", "lass 2.42"),
     ("within-5%", "2.42", None),
-    ("within-5%", "2.62", "2.62 instead of 2.40: further than 0.12"),
+    ("within-5%", "2.62", "2.62"),
     (None, "print('loss 2.41')", "loss 2.41"),
 ]
 

@@ -78,7 +78,7 @@ def test_no_stray_metadata_is_stored(notebook):
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
     for cell in notebook.cells:
-        assert set(cell.metadata) <= {"tags", "slideshow"}, cell.id
+        assert set(cell.metadata) <= {"tags"}, cell.id
         for tag in cell.metadata.get("tags", []):
             assert TAGS.fullmatch(tag), f"{cell.id}: {tag}"
 
@@ -191,10 +191,3 @@ def test_nine_in_ten_cells_with_output_are_compared():
     tags = [cell.metadata.get("tags", []) for cell in cells if cell.outputs]
     exempt = sum("nbval-ignore-output" in each for each in tags)
     assert len(tags) >= 10 * exempt
-
-
-def test_no_lesson_prints_a_verdict_where_a_number_belongs(notebook):
-    for cell in code_cells(notebook):
-        printed = "".join(o.get("text", "") for o in cell.outputs)
-        for line in printed.splitlines():
-            assert not re.search(r": (True|False)$", line), f"{cell.id}: {line}"

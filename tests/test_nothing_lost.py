@@ -83,9 +83,7 @@ MODERN = ["--preset", "modern", "--dropout", "0"]
 
 
 @POSIX
-@pytest.mark.parametrize(
-    "place, step, more", [("middle", 3, []), ("before", 3, MODERN), ("after", 6, [])]
-)
+@pytest.mark.parametrize("place, step, more", [("middle", 3, []), ("after", 6, MODERN)])
 def test_killed_in_its_second_write_a_run_ends_as_if_undisturbed(
     folder, place, step, more
 ):
@@ -138,13 +136,8 @@ def test_a_write_that_fails_says_what_is_kept(folder, monkeypatch, capsys):
     assert train("--resume", "--steps", "15") == 2
     assert refused(capsys.readouterr().err) == (
         "error: Step 15 could not be written to model.pt (No space left on device): "
-        "make room there or move to another folder, then go on with --resume from step "
-        "12, which model.pt keeps."
+        "make room there or move to another folder. model.pt is as it was."
     )
-    assert train(*SMALL, "--overwrite", "--seed", "3") == 2  # the kept one is another's
-    assert "train again, for model.pt is as it was" in refused(capsys.readouterr().err)
-    assert train(*SMALL, "--out", "new.pt") == 2
-    assert "train again, for new.pt is as it was" in refused(capsys.readouterr().err)
     assert (folder / "model.pt").read_bytes() == before
     assert names(folder) == ["corpus.txt", "model.pt"]
 
@@ -177,9 +170,7 @@ def test_a_second_run_at_one_path_is_refused_by_name(folder, another, capsys):
     for options in (["--resume", "--steps", "15"], ["--overwrite", *SMALL], SMALL):
         assert train(*options) == 2
         said = refused(capsys.readouterr().err)
-        if os.name != "nt":
-            assert f"by another run (process {another.pid} on " in said
-        assert "wait until it has ended, or give another --out." in said
+        assert "by another run: wait until it has ended, or give another" in said
     assert (folder / "model.pt").read_bytes() == before
     assert (folder / "model.pt.12.tmp").exists()
     assert main(["sample", "--tokens", "3"]) == 0  # reading is free
@@ -187,29 +178,6 @@ def test_a_second_run_at_one_path_is_refused_by_name(folder, another, capsys):
     another.communicate("end\n", timeout=60)  # a run that ends leaves no trace
     (folder / "model.pt.12.tmp").unlink()
     assert names(folder) == ["corpus.txt", "mine.pt", "model.pt"]
-
-
-TAKE_TURNS = """
-import os, sys
-from minigpt.tools.files import only_one
-
-for _ in range(60):
-    with only_one(sys.argv[1]):
-        os.close(os.open(sys.argv[2], os.O_CREAT | os.O_EXCL))  # fails if two are in
-        os.unlink(sys.argv[2])
-"""
-
-
-@POSIX
-@pytest.mark.weekly
-def test_of_many_that_come_and_go_only_one_is_in(tmp_path):
-    paths = tmp_path / "run.pt", tmp_path / "inside"
-    crowd = [python(TAKE_TURNS, *paths) for _ in range(3)]
-    for process in crowd:
-        error = process.communicate(timeout=120)[1]
-        assert process.returncode == 0 or "BlockingIOError" in error, error
-    assert any(process.returncode == 0 for process in crowd)
-    assert names(tmp_path) == []
 
 
 # --- Astray. ---
@@ -222,7 +190,7 @@ def test_a_run_that_diverges_does_not_replace_a_good_checkpoint(folder, capsys):
     assert train(*options) == 2
     said = refused(capsys.readouterr().err)
     assert "The run diverged (losses " in said and " at step 40): use a smaller" in said
-    assert "go on with --resume from step 12, which good.pt keeps." in said
+    assert said.endswith("learning rate. good.pt is as it was.")
     assert (folder / "good.pt").read_bytes() == before
     assert train(*options, "--steps", "15", "--learning-rate", "0.001") == 0
 
@@ -235,7 +203,7 @@ def test_weights_that_are_no_numbers_are_not_saved_even_if_the_losses_are(tmp_pa
     before = path.read_bytes()
     with torch.no_grad():
         model.lm_head.bias[3] = torch.inf
-    with pytest.raises(ValueError, match="The run diverged .* which .*run.pt keeps"):
+    with pytest.raises(ValueError, match="The run diverged .*run.pt is as it was"):
         save(run)
     assert path.read_bytes() == before
 

@@ -4,10 +4,9 @@ import pytest
 
 from minigpt.course.publish import book, page
 
-SCREENSHOTS = page.BUILD / "screenshots" / "book"
 PATHS = page.every_path()
 NAMES = [page.web_name(p.stem, page.shelf_of(p))[: -len(".html")] for p in PATHS]
-pytestmark = pytest.mark.weekly  # thirty pages, each in light and in dark
+pytestmark = pytest.mark.weekly  # thirty pages
 READY = "document.documentElement.dataset.ready === 'yes'"
 
 LOOK = """(() => {
@@ -49,14 +48,11 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(site, browser):
-    """What the browser saw on each page, in light and in dark."""
+    """What the browser saw on each page."""
     seen = {}
     for name in ["index", *NAMES]:
         browser.open((site / f"{name}.html").as_uri(), READY)
         seen[name] = browser.evaluate(LOOK)
-        for theme in ("light", "dark"):
-            browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            browser.screenshot(SCREENSHOTS / f"{name}_{theme}.jpeg", quality=70)
         seen[name]["requests"] = list(browser.requests)
         seen[name]["errors"] = list(browser.errors)
     return seen
@@ -134,41 +130,3 @@ def test_the_search_finds_words_across_colours_and_opens_folds(site, browser):
     browser.evaluate("search('')")
     assert browser.evaluate("document.querySelectorAll('mark').length") == 0
     assert browser.evaluate("main.textContent") == before
-
-
-def test_the_theme_follows_the_system_and_the_button(site, browser):
-    paper = "getComputedStyle(document.body).backgroundColor"
-    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.call("Emulation.setEmulatedMedia", features=dark)
-    browser.open((site / "index.html").as_uri(), READY)
-    assert browser.evaluate(paper) == "rgb(18, 23, 30)"
-    browser.evaluate("document.querySelector('#theme').click()")
-    assert browser.evaluate(paper) == "rgb(255, 255, 255)"
-    browser.open((site / f"{NAMES[0]}.html").as_uri(), READY)  # remembered
-    assert browser.evaluate(paper) == "rgb(255, 255, 255)"
-    browser.call("Emulation.setEmulatedMedia", features=[])
-
-
-def test_on_paper_there_is_only_the_text_in_dark_ink(site, browser):
-    browser.open((site / f"{NAMES[1]}.html").as_uri(), READY)
-    browser.evaluate("document.documentElement.dataset.theme = 'dark'")
-    browser.call("Emulation.setEmulatedMedia", media="print")
-    for part in (".bar", "#contents", ".turn"):
-        style = f"getComputedStyle(document.querySelector('{part}')).display"
-        assert browser.evaluate(style) == "none"
-    assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
-    browser.call("Emulation.setEmulatedMedia", media="")
-    pdf = browser.call("Page.printToPDF", printBackground=True)["data"]
-    assert len(pdf) > 100_000
-
-
-def test_headings_get_the_addresses_that_jupyter_gives_them():
-    body = "<h2>1 The goal</h2><h3>Why <em>x</em>?</h3><h2>1 The goal</h2>"
-    anchored, outline = book.with_anchors(body)
-    assert '<h2 id="1-The-goal">1 The goal</h2>' in anchored
-    assert [entry["id"] for entry in outline] == [
-        "1-The-goal",
-        "Why-x?",
-        "1-The-goal-again",
-    ]
-    assert [entry["level"] for entry in outline] == ["2", "3", "2"]

@@ -137,20 +137,6 @@ def test_the_first_cell_may_run_again_and_keeps_what_is_loaded(set_up, tmp_path)
     assert set_up("exec(SET_UP)") == said[:1]  # after a restart of the runtime
 
 
-def test_a_first_cell_that_was_interrupted_runs_again(set_up):
-    said = set_up(
-        "import zipfile\nreal = zipfile.ZipFile.extractall\n"
-        "def cut(archive, folder):\n"
-        "    archive.extract('minigpt/__init__.py', folder)\n"
-        "    raise KeyboardInterrupt\n"
-        "zipfile.ZipFile.extractall = cut\n"
-        "try:\n    exec(SET_UP)\nexcept KeyboardInterrupt:\n    print('cut')\n"
-        "zipfile.ZipFile.extractall = real\n"
-        "exec(SET_UP)\nimport minigpt.gpt\nprint('whole')"
-    )
-    assert said[0] == "cut" and "is ready." in said[1] and said[2] == "whole"
-
-
 def test_the_first_cell_of_another_version_takes_the_place_of_the_first(set_up):
     said = set_up(
         "import re\nOTHER = re.sub('minigpt-[0-9a-f]{12}-', 'minigpt-0-', SET_UP)\n"
@@ -159,15 +145,6 @@ def test_the_first_cell_of_another_version_takes_the_place_of_the_first(set_up):
         "    print(minigpt.gpt.__file__.split('minigpt-')[1][:2] == '0-')"
     )
     assert said[1::2] == ["False", "True", "False"]
-
-
-def test_a_command_finds_the_package_that_the_first_cell_brought(set_up):
-    said = set_up(
-        "exec(SET_UP)\nexec(SET_UP)\nimport subprocess, sys\n"
-        "command = [sys.executable, '-S', '-m', 'minigpt', 'sample', '--help']\n"
-        "print(subprocess.run(command, capture_output=True, text=True).stdout)"
-    )
-    assert "usage: python -m minigpt sample" in said[2]
 
 
 def test_the_first_cell_leaves_no_names_behind(exported):

@@ -1,14 +1,11 @@
 """reveal.js and MathJax come from npm's lock file: once, whole, or with a remedy."""
 
-import json
-import re
+from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 from minigpt.course.publish import npm
-
-LOCK = json.loads((npm.HERE / "package-lock.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -22,29 +19,20 @@ def cache(monkeypatch, tmp_path):
 
 @pytest.fixture
 def fake_npm(monkeypatch):
-    """Stands in for npm: installs half, fails with `says`, and with "" installs all."""
+    """Stands in for npm: installs half and fails, if told so, or all."""
 
-    def run(command, cwd, **_):
+    def run(command, cwd):
         run.calls += 1
-        names = ["reveal.js"] if run.says else ["reveal.js", "mathjax"]
-        for name in names:
-            (cwd / "node_modules" / name).mkdir(parents=True)
-            (cwd / "node_modules" / name / "file.js").write_bytes(b"script")
-        return CompletedProcess(command, bool(run.says), "", run.says)
+        for name in ["reveal.js"] if run.fails else ["reveal.js", "mathjax"]:
+            folder = Path(cwd) / "node_modules" / name
+            folder.mkdir(parents=True)
+            (folder / "file.js").write_bytes(b"script")
+        return CompletedProcess(command, run.fails)
 
-    run.calls, run.says = 0, ""
+    run.calls, run.fails = 0, False
     monkeypatch.setattr(npm, "program", lambda: "npm")
     monkeypatch.setattr(npm.subprocess, "run", run)
     return run
-
-
-def test_the_lock_pins_version_and_hash_and_names_no_address():
-    for name, package in LOCK["packages"].items():
-        if name:
-            assert re.fullmatch(r"\d+\.\d+\.\d+", package["version"])
-            assert package["integrity"].startswith("sha512-")
-    for path in (npm.HERE / name for name in ("package-lock.json", ".npmrc")):
-        assert "://" not in path.read_text(encoding="utf-8")
 
 
 def test_packages_are_installed_once_and_then_need_no_npm(cache, fake_npm, monkeypatch):
@@ -55,12 +43,12 @@ def test_packages_are_installed_once_and_then_need_no_npm(cache, fake_npm, monke
     assert fake_npm.calls == 1
 
 
-def test_a_half_done_install_leaves_nothing_and_says_why(cache, fake_npm):
-    fake_npm.says = "npm warn old\nnpm error code ENOTFOUND\nnpm error network"
-    with pytest.raises(FileNotFoundError, match="code ENOTFOUND.*connect to the net"):
+def test_a_half_done_install_leaves_nothing(cache, fake_npm):
+    fake_npm.fails = True
+    with pytest.raises(FileNotFoundError, match="connect to the network"):
         npm.modules()
     assert list(cache.iterdir()) == []
-    fake_npm.says = ""
+    fake_npm.fails = False
     assert npm.read("mathjax", "file.js") == b"script"
 
 
@@ -68,13 +56,3 @@ def test_without_npm_the_message_says_what_to_type(cache, monkeypatch):
     monkeypatch.setattr(npm, "program", lambda: None)
     with pytest.raises(FileNotFoundError, match=r'pip install -e "\.\[publish\]"'):
         npm.modules()
-
-
-def test_the_npm_of_the_extra_goes_before_the_users_own(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path / "user"))
-    monkeypatch.setattr(npm.sysconfig, "get_path", lambda _: str(tmp_path / "venv"))
-    for name in ("user", "venv"):
-        (tmp_path / name).mkdir()
-        for suffix in ("", ".exe"):
-            (tmp_path / name / f"npm{suffix}").touch(mode=0o755)
-        assert npm.program().startswith(str(tmp_path / name))

@@ -1,12 +1,13 @@
 """The slides, gone through one by one in a headless browser without a network."""
 
+import shutil
+
 import chromium
 import nbformat
 import pytest
 
 from minigpt.course.publish import page, slides
 
-SCREENSHOTS = page.BUILD / "screenshots" / "slides"
 NAMES = ["04_multi_head", "06_full_training", "10_many_machines"]  # of each kind one
 SIZE = (1280, 720)
 # Each slide has text, all of it in sight, no formula as it was typed, pictures that are
@@ -45,7 +46,7 @@ WALK = """(() => Reveal.getSlides().map((slide) => {
     (image) => image.alt.length < 30 || /^No description/.test(image.alt)
       || image.getClientRects()[0].width < 300);
   return {
-    cell: slide.dataset.cell, h, v, empty: !slide.innerText.trim(), beyond,
+    cell: slide.dataset.cell, empty: !slide.innerText.trim(), beyond,
     raw_math: texts.map(name), bad_math: slide.querySelectorAll("mjx-merror").length,
     smallest: Math.min(...sizes), bare: bare.map((i) => i.alt),
     answers: answers.map(name),
@@ -55,10 +56,12 @@ WALK = """(() => Reveal.getSlides().map((slide) => {
 
 @pytest.fixture(scope="module")
 def decks(tmp_path_factory):
-    """Folder with all decks, built as `make slides` builds them."""
+    """Folder with these decks, built as `make slides` builds all."""
+    folder, some = tmp_path_factory.mktemp("slides"), tmp_path_factory.mktemp("some")
+    for name in NAMES:
+        shutil.copy(page.NOTEBOOKS / f"{name}.ipynb", some)
     try:
-        folder = tmp_path_factory.mktemp("slides")
-        slides.build(folder)
+        slides.build(folder, some)
     except FileNotFoundError as error:
         pytest.skip(str(error))
     return folder
@@ -70,13 +73,8 @@ def visits(decks):
     browser, seen = chromium.Chromium(*SIZE), {}
     for name in NAMES:
         browser.open((decks / f"{name}.html").as_uri(), READY)
-        rows = browser.evaluate(WALK)
-        for row in rows:
-            browser.evaluate(f"Reveal.slide({row['h']}, {row['v']}, 99)")
-            picture = f"{name}_{row['h']:02}_{row['v']:02}.jpeg"
-            browser.screenshot(SCREENSHOTS / picture, quality=70)
         seen[name] = {
-            "slides": rows,
+            "slides": browser.evaluate(WALK),
             "requests": list(browser.requests),
             "errors": list(browser.errors),
             "math": browser.evaluate(
@@ -103,11 +101,12 @@ def test_every_notebook_becomes_a_deck_of_slides(visits):
     assert visits["06_full_training"]["math"] > 3
 
 
-def test_06_and_11_open_the_model_that_lies_beside_them(decks):
+def test_decks_link_to_what_lies_beside_them(decks):
     assert (decks / "model.html").is_file()
     for name in NAMES:
-        linked = 'href="model.html"' in (decks / f"{name}.html").read_text("utf-8")
-        assert linked == (name[:2] in ("06", "11")), name
+        text = (decks / f"{name}.html").read_text("utf-8")
+        assert ('href="model.html"' in text) == (name[:2] in ("06", "11")), name
+        assert 'evidence.html"' not in text and 'exercises.html"' not in text
 
 
 @needs_browser
@@ -168,26 +167,12 @@ def test_a_deck_prints_one_slide_a_page(decks):
     browser = chromium.Chromium(1280, 720)
     browser.open((decks / f"{NAMES[0]}.html").as_uri() + "?print-pdf", READY)
     count = "document.querySelectorAll('.pdf-page').length"
-    notebook = slides.laid_out(page.read(page.NOTEBOOKS / f"{NAMES[0]}.ipynb"))
+    notebook = page.read(page.NOTEBOOKS / f"{NAMES[0]}.ipynb")
     total = sum(map(len, slides.stacks(notebook)))
     chromium.wait(lambda: browser.evaluate(count) == total, "the printed pages")
     padding = "getComputedStyle(document.querySelector('.sheet')).paddingLeft"
     assert browser.evaluate(padding) == "72px"
     browser.close()
-
-
-def example(*cells):
-    """A notebook from (source, slideshow) pairs; code has the output "out"."""
-    made = []
-    for source, wish in cells:
-        if source.startswith("print"):
-            cell = nbformat.v4.new_code_cell(source)
-            cell.outputs = [nbformat.v4.new_output("stream", text="out")]
-        else:
-            cell = nbformat.v4.new_markdown_cell(source)
-        cell.metadata["slideshow"] = wish
-        made.append(cell)
-    return nbformat.v4.new_notebook(cells=made)
 
 
 def outline(notebook):
@@ -198,44 +183,7 @@ def outline(notebook):
     ]
 
 
-def test_slide_types_make_stacks_of_slides():
-    notebook = example(
-        ("# Title", {"slide_type": "slide"}),
-        ("said only", {"slide_type": "notes"}),
-        ("## One", {"slide_type": "slide"}),
-        ("left out", {"slide_type": "skip"}),
-        ("print(1)", {"slide_type": "fragment"}),
-        ("more", {"slide_type": "subslide"}),
-        ("print(2)", {"slide_type": "-"}),
-    )
-    assert outline(notebook) == [
-        [["text"]],
-        [["text", "code+", "output+"], ["text", "code", "output"]],
-    ]
-    assert slides.stacks(notebook)[0][0]["notes"] == [1]
-    assert slides.stacks(notebook)[1][1]["running"] == "One"
-
-
-def test_code_or_output_can_be_left_out_or_moved():
-    notebook = example(
-        ("# Title", {"slide_type": "slide"}),
-        ("print(1)", {"slide_type": "-", "code": "skip"}),
-        ("print(2)", {"slide_type": "subslide", "output": "skip"}),
-        ("print(3)", {"slide_type": "subslide", "output": "subslide"}),
-        ("print(4)", {"slide_type": "subslide", "output": "fragment"}),
-    )
-    assert outline(notebook) == [
-        [["text", "output"], ["code"], ["code"], ["output"], ["code", "output+"]]
-    ]
-
-
-def test_an_unknown_slide_type_is_named_with_its_cell():
-    notebook = example(("# Title", {"slide_type": "sldie"}))
-    with pytest.raises(ValueError, match=f"{notebook.cells[0].id}.*'sldie'.*subslide"):
-        slides.stacks(notebook, "01_bigram.ipynb")
-
-
-def test_of_a_notebook_without_wishes_the_prose_becomes_notes():
+def test_prose_becomes_notes_and_questions_keep_their_answers_back():
     notebook = nbformat.v4.new_notebook(
         cells=[
             nbformat.v4.new_markdown_cell("# Title\n\n**The promise.**\n\nSpoken."),
@@ -244,10 +192,14 @@ def test_of_a_notebook_without_wishes_the_prose_becomes_notes():
             nbformat.v4.new_code_cell("print(2)"),
         ]
     )
-    made = slides.laid_out(notebook)
-    assert outline(made) == [[["text", "text"]], [["text", "text", "code+"], ["code"]]]
-    notes = [made.cells[i].source for s in slides.stacks(made) for i in s[0]["notes"]]
+    assert outline(notebook) == [
+        [["text", "text"]],
+        [["text", "text", "code+"], ["code"]],
+    ]
+    (opening,), (section, below) = slides.stacks(notebook)
+    notes = [note.source for note in opening["notes"] + section["notes"]]
     assert notes == ["Spoken.", "Spoken. "]
+    assert opening["kind"] == "opening" and below["running"] == "One"
 
 
 def test_a_table_above_a_figure_leaves_it_a_slide_of_its_own():
@@ -258,7 +210,7 @@ def test_a_table_above_a_figure_leaves_it_a_slide_of_its_own():
         cell = new.new_code_cell("show()")
         cell.outputs = [new.new_output("stream", text="row\n" * lines), figure]
         notebook = new.new_notebook(cells=[new.new_markdown_cell("# T"), cell])
-        made.append(outline(slides.laid_out(notebook))[0])
+        made.append(outline(notebook)[0])
     assert made == [
         [["text", "code"], ["output"]],  # a line or two stay with the figure
         [["text", "code", "output+"], ["output"]],

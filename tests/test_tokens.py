@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from small import CORPUS, TRAIN_SMALL, V, small_gpt
+from small import CORPUS, TRAIN_SMALL, small_gpt
 from torch.testing import assert_close
 
 from minigpt.data import CharTokenizer
@@ -143,23 +143,6 @@ def test_the_tokens_are_those_of_tiktoken():
         assert ours.encode(text) == theirs.encode(text)
 
 
-def test_the_tokens_are_those_of_tokenizers(tokenizer):
-    library = pytest.importorskip("tokenizers")
-    letters = [chr(0x4E00 + i) for i in range(256)]  # for bytes, as it merges texts
-    name = ["".join(letters[b] for b in token) for token in tokenizer.vocabulary]
-    model = library.models.BPE(
-        {n: i for i, n in enumerate(name)},
-        [(name[left], name[right]) for left, right in tokenizer.merges],
-    )
-    theirs, rng = library.Tokenizer(model), random.Random(5)
-    for _ in range(100):
-        text = drawn(rng)
-        ids = []
-        for piece in pieces(text, tokenizer.cut):
-            ids += theirs.encode("".join(letters[b] for b in piece.encode())).ids
-        assert tokenizer.encode(text) == ids
-
-
 # --- Bad input. ---
 
 
@@ -171,12 +154,9 @@ def test_bad_input_is_told_in_a_sentence():
         lambda: learn(
             "ab ab", 6
         ): "Too short for 6 tokens: use more text, or ask for 4.",
-        lambda: learn("", 5): "Too short for 5 tokens",
         lambda: few.encode("the €"): "has no ['€']",
-        lambda: few.encode("t\udcff"): "has no ['\\udcff']",
         lambda: few.decode([0, 11, -1]): "No tokens [-1, 11]: ids end at 10",
         lambda: BytePairTokenizer([[0, 2]], [97, 98]): "No tokens 0, 2 yet",
-        lambda: BytePairTokenizer([[0, -1]], [97, 98]): "No tokens 0, -1 yet",
     }.items():
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
@@ -232,11 +212,6 @@ def test_healing_takes_the_last_token_back():
     assert healed[ord(" ")] == p[b" "] * plain[ord(" ")] / sum(begins.values())
 
 
-def test_the_vocabulary_of_characters_is_one_token_each():
-    tokenizer = learn(CORPUS, V)
-    assert tokenizer.encode(CORPUS) == CharTokenizer(CORPUS).encode(CORPUS)
-
-
 # --- The command line. ---
 
 
@@ -277,10 +252,8 @@ def test_a_model_of_tokens_writes(tokens, capsys):
     "line, says",
     {
         "train --data corpus.txt --out new.pt --tokens 3": "give at least 8",
-        "train --data corpus.txt --out new.pt --tokens 900": "Too short for 900",
         "train --data corpus.txt --out tokens.pt --resume --tokens 9": "out --tokens",
         "train --data other.txt --out tokens.pt --resume": "another text",
-        "sample --checkpoint tokens.pt --prompt €": "has no ['€']",
         "sample --checkpoint damaged.pt": "damaged.pt is damaged, or no readable",
         "train --data corpus.txt --out damaged.pt --resume": "It is left as it is",
     }.items(),

@@ -119,15 +119,14 @@ def ladder(rungs):
     return fig
 
 
-def speech(text, panels, vmax=None, label="surprise (nats)"):
+def speech(text, panels, vmax):
     """A text with each character on a patch as dark as its number is large.
 
-    panels: {title: a number for each character, nats say}, drawn one below the other
-    on one scale; label: what the numbers are.
+    panels: {title: nats of surprise for each character}, drawn one below the other on
+    one scale, up to vmax.
     """
     lines = text.split("\n")
     width, height = max(map(len, lines)) + 1, len(lines)
-    vmax = vmax or max(max(map(float, nats)) for nats in panels.values())
     size = (0.17 * width + 1.2, (0.34 * height + 0.5) * len(panels))
     fig = Figure(figsize=size, layout="constrained")
     axes = fig.subplots(len(panels), squeeze=False)[:, 0]
@@ -144,7 +143,7 @@ def speech(text, panels, vmax=None, label="surprise (nats)"):
         image = ax.imshow(patches, cmap="YlGnBu", vmin=0, vmax=vmax, aspect="auto")
         ax.set_title(title, loc="left")
         ax.set_axis_off()
-    fig.colorbar(image, ax=list(axes), label=label, shrink=0.8)
+    fig.colorbar(image, ax=list(axes), label="surprise (nats)", shrink=0.8)
     return fig
 
 

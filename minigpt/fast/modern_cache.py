@@ -25,13 +25,8 @@ def modern_attend(attention, x, first_values, turns, cache, layer):
     return attention.proj(out.flatten(2)), values
 
 
-def modern_with_cache(model, idx, cache):
-    """gpt_with_cache for a ModernGPT: idx (B, T) -> (B, T, vocab_size)."""
-    T = idx.shape[1]
-    positions = cache.positions(T)
-    x = model.token_embedding(idx)
-    if model.position_embedding is not None:
-        x = x + model.position_embedding(positions)
+def body_with_cache(model, x, positions, cache):
+    """What the blocks make of embedded characters, x (B, T, C) -> (B, T, C)."""
     *blocks, norm = model.body
     head_size, dtype = cache.keys.shape[-1], at_least_float32(x.dtype)
     turns = rotary_turns(positions, head_size, dtype=dtype)
@@ -44,6 +39,15 @@ def modern_with_cache(model, idx, cache):
         first = values if first is None else first
         x = x + out
         x = x + block.feed_forward(block.norm2(x))
-    logits = model.logits(norm(x))  # (B, T, vocab_size)
-    cache.length += T  # only now: what fails leaves the cache as it was
-    return logits
+    x = norm(x)
+    cache.length += len(positions)  # only now: what fails leaves the cache as it was
+    return x
+
+
+def modern_with_cache(model, idx, cache):
+    """gpt_with_cache for a ModernGPT: idx (B, T) -> (B, T, vocab_size)."""
+    positions = cache.positions(idx.shape[1])
+    x = model.token_embedding(idx)
+    if model.position_embedding is not None:
+        x = x + model.position_embedding(positions)
+    return model.logits(body_with_cache(model, x, positions, cache))

@@ -9,35 +9,43 @@ import torch
 from minigpt.block import Block, FeedForward
 from minigpt.fast.cache import KVCache, RollingCache, gpt_with_cache
 from minigpt.fast.modern_cache import modern_with_cache
+from minigpt.fast.text_cache import TextCache, counting_with_cache, ngram_with_cache
 from minigpt.gpt import GPT
+from minigpt.modern.counting import CountingGPT
 from minigpt.modern.model import ModernAttention, ModernBlock, ModernGPT
+from minigpt.modern.ngrams import NgramGPT
 from minigpt.modern.parts import ModernFeedForward
 from minigpt.multi_head import CausalSelfAttention
 
 WINDOWS = ["half", "slide", "roll"]
-PARTS = {
-    GPT: [Block, CausalSelfAttention, FeedForward],
-    ModernGPT: [ModernBlock, ModernAttention, ModernFeedForward],
+PASSES = {
+    GPT: (KVCache, gpt_with_cache),
+    ModernGPT: (KVCache, modern_with_cache),
+    NgramGPT: (TextCache, ngram_with_cache),
+    CountingGPT: (TextCache, counting_with_cache),
 }
+PARTS = [
+    [Block, CausalSelfAttention, FeedForward],
+    [ModernBlock, ModernAttention, ModernFeedForward],
+]
 
 
 def can_cache(model):
-    """Whether this is a GPT or ModernGPT whose blocks are the course's own: only of
-    those does `forward_with_cache` know how they read."""
-    if type(model) not in PARTS:
+    """Whether this is one of PASSES whose blocks are the course's own: only of those
+    does `forward_with_cache` know how they read."""
+    if type(model) not in PASSES:
         return False
+    expected = PARTS[isinstance(model, ModernGPT)]
     blocks = list(model.body)[:-1]
     parts = [[type(b), type(b.attention), type(b.feed_forward)] for b in blocks]
-    return all(part == PARTS[type(model)] for part in parts)
+    return all(part == expected for part in parts)
 
 
 @torch.inference_mode()
 def forward_with_cache(model, idx, cache):
-    """What a GPT or a ModernGPT says of the next characters: idx (B, T), the texts
-    behind what `cache` holds -> logits (B, T, vocab_size). For evaluation mode."""
-    if isinstance(model, ModernGPT):
-        return modern_with_cache(model, idx, cache)
-    return gpt_with_cache(model, idx, cache)
+    """What a model of PASSES says of the next characters: idx (B, T), the texts behind
+    what `cache` holds -> logits (B, T, vocab_size). For evaluation mode."""
+    return PASSES[type(model)][1](model, idx, cache)
 
 
 class Reader:
@@ -55,8 +63,8 @@ class Reader:
         self.window = window or ("half" if self.cached else "slide")
         if self.window not in WINDOWS:
             raise ValueError(f"window is {window!r}; give one of {WINDOWS}.")
-        rotary = self.cached and model.position_embedding is None
-        if window == "roll" and not rotary:
+        rotary = type(model) is ModernGPT and model.position_embedding is None
+        if window == "roll" and not (self.cached and rotary):
             raise ValueError(
                 "window='roll' takes a ModernGPT with rotary positions: no other keys "
                 "stay right when the text moves on. Give window='half'."
@@ -69,7 +77,8 @@ class Reader:
         if not self.cached:
             return self.model(idx[:, start:])[0][:, -last:]
         if self.cache is None:
-            kind = RollingCache if self.window == "roll" else KVCache
+            kind, _ = PASSES[type(self.model)]
+            kind = RollingCache if self.window == "roll" else kind
             self.cache = kind(self.model, len(idx))
         if start != self.start:
             self.start, self.cache.length = start, 0

@@ -77,17 +77,10 @@ def meet():
 
     Raises ValueError within ten seconds if the others cannot be met.
     """
-    names = "RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT".split()
-    given = {name: os.environ.get(name, "") for name in names}
-    told = ", ".join(f"{name}={value}" for name, value in given.items())
-    remedy = "start all workers with torchrun, or unset RANK to be alone"
-    numbers = [given[name] for name in names if name != "MASTER_ADDR"]
-    if not all(n.isdecimal() for n in numbers) or int(numbers[0]) >= int(numbers[1]):
-        raise ValueError(f"This is the place of no worker ({told}): {remedy}.")
     found = []
 
     def ask():
-        with suppress(dist.DistError):
+        with suppress(dist.DistError, ValueError):
             wait = timedelta(seconds=PATIENCE)
             found.append(next(rendezvous("env://", timeout=wait)))
 
@@ -95,9 +88,11 @@ def meet():
     asking.start()
     asking.join(PATIENCE + 1)
     if not found:
+        port = os.environ.get("MASTER_PORT")
         raise ValueError(
-            "The other workers are not to be met: one is missing, or its port belongs "
-            f"to another program ({told}): {remedy}."
+            "The other workers are not to be met: one is missing, or its port "
+            f"({port}) belongs to another program: start all workers with torchrun, "
+            "or unset RANK to be alone."
         )
     store, rank, size = found[0]
     store.set_timeout(default_pg_timeout)  # from here on, whoever is late is waited for

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from argparse import ArgumentParser
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from minigpt.tools import benchmark, doctor, page, speedrun
 from minigpt.tools.corpus import find, read_ids, read_tokens
 from minigpt.tools.files import only_one
 from minigpt.tools.interrupts import Interrupts
-from minigpt.tools.options import TEXTS, Parser, add_sample, add_train, device_named
+from minigpt.tools.options import TEXTS, add_sample, add_train, device_named
 from minigpt.tools.saving import keep, load_any, load_or_stored, saver, snapshots_of
 from minigpt.training import Run, preset, train
 
@@ -34,7 +35,7 @@ JUDGED = 2_000_000  # characters of the validation split at most: minutes, not h
 def parser():
     """The options of all commands."""
     told = "Train a small GPT, let it write, race it against the clock."
-    top = Parser(prog="python -m minigpt", description=told)
+    top = ArgumentParser(prog="python -m minigpt", description=told)
     commands = top.add_subparsers(required=True, metavar="command")
     for name, add_options, run, help in (
         ("train", add_train, run_train, "train a GPT"),

@@ -1,7 +1,7 @@
 """Files that are whole at every moment, and that one run at a time may write."""
 
 import os
-import socket
+import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,32 +38,19 @@ def only_one(path):
         lock.acquire(timeout=1, poll_interval=0.05)  # one may be ending right now
     except Timeout:
         raise BlockingIOError(
-            f"{path} is being written by another run{_holder(hidden)}: wait until it "
-            "has ended, or give another --out."
+            f"{path} is being written by another run: wait until it has ended, or give "
+            "another --out."
         ) from None
     except OSError as error:
         raise OSError(
             f"Nothing can be written to {path} ({error.strerror}): give another --out."
         ) from None
     try:
-        with suppress(OSError):  # Windows lets nobody write into a lock
-            hidden.write_text(f"{os.getpid()} on {socket.gethostname()}")
         for old in path.parent.iterdir():
-            if _is_unfinished(old.name, path.name):
+            if re.fullmatch(rf"{re.escape(path.name)}\.\d+\.tmp", old.name):
                 old.unlink(missing_ok=True)
         yield
     finally:
         with suppress(OSError):  # Windows: it goes with the release
             hidden.unlink()  # before another may come, who would lose it
         lock.release()
-
-
-def _holder(hidden):
-    with suppress(OSError, ValueError):
-        return f" (process {hidden.read_text()})"
-    return ""
-
-
-def _is_unfinished(name, of):
-    number = name.removeprefix(f"{of}.").removesuffix(".tmp")
-    return name == f"{of}.{number}.tmp" and number.isdecimal()

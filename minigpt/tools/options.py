@@ -1,7 +1,5 @@
 """Options of the command line: those of `train` and `sample`."""
 
-import argparse
-
 import torch
 
 from minigpt.device import pick_device
@@ -10,13 +8,6 @@ from minigpt.fast.reading import WINDOWS
 TEXTS = 100  # that `sample` writes at once, at most
 FILE = {"metavar": "FILE"}
 WHOLE, NUMBER = {"type": int, "metavar": "N"}, {"type": float, "metavar": "X"}
-
-
-class Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose errors say where the options are explained."""
-
-    def error(self, message):
-        super().error(f"{message} ({self.prog} --help explains the options)")
 
 
 def add_train(parser):
@@ -40,7 +31,7 @@ def add_train(parser):
     add("--steps", **WHOLE, help="training steps")
     add("--batch-size", **WHOLE, help="windows per step")
     add("--learning-rate", **NUMBER, help="at its peak")
-    add("--seed", type=seed, metavar="N", help="of weights, batches and dropout")
+    add("--seed", **WHOLE, help="of weights, batches and dropout")
     add("--block-size", **WHOLE, help="context length in characters, or in tokens")
     add("--n-layer", **WHOLE, help="number of blocks")
     add("--n-head", **WHOLE, help="heads in each block")
@@ -65,21 +56,13 @@ def add_sample(parser):
     add("--temperature", **NUMBER, default=0.8, help=known)
     add("--top-k", **WHOLE, help="draw among the k likeliest only")
     add("--top-p", **NUMBER, help="among the likeliest that sum to p")
-    add("--seed", type=seed, metavar="N", help="for the same text every time")
+    add("--seed", **WHOLE, help="for the same text every time")
     add("--device", help="cuda, mps or cpu (default: the best there is)")
 
 
 def steps(text):
     """Steps of a training, from 0 on, for argparse."""
     return [int(step) for step in text.split(",")]
-
-
-def seed(text):
-    """A seed of random numbers, for argparse."""
-    value = int(text)
-    if not -(2**63) <= value < 2**63:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 64 bits")
-    return value
 
 
 def device_named(name):

@@ -67,8 +67,8 @@ def load_snapshots(path, config):
 def saver(path, checkpoint):
     """The on_eval of a training that keeps this Checkpoint in `path`.
 
-    on_eval(run) raises OSError, saying what `path` still holds, if a write fails, and
-    ValueError, with `path` as it was, if the run has diverged.
+    on_eval(run) raises OSError if a write fails and ValueError if the run has diverged;
+    `path` is as it was then.
     """
 
     def save(run):
@@ -77,26 +77,15 @@ def saver(path, checkpoint):
         if not (fine and all(w.isfinite().all() for w in weights)):
             raise ValueError(
                 f"The run diverged (losses {row.train_loss:.3g} and {row.val_loss:.3g} "
-                f"at step {run.step}): use a smaller learning rate and "
-                f"{_remedy(path, run)}."
+                f"at step {run.step}): use a smaller learning rate. {path} is as it "
+                "was."
             )
         try:
             save_checkpoint(path, checkpoint)
         except OSError as error:
             raise OSError(
                 f"Step {run.step} could not be written to {path} ({error.strerror}): "
-                f"make room there or move to another folder, then {_remedy(path, run)}."
+                f"make room there or move to another folder. {path} is as it was."
             ) from None
 
     return save
-
-
-def _remedy(path, run):
-    """How to go on after what was not written, by what `path` holds."""
-    try:
-        kept = load_any(path).run
-        if kept.history == run.history[: len(kept.history)]:  # the same run
-            return f"go on with --resume from step {kept.step}, which {path} keeps"
-    except (OSError, ValueError):
-        pass
-    return f"train again, for {path} is as it was before this run"

@@ -80,34 +80,6 @@ WRONG = {
         ),
     },
     "12.5": {
-        "The bug is still there": defined(
-            "exp_minus_one(x)",
-            "y = np.exp(x.data) - 1",
-            "return Tensor(y, (x,), lambda g: (g * y,))",
-        ),
-        "is multiplied by exp(x) - 1": defined(
-            "exp_minus_one(x)",
-            "y = np.exp(x.data)",
-            "out = Tensor(y)",
-            "out.data -= 1",
-            "kept = y.copy()",
-            "return Tensor(out.data, (x,), lambda g: (g * kept,))",
-        ),
-        "the 1 is still there": defined(
-            "exp_minus_one(x)",
-            "y = np.exp(x.data)",
-            "return Tensor(y, (x,), lambda g: (g * y,))",
-        ),
-        "`kept = y` gives one thing a second name": (
-            "def exp_minus_one(x):\n"
-            "    y = np.exp(x.data)\n"
-            "    kept = y\n"
-            "    out = Tensor(y, (x,), lambda g: (g * kept,))\n"
-            "    out.data -= 1\n"
-            "    return out\n"
-        ),
-    },
-    "12.6": {
         "the teacher gets a gradient, too": distance("off = student + teacher * -1.0"),
         "nobody learns": distance("off = Tensor(student.data - teacher.data)"),
     },
@@ -135,13 +107,6 @@ RIGHT = {
     },
     "12.4": {"where": relu("np.where(x.data > 0, g, 0)")},
     "12.5": {
-        "by the engine": defined(
-            "exp_minus_one(x)",
-            "from minigpt.backward.tensor import exp",
-            "return exp(x) + -1.0",
-        ),
-    },
-    "12.6": {
         "an array": distance("off = student + -teacher.data"),
     },
 }

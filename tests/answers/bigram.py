@@ -55,23 +55,6 @@ def positions(*lines):
 EACH = 'each = F.cross_entropy(z.transpose(1, 2), y, reduction="none")'
 
 
-def experiment(
-    sizes="[len(train) // k for k in (8, 4, 2, 1)]",
-    read="loss(train[:n], train[:n])",
-    new="loss(train[:n], val)",
-    verdict='"context" if on_new[-1] - on_read[-1] < 0.05 else "text"',
-    out="sizes, on_read, on_new, verdict",
-):
-    return function(
-        "experiment(train, val, loss)",
-        f"sizes = {sizes}",
-        f"on_read = [{read} for n in sizes]",
-        f"on_new = [{new} for n in sizes]",
-        f"verdict = {verdict}",
-        f"return {out}",
-    )
-
-
 def write_on(
     now="logits[:, -1]",
     given="idx",
@@ -153,7 +136,7 @@ WRONG = {
         ),
         "but for `optimizer.zero_grad()` in the wrong": fit(LOSS, BACK, CLEAR, STEP),
         "but for `optimizer.step()` left out": fit(LOSS, CLEAR, BACK),
-        "A new optimizer in every step": fit(
+        "right but for `optimizer = torch.opt": fit(
             f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP
         ),
     },

@@ -84,7 +84,7 @@ WRONG = {
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
         ),
-        "but for `(weight / scale).to` where": int8((".round()", "")),
+        "`(weight / scale).round()` belongs": int8((".round()", "")),
         ".round().to(torch.int8)": int8((".round().to(torch.int8)", "")),
     },
     "09.5": {

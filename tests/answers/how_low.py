@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from exercises import edited, exercises_of
+from exercises import exercises_of
 
 from minigpt.playwright.lexicon import LEXICON
 
@@ -23,10 +23,6 @@ def names():
 
 def entropy(body):
     return f"def entropy(p):\n    s = torch.special.entr(p)\n    return {body}\n"
-
-
-def temperature(*edits):
-    return edited(EXERCISES["07.2"].solution, *edits)
 
 
 def perplexity(body):
@@ -62,29 +58,16 @@ WRONG = {
         "should count p times": entropy("-p.clamp(min=1e-9).log().mean(-1)"),
     },
     "07.2": {
-        "upside down": temperature(
-            ("logits / middle", "logits * middle"), ("low = m", "HIGH = m")
-        )
-        .replace("high = m", "low = m")
-        .replace("HIGH = m", "high = m"),
-        "`nats` where `middle` belongs": temperature(("return middle", "return nats")),
-        "stops at one end": temperature(("100.0", "10.0")),
-        "`7` where `40` belongs": temperature(
-            ("range(40)", "range(7)"), ("100.0", "10.0")
-        ),
-        "search finer": temperature(("range(40)", "range(7)")),
-    },
-    "07.3": {
         "where `math.exp(": perplexity("(x * n).sum() / n.sum()"),
         "upside down": perplexity("(-(x * n).sum() / n.sum()).exp()"),
     },
-    "07.4": {
+    "07.3": {
         "`seen` where `seen + strength`": smooth("(counts + strength * lower) / seen"),
         "but for `counts + strength * l": smooth(
             "counts + strength * lower / (seen + strength)"
         ),
     },
-    "07.5": {
+    "07.4": {
         "not all your own yet: 'Duke Bun'": "def my_lexicon():\n    return LEXICON",
         "too high": lexicon(),
         "too low": lexicon("words=first(2, LEXICON.words)"),
@@ -99,15 +82,10 @@ RIGHT = {
         ),
     },
     "07.2": {
-        "arithmetic middle": temperature(
-            ("(low * high) ** 0.5", "(low + high) / 2"), ("100.0", "50.0")
-        ),
-    },
-    "07.3": {
         "tensors": perplexity("((x * n).sum() / n.sum()).exp()"),
         "product of powers": perplexity("(x.exp() ** (n / n.sum())).prod()"),
     },
-    "07.4": {
+    "07.3": {
         "sum of the row": smooth(
             "(c := counts + strength * lower) / c.sum(-1, keepdim=True)"
         ),
@@ -116,7 +94,7 @@ RIGHT = {
             " + lower * strength / (seen + strength)"
         ),
     },
-    "07.5": {
+    "07.4": {
         "other words": lexicon("words=first(18, LEXICON.words)"),
         "fewer lines, more words": lexicon(
             "words=first(25, LEXICON.words)", "lines=first(5, LEXICON.lines)"

@@ -50,7 +50,7 @@ WRONG = {
             "weights.diagonal(-1, -2, -1).sum(-1) / weights.shape[-1]"
         ),
         "-1).mean(-1)` belongs": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
-        "Change `weights[2, 0]`, and your result": (
+        "You add up what all earlier characters": (
             "def previous_score(weights):\n"
             "    T = weights.shape[-1]\n"
             "    before = torch.ones(T, T).tril(-1)\n"

@@ -131,7 +131,7 @@ WRONG = {
         "but for `group.barrier()` in the wrong": save(
             "group.barrier()", FIRST, "return disk.read()"
         ),
-        "Nobody has written": save("return text"),
+        "What is returned was not read": save("return text"),
     },
 }
 

@@ -96,9 +96,7 @@ WRONG = {
         ),
     },
     "08.3": {
-        "get with `is_causal=True` left out": grouped(
-            out="attention(q, k, v, False)[0]"
-        ),
+        "is_causal=True)` belongs": grouped(out="attention(q, k, v, False)[0]"),
         "the parts alternate": grouped(
             out="torch.cat([attention(q, k, v)[0][:, i::g] for i in range(g)], 1)"
         ),

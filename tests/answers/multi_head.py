@@ -29,21 +29,6 @@ def count(expression):
     return defined("parameters", "C, n", f"s = C // n\nreturn {expression}")
 
 
-def multi_query(
-    q="q.view(B, T, n, s).transpose(1, 2)",
-    kv="k, v = k[:, None], v[:, None]",
-    out="attention(q, k, v)[0]",
-    join="out.transpose(1, 2).reshape(B, T, C)",
-    end="proj(out)",
-):
-    return defined(
-        "multi_query",
-        "x, query, key, value, proj, n",
-        f"B, T, C = x.shape; s = C // n\nq, k, v = query(x), key(x), value(x)\n"
-        f"q = {q}\n{kv}\nout = {out}\nout = {join}\nreturn {end}",
-    )
-
-
 def without(body, start="m = copy.deepcopy(model)"):
     lines = "".join(f"    {line}\n" for line in body.strip().splitlines())
     body = (
@@ -52,18 +37,6 @@ def without(body, start="m = copy.deepcopy(model)"):
         f"with torch.no_grad():\n{lines}\nreturn m"
     )
     return defined("without_head", "model, h", body)
-
-
-def stand_ins(extra, choose="max(e, key=e.get)", loss="h not in off", end="p, e[p]"):
-    return defined(
-        "stand_ins",
-        "loss_of, n",
-        f"def loss(*off):\n    return loss_of([h for h in range(n) if {loss}])\n"
-        "full = loss_of(range(n))\ne = {}\n"
-        "for a, b in combinations(range(n), 2):\n"
-        f"    one, other, both = loss(a), loss(b), loss(a, b)\n    e[a, b] = {extra}\n"
-        f"p = {choose}\nreturn {end}",
-    )
 
 
 def heads(box, forward="return self.proj(torch.cat([f(x) for f in self.heads], -1))"):

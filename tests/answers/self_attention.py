@@ -59,14 +59,14 @@ class TinyModel(TinyModel):
 
 WRONG = {
     "03.1": {
-        "`q @ k.mT / q.shape[-1] ** 0.5`": "return q @ k.mT",
+        "but for `/ q.shape[-1] ** 0.5` left": "return q @ k.mT",
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
         "In this case it is 1.581": "return q @ k.mT / 2**0.5",
     },
     "03.2": {
         "agree at each place": "big = big.roll(distance, 0)\nreturn big, big",
         "too soft": "return 5 * one.roll(-distance, 1), one",
-        "x @ W_query raises an error": (
+        "yours is a tensor of shape (3, 3) torch.int64": (
             "return 1000 * one.long().roll(-distance, 1), one"
         ),
     },

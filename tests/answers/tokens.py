@@ -2,14 +2,13 @@
 
 from exercises import exercises_of
 
-from minigpt.data import train_val_split
 from minigpt.tokens.byte_pairs import learn
 
 EXERCISES = exercises_of("13")
 
 
 def names():
-    return {"learn": learn, "train_val_split": train_val_split}
+    return {"learn": learn}
 
 
 def defined(head, *lines):
@@ -26,10 +25,6 @@ def loss(characters, bits):
 
 def encode(*lines):
     return defined("encode(word, merges)", *lines)
-
-
-def tokenized(*lines):
-    return defined("tokenized(text, vocab_size)", *lines)
 
 
 def written(line):
@@ -92,16 +87,6 @@ WRONG = {
         ),
     },
     "13.4": {
-        "The bug is still there": tokenized(
-            "tokenizer = learn(text, vocab_size)",
-            "return tokenizer, *map(tokenizer.encode, train_val_split(text))",
-        ),
-        "The tokens are split here": tokenized(
-            "tokenizer = learn(text[: int(0.9 * len(text))], vocab_size)",
-            "return tokenizer, *train_val_split(tokenizer.encode(text))",
-        ),
-    },
-    "13.5": {
         "The bug is still there": written(
             "''.join(token.decode('utf-8', 'replace') for token in tokens)"
         ),
@@ -138,13 +123,6 @@ RIGHT = {
         )
     },
     "13.4": {
-        "by hand": tokenized(
-            "n = int(0.9 * len(text))",
-            "tokenizer = learn(text[:n], vocab_size)",
-            "return tokenizer, tokenizer.encode(text[:n]), tokenizer.encode(text[n:])",
-        )
-    },
-    "13.5": {
         "added up": written(
             "bytes(b for t in tokens for b in t).decode(errors='replace')"
         )

@@ -23,7 +23,7 @@ from minigpt.course.checks.errors import Explained, NotAttempted
 from minigpt.course.checks.reading import alias, listing, lost
 from minigpt.course.checks.running import attempted, call, run
 from minigpt.course.checks.solutions import STILL
-from minigpt.course.checks.symptoms import FOLLOW, clear, hopeless, leaning, vague
+from minigpt.course.checks.symptoms import clear, hopeless, vague
 from minigpt.course.checks.values import as_tensor, same, show, without_nan
 
 __all__ = ["Explained", "NotAttempted", "attempted", "call", "compare", "exercise"]
@@ -241,7 +241,8 @@ def compare(
         pairs = {k: v if type(v) is tuple else (v, "") for k, v in known.items()}
         some = [Mistake(says, own, program) for says, (program, own) in pairs.items()]
         says, own_hint = _explained(differences, some, right, asked)
-        raise Explained(says, own_hint or hint, len(right) / len(cases))
+        own_hint = hint if own_hint == "" else own_hint or ""
+        raise Explained(says, own_hint, len(right) / len(cases))
     if changed and not changes:
         which = f"`{names[changed[0]]}`" if changed[0] < len(names) else "its input"
         raise Explained(
@@ -262,9 +263,10 @@ def _names(work, solution):
 
 
 def _explained(differences, known, right, asked):
-    """(what accounts for all differences, a hint or nothing).
+    """(what accounts for all differences, a hint); "" for that of the exercise.
 
     known: a list of Mistake. right: the cases that are right, as Differences, too.
+    Where nothing is found the hint is None: that of the exercise may point elsewhere.
     """
     atol, every = asked.atol, [*differences, *right]
     part, lead, wrong = _first_wrong_part(differences, atol), "", differences
@@ -296,8 +298,7 @@ def _explained(differences, known, right, asked):
     elif found := clear(wrong, atol):
         says, hint = lead + found[0], found[1]
     begun = says or lead.strip()
-    how = {"small": True, "large": False, "sure": says}
-    if sentence := search.mended(asked, differences[:1], **how):
+    if sentence := search.mended(asked, differences[:1]):
         return f"{begun} {sentence}".strip() + shown, ""
     if asked.slips and not hopeless(wrong):
         if mutant := search.slip(asked, every, whole):
@@ -305,15 +306,11 @@ def _explained(differences, known, right, asked):
             line *= bool(mutant.line)
             slipped = f"Your result is what you get with {mutant.says}.{line}"
             return lead + slipped + shown, ""
-    if sentence := search.mended(asked, differences[:1], small=False):
-        return f"{begun} {sentence}".strip() + shown, ""
     if asked.slips and right and (sentence := search.fixed(asked, differences)):
         return f"{begun} {sentence}".strip() + shown, ""
     if says:
         return says + shown, hint
-    if sentence := leaning(asked, wrong[0].inputs, part):
-        return lead + sentence + shown, FOLLOW
-    return f"{lead}{vague(wrong, right, part is not None)}{shown}", ""
+    return f"{lead}{vague(wrong, right, part is not None)}{shown}", None
 
 
 def _changed(mistake, asked):
@@ -321,8 +318,9 @@ def _changed(mistake, asked):
     text = listing(asked.answer)[0]
     if STILL not in mistake.says or not text or asked.solution.is_untouched(text):
         return ""
-    told = f"You have changed the program, but not what it gives.{alias(text)}"
-    return "\n  " + (search.mended(asked) or told)
+    told = "You have changed the program, but not what it gives."
+    told *= not isinstance(mistake.program, Sign)  # which only looks at an effect
+    return f"\n  {search.mended(asked) or told + alias(text)}".rstrip()
 
 
 def _first_wrong_part(differences, atol):

@@ -106,38 +106,23 @@ HINTS = {  # what an error says: what to do
     ),
     "": "Try your code on one small input in a cell of its own.",
 }
-SHAPES = {  # how torch names two shapes that do not fit: what to do
-    r"\((\d+x\d+) and (\d+x\d+)\)|to be: (\[[\d, ]+\]) but got: (\[[\d, ]+\])"
-    r"|\(size (\d+) is different from (\d+)\)": (
-        "In a product (…, a, b) @ (…, b, c) the inner sizes must agree. If they would "
-        "after exchanging the last two dimensions of the second one, a "
-        ".transpose(-2, -1) belongs there. Row by row it is (a * b).sum(-1)."
-    ),
-    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"
-    r"|broadcast together with shapes (\(.*?\)) (\(.*?\))": (
-        "Entry by entry, sizes are compared from the last dimension on and must be "
-        "equal or 1. Print both shapes before this line."
-    ),
-    r"mask (\[\d+.*?\]) at index .* tensor (\[.*?\])": (
-        "A mask needs an entry for each entry of what it picks from."
-    ),
-    r"shape '(\[[-\d, ]+\])' is invalid for input of size (\d+)": (
-        "The sizes of a view must multiply to the number of entries."
-    ),
-    r"Expected size (\d+) but got size (\d+)|of shape (\[.*\]).* of shape (\[.*\])": (
-        "All sizes but one must be equal. Print both shapes before this line."
-    ),
-}
+SHAPES = (  # how torch and numpy name two shapes that do not fit
+    r"\[[-\d, ]+\]|\(\d+,[\d, ]*\)|\d+x\d+|(?<=\()\d+(?=\))|(?<=size )\d+|(?<=from )\d+"
+)
+FIT = (
+    "Print both shapes before this line. In a product (…, a, b) @ (…, b, c) the inner "
+    "sizes must agree; .transpose(-2, -1) exchanges the last two dimensions. Entry by "
+    "entry, sizes are compared from the last dimension on and must be equal or 1."
+)
 
 
 def explain_error(error, inputs=()):
     """Explained for what an answer raised; shape mismatches in particular."""
     text, name = (str(error).splitlines() or [""])[0], type(error).__name__
     given = f" (inputs: {', '.join(map(describe, inputs))})" if inputs else ""
-    for pattern, hint in SHAPES.items():
-        if found := re.search(pattern, text):
-            one, two = [shape for shape in found.groups() if shape]
-            says = f"It raised {name}: the shapes {one} and {two} do not fit together"
-            return Explained(f"{says}{given}.{_where(error)}", hint)
+    shapes = re.findall(SHAPES, text)
+    if len(shapes) > 1:
+        says = f"It raised {name}: the shapes {shapes[0]} and {shapes[1]} do not fit "
+        return Explained(f"{says}together{given}.{_where(error)}", FIT)
     hint = next(h for p, h in HINTS.items() if re.search(p, f"{name}: {text}"))
     return Explained(f"It raised {name}: {text}{given}{_where(error)}", hint)

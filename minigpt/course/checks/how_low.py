@@ -1,4 +1,4 @@
-"""Checks for notebook 07: entropy, temperature, perplexity, smoothing, a grammar."""
+"""Checks for notebook 07: entropy, perplexity, smoothing, a grammar."""
 
 import copy
 import math
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import as_tensor, describe, randint, randn, same
+from minigpt.course.checks.values import describe, randint, randn, same
 from minigpt.playwright.lexicon import LEXICON, Lexicon
 from minigpt.playwright.play import write_play
 
@@ -42,65 +42,17 @@ def check_entropy(entropy):
     return "4 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
 
 
-def _heat(logits, temperature):
-    p = F.softmax(logits.double() / temperature, dim=-1)
-    return torch.special.entr(p).sum().item()
-
-
-@exercise("07.2 As surprising as you like")
-def check_temperature_for(temperature_for):
-    """temperature_for(logits, nats) -> the temperature with that entropy."""
-    three = torch.tensor([2.0, 1.0, 0.0])
-    five = torch.tensor([4.0, -1.0, 0.5, 0.0, 3.0])
-    cases = [(three, 1.0), (three, 0.3), (five, 1.2), (five, 0.5), (five, 1.55)]
-    cases.append((20 * three, 1.0))  # far above 10
-    solution = Solution("07.2")
-
-    def work(program, logits, nats):
-        got = program(logits, nats)
-        number = as_tensor(got)  # right if the entropy is right, whatever the digits
-        if number is None or number.numel() != 1 or not float(number) > 0:
-            return got
-        right = abs(_heat(logits, float(number)) - nats) < 2e-3
-        return solution(logits, nats) if right else got
-
-    def at_an_end(got, expected, logits, nats, wrong_half=False):
-        ends = 1e-3, 0.999 * math.log(len(logits))  # nothing stops it there
-        cold, hot = (float(call(temperature_for, logits, end)) for end in ends)
-        stopped = same(cold, got) or same(hot, got)
-        return stopped and (cold >= hot if wrong_half else cold <= hot)
-
-    known = {
-        "Close, but the entropy still differs in the second digit: search finer.": (
-            Sign(lambda got, expected, *_: same(got / expected, 1.0, atol=0.15)),
-            "Halve the interval again and again: 40 times are enough.",
-        ),
-        "Your search keeps the wrong half, and so it ends where its interval ends.": (
-            Sign(lambda *d: at_an_end(*d, wrong_half=True)),
-            "Entropy too low? The temperature must rise: move the lower end up.",
-        ),
-        "Your search stops at one end of its interval, and the temperature wanted lies "
-        "outside.": (
-            Sign(at_an_end),
-            "Begin with ends that are farther apart, 0.01 and 100.",
-        ),
-    }
-    hint = "Temperature divides the logits; a higher one evens out, entropy rises."
-    compare(temperature_for, solution, cases, known, work=work, hint=hint)
-    return "6 searches, from nearly certain to nearly even; the entropies are right."
-
-
-@exercise("07.3 How many sides has the die?")
+@exercise("07.2 How many sides has the die?")
 def check_perplexity(perplexity):
     """perplexity(nats, sizes): two lists of equal length -> float."""
     cases = [([math.log(2), math.log(8)], [3, 1]), ([1.5], [10])]
     cases.append(([0.5, 1.0, 2.0], [10, 1, 2]))
     hint = "Total surprise divided by total characters; exp comes last."
-    compare(perplexity, Solution("07.3"), cases, hint=hint)
+    compare(perplexity, Solution("07.2"), cases, hint=hint)
     return "3 collections of texts; cutting a text in two changes nothing."
 
 
-@exercise("07.4 Pretended observations")
+@exercise("07.3 Pretended observations")
 def check_smooth(smooth):
     """smooth(counts, lower, strength): (R, V), (V,) or (R, V) -> (R, V)."""
     counts, even = randint(5, 4, 5).float(), torch.full((4,), 0.25)
@@ -109,7 +61,7 @@ def check_smooth(smooth):
     cases += [(counts, _beliefs(4, 5), 2.0), (counts, _beliefs(4, 5), 20.0)]
     cases.append((counts[:, :4] + 1, even, 4.0))
     hint = "How many observations has a row now, real and pretended? Who gets them?"
-    compare(smooth, Solution("07.4"), cases, hint=hint)
+    compare(smooth, Solution("07.3"), cases, hint=hint)
     return "4 tables, one with a row never seen; all rows sum to one."
 
 
@@ -125,7 +77,7 @@ def _restored():
     return changed
 
 
-@exercise("07.5 Your own playwright")
+@exercise("07.4 Your own playwright")
 def check_my_lexicon(my_lexicon):
     """my_lexicon() -> a Lexicon with another cast, and a floor of 0.40 nats."""
     try:

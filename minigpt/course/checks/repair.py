@@ -1,55 +1,45 @@
-"""What of an answer must change to make it right: the fewest of its own places.
+"""What of an answer must change to make it right: one of its own lines.
 
-The answer's tree is laid beside the solution's, line by line and part by part. Where
-they differ, the solution's part is put in; the smallest set of such changes that makes
-the answer right is its mistake (program repair: Weimer and others, 2009). An answer
-that goes another way than the solution differs everywhere, and gets none.
+A line that the solution does not have gets the form of one of the solution's, one that
+is missing is put in, one that stands elsewhere is moved. The change that makes the
+answer right is its mistake (generate and validate; Weimer and others, 2009). An answer
+that goes another way than the solution has no line like it, and gets none.
 """
 
 import ast
 import builtins
 import difflib
-import itertools
-from typing import Any, NamedTuple
+import re
+from typing import NamedTuple
 
 from minigpt.course.checks.reading import copied
+from minigpt.course.checks.slips import head, remade
 
-SKIPPED = {"ctx", "type_comment", "kind", "returns", "annotation", "type_params"}
-MOST = 8  # places that differ; with more of them it is another program
+INNER = {"body", "orelse"}
+SKIPPED = {"ctx", "type_comment", "kind"}
+WHOLE = ast.keyword, ast.UnaryOp  # are shown, and not what is inside
 SHARE = 0.6  # of the solution that may be put in
-WITH_A_PART = (ast.expr, ast.keyword, ast.Assign, ast.Return, ast.AugAssign)
 LIBRARIES = {"torch", "nn", "F", "math", "self", "super", *dir(builtins)}
-ALIKE = 0.5  # of what is assigned to two locals that stand for each other
-
-
-class Change(NamedTuple):
-    """owner.field, or its entry `at`, becomes `new`; or `new` is inserted there."""
-
-    owner: ast.AST
-    field: str
-    at: int | None
-    new: Any
-    inserted: bool = False
+ALIKE = 0.45  # of two lines, or the lines of two locals, that stand for each other
 
 
 class Edit(NamedTuple):
-    """What is wrong at a place, in words; the size of what is new; how to mend it.
+    """What is wrong, in words; the size of what differs; the number of the line.
 
-    old: the size of what stands there.
+    blocks: (a list of lines, what it becomes), each.
     """
 
     says: str
     size: int
-    changes: list
-    old: int = 8
+    at: int
+    blocks: list
 
 
-def repairs(mine, right, name, most=2, largest=99):
-    """Yield ([what to say], code, line) of a text that a solution's text makes right.
+def repairs(mine, right, name):
+    """Yield (size, what to say, code, line) of edits that bring a text to a right one.
 
-    name: of the solution's function or class. The fewest and smallest edits come first,
-    at most so many at once. What is put in must not be far larger than what it
-    replaces, or than `largest`: that would be another program.
+    name: of the solution's function or class. The smallest edits come first, one at a
+    time: what needs two is another program.
     """
     mine = next(node for node in ast.parse(mine).body if hasattr(node, "body"))
     right = next(n for n in ast.parse(right).body if getattr(n, "name", "") == name)
@@ -58,86 +48,113 @@ def repairs(mine, right, name, most=2, largest=99):
             if ast.get_docstring(node):
                 node.body = node.body[1:] or [ast.Pass()]
     mine.name, mine.decorator_list = name, right.decorator_list
-    own = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
-    aligned = _Alignment(_renamed(mine, right), mine, own)
-    stored = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name) and _is_new(n)}
-    edits = _moves(aligned.lines(mine, "body", mine.body, right.body)[1])
-    if len(edits) > MOST:
-        return
-    some = [c for n in range(1, most + 1) for c in itertools.combinations(edits, n)]
-    for chosen in sorted(some, key=lambda c: (len(c), sum(e.size for e in c))):
-        if sum(edit.size for edit in chosen) > SHARE * _size(right):
+    used = _names(mine) | _names(mine, new=True)
+    words = _Words(_renamed(mine, right), mine, used)
+    for edit in sorted(_edits(mine, right, words), key=lambda edit: edit.size):
+        if edit.size > SHARE * _size(right):
             continue
-        if any(edit.size > min(largest, 1.5 * edit.old + 6) for edit in chosen):
-            continue
-        if len(chosen) > 1 and min(map(_weight, chosen)) > 2:
-            continue  # a program rewritten is no mistake found
-        says = [edit.says for edit in chosen]
-        if any(_stands(edit, stored) for edit in chosen):
-            continue
-        if any(" too many" in s for s in says) and any(" left out" in s for s in says):
-            continue  # that is the same, said otherwise
-        undo = _made([change for edit in chosen for change in edit.changes])
+        before = [(block, block[:]) for block, _ in edit.blocks]
         try:
+            for block, new in edit.blocks:
+                block[:] = new
             module = ast.fix_missing_locations(ast.Module([mine], []))
             code = compile(module, "<mended>", "exec")
         except (SyntaxError, ValueError, TypeError):
             continue
         finally:
-            for place in reversed(undo):
-                setattr(*place)
-        yield list(dict.fromkeys(edit.says for edit in chosen)), code, _line(chosen[0])
+            for block, old in before:
+                block[:] = old
+        yield edit.size, edit.says, code, edit.at
 
 
-def _is_new(name):
-    return isinstance(name.ctx, ast.Store)
+def _blocks(tree):
+    """All lists of lines in a tree."""
+    some = (getattr(n, f, 0) for n in ast.walk(tree) for f in ("body", "orelse"))
+    return [block for block in some if isinstance(block, list) and block]
 
 
-def _stands(edit, stored):
-    """Whether something is said to be left out that the answer gives a value itself."""
-    line = edit.changes[0].new
-    if not edit.says.endswith(" left out") or not isinstance(line, ast.Assign):
-        return False
-    names = [n for n in ast.walk(line) if isinstance(n, ast.Name)]
-    made = {n.id for n in names if _is_new(n)}
-    return (
-        bool(made)
-        and made <= stored
-        and not made & {n.id for n in names if not _is_new(n)}
+def _places(tree):
+    """{a line as a text: the texts of the lines before and after it}, of all lines."""
+    found = {}
+    for block in _blocks(tree):
+        texts = ["", *map(ast.dump, block), ""]
+        found |= {b: (a, c) for a, b, c in zip(texts, texts[1:], texts[2:])}
+    return found
+
+
+def _edits(mine, right, words):
+    """Yield the Edits of single lines."""
+    own, theirs = _places(mine), _places(right)
+    lines = [line for block in _blocks(right) for line in block]
+    here = [ast.dump(line) for block in _blocks(mine) for line in block]
+    texts = [ast.dump(line) for line in lines]
+    more = {text for text in texts if texts.count(text) > here.count(text)}
+    missing = [line for line, text in zip(lines, texts) if text in more]
+    for block in _blocks(mine):
+        for i, line in enumerate(block):
+            text = ast.dump(line)
+            for other in missing if text not in theirs else ():
+                if isinstance(other, type(line)) and _alike(line, other, mine):
+                    says, size = words.apart(line, other)
+                    inner = {f: v for f, v in ast.iter_fields(line) if f in INNER}
+                    other = remade(other, **inner)
+                    new = [*block[:i], other, *block[i + 1 :]]
+                    yield Edit(says, size, line.lineno, [(block, new)])
+            for other in missing:  # an `if` around it
+                if text in map(ast.dump, getattr(other, "body", ())):
+                    new = [*block[:i], other, *block[i + 1 :]]
+                    says = f"`{words.shown(other)}` left out"
+                    yield Edit(says, _size(other) - _size(line), 0, [(block, new)])
+            if text in theirs and not any(map(str.__eq__, own[text], theirs[text])):
+                says = f"`{words.shown(line)}` in the wrong place"
+                rest = [*block[:i], ast.Pass(), *block[i + 1 :]]
+                for other in _blocks(mine):
+                    old = rest if other is block else other
+                    for at in range(len(old) + 1):
+                        new = [*old[:at], line, *old[at:]]
+                        yield Edit(says, 1, line.lineno, [(block, rest), (other, new)])
+    for line in missing:
+        if _stands(line, mine):
+            continue
+        before, says = theirs[ast.dump(line)][0], f"`{words.shown(line)}` left out"
+        for block in _blocks(mine):
+            texts = ["", *map(ast.dump, block)]
+            for at, text in enumerate(texts):
+                if before == text or before and before not in own:
+                    new = [*block[:at], line, *block[at:]]
+                    yield Edit(says, _size(line), 0, [(block, new)])
+
+
+def _alike(line, other, mine):
+    """Whether a line may become another one, and leaves none before it idle."""
+    line, other = (
+        remade(part, **dict.fromkeys(INNER & set(part._fields), []))
+        for part in (line, other)
     )
+    gone, more = _names(line) - _names(other), _names(other) - _names(line)
+    loads = [n.id for n in ast.walk(mine) if isinstance(n, ast.Name)]
+    stored = _names(mine, new=True)
+    if any(loads.count(name) == 2 for name in gone & stored) and not more & stored:
+        return False
+    matcher = difflib.SequenceMatcher(None, head(line), head(other))
+    return matcher.ratio() >= ALIKE
 
 
-def _weight(edit):
-    """How much of its own an edit puts in place of something else."""
-    return edit.size if "` where `" in edit.says else 0
+def _stands(line, mine):
+    """Whether the answer has what a line brings: a function, a return, a value."""
+    if isinstance(line, (ast.FunctionDef, ast.ClassDef)):
+        return True
+    if isinstance(line, ast.Return):
+        return any(isinstance(n, ast.Return) and n.value for n in ast.walk(mine))
+    made = _names(line, new=True)
+    gives = isinstance(line, ast.Assign) and made
+    return gives and made <= _names(mine, new=True) - _names(line)
 
 
-def _line(edit):
-    """The number of the line that an edit changes, 0 where it puts one in."""
-    change = edit.changes[0]
-    old = getattr(change.owner, change.field)
-    old = old if change.at is None or change.inserted else old[change.at]
-    return getattr(old, "lineno", 0)
-
-
-def _made(changes):
-    """Make changes in their tree; returns (owner, field, what it was) of each."""
-
-    def place(numbered):  # from the end, so that the places before stay where they are
-        at, change = numbered
-        return change.at or 0, not change.inserted, at
-
-    undo = []
-    for _, change in sorted(enumerate(changes), key=place, reverse=True):
-        new = holder = getattr(change.owner, change.field)
-        undo.append((change.owner, change.field, holder))
-        if change.at is None:
-            new = change.new
-        else:
-            rest = holder[change.at + (not change.inserted) :]
-            new = [*holder[: change.at], change.new, *rest]
-        setattr(change.owner, change.field, new)
-    return undo
+def _names(tree, new=False):
+    """The names that a tree uses, or those that it gives a value."""
+    kind, nodes = ast.Store if new else ast.Load, ast.walk(tree)
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, kind)}
 
 
 def _size(node):
@@ -146,27 +163,23 @@ def _size(node):
 
 
 class _Renamed(ast.NodeTransformer):
-    """Gives names other ones: new(name)."""
+    """Gives names others: new, a dict."""
 
     def __init__(self, new):
         self.new = new
 
     def visit_Name(self, node):
-        return ast.copy_location(ast.Name(self.new(node.id), node.ctx), node)
+        name = self.new.get(node.id, node.id)
+        return ast.copy_location(ast.Name(name, node.ctx), node)
 
 
 def _assigned(tree):
-    """{local name: what is first assigned to it, as a text without names}."""
-    found, nameless = {}, _Renamed(lambda name: "_")
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Assign, ast.For)):
-            value = node.value if isinstance(node, ast.Assign) else node.iter
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            text = ast.dump(nameless.visit(copied(value)))
-            names = itertools.chain(*map(ast.walk, targets))
-            stored = [n for n in names if isinstance(getattr(n, "ctx", 0), ast.Store)]
-            for at, name in enumerate(n for n in stored if isinstance(n, ast.Name)):
-                found.setdefault(name.id, f"{at}{text}")
+    """{local name: the line that first assigns it, without its own name}."""
+    found = {}
+    for block in reversed(list(_blocks(tree))):  # from the innermost on
+        for line in block:
+            for name in _names(line, new=True):
+                found.setdefault(name, re.sub(rf"\b{name}\b", "_", head(line)))
     return found
 
 
@@ -174,142 +187,60 @@ def _renamed(mine, right):
     """Give locals the names that they have in the solution; returns the way back.
 
     A name that only the answer has gets one that only the solution has, if both are
-    assigned something alike, or if these two are the last ones left.
+    assigned something alike.
     """
     own, theirs, new = _assigned(mine), _assigned(right), {}
-    taken = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
-    given = {n.arg for n in ast.walk(mine) if isinstance(n, ast.arg)}
-    taken |= given
-    for name in sorted(set(own) - set(theirs) - given):
-        free = sorted(set(theirs) - taken)
-        texts = [theirs[n] for n in free]
-        match = difflib.get_close_matches(own[name], texts, 1, ALIKE)
-        if match:
-            new[name] = next(n for n in free if theirs[n] == match[0])
-            taken.add(new[name])
-    left = set(own) - set(theirs) - given - set(new), set(theirs) - taken
-    if [*map(len, left)] == [1, 1]:
-        (one,), (other,) = left
-        loops = [n for n in ast.walk(mine) if isinstance(n, ast.For)]
-        if one not in map(ast.unparse, (loop.target for loop in loops)):
-            new[one] = other
-    _Renamed(lambda name: new.get(name, name)).visit(mine)
+    taken = _names(mine) | _names(mine, new=True)
+    taken |= {n.arg for n in ast.walk(mine) if isinstance(n, ast.arg)}
+    for name in sorted(set(own) - set(theirs)):
+        free = {theirs[n]: n for n in sorted(set(theirs) - taken)}
+        for line in difflib.get_close_matches(own[name], free, 1, ALIKE):
+            new[name] = free[line]
+            taken.add(free[line])
+    _Renamed(new).visit(mine)
     return {theirs: own for own, theirs in new.items()}
 
 
-class _Alignment:
-    """Lays a tree beside another. names: what the answer, top, calls its locals.
+class _Words:
+    """Says what differs. names: what the answer, top, calls the solution's locals.
 
-    own: all names that the answer uses.
+    used: all names that the answer uses.
     """
 
-    def __init__(self, names, top, own):
-        self.names = names
-        self.known = own | set(names) | {a.arg for a in top_arguments(top)} | LIBRARIES
+    def __init__(self, names, top, used):
+        given = {n.arg for n in ast.walk(top) if isinstance(n, ast.arg)}
+        self.names, self.known = names, used | set(names) | given | LIBRARIES
 
     def shown(self, node):
-        """A part's first line, in the answer's own names; "" for half of a part."""
-        node = _Renamed(lambda name: self.names.get(name, name)).visit(copied(node))
+        """A part's first line, in the answer's own names."""
+        node = _Renamed(self.names).visit(copied(node))
         line = ast.unparse(ast.fix_missing_locations(node)).partition("\n")[0]
         return line if len(line) <= 72 else line[:70] + " …"
 
-    def lines(self, owner, field, mine, right):
-        """(cost, edits) that make one list of lines another."""
-        best = {(0, 0): (0, [])}
-        for i, j in itertools.product(range(len(mine) + 1), range(len(right) + 1)):
-            ways = [best[0, 0]] if i == j == 0 else []
-            if i:
-                cost, edits = best[i - 1, j]
-                change = Change(owner, field, i - 1, ast.Pass())
-                edit = Edit(f"`{self.shown(mine[i - 1])}` too many", 1, [change])
-                ways.append((cost + _size(mine[i - 1]), [*edits, edit]))
-            if j:
-                cost, edits = best[i, j - 1]
-                line = right[j - 1]
-                change = Change(owner, field, i, line, inserted=True)
-                edit = Edit(f"`{self.shown(line)}` left out", _size(line), [change])
-                if _deeper(line, mine):
-                    says = f"`{self.shown(line)}` in the wrong place"
-                    edit = edit._replace(says=says)
-                ways.append((cost + _size(line), [*edits, edit]))
-            if i and j:
-                cost, edits = best[i - 1, j - 1]
-                pair = mine[i - 1], right[j - 1]
-                more, new = self.parts(owner, field, i - 1, *pair)
-                ways.append((cost + more, [*edits, *new]))
-                if isinstance(pair[0], ast.If) and not isinstance(pair[1], ast.If):
-                    inner = self.lines(pair[0], "body", pair[0].body, [pair[1]])
-                    more = cost + _size(pair[0].test) + inner[0]
-                    ways.append((more, [*edits, *inner[1]]))
-            best[i, j] = min(ways, key=lambda way: way[0])
-        return best[len(mine), len(right)]
-
-    def parts(self, owner, field, at, mine, right):
-        """(cost, edits) that make one line or expression another."""
-        if ast.dump(mine) == ast.dump(right):
-            return 0, []
-        size, says = _size(mine) + _size(right), ""
-        if old := self.shown(mine):
-            says = f"`{old}` where `{self.shown(right)}` belongs"
-            used = {n.id for n in ast.walk(right) if isinstance(n, ast.Name)}
-            if used - self.known:
-                says = f"`{old}`, which is `{self.shown(right)}` in our version"
-            small = min(_size(mine), _size(right)) < 4
-            if small and isinstance(owner, WITH_A_PART):
-                says += f" in `{self.shown(owner)}`"
-        change = Change(owner, field, at, right)
-        whole = [Edit(says, _size(right), [change], _size(mine))]
-        if type(mine) is not type(right) or isinstance(mine, ast.UnaryOp):
-            return size, whole
-        cost, edits = 0, []
-        for name in sorted(set(mine._fields) - SKIPPED):
-            a, b = getattr(mine, name, None), getattr(right, name, None)
-            lists = isinstance(a, list) and isinstance(b, list)
-            if lists and any(isinstance(part, ast.stmt) for part in (*a, *b)):
-                found = [self.lines(mine, name, a, b)]
-            elif lists and len(a) == len(b):
-                pairs = enumerate(zip(a, b))
-                found = [self.parts(mine, name, i, x, y) for i, (x, y) in pairs]
-            elif isinstance(a, ast.AST) and isinstance(b, ast.AST):
-                found = [self.parts(mine, name, None, a, b)]
-            elif a == b:
-                continue
-            else:
-                return size, whole
-            cost += sum(more for more, _ in found)
-            edits += [edit for _, some in found for edit in some]
-        another = cost > 0.7 * size and not isinstance(mine, ast.stmt)
-        if another or not all(edit.says for edit in edits):
-            return size, whole
-        if isinstance(mine, (ast.Return, ast.Assign)):
-            cost *= 0.9  # rather than a line too many here, and one left out there
-        return cost, edits
+    def apart(self, mine, right, owner=None):
+        """(what to say, a size) of two lines: where they differ."""
+        lines = INNER if isinstance(mine, ast.stmt) else set()
+        fields = [f for f in mine._fields if f not in SKIPPED | lines]
+        pairs = [(getattr(mine, f, None), getattr(right, f, None)) for f in fields]
+        lists = [pair for pair in pairs if isinstance(pair[0], list)]
+        whole = type(mine) is not type(right) or isinstance(mine, WHOLE)
+        if not whole and all(len(a) == len(b) for a, b in lists):
+            pairs = [pair for pair in pairs if pair not in lists]
+            pairs += [pair for a, b in lists for pair in zip(a, b)]
+            off = [(a, b) for a, b in pairs if _text(a) != _text(b)]
+            if len(off) == 1 and isinstance(off[0][0], (ast.expr, ast.keyword)):
+                names = {n.attr for n in off[0] if isinstance(n, ast.Attribute)}
+                if len(names) < 2:
+                    return self.apart(*off[0], mine)
+        old, new = self.shown(mine), self.shown(right)
+        says = f"`{old}` where `{new}` belongs"
+        if _names(right) - self.known:
+            says = f"`{old}`, which is `{new}` in our version"
+        if owner is not None and min(_size(mine), _size(right)) < 4:
+            says += f" in `{self.shown(owner)}`"
+        old, new = _size(mine), _size(right)
+        return says, max(old, new) if new < 1.5 * old + 6 else 99
 
 
-def top_arguments(top):
-    """The arguments of a function, or of all methods of a class."""
-    return [n for n in ast.walk(top) if isinstance(n, ast.arg)]
-
-
-def _deeper(line, lines):
-    """Whether a line stands inside one of these, in a loop or behind an `if`."""
-    inner = [node for part in lines for node in ast.walk(part) if node is not part]
-    return any(isinstance(n, ast.stmt) and ast.dump(n) == ast.dump(line) for n in inner)
-
-
-def _moves(edits):
-    """Of the same line too many here and left out there, one edit."""
-    done, missing = [], (" left out", " in the wrong place")
-    for edit in edits:
-        line = edit.says.removesuffix(" too many")
-        others = missing
-        if line == edit.says:
-            for end in missing:
-                line = line.removesuffix(end)
-            others = (" too many",)
-        for pair in [e for e in done if e.says in {line + end for end in others}]:
-            done.remove(pair)
-            changes = pair.changes + edit.changes
-            edit = Edit(f"`{line[1:-1]}` in the wrong place", 1, changes)
-        done.append(edit)
-    return done
+def _text(part):
+    return ast.dump(part) if isinstance(part, ast.AST) else repr(part)

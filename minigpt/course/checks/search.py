@@ -4,6 +4,7 @@ It is counted in candidates, so that a busy machine finds as much as an idle one
 """
 
 import ast
+import collections
 import contextlib
 import os
 import re
@@ -19,21 +20,24 @@ from minigpt.course.checks.running import in_time
 from minigpt.course.checks.values import same
 
 CANDIDATES = 600  # wrong programs that are tried; mended ones of each way
-MENDED = 200
+MENDED = 250
 CALLS = 20_000  # an answer that calls more functions costs more
-SOME = 4  # ways of mending that are compared
+SOME = 3  # lines of which a change alone would mend an answer: so many are looked for
+FEW = 8  # words of a small change
 MANY = 12  # slips that agree tell nothing
-HANGS = 300  # candidates' worth of patience that one costs which must be stopped
+HANGS = 200  # candidates' worth of patience that one costs which must be stopped
 
 
-def first(candidates, holds, budget, most=1):
-    """Up to `most` candidates for which holds(candidate) is true.
+def first(candidates, holds, budget, most=1, kind=id):
+    """Up to `most` candidates for which holds(candidate) is true, one of each kind.
 
     Each is tried in a thread, so that one that hangs is stopped; it prints nothing.
     """
-    found, tried = [], 0
+    found, tried = {}, 0
     with _silence():
         for candidate in candidates:
+            if kind(candidate) in found:
+                continue
             verdict = []
 
             def judge(candidate=candidate, verdict=verdict):
@@ -42,10 +46,10 @@ def first(candidates, holds, budget, most=1):
 
             tried += 1 if in_time(judge, 1) else HANGS
             if any(verdict):
-                found.append(candidate)
+                found[kind(candidate)] = candidate
             if len(found) == most or tried >= budget:
                 break
-    return found
+    return [*found.values()]
 
 
 @contextlib.contextmanager
@@ -75,7 +79,29 @@ def slip(asked, every, parts):
         return True
 
     found = first(asked.solution.wrong(), gives_the_same, CANDIDATES, MANY)
-    return found[0] if 0 < len(found) < MANY else None
+    if len(found) < MANY:
+        text, right = listing(asked.answer)[0], asked.solution.text
+        return next((m for m in found if _shows(m, text, right)), None)
+
+
+def _shows(mutant, text, right):
+    """Whether a text has less than a right one of what a Mutant takes, or what it puts.
+
+    An answer that has all that a slip leaves out goes wrong in another way; so does one
+    that exchanges other parts.
+    """
+    own, ours, was, now = map(_words, (text, right, mutant.was, mutant.now))
+    gone, new = was - now, now - was
+    if gone == new:
+        return mutant.now.strip("()[]") in text
+    return any(own[word] < ours[word] for word in gone) or any(new & own)
+
+
+def _words(text):
+    """How often each word and each sign stands in a program; `dim=` may be left out."""
+    with contextlib.suppress(SyntaxError):
+        text = ast.unparse(ast.parse(text))
+    return collections.Counter(re.findall(r"\w+|\S", text.replace("dim=", "")))
 
 
 class Mending(NamedTuple):
@@ -92,12 +118,10 @@ class Mending(NamedTuple):
     put: str = ""
 
 
-def mended(asked, wrong=(), small=True, large=True, sure=True):
-    """What of the answer's text must change, as a sentence; or None.
+def mended(asked, wrong=()):
+    """What of the answer's text must change, in a sentence or two; or None.
 
-    wrong: a Difference, to be looked at first. small: whether to look for a change of
-    a few words; large: for one of more, and for two. sure: whether to keep silent where
-    changes of several lines mend it, and none makes a line the solution's.
+    wrong: a Difference, to be looked at first.
     """
     text, judged = listing(asked.answer)[0], [d[:2] for d in wrong]
     if not text or not asked.slips:
@@ -118,25 +142,24 @@ def mended(asked, wrong=(), small=True, large=True, sure=True):
         return all(agrees(*pair) for pair in judged)
 
     with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
-        for way in [_small] * small + [_large] * large:
-            budget = MENDED // _price(asked, wrong) // (1 + (way is _large))
-            found = first(way(asked), is_right, budget, SOME if way is _small else 1)
-            if says := _likeliest(found, text, asked.solution.given, sure):
-                return f"Your answer is right but for {says}"
+        budget = MENDED // _price(asked, wrong)
+        for way in _small, _large:
+            if found := first(way(asked), is_right, budget, SOME, lambda m: m.at):
+                return _likeliest(found, text, asked.solution.given)
 
 
-def _likeliest(found, text, given, sure):
-    """What to say of some Mendings. given: the lines of a bug hunt's program."""
+def _likeliest(found, text, given):
+    """What to say of some Mendings. given: the lines of a bug hunt's program.
+
+    Where changes of two lines would each mend it, nobody knows which one is wrong.
+    """
     lines = ["", *map(str.strip, text.splitlines())]
-    own = [m for m in found if lines[m.at] not in given]  # what was right stays right
-    found = own or found
-    if len({m.at for m in found}) > 1:
-        if len({m.put for m in found}) == 1 and found[0].put:
-            return f"`{found[0].put}` left out."
-        found = [m for m in found if m.near] or found
-        if sure and len({m.at for m in found}) > 1:
-            return None
-    return found[0].says if found else None
+    found = [m for m in found if lines[m.at] not in given] or found  # right it was
+    if len(found) > 1 and len({m.put for m in found}) == 1 and found[0].put:
+        return f"Your answer is right but for `{found[0].put}` left out."
+    found = [m for m in found if m.near] or found
+    says = "\n  Or, just as well, for ".join(m.says for m in found[:2])
+    return f"Your answer is right but for {says}"
 
 
 def _price(asked, wrong):
@@ -155,17 +178,18 @@ def _price(asked, wrong):
     return 1 + calls // CALLS if in_time(counted, 1) else HANGS
 
 
-def _large(asked, **size):
-    """Mendings that the solution suggests."""
-    found, solution = listing(asked.answer), asked.solution
-    for says, code, at in repairs(found[0], solution.text, solution.name, **size):
-        says = f"{', and '.join(says)}.{_line(*found, at)}"
-        yield Mending(says, code, solution.name, at)
+def _large(asked, least=FEW, most=99):
+    """Mendings that the solution suggests, of so many words."""
+    (text, start), solution = listing(asked.answer), asked.solution
+    for size, says, code, at in repairs(text, solution.text, solution.name):
+        if least <= size < most:
+            says = f"{says}.{_line(text, start, at)}"
+            yield Mending(says, code, solution.name, at)
 
 
 def _small(asked):
     """Mendings of few words, or by a slip of the answer's own, taken back."""
-    yield from _large(asked, most=1, largest=7)
+    yield from _large(asked, 0, FEW)
     text, start = listing(asked.answer)
     name, lines = ast.parse(text).body[0].name, _lines(asked.solution.text)
     for m in mutants(text, asked.solution.text):

@@ -183,8 +183,18 @@ def _binary(node, owner, names):
     if _literal(left) is None or _literal(right) is None:
         for other in OPERATORS.get(kind, ()):
             yield 1, *_instead(ast.BinOp(left, other(), right), node)
+    names = [n.id for side in (left, right) for n in ast.walk(side) if _is_name(n)]
+    if kind is ast.MatMult and len(set(names)) == 2:
+        twin, other = copied(node), {a: b for a in names for b in names if a != b}
+        for name in filter(_is_name, ast.walk(twin)):
+            name.id = other[name.id]
+        yield 1, *_instead(twin, node)
     if kind in (ast.Sub, ast.Div):
         yield 1, *_instead(ast.BinOp(right, node.op, left), node)
+
+
+def _is_name(node):
+    return isinstance(node, ast.Name)
 
 
 def _compare(node, owner, names):
@@ -203,12 +213,7 @@ def _call(node, owner, names):
     if method and not module:
         rest = "." + _text(remade(node, func=ast.Name(name)))
         yield 0 if name in ("transpose", "clone") else 1, f"`{rest}` left out", inner
-    for i, j in itertools.combinations(range(len(args)), 2) if len(args) < 6 else ():
-        if ast.dump(args[i]) != ast.dump(args[j]):
-            swapped = list(args)
-            swapped[i], swapped[j] = swapped[j], swapped[i]
-            new, likely = remade(node, args=swapped), 1 if len(args) == 2 else 3
-            yield likely, f"two arguments exchanged: `{_text(new)}`", new
+    yield from _exchanged(node, "args")
     for other in sorted(set().union(*(s for s in SISTERS if name in s)) - {name}):
         func = remade(node.func, **{"attr" if method else "id": other})
         yield 2, f"`{other}` where `{name}` belongs", remade(node, func=func)
@@ -230,25 +235,21 @@ def _subscript(node, owner, names):
     if isinstance(node.ctx, ast.Load):
         index = _text(remade(node, value=ast.Name("_")))[1:]
         yield 2, f"the index `{index}` left out", node.value
-    if isinstance(node.ctx, ast.Load) and isinstance(where, ast.Name):
-        yield 3, *_instead(remade(node, slice=_parsed("-1")), node)
     if not isinstance(where, ast.Tuple):
         new = _parsed(f"({_text(node.value)})[:, {_text(where)}]")
         new.ctx = node.ctx
         yield 2, *_instead(new, node)
-    else:
-        orders = [where.elts[1:]] * (len(where.elts) > 1)
-        for i, j in itertools.combinations(range(len(where.elts)), 2):
-            orders.append([*where.elts])
-            orders[-1][i], orders[-1][j] = where.elts[j], where.elts[i]
-        for i, at in enumerate(where.elts):
-            if isinstance(at, ast.Name):  # one place: all from there on, or the last
-                for other in (ast.Slice(at), _parsed("-1")):
-                    orders.append([*where.elts[:i], other, *where.elts[i + 1 :]])
-        for order in orders:
-            index = order[0] if len(order) == 1 else remade(where, elts=order)
-            if ast.dump(index) != ast.dump(where):
-                yield 1, *_instead(remade(node, slice=index), node)
+        return
+    places = where.elts
+    orders = [places[1:]] * (len(places) > 1)
+    for i, at in enumerate(places):
+        if isinstance(at, ast.Name):  # one place where the last belongs
+            orders.append([*places[:i], _parsed("-1"), *places[i + 1 :]])
+    for order in orders:
+        index = order[0] if len(order) == 1 else remade(where, elts=order)
+        yield 1, *_instead(remade(node, slice=index), node)
+    for likely, _, index in _exchanged(where, "elts"):
+        yield likely, *_instead(remade(node, slice=index), node)
 
 
 def _slice(node, owner, names):
@@ -264,8 +265,7 @@ def _slice(node, owner, names):
             both = ast.BinOp(node.lower, ast.Add(), value)
             others.append(remade(node, upper=both))  # where a count stands for an end
         if getattr(node, "lower" if bound == "upper" else "upper") is None:
-            single = value.left if isinstance(value, ast.BinOp) else value
-            others += [single, ast.Slice(node.upper, node.lower)]
+            others.append(ast.Slice(node.upper, node.lower))
         for new in others:
             yield 1, f"`[{_text(new)}]` where `[{_text(node)}]` belongs", new
 
@@ -283,12 +283,18 @@ def _name(node, owner, names):
 
 def _tuple(node, owner, names):
     if isinstance(owner, (ast.Return, ast.Assign, ast.For, ast.Call, ast.Tuple)):
-        for i, j in itertools.combinations(range(len(node.elts)), 2):
-            order = list(node.elts)
+        yield from _exchanged(node, "elts")
+
+
+def _exchanged(node, field):
+    """Slips that exchange two parts of a tuple, a list or a call."""
+    parts = getattr(node, field)
+    for i, j in itertools.combinations(range(len(parts)), 2) if len(parts) < 6 else ():
+        if _text(parts[i]) != _text(parts[j]):
+            order = list(parts)
             order[i], order[j] = order[j], order[i]
-            new = remade(node, elts=order)
-            likely = 1 if isinstance(node.ctx, ast.Load) else 3
-            yield likely, f"two values exchanged: `{_text(new)}`", new
+            new = remade(node, **{field: order})
+            yield 1, f"two parts exchanged: `{_text(new)}`", new
 
 
 def _attribute(node, owner, names):
@@ -323,18 +329,3 @@ def _of_line(line):
             put = f"index_put_(({where},), torch.tensor({by}.0), accumulate=True)"
             whole = _parsed(f"({_text(line.target.value)}).{put}")
             yield 3, *_instead(ast.Expr(whole), line)
-    if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
-        for first, second in itertools.combinations(_used(line.value)[:6], 2):
-            value = copied(line.value)
-            for node in ast.walk(value):
-                if isinstance(node, ast.Name):
-                    node.id = {first: second, second: first}.get(node.id, node.id)
-            says = f"`{first}` and `{second}` exchanged in `{head(line)}`"
-            yield 2, says, remade(line, value=value)
-
-
-def _used(value):
-    """Names in an expression that are not called."""
-    called = [n.func for n in ast.walk(value) if isinstance(n, ast.Call)]
-    names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n not in called]
-    return list(dict.fromkeys(n.id for n in names if n.id not in (*MODULES, "self")))

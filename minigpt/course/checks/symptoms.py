@@ -4,10 +4,7 @@ Each look takes one Difference and returns (what to say, a hint), or None. It is
 only if it says the same of all differences; () says that this one cannot tell.
 """
 
-import contextlib
-import copy
 import itertools
-import math
 import re
 
 import torch
@@ -16,11 +13,24 @@ from minigpt.course.checks.values import as_tensor, describe, plain, same
 
 
 def vague(differences, right, part):
-    """What to say where less can be seen; at the last a bare word."""
+    """What to say where no cause is seen: which inputs are right, which numbers not."""
+    says = "The result is not right yet."
     if right and not part:
         n, of = len(right), len(right) + len(differences)
-        return f"It is right for {n} of {of} inputs. The first wrong one:"
-    return "The result is not right yet."
+        says = f"It is right for {n} of {of} inputs. Below is the first wrong one."
+    return says + _where(*_numbers(differences[0]))
+
+
+def _where(got, expected):
+    """Where in a dimension two tensors differ, in words; "" for everywhere."""
+    if got is None or expected is None or got.shape != expected.shape:
+        return ""
+    off = ~torch.isclose(got, expected, atol=1e-5, rtol=1e-4, equal_nan=True)
+    for dim, n in enumerate(off.shape):
+        places = [i for i in range(n) if off.select(dim, i).any()]
+        if 0 < len(places) < n:
+            return f" Along dimension {dim} it is wrong at {places} only."
+    return ""
 
 
 def clear(differences, atol):
@@ -96,15 +106,6 @@ def another_shape(difference, atol):
     if got.numel() == expected.numel():
         if torch.allclose(got.flatten(), expected.flatten(), atol=atol):
             return f"{shapes} The numbers are right.", "squeeze, [0], keepdim or view."
-    if got.dim() == expected.dim():
-        off = [i for i in range(got.dim()) if got.shape[i] != expected.shape[i]]
-        if len(off) == 1 and abs(got.shape[off[0]] - expected.shape[off[0]]) == 1:
-            longer, shorter = sorted((got, expected), key=torch.numel, reverse=True)
-            parts = (longer.narrow(off[0], at, shorter.shape[off[0]]) for at in (0, 1))
-            if any(torch.allclose(part, shorter, atol=atol) for part in parts):
-                word = "is missing" if longer is expected else "too many"
-                hint = "The end of a slice, or of a range, is not part of it."
-                return f"{shapes} One entry {word} in dimension {off[0]}.", hint
     return shapes, ""
 
 
@@ -113,45 +114,26 @@ def scaled(difference, atol):
     got, expected = _numbers(difference)
     if got.shape != expected.shape or not expected.isfinite().all():
         return None
-    if not got.isfinite().all():
-        return None
 
     def is_right(numbers):
         return bool(numbers.isfinite().all()) and same(numbers, expected, atol)
 
-    if is_right(-got):
-        return "The sign is wrong: the numbers are right, with a minus.", ""
     if is_right(1 - got) and expected.unique().tolist() == [0.0, 1.0]:
         return "True and False, or 1 and 0, are the wrong way round.", "~ turns a mask."
     if expected.unique().numel() == 1 and torch.equal(expected.round(), expected):
         return ()  # 4 is the square of 2, and much else
-    known = [
-        (got * math.log(2), "These are bits: right, but in the unit of log2."),
-        (got.exp(), "Yours is the logarithm of what was asked for."),
-        (got**2, "Yours is the root of what was asked for."),
-        (1 / got, "Yours is one over what was asked for: upside down."),
-    ]
-    for numbers, says in known:
-        if is_right(numbers):
-            return says, ""
+    if is_right(1 / got):
+        return "Yours is one over what was asked for: upside down.", ""
+    if is_right(got.exp()):
+        return "Yours is the logarithm of what was asked for.", ""
     some = expected.abs() > 1e-3
-    if got.numel() < 3 or expected[some].unique().numel() < 2:
-        return None
-    factor = (got[some] / expected[some]).median()
-    if factor.abs() > 1e-6 and is_right(got / factor):
-        which = next((f", {n}" for n, s in _sizes(difference) if same(factor, s)), "")
-        what = f"The numbers are right up to a constant factor{which}."
-        return what, f"In this case it is {factor.item():.4g}."
-
-
-def _sizes(difference):
-    """(how it is called, a number) for what a forgotten factor may be."""
-    for x in difference.inputs:
-        for dim, n in enumerate(x.shape if isinstance(x, torch.Tensor) else ()):
-            for name, size in ((f"{n}", n), (f"√{n}", n**0.5)) if n > 1 else ():
-                where = f"the size of dimension {dim} of the input"
-                yield f"{name} ({where})", size
-                yield f"1 / {name} ({where})", 1 / size
+    if got.numel() > 2 and expected[some].unique().numel() > 1:
+        factor = (got[some] / expected[some]).median()
+        if factor.abs() > 1e-6 and is_right(got / factor):
+            if same(factor, -1.0):
+                return "The sign is wrong: the numbers are right, with a minus.", ""
+            what = "The numbers are right up to a constant factor."
+            return what, f"In this case it is {factor:.4g}."
 
 
 def out_of_place(difference, atol):
@@ -171,10 +153,7 @@ def out_of_place(difference, atol):
                 return f"Along dimension {dim} {says}", ""
     flat = got.flatten().sort().values, expected.flatten().sort().values
     if got.shape == expected.shape and same(*flat, atol) and len(flat[1].unique()) > 2:
-        return "The right numbers, but in another order.", (
-            "reshape and view keep the order in memory; transpose and permute exchange "
-            "dimensions."
-        )
+        return "The right numbers, but in another order.", ""
 
 
 def _along(got, expected, dim, n):
@@ -192,39 +171,4 @@ def _along(got, expected, dim, n):
     yield "yours is the mean of all up to there.", (got, expected.cumsum(dim) / count)
 
 
-def leaning(asked, inputs, part):
-    """A sentence on a number that the answer's result follows and ours does not.
-
-    Or the reverse. part: of several values the one to look at, None for all.
-    """
-    programs = asked.answer, getattr(asked.solution, "program", asked.solution)
-    names = [*asked.names, *[""] * len(inputs)]
-
-    def results(inputs):
-        found = [asked.given(program, inputs) for program in programs]
-        return [as_tensor(f if part is None else f[part]) for f in found]
-
-    best, says = 0.0, ""
-    with contextlib.suppress(Exception):  # then it cannot be looked for
-        before = results(inputs)
-        for at, x in enumerate(inputs):
-            numbers = plain(x)
-            if numbers is None or not numbers.is_floating_point() or not names[at]:
-                continue
-            for place in itertools.islice(itertools.product(*map(range, x.shape)), 40):
-                other = copy.deepcopy(inputs)
-                other[at][place] += 0.25
-                moved = [(a - b).abs() for a, b in zip(results(other), before)]
-                off = torch.where(torch.minimum(*moved) < 1e-7, sum(moved), 0.0)
-                if off.max() > max(best, 1e-3):
-                    entry, best = (off == off.max()).nonzero()[0].tolist(), off.max()
-                    which = f"entry {entry} of your result" if entry else "your result"
-                    what = "changes with it; it should not."
-                    if moved[1][tuple(entry)] == best:
-                        what = "stays as it was; it should change."
-                    says = f"Change `{names[at]}{[*place]}`, and {which} {what}"
-    return says
-
-
-FOLLOW = "Follow that number through your lines, with the shapes written beside them."
 FIRST = (another_kind, not_numbers)  # if only the first one shows it

@@ -1,12 +1,10 @@
-"""Checks for notebook 13: pairs, losses per character, merges, a split, and bytes."""
+"""Checks for notebook 13: pairs, losses per character, merges, and bytes."""
 
 import random
 
 from minigpt.course.checks.core import compare, exercise
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import randn
-from minigpt.data import train_val_split
-from minigpt.tokens.byte_pairs import learn
 
 
 @exercise("13.1 A letter is in one pair only")
@@ -80,50 +78,11 @@ def check_encode(encode):
     return "7 words, in which several pairs could be first."
 
 
-def _names(tokenizer):
-    return [token.decode("latin-1") for token in tokenizer.vocabulary]
-
-
-def _parts(program, text, vocab_size):
-    out = program(text, vocab_size)
-    if out is None or out is ...:
-        return None
-    tokenizer, train_ids, val_ids = out
-    return _names(tokenizer), list(train_ids), list(val_ids)
-
-
-def _split_tokens(text, vocab_size):
-    """Splits the tokens, in place of the characters."""
-    train_text, _ = train_val_split(text)
-    tokenizer = learn(train_text, vocab_size)
-    ids = train_val_split(tokenizer.encode(text))
-    return _names(tokenizer), *ids
-
-
-@exercise("13.4 It has seen the answers")
-def check_tokenized(tokenized):
-    """tokenized(text, vocab_size) -> tokenizer, training ids, validation ids."""
-    cases = [
-        ("ab cd " * 40 + "cd " * 8, 7),
-        ("the cat hat " * 20 + "tea heat " * 3, 9),
-    ]
-    known = {
-        "The tokens are split here, and with another tokenizer the validation text "
-        "would be another one: split the characters.": _split_tokens
-    }
-    hint = "What may learn from the validation text? The tokenizer learns, too."
-    parts = ("the vocabulary", "the training ids", "the validation ids")
-    compare(
-        tokenized, Solution("13.4"), cases, known, work=_parts, parts=parts, hint=hint
-    )
-    return "2 texts whose last tenth has other words."
-
-
-@exercise("13.5 Bytes cut in two")
+@exercise("13.4 Bytes cut in two")
 def check_written(written):
     """written(tokens): a list of bytes -> a str."""
     cases = [([b"a", b"bc"],), ([b"caf", b"\xc3", b"\xa9!"],)]
     cases += [([b"\xf0\x9f", b"\x8e\xad\xf0", b"\x9f\x90\x9d"],), ([b"a\xff", b"b"],)]
     hint = "A character may begin in one token and end in the next: join first."
-    compare(written, Solution("13.5"), cases, hint=hint)
+    compare(written, Solution("13.4"), cases, hint=hint)
     return "4 texts: whole characters, cut ones, and bytes that are none."

@@ -106,9 +106,9 @@ def read(seed, **changes):
     """The GPT, changed and trained: its loss, its excess at each kind, and how much the
     head looks at the word which looks most."""
     p, (model, recipe) = pocket(), made(seed, reader, **changes)
-    train(model, p.ids[: p.n], p.ids[p.n :], recipe)
+    history = train(model, p.ids[: p.n], p.ids[p.n :], recipe)
     nats = surprises(model, len(p.ids) - p.n)
-    found = {"loss": nats.mean().item(), **excess(nats)}
+    found = {"loss": nats.mean().item(), **excess(nats), "seconds": history[-1].seconds}
     for kind in ("answer", "repeat"):
         found[f"attention, {kind}"] = copying(model, kind).max().item()
     return {name: round(value, 5) for name, value in found.items()}
@@ -161,4 +161,7 @@ EXPERIMENTS = {
         "GPT": read,
     },
     "07-wide": {"8 heads, 8000 steps, rate 0.004": partial(read, **WIDE, **LONGER)},
+    "07-floor": {
+        "eight windows": partial(read, batch_size=8, steps=3600, learning_rate=1e-2)
+    },
 }

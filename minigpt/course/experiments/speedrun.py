@@ -35,6 +35,7 @@ STEPS = {  # what fits into the time on the machine of the record
     "GPT of 06": 2600,
     "+ Muon, trapezoid": 1650,
     "+ today's block": 1600,
+    "+ short convolution": 1580,
     "+ pairs and triples": 1550,
     "one block, context 256": 2200,
     "a fifth of the time": 300,
@@ -44,6 +45,7 @@ STEPS = {  # what fits into the time on the machine of the record
     "+ counts, a sixth": 130,
 }
 SPEED = "demo steps per second"
+CONVOLVED = ["+ short convolution", "GPT alone"]
 NEW = ["counts alone", "GPT alone"]  # the others change the entry above them
 
 
@@ -57,6 +59,7 @@ def shape_and_plan(name, vocab_size):
         "GPT of 06": (gpt, adamw),
         "+ Muon, trapezoid": (gpt, short),
         "+ today's block": (ModernConfig(*sizes), short),
+        "+ short convolution": (ModernConfig(*sizes), short),
         "+ pairs and triples": (NgramConfig(*sizes), short),
         "one block, context 256": (ngrams, muon),
         "a fifth of the time": (ngrams, muon),
@@ -70,7 +73,7 @@ def build(train_ids, vocab_size, name):
     shape, plan = shape_and_plan(name, vocab_size)
     if "counts" not in name:
         model = shape.build()
-        if name == "GPT alone":  # it lacks the counts only
+        if name in CONVOLVED:  # NgramGPT and CountingGPT have their own
             convolution = ShortConvolution(shape.n_embd)
             model.token_embedding = nn.Sequential(model.token_embedding, convolution)
         return model

@@ -5,8 +5,8 @@
     python -m minigpt.course.publish.colab --repo owner/name
         the same below an "Open in Colab" badge, with links that lead to Colab
 
-The badge leads to the exported file itself, so publish the folder at `--at`: the
-branch `colab` of the repository, unless told otherwise ("main/colab" is a folder).
+The badge leads to the exported file itself, so publish the folder as the branch `colab`
+of the repository.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import base64
 import hashlib
 import io
 import re
-import subprocess
 import zipfile
 
 import jinja2
@@ -32,7 +31,7 @@ BADGE = (
 )
 
 
-def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="colab"):
+def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None):
     """Write all exported notebooks into the folder; list of their paths."""
     if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
         raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
@@ -45,8 +44,8 @@ def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None, at="
         notebook, place = page.read(path), path.relative_to(notebooks)
         notebook.cells.insert(0, first)
         if repo:
-            lead_to_colab(notebook, repo, at, page.shelf_of(path))
-            badge = BADGE.format(address=address(repo, at, place.as_posix()))
+            lead_to_colab(notebook, repo, page.shelf_of(path))
+            badge = BADGE.format(address=address(repo, place.as_posix()))
             badge = new.new_markdown_cell(badge, id="open-in-colab")
             notebook.cells.insert(0, badge)
         nbformat.validate(notebook)
@@ -64,22 +63,21 @@ def carried():
         version=minigpt.__version__,
         package=base64.encodebytes(data).decode("ascii").strip(),
         key=hashlib.sha256(data).hexdigest()[:12],
-        origin=origin(),
     )
 
 
-def address(repo, at, name):
+def address(repo, name):
     """Where Colab finds an exported notebook."""
-    return f"https://colab.research.google.com/github/{repo}/blob/{at}/{name}"
+    return f"https://colab.research.google.com/github/{repo}/blob/colab/{name}"
 
 
-def lead_to_colab(notebook, repo, at, shelf):
+def lead_to_colab(notebook, repo, shelf):
     """Turn links between notebooks into links that Colab can follow."""
 
     def link(found):
         up, other, name, _ = found.groups()
         there = other or ("" if up or not shelf else f"{shelf}/")
-        return f"]({address(repo, at, f'{there}{name}.ipynb')})"
+        return f"]({address(repo, f'{there}{name}.ipynb')})"
 
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -108,32 +106,12 @@ def carried_files():
     ]
 
 
-def origin():
-    """Where the package comes from, in words: its commit, and whether it changed."""
-    commit = git("rev-parse", "--short", "HEAD")
-    if commit is None:
-        return "not from a git repository"
-    changed = git("status", "--porcelain", "--", PACKAGE, f":(exclude){LEFT_OUT}")
-    return f"commit {commit}" + (" with later changes" if changed else "")
-
-
-def git(*arguments):
-    """What git answers, or None without git or outside a repository."""
-    command = ["git", "-C", page.ROOT, *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Export the notebooks for Colab.")
     parser.add_argument("--repo", help="owner/name on GitHub, for a badge")
-    parser.add_argument("--at", default="colab", help="branch, or branch/folder")
     choice = parser.parse_args()
     page.build(
-        lambda folder: build(folder, repo=choice.repo or None, at=choice.at),
+        lambda folder: build(folder, repo=choice.repo),
         "The notebooks for Colab",
         page.BUILD / "colab",
     )

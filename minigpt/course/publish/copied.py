@@ -52,6 +52,5 @@ def verdict(found, place, number, rows):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit("Name the key and the notebooks: copied KEY.csv NOTEBOOK.ipynb …")
-    csv.writer(sys.stdout).writerows(table(sys.argv[1], sys.argv[2:]))
+    key, *paths = sys.argv[1:]
+    csv.writer(sys.stdout).writerows(table(key, paths))

@@ -22,7 +22,6 @@ from minigpt.tools.files import replacing
 FIGURE = page.ROOT / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n.*?\n```)"
-KEPT_CELL_METADATA = {"tags", "slideshow"}
 
 
 def execute(path):
@@ -71,7 +70,7 @@ def clean(notebook):
         {"kernelspec": KERNEL, "language_info": version}
     )
     for cell in notebook.cells:
-        for key in set(cell.metadata) - KEPT_CELL_METADATA:
+        for key in set(cell.metadata) - {"tags"}:
             del cell.metadata[key]
         for output in cell.get("outputs", []):
             if output.output_type == "display_data":

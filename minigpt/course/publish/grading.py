@@ -12,11 +12,11 @@ from typing import NamedTuple
 import nbformat
 
 from minigpt.course.checks import numbers
+from minigpt.course.checks.solutions import texts
 from minigpt.course.publish import page, worksheets
 
-TITLE = re.compile(r"^### (?:Exercise|Bug hunt) (\d\d)\.(\d+): ", re.M)
-ANSWER = re.compile(r"# (?:Exercise|Bug hunt) (\d\d)\.(\d+)\n")
-SOLUTION = re.compile(r"<summary>Solution.*?```python\n(.*?)```", re.S)
+TITLE = re.compile(r"^### (?:Exercise|Bug hunt) (\d\d\.\d+): ", re.M)
+ANSWER = re.compile(r"# (?:Exercise|Bug hunt) ")
 CHECKS = re.compile(r"^from minigpt\.course\.checks\.(\w+) import", re.M)
 
 WELCOME = """# {title}
@@ -70,21 +70,32 @@ def parts(notebook, name, variants=0):
     """The assignment of a notebook of exercises, a list of Part.
 
     variants: how many learners get inputs of their own; 0: nobody.
-    Raises ValueError where an exercise lacks one of its cells.
     """
     worksheets.check_folds(notebook, name)
     made = [Part("text", "welcome", WELCOME.format(title=page.title(notebook)))]
+    solved = texts(name[:2])
     for cell in notebook.cells[1:]:  # the first has the title and links
-        if cell.cell_type == "code" and not cell.source.startswith("progress("):
-            made.append(Part("setup", cell.id, cell.source))
-        elif cell.cell_type == "markdown":
-            text = worksheets.FOLD.sub(worksheets.hint_or_nothing, cell.source)
-            made.append(Part("text", cell.id, text.strip()))
-    made = [part for part in made if part.source]
-    for place, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code" and (head := ANSWER.match(cell.source)):
-            check, *after = notebook.cells[place + 1 :]
-            exercise(made, head, cell, check, after, name)
+        source = cell.source
+        if cell.cell_type == "markdown":
+            source = worksheets.FOLD.sub(worksheets.hint_or_nothing, source).strip()
+            if title := TITLE.search(source):
+                number, points = title[1], len(re.search("^★+", source, re.M)[0])
+                one = number.replace(".", "-")
+                made.append(Part("prompt", f"{one}-prompt", source))
+            elif source:
+                made.append(Part("text", cell.id, source))
+        elif cell.source.startswith("progress("):
+            continue
+        elif ANSWER.match(source):
+            solution = solved[number].rstrip()
+            made.append(Part("answer", f"{one}-answer", source, solution=solution))
+        elif re.match(r"check_\w+\(", source):
+            module = next(m[1] for part in made if (m := CHECKS.search(part.source)))
+            check = Part("check", f"{one}-check", source, points, module=module)
+            made.append(check)
+        else:
+            role = "demonstration" if made[-1].role == "check" else "setup"
+            made.append(Part(role, cell.id, source))
     return made + (own_numbers(made, name[:2], variants) if variants else [])
 
 
@@ -108,61 +119,36 @@ def own_numbers(made, notebook, variants):
     ]
 
 
-def write_key(folder, name, made, variants):
-    """What each learner has to find, for the teacher: a list of paths, one or none."""
-    if not made[-1].module == "numbers":
-        return []
-    lesson = next(part.module for part in made if part.module)
-    names = [check.__name__[6:] for check in numbers.questions(lesson)]
-    rows = [["number", *names]]
-    rows += [
-        [number, *numbers.key(lesson, number)] for number in range(1, variants + 1)
-    ]
-    path = folder / "key" / f"{name}.csv"
-    page.write(path, "".join(",".join(map(str, row)) + "\n" for row in rows))
-    return [path]
+def write(folder, notebooks, variants, place, cells):
+    """Write the assignments of all notebooks with exercises; list of their paths.
+
+    place: the folder of one by its name; cells: function(parts, name) -> its cells.
+    What each learner has to find, of `variants`, stands in key/NAME.csv.
+    """
+    written = []
+    for path in page.notebook_paths(notebooks, "exercises"):
+        notebook, name = page.read(path), path.stem
+        made = nbformat.v4.new_notebook(metadata=notebook.metadata)
+        of_it = parts(notebook, path.name, variants)
+        made.cells = cells(of_it, name)
+        nbformat.validate(made)
+        written.append(folder / place.format(name) / path.name)
+        page.write(written[-1], nbformat.writes(made) + "\n")
+        if of_it[-1].module == "numbers":
+            lesson = next(part.module for part in of_it if part.module)
+            names = [check.__name__[6:] for check in numbers.questions(lesson)]
+            rows = [[n, *numbers.key(lesson, n)] for n in range(1, variants + 1)]
+            rows = [["number", *names], *rows]
+            written.append(folder / "key" / f"{name}.csv")
+            lines = [",".join(map(str, row)) + "\n" for row in rows]
+            page.write(written[-1], "".join(lines))
+    return written
 
 
 def main(build, what, folder):
     """Build from the command line, with --variants N."""
     parser = argparse.ArgumentParser(description=f"{what}.")
-    parser.add_argument("--variants", help="how many learners get their own inputs")
-    text = parser.parse_args().variants
-    variants = int(text) if text and text.isdecimal() else 0
-    if text is not None and not 1 <= variants <= 999:
-        parser.exit(
-            1, f"VARIANTS is {text!r}: give the number of learners, 1 to 999.\n"
-        )
+    told = "how many learners get inputs of their own"
+    parser.add_argument("--variants", type=int, default=0, metavar="N", help=told)
+    variants = parser.parse_args().variants
     page.build(lambda folder: build(folder, variants=variants), what, folder)
-
-
-def exercise(made, head, answer, check, after, name):
-    """Give the parts of one exercise their roles, in place."""
-    number = "-".join(head.groups())
-    where = {part.id: place for place, part in enumerate(made)}
-    titles = [part for part in made if TITLE.search(part.source)]
-    found = [p for p in titles if TITLE.search(p.source).groups() == head.groups()]
-    text = next((cell.source for cell in after if cell.cell_type == "markdown"), "")
-    solution = SOLUTION.search(text)
-    called = re.match(r"check_\w+\(", check.source)
-    if len(found) != 1 or not called or not solution:
-        raise ValueError(
-            f"{name}, cell {answer.id}: an exercise is a text with its title, this "
-            "answer, a cell that calls the check, and a text with the folded solution."
-        )
-    (prompt,) = found
-    stars = re.search(r"^★+", prompt.source, re.M)
-    if not stars:
-        raise ValueError(f"{name}, cell {prompt.id}: say with ★ how hard it is.")
-    module = next(m[1] for part in made if (m := CHECKS.search(part.source)))
-    points = len(stars[0])
-    made[where[prompt.id]] = Part("prompt", f"{number}-prompt", prompt.source)
-    made[where[answer.id]] = Part(
-        "answer", f"{number}-answer", answer.source, solution=solution[1].rstrip()
-    )
-    made[where[check.id]] = Part(
-        "check", f"{number}-check", check.source, points, module=module
-    )
-    if after[0].cell_type == "code" and after[0].id in where:
-        place = where[after[0].id]
-        made[place] = made[place]._replace(role="demonstration")

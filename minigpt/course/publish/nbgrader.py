@@ -18,8 +18,6 @@ credit, and its message stands in the feedback. The hidden lines put a check in 
 place that looks twice (minigpt/course/checks/grading.py).
 """
 
-import nbformat
-
 from minigpt.course.publish import grading, page
 
 HIDDEN = """### BEGIN HIDDEN TESTS
@@ -34,17 +32,13 @@ def build(folder=page.BUILD / "nbgrader", notebooks=page.NOTEBOOKS, variants=0):
     """Write the course folder; list of the paths."""
     config = folder / "nbgrader_config.py"
     page.write(config, page.template_file("nbgrader_config.py.txt"))
-    written = [config]
-    for path in page.notebook_paths(notebooks, "exercises"):
-        notebook = page.read(path)
-        made = nbformat.v4.new_notebook(metadata=notebook.metadata)
-        parts = grading.parts(notebook, path.name, variants)
-        made.cells = [cell(part) for part in parts]
-        nbformat.validate(made)
-        target = folder / "source" / path.stem / path.name
-        page.write(target, nbformat.writes(made) + "\n")
-        written += [target, *grading.write_key(folder, path.stem, parts, variants)]
-    return written
+    every = grading.write(folder, notebooks, variants, "source/{}", cells)
+    return [config, *every]
+
+
+def cells(parts, name):
+    """The cells of an assignment."""
+    return [cell(part) for part in parts]
 
 
 def cell(part):

@@ -33,12 +33,11 @@ def modules():
     lock = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kept = cache / "minigpt" / "npm" / lock[:12]  # another lock, another folder
-    if kept.is_dir():
-        return kept
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-        installed = _install(Path(folder))
-        os.rename(installed, kept)  # all of it or nothing
+    if not kept.is_dir():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            install(folder)
+            os.rename(f"{folder}/node_modules", kept)  # all of it or nothing
     return kept
 
 
@@ -48,23 +47,13 @@ def program():
     return shutil.which("npm", path=os.pathsep.join(places))
 
 
-def _install(folder):
-    npm = program()
+def install(folder):
+    """Let npm install the packages below a folder; what it says is not kept back."""
+    npm, remedy = program(), "connect to the network once and try again"
     if npm is None:
-        raise _cannot("there is no npm", 'type python -m pip install -e ".[publish]"')
+        remedy = 'there is no npm: type python -m pip install -e ".[publish]"'
     for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copy(HERE / name, folder)
-    done = subprocess.run(
-        [npm, "ci"], cwd=folder, capture_output=True, encoding="utf-8", errors="replace"
-    )
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-        reason = said[0] if said else f"npm ended with {done.returncode}"
-        raise _cannot(reason, "connect to the network once and try again")
-    return folder / "node_modules"
-
-
-def _cannot(reason, remedy):
-    return FileNotFoundError(
-        f"reveal.js and MathJax could not be installed ({reason}): {remedy}."
-    )
+    command = [npm, "ci", "--loglevel=error"]
+    if npm is None or subprocess.run(command, cwd=folder).returncode:
+        raise FileNotFoundError(f"reveal.js and MathJax are not installed: {remedy}.")

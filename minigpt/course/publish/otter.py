@@ -54,18 +54,11 @@ def test_{case}({answers}):
 
 
 def build(folder=page.BUILD / "otter", notebooks=page.NOTEBOOKS, variants=0):
-    """Write a folder for each notebook with exercises; list of the notebooks' paths."""
-    written = []
-    for path in page.notebook_paths(notebooks, "exercises"):
-        notebook = page.read(path)
-        made = nbformat.v4.new_notebook(metadata=notebook.metadata)
-        parts = grading.parts(notebook, path.name, variants)
-        made.cells = cells(parts, path.stem)
-        nbformat.validate(made)
-        target = folder / path.stem / path.name
-        carry(target.parent)
-        page.write(target, nbformat.writes(made) + "\n")
-        written += [target, *grading.write_key(folder, path.stem, parts, variants)]
+    """Write a folder for each notebook with exercises; list of the paths."""
+    written = grading.write(folder, notebooks, variants, "{}", cells)
+    for path in written:
+        if path.suffix == ".ipynb":
+            carry(path.parent)
     return written
 
 

@@ -3,7 +3,6 @@
 import base64
 import functools
 import io
-import os
 import re
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import Highlight2HTML
 
 from minigpt.course.publish import npm
+from minigpt.tools.files import replacing
 from minigpt.tools.page import training_text, write_page
 from minigpt.tools.stored import load_stored
 
@@ -82,10 +82,8 @@ def read(path):
 
 def write(path, text):
     """Write a text file under another name first, so that no half file is left."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".tmp")
-    unfinished.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(unfinished, path)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_model(path):
@@ -97,9 +95,6 @@ def write_model(path):
 
 def build(make, what, folder):
     """Run make(folder), print what was written; end with a sentence, not a trace."""
-    extra = sys.argv[1:]
-    if extra and "--" not in extra[0]:  # options belong to the command itself
-        sys.exit(f"{what} are built from all notebooks: leave out {extra[0]!r}.")
     try:
         written = make(folder)
     except (OSError, ValueError) as error:

@@ -2,33 +2,17 @@
 
     python -m minigpt.course.publish.slides            writes build/slides/NN_name.html
 
-Of a notebook that says nothing of slides, headings, formulas, questions, code and
-figures stand on them, and the prose goes to the speaker's notes (press S): `laid_out`.
-Else it is said in the cells' metadata, under `slideshow` (in JupyterLab: Property
-Inspector, Slide Type):
-
-    slide_type  slide      a new slide, to the right of the last one
-                subslide   a new slide below the last one
-                fragment   comes at the next key press; of a code cell first the
-                           code, then its output
-                notes      for the speaker only (press S)
-                skip       not on the slides
-                -          stays with the cell before it
-    code        skip       show a code cell's output only
-    output      fragment   the output comes at the next key press
-                subslide   the output gets a slide of its own
-                skip       the output is left out
+Headings, formulas, questions, code and figures stand on the slides; the prose is for
+the speaker's notes (press S).
 """
 
 import json
 import re
-from functools import partial
 
 import nbformat
 
 from minigpt.course.publish import npm, page
 
-SLIDE_TYPES = {"slide", "subslide", "fragment", "notes", "skip", "-"}
 SCRIPTS = [
     page.MATHJAX,
     ("reveal.js", "dist/reveal.js"),
@@ -54,25 +38,27 @@ def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS):
     written = []
     for path, notebook in zip(paths, loaded):
         if path.stem[:2] in ("06", "11"):
-            notebook.cells.append(text_cell(OPENED, "opened", None))
+            notebook.cells.append(nbformat.v4.new_markdown_cell(OPENED, id="opened"))
         target = folder / f"{path.stem}.html"
-        page.write(target, deck(notebook, path.name, used))
+        page.write(target, deck(notebook, used))
         written.append(target)
     return written
 
 
-def deck(notebook, name, used=None):
+def deck(notebook, used):
     """One notebook as a page of slides; `used`: the characters that fonts need."""
-    without_shelves = partial(ASIDE.sub, r"\1")  # evidence and exercises: no slides
-    notebook = laid_out(rewritten(notebook, "markdown", without_shelves))
-    close_up = partial(re.sub, r"\n{3,}", "\n\n")  # code: slides are low
-    close = rewritten(notebook, "code", close_up)
-    body = page.to_html("slides", close, stacks=stacks(notebook, name))
+    notebook = nbformat.from_dict(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":  # evidence and exercises: no slides
+            cell.source = ASIDE.sub(r"\1", cell.source)
+        else:
+            cell.source = re.sub(r"\n{3,}", "\n\n", cell.source)  # slides are low
+    body = page.to_html("slides", notebook, stacks=stacks(page.local_links(notebook)))
     return page.whole_page(
         "slides",
         title=page.title(notebook),
         body=body,
-        fonts=page.fonts(used or page.characters([notebook])),
+        fonts=page.fonts(used),
         styles=[npm.read(*source).decode("utf-8") for source in STYLES]
         + [page.template_file(f) for f in ("shared/code.css", "slides/deck.css")],
         scripts=[page.script(*source) for source in SCRIPTS],
@@ -80,65 +66,6 @@ def deck(notebook, name, used=None):
         after=page.template_file("slides/deck.js"),
         size=json.dumps({"width": WIDTH, "height": HEIGHT}),
     )
-
-
-def rewritten(notebook, cell_type, change):
-    """The notebook with change(source) in the cells of a type."""
-    changed = nbformat.from_dict(notebook)
-    for cell in changed.cells:
-        if cell.cell_type == cell_type:
-            cell.source = change(cell.source)
-    return changed
-
-
-def text_cell(source, name, slide_type):
-    """A cell of text with its slide type, if it has one."""
-    wish = {"slideshow": {"slide_type": slide_type}} if slide_type else {}
-    return nbformat.v4.new_markdown_cell(source, id=name, metadata=wish)
-
-
-def laid_out(notebook):
-    """The notebook with `slideshow` metadata, if it has none.
-
-    A section begins a slide, and so does each piece of code below the first of a
-    slide; long code or a figure leaves no room for the other.
-    """
-    if any("slideshow" in cell.metadata for cell in notebook.cells):
-        return notebook
-    cells, lines, asked = [], 0, False  # lines: how full the present slide is
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for kind, source in seen_and_said(cell.source):
-                begins = kind == "seen" and re.match(r"##? ", source)
-                slide = "slide" if begins else "-" if kind == "seen" else "notes"
-                cells.append(text_cell(source, f"{cell.id}-{len(cells)}", slide))
-                lines = 0 if begins else lines
-                lines += 2 * source.count("\n\n") + 2 if kind == "seen" else 0
-                asked = "**Predict" in source or asked and kind == "said"
-            continue
-        long = cell.source.count("\n") + 1
-        if long > 2 * FULL:  # no one could read it
-            told = f"*{long} lines: see the notebook.*"
-            cells.append(text_cell(told, f"{cell.id}-{len(cells)}", "-"))
-            continue
-        outputs = cell.get("outputs", [])
-        figures = [o for o in outputs if "image/png" in o.get("data", {})]
-        printed = sum(o.get("text", "").count("\n") for o in outputs)
-        alone = figures if printed > TABLE else []  # a table above it: no room for both
-        outputs = [o for o in outputs if o not in alone]
-        kind = "subslide" if lines + long > FULL else "fragment" if asked else "-"
-        wish, asked = {"slide_type": kind}, False
-        if outputs:
-            full = figures and not alone or long + printed > FULL
-            wish["output"] = "subslide" if full else "fragment"
-        told = {"outputs": outputs, "metadata": {"slideshow": wish}}
-        cells.append(nbformat.from_dict(cell | told))
-        if alone:
-            wish = {"slide_type": "subslide", "code": "skip"}
-            told = {"outputs": alone, "metadata": {"slideshow": wish}}
-            cells.append(nbformat.from_dict(cell | told | {"id": f"{cell.id}-figure"}))
-        lines = FULL  # what comes next begins a slide
-    return nbformat.from_dict(notebook | {"cells": cells})
 
 
 def seen_and_said(source):
@@ -157,65 +84,62 @@ def seen_and_said(source):
     return [(kind, text) for kind, text in found if text.strip()]
 
 
-def stacks(notebook, name="the notebook"):
+def stacks(notebook):
     """The slides as a list of stacks; a stack is a list of slides, one below the other.
 
-    A slide is a dict: cell (id of its first cell), kind (a class), running (the
-    section's title, if the slide does not begin with a heading), parts (what,
-    index of the cell, fragment or not) and notes (indices of cells).
+    A section begins a stack, and so does each piece of code a slide below the first
+    code; long code or a figure leaves no room for the other. A slide is a dict: cell
+    (id of its first cell), kind (a class), running (the section's title, if the slide
+    does not begin with it), parts (what, cell, fragment or not) and notes (cells).
     """
-    found, section = [], page.title(notebook)
-    for index, cell in enumerate(notebook.cells):
-        wish = cell.metadata.get("slideshow", {})
-        kind = wish.get("slide_type", "-")
-        if kind not in SLIDE_TYPES:
-            raise ValueError(
-                f"{name}, cell {cell.id}: slide_type is {kind!r}; "
-                f"choose one of {', '.join(sorted(SLIDE_TYPES))}."
-            )
-        if kind == "skip":
+    found, section, lines, asked = [], "", 0, False  # lines: how full the slide is
+
+    def put(what, cell, fragment=False):
+        part = {"what": what, "cell": cell, "fragment": fragment}
+        found[-1][-1]["parts"].append(part)
+
+    def begin(cell, kind="", running=None):
+        running = re.sub(r"[`*]", "", section) if running is None else running
+        slide = {"cell": cell.id, "kind": kind, "running": running}
+        found[-1].append(slide | {"parts": [], "notes": []})
+
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for kind, source in seen_and_said(cell.source):
+                if heading := re.match(r"(##?) (.*)", source):
+                    section, lines = heading[2], 0
+                    found.append([])
+                    begin(cell, "opening" if heading[1] == "#" else "", running="")
+                text = nbformat.v4.new_markdown_cell(source)
+                if kind == "said":
+                    found[-1][-1]["notes"].append(text)
+                else:
+                    put("text", text)
+                    lines += 2 * source.count("\n\n") + 2
+                asked = "**Predict" in source or asked and kind == "said"
             continue
-        if kind == "slide" or not found:
-            found.append([])
-        if kind in ("slide", "subslide") or not found[-1]:
-            found[-1].append(new_slide(cell, section))
-        if heading := re.match(r"## (.*)", cell.source):
-            section = heading[1]
-        if kind == "notes":
-            found[-1][-1]["notes"].append(index)
+        long = cell.source.count("\n") + 1
+        if long > 2 * FULL:  # no one could read it
+            told = f"*{long} lines: see the notebook.*"
+            put("text", nbformat.v4.new_markdown_cell(told))
             continue
-        for part, fresh in parts(cell, index, kind == "fragment", wish):
-            if fresh:
-                found[-1].append(new_slide(cell, section))
-            found[-1][-1]["parts"].append(part)
+        if lines + long > FULL:
+            begin(cell)
+            asked = False
+        put("code", cell, asked)
+        figures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
+        printed = sum(o.get("text", "").count("\n") for o in cell.outputs)
+        alone = figures if printed > TABLE else []  # a table above it: no room for both
+        beside = [o for o in cell.outputs if o not in alone]
+        apart = bool(figures and not alone) or long + printed > FULL
+        for outputs, own in ((beside, apart), (alone, True)):
+            if outputs:
+                if own:
+                    begin(cell)
+                shown = nbformat.from_dict(cell | {"outputs": outputs})
+                put("output", shown, fragment=not own)
+        lines, asked = FULL, False  # what comes next begins a slide
     return found
-
-
-def new_slide(cell, section):
-    """An empty slide that begins with this cell."""
-    heading = cell.cell_type == "markdown" and re.match(r"(#+) ", cell.source)
-    level = len(heading[1]) if heading else None
-    return {
-        "cell": cell.id,
-        "kind": "opening" if level == 1 else "",
-        "running": "" if level in (1, 2) else re.sub(r"[`*]", "", section),
-        "parts": [],
-        "notes": [],
-    }
-
-
-def parts(cell, index, fragment, wish):
-    """The visible pieces of a cell, each with: does it begin a slide of its own?"""
-    if cell.cell_type == "markdown":
-        yield {"what": "text", "index": index, "fragment": fragment}, False
-    shows_code = cell.cell_type == "code" and wish.get("code") != "skip"
-    if shows_code:
-        yield {"what": "code", "index": index, "fragment": fragment}, False
-    output = wish.get("output")
-    if cell.get("outputs") and output != "skip":
-        alone = output == "subslide" and shows_code
-        later = not alone and (fragment or output == "fragment")
-        yield {"what": "output", "index": index, "fragment": later}, alone
 
 
 if __name__ == "__main__":

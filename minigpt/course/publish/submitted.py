@@ -7,7 +7,6 @@ check differs from the teacher's by its hidden lines, of which it warns in every
 
 import copy
 import re
-from difflib import SequenceMatcher
 
 import nbformat
 
@@ -26,28 +25,20 @@ def mend(notebook, source):
     originals = {name(cell): cell for cell in source.cells if name(cell)}
     done = keep_one_of_each(notebook, originals)
     found = [name(cell) for cell in notebook.cells if name(cell) in originals]
-    lost = [one for one in originals if one not in found]
-    order = [one for one in originals if one in found]
-    if found != order:
-        same = SequenceMatcher(None, found, order, autojunk=False)
-        blocks = same.get_matching_blocks()
-        stayed = [one for i, _, n in blocks for one in found[i : i + n]]
-        for one in order:
-            if one not in stayed:
-                done.append(f"{one} stood in another place, and was moved back.")
-    for one in lost:
-        if originals[one].metadata.nbgrader.solution:
+    if found != [one for one in originals if one in found]:
+        done.append("Some cells stood in another order, and were moved back.")
+    notebook.cells = in_order(notebook, originals)
+    for one, original in originals.items():
+        answer = original.metadata.nbgrader.solution
+        if one not in found and answer:
             done.append(f"{one} was deleted: there is no answer to count.")
-        else:
+        elif one not in found:
             done.append(f"{one} was deleted, and was put back.")
-    if found != order or lost:
-        notebook.cells = in_order(notebook, originals)
-    for cell in notebook.cells:
-        original = originals.get(name(cell))
-        if original and not original.metadata.nbgrader.solution:
+        elif not answer:
+            cell = next(cell for cell in notebook.cells if name(cell) == one)
             given = HIDDEN.sub("", original.source)
             if cell.source.strip() not in (given.strip(), original.source.strip()):
-                done.append(f"{name(cell)} was changed, and was put back.")
+                done.append(f"{one} was changed, and was put back.")
             cell.source = original.source
     if done:
         report = "\n- ".join([HEAD, *done])

@@ -59,7 +59,7 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
     else is float32. prompt: what it goes on from at first. text: ids (N,) that the
     models learned from, for the means of their parts; without it a part that is
     switched off says zeros.
-    Raises TypeError or ValueError for what a page cannot hold.
+    Raises TypeError for other models, ValueError for a prompt of other characters.
     """
     if isinstance(models, nn.Module):
         models = {"": {"end": models}}
@@ -71,11 +71,6 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
     for name, stages in models.items():
         *_, finished = stages.values()
         config = page_config(finished)
-        if tokenizer.vocab_size != config.vocab_size:
-            raise ValueError(
-                f"The tokenizer has {tokenizer.vocab_size} tokens and the model "
-                f"{config.vocab_size}: give the tokenizer that it was trained with."
-            )
         snapshots = []
         for step, model in stages.items():
             tensors, data = pack(model, weights if model is finished else "int8", text)
@@ -123,32 +118,18 @@ def knows(tokenizer, text):
 def page_config(model):
     """The ModernConfig of a GPT or ModernGPT: all switched off, it is lesson 06's.
 
-    Raises TypeError for any other model, ValueError for one with parts of its own.
+    Raises TypeError for any other model.
     """
     if type(model) not in (GPT, ModernGPT):
         raise TypeError(
             f"A {type(model).__name__} cannot become a page: its JavaScript knows the "
             "GPT of lesson 06 and the ModernGPT of lesson 08. Give one of these."
         )
-    with torch.device("meta"):
-        described = model.config.build()
-    if made_of(model) != made_of(described):
-        raise ValueError(
-            "The model has other parts than its config describes, and a page would "
-            "compute something else: give it as `train` wrote it; weights='int8' makes "
-            "the page small."
-        )
     if isinstance(model, ModernGPT):
         return model.config
     off = dict.fromkeys(("rms_norm", "rotary", "qk_norm", "zero_init"), False)
     shape = {**asdict(model.config), "dropout": 0.0}  # a page only reads and writes
     return ModernConfig(**shape, **off, activation="relu", bias=True)
-
-
-def made_of(model):
-    """What a model is made of: the kinds of its modules, the shapes of its tensors."""
-    kinds = {name: type(part) for name, part in model.named_modules()}
-    return kinds | {name: w.shape for name, w in model.state_dict().items()}
 
 
 @torch.no_grad()
@@ -189,8 +170,6 @@ def pack(model, weights, text=None):
         else:
             parts[name], scale = to_int8(w, dtype)
             parts[f"{owner}.scale"] = scale[:, 0]
-    if not all(part.isfinite().all() for part in parts.values()):
-        raise ValueError("Some weights are infinite or nan: train again.")
     tensors, data = [], bytearray()
     for name, part in parts.items():
         kind = str(part.dtype).removeprefix("torch.")

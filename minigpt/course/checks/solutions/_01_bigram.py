@@ -20,8 +20,6 @@ def tile(data, block_size):
     x = data[: n * block_size].view(n, block_size)
     y = data[1 : n * block_size + 1].view(n, block_size)
     return x, y
-# ✗ Your targets are shifted the wrong way: they are the characters before.
-# data[1 : n * block_size + 1] → data.roll(1)[: n * block_size]
 # ✗ You cut windows of block_size + 1, so each last character is never an input.
 # x = data[ → w = data[: len(data) // (block_size + 1) * (block_size + 1)]; x = data[
 # return x, y → return (w := w.view(-1, block_size + 1))[:, :-1], w[:, 1:]
@@ -87,8 +85,6 @@ def write_on(model, idx, max_new_tokens):
 # model(idx) → model(idx[:, -1:])
 # ✗ Your program always writes the likeliest character: nothing is drawn.
 # torch.multinomial(probs, num_samples=1) → probs.argmax(dim=-1, keepdim=True)
-# ✗ All texts of the batch get the character that was drawn for the first one.
-# (probs, num_samples=1) → (probs[:1], num_samples=1).expand(len(idx), 1)
 # ✗ You take max_new_tokens for the length of the whole text; so many are to be added.
 # range(max_new_tokens) → range(max_new_tokens - idx.shape[1])
 
@@ -111,6 +107,3 @@ def fit(model, batches, learning_rate):
 # ✗ You made the gradient shorter, but it is still the sum over all steps so far.
 # optimizer.zero_grad() → pass
 # backward() → backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
-# ✗ A new optimizer in every step forgets what AdamW has learned of the gradients.
-# for x, y in batches: → for x, y in batches:
-#         optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)

@@ -40,31 +40,6 @@ def fading_average(x, rate):
 # F.softmax(scores, dim=-1) → F.softmax(scores, dim=-1).tril()
 
 # 02.3
-def who_hears_whom(average, T):
-    x = torch.randn(2, T, 3)
-    before = average(x)
-    heard = torch.zeros(T, T, dtype=torch.bool)
-    for i in range(T):
-        changed = x.clone()
-        changed[:, i] += 100.0
-        moved = (average(changed) - before).abs() > 1e-4  # (2, T, 3)
-        heard[:, i] = moved.any(dim=-1).any(dim=0)  # (T,)
-    causal = not heard.triu(1).any()
-    return heard, causal
-# ✗ You poison an input with nan and follow it, but 0 * nan is nan: it marks positions
-# that have the weight 0.
-# += 100.0 → = float('nan')
-# (average(changed) - before).abs() > 1e-4 → ~((average(changed) - before).abs() <= 1)
-# ✗ Your experiment starts from zeros, where this leak cannot show: the weights move,
-# but they are multiplied by x = 0.
-# randn → zeros
-# ✗ You read the weights off one input; hearing means that an output moves when an input
-# is changed.
-# return heard, → heard = average(torch.eye(T)[None])[0].abs() > 1e-6
-#     causal = not heard.triu(1).any()
-#     return heard,
-
-# 02.4
 def nats_per_character(text):
     tokenizer = CharTokenizer(text)
     ids = torch.tensor(tokenizer.encode(text))  # (T,)
@@ -84,7 +59,7 @@ def nats_per_character(text):
 # torch.ones(len(ids), len(ids)).tril(diagonal=-1) → torch.tril(torch.ones(len(ids), len(ids)))
 # past @ one_hot + 1 → past @ one_hot
 
-# 02.5
+# 02.4
 def attend(x, q, k):
     T = x.shape[1]
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5

@@ -56,13 +56,8 @@ def reach(model, idx):
     return (weights * distances).sum(dim=-1)  # (B, T)
 # ✗ You give the average place that is looked at, not how far away it is.
 # places[:, None] - places → places
-# ✗ You mask after the softmax, so the weights sum to less than one.
-# attention(q, k, v) → attention(q, k, v, causal=False)
-# weights * → weights.tril() *
 # ✗ No mask: your head looks at the future, too.
 # attention(q, k, v) → attention(q, k, v, causal=False)
-# ✗ You divide by √2. That was right where head_size was 2.
-# attention(q, k, v) → attention(q * (q.shape[-1] / 2) ** 0.5, k, v)
 # ✗ Query and key have changed places: the keys ask.
 # attention(q, k, v) → attention(k, q, v)
 # ✗ You take the likeliest place alone; wanted is the mean over all places.
@@ -92,7 +87,5 @@ class TinyModel(nn.Module):
 # ✗ You look up the place of the text in the batch, not of the character in the text.
 # self.position_embedding(positions) → self.position_embedding(
 # torch.arange(len(idx)))[:, None]
-# ✗ The tokens got lost, only the places are left.
-# token + position → 0 * token + position
 # ✗ All characters get the vector of one place: each needs that of its own.
 # self.position_embedding(positions) → self.position_embedding(positions[-1:])

@@ -1,14 +1,11 @@
 """Solutions of notebook 04."""
 
 import copy
-from itertools import combinations
 
 import torch
 import torch.nn as nn
 
 from minigpt.attention import Head, attention
-from minigpt.evaluation import evaluate
-from minigpt.training import train
 
 # 04.1
 def parameters(n_embd, n_head):

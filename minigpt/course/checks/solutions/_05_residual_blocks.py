@@ -3,8 +3,6 @@
 import torch
 import torch.nn as nn
 
-from minigpt.block import Block
-
 # 05.1
 W1 = [[1.0, -1.0]]
 W2 = [[1.0], [1.0]]
@@ -43,28 +41,6 @@ def dropout_by_hand(x, p, training):
     return x * survives / (1 - p)
 
 # 05.4
-@torch.no_grad()
-def leave_one_out(model, x, y):
-    whole, losses = model.body, []
-    for i in range(len(whole) - 1):
-        rest = [part for j, part in enumerate(whole) if j != i]
-        model.body = nn.Sequential(*rest)
-        losses.append(model(x, y)[1].item())
-    model.body = whole
-    return losses, losses.index(min(losses))
-# ✗ You put zeros in place of the block: that cuts the road itself.
-# part for j → part if j != i else nn.Threshold(1e9, 0.0) for j
-#  if j != i] → ]
-# ✗ Blocks stay away once they are left out: each time one more is missing.
-# j != i → j > i
-# ✗ You keep only this block and leave out the others.
-# j != i → j in (i, len(whole) - 1)
-# ✗ You leave out the blocks after number i, too.
-# j != i → j < i or j == len(whole) - 1
-# ✗ You give how much the loss rises; the loss itself is wanted.
-# return losses, → return [n - model(x, y)[1].item() for n in losses],
-
-# 05.5
 class HandNorm(nn.Module):
     def __init__(self, n_embd, eps=1e-5):
         super().__init__()
@@ -80,7 +56,9 @@ class HandNorm(nn.Module):
 # ✗ The bug is still there: change the last position, and those before it move.
 # dim=-1 → dim=(1, 2)
 # ? Over which dimensions does your mean run, and over which should it?
-# ✗ Now batch and time mix, as in BatchNorm.
-# dim=-1 → dim=(0, 1)
+# ✗ You take all positions so far together; each should be normed by itself.
+# x.mean(dim=-1, keepdim=True) → (means := [v.mean(-1, True).cumsum(1) / torch.arange(
+# 1, x.shape[1] + 1)[:, None] for v in (x, x**2)])[0]
+# centred.pow(2).mean(dim=-1, keepdim=True) → means[1] - means[0]**2
 # ✗ The future is hidden, but the variance is divided by n_embd - 1.
 # centred.pow(2).mean( → x.var(

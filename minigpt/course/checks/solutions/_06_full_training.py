@@ -1,8 +1,5 @@
 """Solutions of notebook 06."""
 
-import math
-
-import torch
 import torch.nn.functional as F
 
 # 06.1
@@ -34,37 +31,6 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 # (v / (1 - b2**t)) → v
 
 # 06.2
-def train_step(model, optimizer, x, y, max_norm):
-    loss = model(x, y)[1]
-    optimizer.zero_grad()
-    loss.backward()
-    grads = [p.grad for p in model.parameters()]
-    length = sum((g**2).sum() for g in grads) ** 0.5
-    if length > max_norm:
-        for g in grads:
-            g *= max_norm / length
-    optimizer.step()
-    return loss.item()
-# ✗ The weights move as if nothing were clipped: it is missing, comes after step(), or
-# makes new tensors, which the optimizer does not know.
-# g *= max_norm / length → pass
-# ✗ You clip each number on its own. That bends the gradient into another direction.
-# length > max_norm → True
-# g *= max_norm / length → g.clamp_(-max_norm, max_norm)
-# ✗ You clip each parameter on its own: they shrink by different factors.
-# length > max_norm → True
-# g *= max_norm / length → g *= min(1.0, max_norm / g.norm())
-# ✗ You scale short gradients, too: each becomes max_norm long.
-# length > max_norm → True
-# ✗ You add up the parameters' lengths. Lengths do not add, their squares do.
-# sum((g**2).sum() for g in grads) ** 0.5 → sum(g.norm() for g in grads)
-# ✗ You add up absolute values; the length is the root of the sum of the squares.
-# sum((g**2).sum() for g in grads) ** 0.5 → sum(g.abs().sum() for g in grads)
-# ✗ You scale the weights, not their gradients.
-# for g in grads: → for g in model.parameters():
-# g *= → g.data *=
-
-# 06.3
 def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
     context = idx[:, -block_size:]
     logits = model(context)[0][:, -1] / temperature
@@ -82,14 +48,14 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
 #  return kept.masked_fill(kept < kept.topk(k, dim=-1).values[:, -1:], 0.0)
 #         smallest =
 
-# 06.4
+# 06.3
 def split_windows(ids, block_size, train_fraction=0.9):
     n = int(train_fraction * len(ids))
     to_learn, to_judge = ids[:n], ids[n:]
     return (to_learn.unfold(0, block_size + 1, 1),
             to_judge.unfold(0, block_size + 1, 1))
 
-# 06.5
+# 06.4
 def verdict(before, after):
     changes = [a - b for a, b in zip(after, before)]
     if all(change < 0 for change in changes):

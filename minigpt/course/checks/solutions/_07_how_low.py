@@ -4,7 +4,6 @@ import dataclasses
 import math
 
 import torch
-import torch.nn.functional as F
 
 from minigpt.playwright.lexicon import LEXICON
 
@@ -17,20 +16,6 @@ def entropy(p):
 # (dim=-1) → ()
 
 # 07.2
-def temperature_for(logits, nats):
-    low, high = 0.01, 100.0
-    for _ in range(40):
-        middle = (low * high) ** 0.5
-        p = F.softmax(logits / middle, dim=-1)
-        if torch.special.entr(p).sum() < nats:
-            low = middle  # too certain: it must be warmer
-        else:
-            high = middle
-    return middle
-# ✗ You scale the temperature like the entropy, but the two are not proportional: search.
-# return middle → return nats / torch.special.entr(F.softmax(logits, dim=-1)).sum()
-
-# 07.3
 def perplexity(nats, sizes):
     total = sum(loss * size for loss, size in zip(nats, sizes))
     return math.exp(total / sum(sizes))
@@ -46,21 +31,15 @@ def perplexity(nats, sizes):
 # ✗ You raise 2 to a number of nats: 2 belongs to bits, e to nats.
 # math.exp( → 2 ** (
 
-# 07.4
+# 07.3
 def smooth(counts, lower, strength):
     seen = counts.sum(dim=-1, keepdim=True)  # (R, 1)
     return (counts + strength * lower) / (seen + strength)
 # ✗ You add the strength once for each character; it is the total.
 # (seen + strength) → (seen + strength * counts.shape[-1])
-# ✗ Every character gets the same extra: the shorter context is ignored.
-#  * lower →
-# (seen + strength) → (seen + strength * counts.shape[-1])
 # ✗ Shares, not counts, meet the strength: evidence has lost its weight.
 # (counts + strength → (torch.where(seen > 0, counts / seen, lower) + strength
 # (seen + strength) → (1 + strength)
-# ✗ Always half and half: but much evidence should count for more.
-# (counts + strength * lower) → ((counts / seen).nan_to_num() + lower)
-# (seen + strength) → 2
 # ✗ The shorter context is asked only where a row is empty; it should always have a say.
 # (counts + strength * lower) / (seen + strength) → torch.where(
 # seen > 0, counts / seen.clamp(min=1), lower)
@@ -68,7 +47,7 @@ def smooth(counts, lower, strength):
 # (counts + strength * lower) / (seen + strength) → (f := torch.where(
 # counts > 0, counts, strength * lower)) / f.sum(-1, keepdim=True)
 
-# 07.5
+# 07.4
 def my_lexicon():
     return dataclasses.replace(
         LEXICON,

@@ -23,8 +23,6 @@ def rotate_halves(x, angles):
 # ✗ These are neighbours again, as in `rotate`; wanted are halves.
 # x.chunk(2, dim=-1) → (x[..., ::2], x[..., 1::2])
 # torch.cat(turned, dim=-1) → torch.stack(turned, -1).flatten(-2)
-# ✗ You read neighbours and put them back as halves.
-# x.chunk(2, dim=-1) → (x[..., ::2], x[..., 1::2])
 # ✗ The second half is made of a first half that has turned already.
 # turned = first * cos - second * sin, → first = first * cos - second * sin;
 #  turned = first,
@@ -42,8 +40,11 @@ def grouped_attention(q, k, v):
 # ? repeat gives 0 1 0 1; repeat_interleave gives 0 0 1 1.
 # ✗ All query heads read the first key/value head (this is multi-query).
 # repeat_interleave(group, dim=1) → expand(-1, -1, -1, -1)[:, :1]
-# ✗ Your keys stand in groups and your values take turns: they no longer belong together.
-# v = v.repeat_interleave(group, dim=1) → v = v.repeat(1, group, 1, 1)
+# ✗ You put a group's queries one behind the other in time: the mask no longer fits.
+# k = k.repeat_interleave(group, dim=1)  # (B, n_head, T, head_size) → long = q.reshape(
+# q.shape[0], k.shape[1], -1, q.shape[3])
+# v = v.repeat_interleave(group, dim=1) → pass
+# (q, k, v, is_causal=True) → (long, k, v, is_causal=True).view_as(q)
 # ✗ You average the queries of a group: they share keys and values, and nothing else.
 # k = k.repeat → q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, dim=1);
 #  k = k.repeat
@@ -64,10 +65,6 @@ def counts_without(ids, vocab_size, folds):
 # ✗ A pair that occurs often counts once: `table[a, b] += 1` adds once for each place.
 # count.view → count.clamp(max=1).view
 # ? torch.bincount(a * V + b, minlength=V * V) counts each of them.
-# ✗ You deal the pairs out like cards; a piece is a stretch of the text.
-# * folds // n → % folds
-# ✗ The pairs across the borders of pieces are lost.
-# fold != f → (fold != f) & (fold.diff(prepend=fold[:1]) == 0)
 # ✗ You cut the text first and count what is left: at the seam a pair arises that nobody
 # wrote, and others are lost.
 # others = pair[fold != f] → rest = ids[:-1][fold != f];

@@ -25,8 +25,6 @@ def left_pad(prompts):
     past = torch.ones(T, T).tril().bool()
     own = torch.eye(T).bool()
     return torch.tensor(rows), past & real[:, None] | own
-# ✗ The ids are padded on the left, but the mask belongs to padding on the right.
-# >= pads[:, None] → < T - pads[:, None]
 # ✗ Your mask is True where nobody may look: turn it round.
 # past & real[:, None] | own → ~(past & real[:, None] | own)
 # ✗ You tell padding by its 0, but 0 may be a character, too: go by the lengths.

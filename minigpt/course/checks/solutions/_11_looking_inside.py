@@ -6,6 +6,10 @@ import torch
 def previous_score(weights):
     before = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (..., T - 1)
     return before.mean(dim=-1)
+# ✗ You divide by T, but the first character has none before it: T - 1.
+# before.mean(dim=-1) → before.sum(dim=-1) / weights.shape[-1]
+# ✗ You add up what all earlier characters get; wanted is the one right before.
+# weights.diagonal(offset=-1, dim1=-2, dim2=-1) → weights.tril(-1).sum(-1)[..., 1:]
 # ✗ You count how often the one before gets most; wanted is the mean of what it gets.
 # before.mean → (weights.argmax(-1)[..., 1:] == torch.arange(before.shape[-1])).float().mean
 # ✗ Without its dims, diagonal takes the first two dimensions; wanted are the last two.
@@ -17,6 +21,8 @@ def mean_ablated(heads, head, head_size):
     changed = heads.clone()
     changed[..., mine] = heads[..., mine].mean(dim=(0, 1))
     return changed
+# ✗ All heads are replaced; the others must stay as they are.
+# mine = slice(head * head_size, (head + 1) * head_size) → mine = slice(None)
 # ✗ These are zeros: zero ablation. Asked is the head's mean.
 # heads[..., mine].mean(dim=(0, 1)) → 0
 # ✗ Each window keeps a mean of its own: that still depends on the text.
@@ -34,6 +40,10 @@ def prefix_score(weights, ids, n=2):
         if seen:
             found.append(total)
     return sum(found) / len(found)
+# ✗ Queries with nothing to find count as zeros here: leave them out.
+# if seen: → if True:
+# ✗ You divide by all T; only queries that have something to find count.
+# / len(found) → / len(ids)
 # ✗ You look at the earlier occurrence itself; a head that copies looks at what followed.
 # weights[t, s] → weights[t, s - 1]
 # ✗ The last n characters must include the one just read, at t.

@@ -60,20 +60,6 @@ def relu(x):
 # (y > 0) → y
 
 # 12.5
-def exp_minus_one(x):
-    y = np.exp(x.data)
-    return Tensor(y - 1, (x,), lambda g: (g * y,))
-# ✗ The bug is still there: the gradient is multiplied by exp(x) - 1; the slope is exp(x).
-# return Tensor(y - 1, (x,), lambda g: (g * y,)) → out = Tensor(y, (x,), lambda g: (g * y,))
-#     out.data -= 1
-#     return out
-# ? What is in the array when `back` reads it, or when it is copied?
-# ✗ exp is taken of y in place of x: the gradient is multiplied by another power.
-# g * y → g * np.exp(y - 1)
-# ✗ The gradient is right, and now the value is not: the 1 is still there.
-# y - 1 → y
-
-# 12.6
 def distance(student, teacher):
     fixed = Tensor(teacher.data)
     off = student + fixed * -1.0

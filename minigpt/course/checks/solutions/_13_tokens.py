@@ -4,10 +4,6 @@ import math
 
 import torch
 
-from minigpt.data import train_val_split
-from minigpt.tokens.byte_pairs import learn
-
-
 # 13.1
 def count_pairs(ids):
     counts, last = {}, None
@@ -42,9 +38,6 @@ def per_character(nats, tokens):
 # len(text.decode()) → sum(len(t.decode("utf-8", "replace")) for t in tokens)
 # ✗ These are nats per byte: an é is one character, and two bytes.
 # len(text.decode()) → len(text)
-# ✗ A mean over tokens of nats per letter: the short ones count as much as the long
-# ones. Add up first, and divide then.
-# nats.sum() / characters, → (nats / torch.tensor([len(t) for t in tokens])).mean(),
 # ✗ These are nats; one bit is ln 2 of them.
 #  / math.log(2) →
 # ✗ The wrong way round: a bit is less than a nat, so there are more of them.
@@ -73,17 +66,6 @@ def encode(word, merges):
 
 
 # 13.4
-def tokenized(text, vocab_size):
-    train_text, val_text = train_val_split(text)
-    tokenizer = learn(train_text, vocab_size)
-    return tokenizer, tokenizer.encode(train_text), tokenizer.encode(val_text)
-# ✗ The bug is still there: the vocabulary knows which pairs are frequent in the text
-# that it will be judged on.
-# learn(train_text → learn(text
-# ? What may learn from the validation text? Whatever learns counts, not models alone.
-
-
-# 13.5
 def written(tokens):
     return b"".join(tokens).decode("utf-8", "replace")
 # ✗ The bug is still there: a character whose bytes are in two tokens is lost.
