@@ -82,6 +82,10 @@ WRONG = {
         "that is the training loss": split(
             "a = ids[:n].unfold(0, size, 1)\nreturn a, a[-20:]"
         ),
+        "not neighbours in the text": split(
+            "ids = ids[torch.randperm(len(ids))]\n"
+            "return ids[:n].unfold(0, size, 1), ids[n:].unfold(0, size, 1)"
+        ),
     },
     "06.4": {
         "but for `change <= 0` where `c": body("06.4", ("change < 0", "change <= 0")),

@@ -86,6 +86,9 @@ def _windows_problem(learned, judged, N, size, fraction):
     targets, asked = (set(part[:, 1:].flatten().tolist()) for part in (learned, judged))
     own = "Make the windows of ids[:n] and of ids[n:], each by themselves."
     both = targets & asked
+    if any((part.diff() != 1).any() for part in (learned, judged)):
+        what = "The characters of a window are not neighbours in the text any more."
+        return what, "Only the order of whole windows may change."
     if asked_of <= windows:
         what = "You judge on windows that were learned from: that is the training loss."
         what += f" The first part ends with character {int(learned.max())} of {N}, the "
