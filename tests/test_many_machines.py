@@ -7,7 +7,6 @@ import torch
 
 from minigpt.course.checks.many_machines import Disk, Stuck, as_workers
 from minigpt.course.experiments import many_machines
-from minigpt.gpt import GPTConfig
 
 
 def test_workers_in_threads_add_up_what_they_bring():
@@ -65,15 +64,6 @@ def test_two_writers_tear_a_file_and_one_does_not():
     assert as_workers(first, [(Disk(),)]) == ("abcd",)
     disk = Disk()
     assert as_workers(first, [(disk,), (disk,)]) == ("abcd", "abcd")
-
-
-def test_equal_windows_have_no_noise_and_unequal_ones_do():
-    torch.manual_seed(0)
-    model = GPTConfig(5, 4, n_layer=1, n_head=1, n_embd=8).build()
-    still, lively = torch.zeros(50).long(), torch.randint(5, (50,))
-    scale = many_machines.noise_scale
-    assert scale(model, still, 8, seed=1) == pytest.approx(0, abs=1e-4)
-    assert scale(model, lively, 64, seed=1) > 1
 
 
 def test_steps_to_a_loss_are_fewer_to_a_higher_one_and_end_at_most(monkeypatch):

@@ -9,7 +9,7 @@ from small import DATA, TOKENIZER, V
 
 from minigpt.course import ladder, record
 from minigpt.course.experiments import fit as fitting
-from minigpt.course.experiments import how_low, looking_inside, measure
+from minigpt.course.experiments import how_low, measure
 from minigpt.course.experiments import ladder as rungs
 from minigpt.course.record import Variant, difference
 
@@ -159,7 +159,7 @@ def test_what_cannot_be_measured_is_said(toys, folder, capsys):
 def tiny(monkeypatch):
     """The corpus and the recipes of the experiments, small enough for a test."""
     text = fitting.Corpus(DATA[:-200], DATA[-200:], TOKENIZER)
-    for module in (fitting, rungs, looking_inside, how_low):
+    for module in (fitting, rungs, how_low):
         monkeypatch.setattr(module, "corpus", lambda: text)
     preset = fitting.preset
 
@@ -180,7 +180,7 @@ def test_each_rung_measures_loss_parameters_and_seconds_from_its_seed(tiny, name
     if name == "one head":
         function = rungs.partial(function, steps=2, batch_size=4)
     first, again = function(1), function(1)
-    assert first.keys() == {"loss", "parameters", "seconds"}
+    assert first.keys() >= {"loss", "parameters", "seconds"}
     assert first["loss"] == again["loss"] != function(2)["loss"]
 
 
@@ -225,10 +225,3 @@ def test_counting_by_text_search_gives_the_recorded_kind_of_loss(tiny):
     one, six = (how_low.counted(seed=1, longest=k) for k in (1, 6))
     assert one["windows of 64"] == pytest.approx(one["loss"])  # one is always there
     assert six["windows of 64"] > six["loss"]
-
-
-def test_what_is_copied_is_counted_letter_by_letter():
-    source = "to be, or not to be"
-    assert how_low.longest_copy("I ought not to", source) == " not to"
-    assert how_low.longest_copy("xyz", source) == ""
-    assert how_low.longest_copy("be|to", source) == "be"

@@ -23,7 +23,7 @@ from functools import partial
 import torch
 
 from minigpt.course.experiments import how_low
-from minigpt.course.experiments.fit import corpus, preset_gpt
+from minigpt.course.experiments.fit import corpus, cpu, made
 from minigpt.data import PLAY
 from minigpt.evaluation import evaluate
 from minigpt.playwright.play import write_play
@@ -35,7 +35,7 @@ from minigpt.training import train
 def gpt(name):
     """The GPT of notebook 06."""
     text = corpus()
-    model, recipe = preset_gpt(1337)
+    model, recipe = made(1337, cpu)
     history = train(model, text.train, text.val, recipe)
     store(name, model, history, text.tokenizer, text.val)
 
@@ -44,8 +44,8 @@ def pocket(seed, name):
     """The GPT of notebook 07."""
     torch.set_num_threads(1)
     p = how_low.pocket()
-    model = how_low.new_gpt(seed)
-    history = how_low.trained(model, seed)
+    model, recipe = made(seed, how_low.reader)
+    history = train(model, p.ids[: p.n], p.ids[p.n :], recipe)
     store(name, model, history, p.tokenizer, p.ids[p.n :])
 
 

@@ -1,21 +1,23 @@
-"""What the experiments share: the corpus, the small models, variants in a grid, and
-one training judged exactly."""
+"""The language of the experiments. A variant is a dictionary of changes to a config (of
+a GPT, or of the shell of 03) and to its recipe; `grid` makes functions of them, and
+`run` trains and judges one."""
 
-import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from itertools import product
+from statistics import median
 from typing import NamedTuple
 
 import torch
+import torch.nn as nn
 
 from minigpt.data import CharTokenizer, load_text, tiny_shakespeare, train_val_split
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
 from minigpt.training import Run, TrainConfig, preset, train
 
-# The recipe and the sizes of the small models in 03, 04 and 05.
-WIDTH, CONTEXT = 64, 32
+WIDTH, CONTEXT = 64, 32  # of the small models in 02 to 05
 SMALL = TrainConfig(steps=600, batch_size=32, block_size=CONTEXT, learning_rate=5e-3)
 
 
@@ -44,70 +46,93 @@ def development():
     return train_val_split(corpus().train)
 
 
-def fit(model, recipe, seed):
-    """Train `model`, and judge it: {"loss", "parameters", "seconds"}.
+@dataclass
+class Shell:
+    """The config of a small model: the shell of lesson 03 around body()."""
 
-    Call torch.manual_seed(seed) before you make the model: paired variants then
-    start from the same numbers where that is possible, and see the same batches.
+    body: Callable = nn.Identity
+    n_embd: int = WIDTH
+
+    def build(self):
+        """A model with new weights."""
+        return LanguageModel(corpus().vocab_size, CONTEXT, self.n_embd, self.body())
+
+
+def small():
+    """The shell and the recipe of 03, 04 and 05."""
+    return Shell(), SMALL
+
+
+def cpu():
+    """The preset "cpu"."""
+    return preset("cpu", corpus().vocab_size)
+
+
+def made(seed, base, change=None, kind=None, factor=1.0, **changes):
+    """(model, recipe) of base() -> (config, recipe), with changes of their fields.
+
+    change(model) comes last; kind: another class for the recipe; factor: of all its
+    rates. Variants of one seed start from the same numbers where that is possible, and
+    see the same batches.
     """
-    text = corpus()
-    history = train(model, text.train, text.val, replace(recipe, seed=seed))
+    config, recipe = base()
+    own = {f.name for f in fields(config)} & changes.keys()
+    config = replace(config, **{name: changes.pop(name) for name in own})
+    recipe = (kind or type(recipe))(**vars(recipe) | changes | {"seed": seed})
+    rates = {n: factor * v for n, v in vars(recipe).items() if n.endswith("_rate")}
+    torch.manual_seed(seed)
+    model = config.build()
+    if change is not None:
+        change(model)
+    return model, replace(recipe, **rates)
+
+
+def run(seed, base, data=None, **changes):
+    """Train one variant (see made) on the first part of data(), the corpus if it is
+    None, and judge it by the second: {"loss", "lowest" estimate, "parameters",
+    "seconds"}."""
+    return fit(*made(seed, base, **changes), data)
+
+
+def fit(model, recipe, data=None):
+    """The same for a model that is made."""
+    learned, judged = (data or corpus)()[:2]
+    history = train(model, learned, judged, recipe)
     return {
-        "loss": evaluate(model, text.val, recipe.block_size),
+        "loss": evaluate(model, judged, recipe.block_size),
+        "lowest": min(row.val_loss for row in history),
         "parameters": sum(p.numel() for p in model.parameters()),
         "seconds": round(history[-1].seconds, 1),
     }
 
 
-def step_times(trainings, rounds, clock=time.perf_counter):
-    """Seconds of a step, its batch included: a list for each round, in which every
-    (model, data, recipe) has its turn; five rounds before these are not told."""
-    runs = [(*each, Run(each[0], each[2])) for each in trainings]
+def step_cost(first, second, rounds):
+    """Seconds of a step, its batch included, of the second (model, data, recipe) as a
+    share of the first's: the median of so many rounds in which each has its turn."""
+    runs = [(*each, Run(each[0], each[2])) for each in (first, second)]
 
-    def step(model, data, recipe, run):
-        start, spent = clock(), []
+    def seconds(model, data, recipe, run):
+        before = run.seconds
+        train(model, data, data, recipe, run, on_step=lambda run: True)  # a single one
+        return run.seconds - before
 
-        def end(run):
-            spent.append(clock() - start)
-            return True
-
-        train(model, data, data, recipe, run, on_step=end)
-        return spent[0]
-
-    return [[step(*run) for run in runs] for _ in range(5 + rounds)][5:]
-
-
-def as_it_is(model):
-    """The model without any change."""
-    return model
-
-
-def preset_gpt(seed, **shape):
-    """The GPT of the preset "cpu", of the usual shape or another, and its recipe."""
-    config, recipe = preset("cpu", corpus().vocab_size)
-    torch.manual_seed(seed)
-    return replace(config, **shape).build(), recipe
-
-
-def small(seed, body, recipe=SMALL, n_embd=WIDTH, change=as_it_is, **changes):
-    """Train the shell of lesson 03 around body() with a recipe, or what changes it;
-    change(model) first."""
-    torch.manual_seed(seed)
-    plan, made = replace(recipe, **changes), body()
-    model = LanguageModel(corpus().vocab_size, plan.block_size, n_embd, made)
-    return fit(change(model), plan, seed)
+    rounds = [[seconds(*each) for each in runs] for _ in range(5 + rounds)]
+    return median(later / sooner for sooner, later in rounds[5:])
 
 
 def grid(name, function, /, **axes):
     """{name: function(seed)} for every combination, the first axis the slowest.
 
-    An axis is a list of values or a dictionary {label: value}; `name` has a place for
-    the labels, as in "{body}, rate {learning_rate:g}".
+    An axis is a list of values of the argument after which it is named, or a dictionary
+    {label: changes}; `name` has a place for the labels, as in "{body}, rate {rate:g}".
     """
-    axes = {k: a if isinstance(a, dict) else dict(zip(a, a)) for k, a in axes.items()}
+    points = [
+        axis.items() if isinstance(axis, dict) else [(v, {argument: v}) for v in axis]
+        for argument, axis in axes.items()
+    ]
     found = {}
-    for point in product(*(axis.items() for axis in axes.values())):
-        labels, values = zip(*point)
-        variant = name.format(**dict(zip(axes, labels)))
-        found[variant] = partial(function, **dict(zip(axes, values)))
+    for point in product(*points):
+        variant = name.format(**{a: label for a, (label, _) in zip(axes, point)})
+        changes = {k: v for _, each in point for k, v in each.items()}
+        found[variant] = partial(function, **changes)
     return found

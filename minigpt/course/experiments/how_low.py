@@ -1,31 +1,23 @@
-"""Experiments of notebook 07: who learns what of the pocket play, and when; how far
-counting gets on Tiny Shakespeare; and how much of what a GPT writes is copied."""
+"""Experiments of notebook 07: who learns what of the pocket play, and how far counting
+gets on Tiny Shakespeare."""
 
-import re
 from bisect import bisect_left
-from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 
-from minigpt.attention import Head
-from minigpt.course.experiments.fit import corpus, grid
+from minigpt.course.experiments.fit import corpus, made
 from minigpt.data import CharTokenizer, train_val_split
-from minigpt.evaluation import evaluate
-from minigpt.generation import generate
-from minigpt.gpt import GPT, GPTConfig
+from minigpt.gpt import GPTConfig
 from minigpt.inside.looking import capture
-from minigpt.language_model import LanguageModel
 from minigpt.playwright.play import POCKET, Play, write_play
-from minigpt.tools.stored import load_stored
 from minigpt.training import TrainConfig, train
 
 CONTEXT, WIDTH, FRESH = 192, 64, 50
 KINDS = ["agreement", "answer", "on stage", "rhyme", "repeat"]
 WATCHED = 10_000  # characters that are judged again and again during a training
-PIECES, LETTERS = 40, 250  # of a text, to be looked up in the training text
 
 
 class PocketPlay(NamedTuple):
@@ -104,74 +96,21 @@ def copying(model, kind):
     return (last * before[:, None]).sum(dim=-1).mean(dim=1)  # (n_layer, B, n_head, T)
 
 
-def trained(model, seed, on_eval=None, **changes):
-    """Train as the notebook does, or with changes of its recipe; the history."""
-    p = pocket()
-    recipe = TrainConfig(4000, 5, CONTEXT, 8e-3, 300, eval_batches=1, seed=seed)
-    recipe = replace(recipe, **changes)
-    return train(model, p.ids[: p.n], p.ids[p.n :], recipe, on_eval=on_eval)
+def reader():
+    """The config and the recipe of the notebook's GPT."""
+    config = GPTConfig(pocket().tokenizer.vocab_size, CONTEXT, 2, 4, WIDTH)
+    return config, TrainConfig(4000, 5, CONTEXT, 8e-3, 300, eval_batches=1)
 
 
-def judged(model, seed, **options):
-    """Train, then {"loss", "cold" (windows side by side), excess at each kind, ...}."""
-    p, history = pocket(), trained(model, seed, **options)
+def read(seed, **changes):
+    """The GPT, changed and trained: its loss, its excess at each kind, and how much the
+    head looks at the word which looks most."""
+    p, (model, recipe) = pocket(), made(seed, reader, **changes)
+    history = train(model, p.ids[: p.n], p.ids[p.n :], recipe)
     nats = surprises(model, len(p.ids) - p.n)
-    return {
-        "loss": nats.mean().item(),
-        "cold": evaluate(model, p.ids[p.n :], CONTEXT),
-        **excess(nats),
-        "seconds": round(history[-1].seconds, 1),
-        "parameters": sum(q.numel() for q in model.parameters()),
-    }
-
-
-def one_head(seed):
-    """The head of notebook 03."""
-    torch.manual_seed(seed)
-    V = pocket().tokenizer.vocab_size
-    model = LanguageModel(V, CONTEXT, WIDTH, Head(WIDTH, WIDTH))
-    return judged(model, seed)
-
-
-def new_gpt(seed, n_layer=2, width=WIDTH, n_head=4):
-    """A GPT for the pocket play, not trained yet; as it is, that of the notebook."""
-    torch.manual_seed(seed)
-    V = pocket().tokenizer.vocab_size
-    return GPT(GPTConfig(V, CONTEXT, n_layer, n_head, width))
-
-
-def further(seed, **recipe):
-    """The GPT of the notebook, trained otherwise."""
-    found = judged(new_gpt(seed), seed, **recipe)
-    return {name: round(value, 5) for name, value in found.items()}
-
-
-def block(seed, width=WIDTH, n_head=4, **recipe):
-    """A GPT of one block, and how much the head looks at the word which looks most."""
-    model = new_gpt(seed, 1, width, n_head)
-    found = judged(model, seed, **recipe)
+    found = {"loss": nats.mean().item(), **excess(nats), "seconds": history[-1].seconds}
     for kind in ("answer", "repeat"):
         found[f"attention, {kind}"] = copying(model, kind).max().item()
-    return {name: round(value, 5) for name, value in found.items()}
-
-
-def gpt(seed):
-    """The GPT of the notebook, at every hundredth step; of its heads the one that looks
-    most at the word in the end."""
-    model = new_gpt(seed)
-    by_step, scores = {}, {"answer": {}, "repeat": {}}
-
-    def look(run):
-        for kind, nats in excess(surprises(model)).items():
-            by_step[f"{kind} at {run.step}"] = nats
-        for kind in scores:
-            scores[kind][run.step] = copying(model, kind).flatten()
-
-    found = judged(model, seed, on_eval=look) | by_step
-    for kind, each in scores.items():
-        best = each[max(each)].argmax()
-        found[f"attention, {kind}"] = each[max(each)][best].item()
-        found |= {f"attention, {kind} at {s}": v[best].item() for s, v in each.items()}
     return {name: round(value, 5) for name, value in found.items()}
 
 
@@ -209,62 +148,20 @@ def counted(seed, longest):
     return {"loss": rows[-1].mean().item(), "windows of 64": shown.mean().item()}
 
 
-def written(seed):
-    """What the stored GPT of 06 writes at temperature 1, each piece after a line
-    break: how much of it is copied."""
-    model, tokenizer = load_stored("gpt")
-    start = torch.tensor([tokenizer.encode("\n")] * PIECES)
-    generator = torch.Generator().manual_seed(seed)
-    idx = generate(model, start, LETTERS, generator=generator)[:, 1:]
-    return looked_up([tokenizer.decode(ids) for ids in idx])
-
-
-def shakespeare(seed):
-    """The same for the validation text itself: what is usual."""
-    val, decode = corpus().val, corpus().tokenizer.decode
-    generator = torch.Generator().manual_seed(seed)
-    starts = torch.randint(len(val) - LETTERS, (PIECES,), generator=generator)
-    return looked_up([decode(val[s : s + LETTERS]) for s in starts])
-
-
-def looked_up(pieces):
-    """The share of words that the training text has, and the longest stretch."""
-    source = corpus().tokenizer.decode(corpus().train.tolist())
-    known, words = (re.findall(r"[A-Za-z']+", t) for t in (source, "\n".join(pieces)))
-    known = set(known)
-    return {
-        "words": sum(word in known for word in words) / len(words),
-        "longest": max(len(longest_copy(piece, source)) for piece in pieces),
-    }
-
-
-def longest_copy(text, source):
-    """The longest stretch of `text` that stands in `source`: the first, if several."""
-    best = ""
-    for end in range(1, len(text) + 1):
-        longer = text[end - len(best) - 1 : end]
-        if longer in source:
-            best = longer
-    return best
-
-
+WIDE = {"n_layer": 1, "n_embd": 88}
+LONGER = {"n_head": 8, "steps": 8000, "learning_rate": 4e-3}
 EXPERIMENTS = {
-    "07-counts": grid("{longest} characters", counted, longest={"two": 2, "six": 6}),
+    "07-counts": {
+        "two characters": partial(counted, longest=2),
+        "six characters": partial(counted, longest=6),
+    },
     "07-readers": {
-        "one head": one_head,
-        "one block": block,
-        "one wide block": partial(block, width=88),
-        "GPT": gpt,
+        "one block": partial(read, n_layer=1),
+        "one wide block": partial(read, **WIDE),
+        "GPT": read,
     },
-    "07-wide": grid(
-        "{n_head} heads, {steps} steps, rate {learning_rate:g}",
-        partial(block, width=88),
-        n_head=[8],
-        steps=[8000],
-        learning_rate=[4e-3],
-    ),
+    "07-wide": {"8 heads, 8000 steps, rate 0.004": partial(read, **WIDE, **LONGER)},
     "07-floor": {
-        "eight windows": partial(further, batch_size=8, steps=3600, learning_rate=1e-2),
+        "eight windows": partial(read, batch_size=8, steps=3600, learning_rate=1e-2)
     },
-    "07-copied": {"GPT": written, "Shakespeare": shakespeare},
 }

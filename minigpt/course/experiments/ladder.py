@@ -1,29 +1,17 @@
 """The loss ladder of notebooks 01 to 06, every rung over all seeds, and 01's table
-longer and at other rates."""
+longer."""
 
 import math
 import time
 from functools import partial
 
 import torch
-import torch.nn.functional as F
 
-from minigpt.attention import Head
 from minigpt.bigram import BigramLanguageModel
-from minigpt.block import Block
-from minigpt.course.experiments.fit import (
-    CONTEXT,
-    WIDTH,
-    corpus,
-    fit,
-    grid,
-    preset_gpt,
-    small,
-)
-from minigpt.course.experiments.residual_blocks import stack
+from minigpt.course.experiments.fit import CONTEXT, corpus, cpu, grid, run, small
+from minigpt.course.experiments.small_models import HEADS, ROOTS, blocks
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
-from minigpt.multi_head import CausalSelfAttention
 
 THREADS = torch.get_num_threads()  # as many as there are cores
 
@@ -42,14 +30,13 @@ def unigram(seed):
     return {"loss": loss, "parameters": text.vocab_size, "seconds": 0}
 
 
-def table(steps, rate, seed, block_size=8, falling=False):
-    """01's table, trained without a schedule; falling: the rate sinks evenly to 0."""
+def table(steps, rate, seed, block_size):
+    """01's table, trained without a schedule."""
     text = corpus()
     torch.manual_seed(seed)
     model = BigramLanguageModel(text.vocab_size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
-    for step in range(steps):
-        optimizer.param_groups[0]["lr"] = rate * (1 - falling * step / steps)
+    for _ in range(steps):
         _, loss = model(*get_batch(text.train, 32, block_size))
         optimizer.zero_grad()
         loss.backward()
@@ -71,74 +58,43 @@ def bigram(seed, steps=2_000):
 def gpt(seed):
     """06: the CPU preset, on all the cores there are."""
     torch.set_num_threads(THREADS)
-    return fit(*preset_gpt(seed), seed)
+    return run(seed, cpu)
 
 
-def counts():
-    """How often each pair occurs in the training text: (V, V)."""
-    text = corpus()
-    V = text.vocab_size
-    pairs = text.train[:-1] * V + text.train[1:]  # (N - 1,)
-    return torch.bincount(pairs, minlength=V * V).view(V, V)
-
-
-def smooth():
-    """The counted table with one added to each count."""
-    return (counts() + 1) / (counts() + 1).sum(dim=1, keepdim=True)
-
-
-def trained(steps, rate, seed, falling=False):
-    """01's table, judged.
-
-    "apart" is the share of probability that lies elsewhere than in the counted
-    table: over the rows as they are used, and over the rarest ones.
-    """
-    text, model = corpus(), table(steps, rate, seed, falling=falling)
-    learned = F.softmax(model.token_embedding.weight.detach(), dim=1)
-    apart = (learned - smooth()).abs().sum(dim=1) / 2  # (V,), from 0 to 1
-    used = counts().sum(dim=1) / counts().sum()  # (V,)
-    return {
-        "train loss": evaluate(model, text.train, 8),
-        "loss": evaluate(model, text.val, 8),
-        "apart": (used * apart).sum().item(),
-        "apart, rare rows": apart[used < 1e-4].mean().item(),
-    }
+def trained(seed, steps):
+    """01's table as the notebook trains it."""
+    model = table(steps, 1e-3, seed, 8)
+    losses = {"train loss": corpus().train, "loss": corpus().val}
+    return {name: evaluate(model, data, 8) for name, data in losses.items()}
 
 
 def counted(seed):
-    """The counted table, smoothed; no seed changes it."""
-    text, p = corpus(), smooth()
+    """The counted table, with one added to each count; no seed changes it."""
+    text, V = corpus(), corpus().vocab_size
+    pairs = text.train[:-1] * V + text.train[1:]  # (N - 1,)
+    counts = torch.bincount(pairs, minlength=V * V).view(V, V) + 1
+    p = counts / counts.sum(dim=1, keepdim=True)
+    losses = {"train loss": text.train, "loss": text.val}
+    return {n: -p[d[:-1], d[1:]].log().mean().item() for n, d in losses.items()}
 
-    def loss(data):
-        return -p[data[:-1], data[1:]].log().mean().item()
 
-    nothing = {"apart": 0.0, "apart, rare rows": 0.0}
-    return {"train loss": loss(text.train), "loss": loss(text.val)} | nothing
-
-
-block = partial(Block, WIDTH, 4)
 BODIES = {
-    "one head": partial(Head, WIDTH, WIDTH),
-    "four heads": partial(CausalSelfAttention, WIDTH, 4),
-    "one block": partial(stack, block, 1, last=True),
-    "three blocks": partial(stack, block, 3, last=True),
+    "one head": ROOTS["root"],
+    "four heads": HEADS["4 heads"],
+    "one block": blocks(1),
+    "three blocks": blocks(3),
 }
 EXPERIMENTS = {
     "ladder": {
         "uniform guess": uniform,
         "unigram counts": unigram,
         "bigram": bigram,
-        **{name: partial(small, body=body) for name, body in BODIES.items()},
+        **grid("{body}", partial(run, base=small), body=BODIES),
         "GPT": gpt,
     },
-    "01-longer": {"counted": counted}
-    | grid("{steps:,} steps", trained, steps=[10_000, 40_000], rate=[1e-3]),
-    "01-rates": {"counted": counted}
-    | grid("rate {rate}", trained, steps=[10_000], rate=[1e-3, 3e-3, 1e-2, 3e-2])
-    | {"0.01, falling to 0": partial(trained, 10_000, 1e-2, falling=True)},
-    "01-block": grid(  # 05's rung, at other rates
-        "one block, rate {learning_rate}",
-        partial(small, body=BODIES["one block"]),
-        learning_rate=[0.005, 0.01, 0.02, 0.04],
-    ),
+    "01-longer": {
+        "counted": counted,
+        "10,000 steps": partial(trained, steps=10_000),
+        "40,000 steps": partial(trained, steps=40_000),
+    },
 }

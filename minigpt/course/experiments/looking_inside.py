@@ -1,63 +1,26 @@
-"""The experiment of notebook 11, what heads look for and what each part costs; below
-it the texts that notebook and experiment share."""
+"""The experiment of notebook 11, what heads look for; below it the texts that notebook
+and experiment share."""
 
-from collections import Counter
 from functools import cache
 
 import torch
 
 from minigpt.course.experiments import how_low
-from minigpt.course.experiments.fit import corpus, fit, preset_gpt
-from minigpt.inside.looking import capture, changed
+from minigpt.course.experiments.fit import corpus, cpu, fit, made
+from minigpt.inside.looking import capture
 from minigpt.inside.marks import MARKS, by_chance, score
-
-WINDOWS = 200  # over which scores and means are taken
 
 
 def heads(seed):
-    """The GPT of 06: its heads' scores, and what each part costs when it says its mean
-    instead ("mean, head 1.1"), or what it says in another window ("resampled, ...")."""
+    """The GPT of 06, and its heads' scores over 200 windows."""
     text = corpus()
-    model, recipe = preset_gpt(seed)
-    T, found = model.block_size, fit(model, recipe, seed)
-    idx = text.val[: WINDOWS * T].view(WINDOWS, T)
+    model, recipe = made(seed, cpu)
+    T, found = model.block_size, fit(model, recipe)
+    idx = text.val[: 200 * T].view(200, T)
     for kind, make in MARKS.items():
         found |= scores(kind, model, idx, make(idx))
     found |= scores("random", model, *twice(text.vocab_size, T // 2))
-    n = (len(text.val) - 1) // T * T
-    windows = text.val[:n].view(-1, T), text.val[1 : n + 1].view(-1, T)
-    found |= costs(model, *windows, text.train[: WINDOWS * T].view(WINDOWS, T))
     return {name: round(value, 5) for name, value in found.items()}
-
-
-@torch.no_grad()
-def costs(model, x, y, usual):
-    """{"mean, head 1.1": nats, ...} for x, y (N, T); the means are taken over `usual`
-    (M, T), and the other window is the one before, at the same positions."""
-    means, costs = written(model, usual), Counter()
-    for idx, targets in zip(x.split(128), y.split(128)):
-        intact, share = model(idx, targets)[1].item(), len(idx) / len(x)
-        for (layer, part), said in written(model, idx).items():
-            name = f"head {layer}.{part}" if type(part) is int else f"{part} {layer}"
-            mean = means[layer, part].mean(dim=(0, 1))
-            for how, instead in ("mean", mean), ("resampled", said.roll(1, dims=0)):
-                with changed(model, layer, part, instead):
-                    loss = model(idx, targets)[1].item()
-                costs[f"{how}, {name}"] += (loss - intact) * share
-    return costs
-
-
-def written(model, idx):
-    """What each part writes: {(layer, part): (B, T, head_size) for a head, else
-    (B, T, C)}, as `changed` takes it."""
-    flow, found = capture(model, idx), {}
-    for layer, block in enumerate(model.body[:-1], 1):
-        side_by_side = flow.heads[layer - 1]
-        for head, said in enumerate(side_by_side.chunk(block.attention.n_head, -1), 1):
-            found[layer, head] = said
-        found[layer, "attention"] = block.attention.proj(side_by_side)
-        found[layer, "feed-forward"] = flow.computed[layer - 1]
-    return found
 
 
 def scores(kind, model, idx, marks):

@@ -14,15 +14,13 @@ from minigpt.course.experiments import how_low
 from minigpt.data import get_batch
 from minigpt.gpt import GPTConfig
 from minigpt.optimizer import make_optimizer
-from minigpt.training import TrainConfig, preset
+from minigpt.training import TrainConfig, preset, train
 
 CONTEXT = 32  # characters in a window
 TARGET = 0.5  # nats per character; the play's floor is at 0.14
 BATCHES = [4, 8, 16, 32, 64, 128, 256]  # windows
 FACTORS = [1.0, 0.5, 2.0]  # of the rate that the root of the batch suggests
 WARMUP, MOST = 20, 6000  # steps
-LOSSES = [2.0, 1.0, 0.5]  # where the noise of the gradients is looked at
-NOISE_WINDOWS = 1024
 
 
 def pocket():
@@ -31,97 +29,55 @@ def pocket():
     return p.ids[: p.n], p.ids[p.n :], p.tokenizer.vocab_size
 
 
-def small_gpt(seed):
-    """A GPT of two layers and 64 channels for the pocket play."""
-    torch.manual_seed(seed)
-    return GPTConfig(pocket()[2], CONTEXT, n_layer=2, n_head=4, n_embd=64).build()
-
-
 def rate_of(batch_size, factor=1.0):
     """The learning rate that is tried: it grows like the root of the batch."""
     return factor * 8e-3 * math.sqrt(batch_size / 128)
 
 
-def losses_of(model, batch_size, rate, seed, most=MOST):
-    """Train with a constant rate; yield (step, loss on 128 windows), ever rarer."""
-    train_data, val_data, _ = pocket()
-    plan = TrainConfig(most, batch_size, CONTEXT, rate, weight_decay=0.0)
-    optimizer = make_optimizer(model, plan)
-    drawn = torch.Generator().manual_seed(seed)
-    same = torch.Generator().manual_seed(0)
-    judge = get_batch(val_data, 128, CONTEXT, generator=same)
-    look = 10
-    for step in range(1, most + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = rate * min(1.0, step / WARMUP)
-        x, y = get_batch(train_data, batch_size, CONTEXT, generator=drawn)
-        optimizer.zero_grad()
-        model(x, y)[1].backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), plan.grad_clip)
-        optimizer.step()
-        if step >= look:
-            look = math.ceil(1.03 * step)
-            with torch.no_grad():
-                yield step, model(*judge)[1].item()
+class Level(TrainConfig):
+    """After a short warm-up the rate stays."""
+
+    def learning_rate_at(self, step):
+        return self.learning_rate * min(1.0, (step + 1) / WARMUP)
 
 
 def steps_to(target, batch_size, rate, seed, most=MOST):
-    """Steps until the loss has come down to `target`; `most` if it never does."""
-    before = None
-    for step, loss in losses_of(small_gpt(seed), batch_size, rate, seed, most):
-        if loss <= target:
-            if before is None:
-                return float(step)
-            share = (before[1] - target) / (before[1] - loss)
-            return before[0] + share * (step - before[0])
-        before = step, loss
-    return float(most)
+    """Steps until the loss on 128 windows has come down to `target`; `most` if it never
+    does."""
+    train_data, val_data, V = pocket()
+    torch.manual_seed(seed)
+    model = GPTConfig(V, CONTEXT, n_layer=2, n_head=4, n_embd=64).build()
+    same = torch.Generator().manual_seed(0)
+    judge = get_batch(val_data, 128, CONTEXT, generator=same)
+    plan = Level(most, batch_size, CONTEXT, rate, weight_decay=0.0, seed=seed)
+    looked = []  # (step, loss), ever rarer
+
+    def look(run):
+        if run.step >= (math.ceil(1.03 * looked[-1][0]) if looked else 10):
+            with torch.no_grad():
+                looked.append((run.step, model(*judge)[1].item()))
+            return looked[-1][1] <= target
+
+    plan.eval_every = most
+    train(model, train_data, val_data, plan, on_step=look)
+    step, loss = looked[-1]
+    if loss > target:
+        return float(most)
+    if len(looked) == 1:
+        return float(step)
+    before, higher = looked[-2]
+    return before + (higher - target) / (higher - loss) * (step - before)
 
 
 def batch(batch_size, seed):
     """Steps to TARGET with batches of this size, at the best of three rates."""
-    start, steps = time.perf_counter(), {}
+    steps = {}
     for factor in FACTORS:  # no need to go on far beyond the best so far
         most = math.ceil(1.5 * min(steps.values(), default=MOST / 1.5))
         rate = rate_of(batch_size, factor)
         steps[factor] = steps_to(TARGET, batch_size, rate, seed, most)
-    best, seconds = min(steps, key=steps.get), round(time.perf_counter() - start, 1)
-    found = {"steps": steps[best], "factor": best, "rate": rate_of(batch_size, best)}
-    return found | {"seconds": seconds}
-
-
-def noise_scale(model, data, windows, seed):
-    """The simple noise scale tr(S) / |G|^2, in windows, from single gradients.
-
-    S is the covariance of the gradients of single windows, G their true mean;
-    both squares are corrected for the luck of a finite number of windows.
-    Source: McCandlish et al., An Empirical Model of Large-Batch Training (2018),
-    section 2.2 and appendix A.1.
-    """
-    drawn = torch.Generator().manual_seed(seed)
-    xs, ys = get_batch(data, windows, model.block_size, generator=drawn)
-    total = [torch.zeros_like(p) for p in model.parameters()]
-    square = 0.0  # of a single window's gradient, mean
-    for x, y in zip(xs.split(1), ys.split(1)):
-        model.zero_grad()
-        model(x, y)[1].backward()
-        for sum_, p in zip(total, model.parameters()):
-            sum_ += p.grad / windows
-            square += p.grad.square().sum().item() / windows
-    model.zero_grad()
-    of_mean = sum(g.square().sum().item() for g in total)
-    variance = (square - of_mean) * windows / (windows - 1)
-    return variance / (of_mean - variance / windows)
-
-
-def noise(loss, seed):
-    """The noise scale where a run with batches of 32 passes `loss`."""
-    model = small_gpt(seed)
-    for step, reached in losses_of(model, 32, rate_of(32), seed):  # noqa: B007
-        if reached <= loss:
-            break
-    scale = noise_scale(model, pocket()[0], NOISE_WINDOWS, seed)
-    return {"noise scale": scale, "step": step}
+    best = min(steps, key=steps.get)
+    return {"steps": steps[best], "factor": best, "rate": rate_of(batch_size, best)}
 
 
 # Two workers on this machine.
@@ -185,17 +141,11 @@ def steps_of_both(name, batch_size, rounds, seed):
         net(idx[:windows], idx[:windows])[1].backward()
         optimizer.step()
 
-    def by_hand():  # the control: no DistributedDataParallel
-        step(model, half)
-        dist.all_reduce(flat)
-
     half = batch_size // 2
     parts = {
         "one": lambda: step(model, batch_size) if first else None,
-        "half": lambda: step(model, half) if first else None,
         "half, both busy": lambda: step(model, half),
         "all_reduce": lambda: dist.all_reduce(flat),
-        "by hand": by_hand,
         "two": lambda: step(wrapped, half),
     }
     return quickest(parts, rounds) | {"bytes": flat.nbytes}
@@ -213,13 +163,11 @@ def speed_up(shape, seed):
         **{key: 1000 * seconds for key, seconds in found.items()},
         "megabytes": bytes_ / 1e6,
         "predicted": one / (half + found["all_reduce"]),
-        "measured by hand": one / found["by hand"],
         "measured": one / found["two"],
     }
 
 
 EXPERIMENTS = {
     "10-batch": {f"{size} windows": partial(batch, size) for size in BATCHES},
-    "10-noise": {f"at {loss} nats": partial(noise, loss) for loss in LOSSES},
     "10-speed-up": {shape: partial(speed_up, shape) for shape in SHAPES},
 }

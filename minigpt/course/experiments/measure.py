@@ -7,13 +7,12 @@ python -m minigpt.course.experiments --all        measures everything anew
 """
 
 import argparse
+from itertools import product
 
 import torch
 
 from minigpt.course import record
 from minigpt.course.experiments import (
-    averaging,
-    backward,
     fast_generation,
     full_training,
     how_low,
@@ -21,16 +20,13 @@ from minigpt.course.experiments import (
     looking_inside,
     many_machines,
     modern,
-    multi_head,
-    residual_blocks,
-    self_attention,
+    small_models,
     speedrun,
     tokens,
 )
 
-MODULES = [ladder, averaging, self_attention, multi_head, residual_blocks]
-MODULES += [full_training, how_low, modern, speedrun, fast_generation, many_machines]
-MODULES += [looking_inside, backward, tokens]
+MODULES = [ladder, small_models, full_training, how_low, modern, speedrun]
+MODULES += [fast_generation, many_machines, looking_inside, tokens]
 SEEDS = [1337, 1338, 1339]
 
 
@@ -58,33 +54,23 @@ def measure(name, pairs):
         record.save(name, done)
         numbers = ", ".join(f"{k} {v:.4g}" for k, v in result.items())
         print(f"{name} · {variant} · seed {seed}: {numbers}", flush=True)
-    of = "loss" if "loss" in result else next(iter(result))
-    print(record.table(done, of=of))
 
 
 def main(argv=None):
     """The command line; see above."""
     parser = argparse.ArgumentParser(prog="python -m minigpt.course.experiments")
-    add = parser.add_argument
+    add, known = parser.add_argument, experiments()
     add("names", nargs="*", metavar="NAME", help="an experiment")
     add("--missing", action="store_true", help="only what the record does not have")
     add("--all", action="store_true", help="all of them, anew")
     add("--seeds", type=int, nargs="+", default=SEEDS)
     options = parser.parse_args(argv)
-    known = experiments()
     names = options.names or list(known) * (options.missing or options.all)
-    for name in names:
-        if name not in known:
-            parser.error(f"no experiment {name!r}; there are: {', '.join(known)}")
+    if unknown := set(names) - known.keys():
+        parser.error(f"no experiment {unknown.pop()!r}; there are: {', '.join(known)}")
     if not names:
         print("\n".join(known))
     for name in names:
         done = recorded(name) if options.missing else {}
-        pairs = [
-            (variant, seed)
-            for variant in known[name]
-            for seed in options.seeds
-            if seed not in done.get(variant, {})
-        ]
-        if pairs:
-            measure(name, pairs)
+        pairs = product(known[name], options.seeds)
+        measure(name, [(v, seed) for v, seed in pairs if seed not in done.get(v, {})])

@@ -7,13 +7,20 @@ nine tenths of the training text and are judged on the last, the development pie
 import re
 from dataclasses import asdict, replace
 from functools import partial
-from statistics import mean, median
+from statistics import mean
 
 import torch
 import torch.nn as nn
 
-from minigpt.course import record
-from minigpt.course.experiments.fit import corpus, development, grid, step_times
+from minigpt.course.experiments.fit import (
+    corpus,
+    cpu,
+    development,
+    grid,
+    made,
+    run,
+    step_cost,
+)
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.modern.counting import (
@@ -34,10 +41,9 @@ from minigpt.modern.recipe import (
     modern_preset,
     ngram_preset,
 )
-from minigpt.training import TrainConfig, preset, train
+from minigpt.training import TrainConfig, train
 
-STEPS = 300  # of every run, unless it is one of equal seconds
-FACTORS = [1.0, 2.0]  # each variant runs at these multiples of its rates
+STEPS = {"steps": 300, "eval_every": 300, "eval_batches": 1}
 
 
 class MuonCosine(MuonConfig):
@@ -52,6 +58,14 @@ class AdamTrapezoid(MuonConfig):
     make_optimizer = TrainConfig.make_optimizer
 
 
+NEW = {
+    "RMSNorm": {"rms_norm": True},
+    "rotary": {"rotary": True},
+    "query/key norm": {"qk_norm": True},
+    "ReLU²": {"activation": "relu2"},
+    "no biases": {"bias": False},
+    "zero start": {"zero_init": True},
+}
 OFF = {  # what makes a ModernConfig the GPT of lesson 06
     "rms_norm": False,
     "rotary": False,
@@ -60,103 +74,18 @@ OFF = {  # what makes a ModernConfig the GPT of lesson 06
     "bias": True,
     "zero_init": False,
 }
-EITHER = {  # what both begin without
-    "+ grouped queries": {"n_kv_head": 2},
-    "+ value residual": {"value_residual": True},
-    "+ embedding mix": {"embedding_mix": True},
-    "+ soft cap": {"softcap": 15.0},
-}
-ADDED = {  # fields of ModernConfig, or another recipe than AdamW and the cosine
-    "06's GPT": {},
-    "+ RMSNorm": {"rms_norm": True},
-    "+ rotary": {"rotary": True},
-    "+ query/key norm": {"qk_norm": True},
-    "+ ReLU²": {"activation": "relu2"},
-    "+ SwiGLU": {"activation": "swiglu"},
-    "+ no biases": {"bias": False},
-    "+ zero start": {"zero_init": True},
-    **EITHER,
-    "+ trapezoid": AdamTrapezoid,
-    "+ Muon": MuonCosine,
-}
-REMOVED = {  # the same, or another recipe than Muon and the trapezoid
-    "modern": {},
-    "- RMSNorm": {"rms_norm": False},
-    "- rotary": {"rotary": False},
-    "- query/key norm": {"qk_norm": False},
-    "- ReLU²": {"activation": "relu"},
-    "ReLU² to SwiGLU": {"activation": "swiglu"},
-    "- no biases": {"bias": True},
-    "- zero start": {"zero_init": False},
-    **EITHER,
-    "- trapezoid": MuonCosine,
-    "- Muon": AdamTrapezoid,
-}
 
 
-def variant(table, name, steps=STEPS, **shape):
-    """(ModernConfig, TrainConfig) of one variant of ADDED or REMOVED."""
-    if table is ADDED:
-        config, recipe = preset("cpu", corpus().vocab_size)
-        config = ModernConfig(**asdict(config), **OFF)
-    else:  # in half-size steps, for there are many runs
-        config, recipe = modern_preset(corpus().vocab_size)
-        config, recipe = replace(config, block_size=64), replace(recipe, block_size=64)
-    config = replace(config, **shape)
-    recipe = replace(recipe, steps=steps, eval_every=steps, eval_batches=1)
-    change = table[name]
-    if isinstance(change, dict):
-        return replace(config, **change), recipe
-    if change is AdamTrapezoid:
-        recipe = replace(recipe, weight_decay=0.1, grad_clip=1.0)  # as 06 has it
-    return config, change(**asdict(recipe))
+def old():
+    """06's GPT, and its recipe."""
+    config, recipe = cpu()
+    return ModernConfig(**asdict(config), **OFF), replace(recipe, **STEPS)
 
 
-def trained(config, recipe, seed, factor, change=None):
-    """The loss of one training at `factor` times its rates; change(model) first."""
-    learn, judge = development()
-    torch.manual_seed(seed)
-    model = ModernGPT(config)
-    if change is not None:
-        change(model)
-    names = [n for n in ("learning_rate", "muon_rate") if hasattr(recipe, n)]
-    rates = {name: factor * getattr(recipe, name) for name in names}
-    train(model, learn, judge, replace(recipe, seed=seed, **rates))
-    return evaluate(model, judge, recipe.block_size)
-
-
-def better(table, name, seed, change=None):
-    """A variant at the better of two rates: {"loss", "factor"}."""
-    made = variant(table, name)
-    losses = {f: trained(*made, seed, f, change) for f in FACTORS}
-    best = min(FACTORS, key=losses.get)
-    return {"loss": losses[best], "factor": best}
-
-
-def ablation(cost, table, name, seed, change=None, label=None):
-    """A variant at the better of two rates, after equal steps and equal seconds."""
-    found = better(table, name, seed, change)
-    relative = record.load(cost)[label or name].mean("cost")
-    later, steps = found["loss"], round(STEPS / relative)
-    if abs(relative - 1) >= 0.03:
-        config, recipe = variant(table, name)
-        recipe = replace(recipe, steps=steps)
-        later = trained(config, recipe, seed, found["factor"], change)
-    return {**found, "cost": relative, "equal seconds": later}
-
-
-def cost(table, name, seed, change=None):
-    """Seconds of a step, as a share of the reference's: both alternate, 40 rounds."""
-    trainings = []
-    for one in (next(iter(table)), name):
-        config, recipe = variant(table, one)
-        torch.manual_seed(seed)
-        model = ModernGPT(config)
-        if trainings and change is not None:
-            change(model)
-        trainings.append((model, development()[0], recipe))
-    times = step_times(trainings, 40)
-    return {"cost": median(after / before for before, after in times)}
+def modern():
+    """Today's, in half-size steps, for there are many runs."""
+    config, recipe = modern_preset(corpus().vocab_size)
+    return replace(config, block_size=64), replace(recipe, block_size=64, **STEPS)
 
 
 def convolved(model):
@@ -174,24 +103,54 @@ def mixed(model, fixed=False, **options):
         block.feed_forward.router.requires_grad_(not fixed)
 
 
-EXPERTS = {
-    "one layer": None,
-    "4 experts": mixed,
-    "4, router fixed": partial(mixed, fixed=True),
-    "all 4 together": partial(mixed, top=4),
+EITHER = {  # what both begin without
+    "+ grouped queries": {"n_kv_head": 2},
+    "+ value residual": {"value_residual": True},
+    "+ embedding mix": {"embedding_mix": True},
+    "+ soft cap": {"softcap": 15.0},
+    "+ convolution": {"change": convolved},
+}
+SWIGLU, MUON = {"activation": "swiglu"}, {"kind": MuonCosine}
+ADAMW = {"kind": AdamTrapezoid, "weight_decay": 0.1, "grad_clip": 1.0}  # as 06 has it
+ADDED = {
+    "06's GPT": {},
+    **{f"+ {name}": fields for name, fields in NEW.items()},
+    **{"+ SwiGLU": SWIGLU, **EITHER, "+ trapezoid": ADAMW, "+ Muon": MUON},
+}
+REMOVED = {
+    "modern": {},
+    **{f"- {name}": {f: OFF[f] for f in fields} for name, fields in NEW.items()},
+    **{"ReLU² to SwiGLU": SWIGLU, **EITHER, "- trapezoid": MUON, "- Muon": ADAMW},
+}
+LONGER = {
+    "06's GPT": {},
+    "zero start": ADDED["+ zero start"],
+    "4 experts": {"change": mixed},
+    "4 experts, router fixed": {"change": partial(mixed, fixed=True)},
+    "all 4 together": {"change": partial(mixed, top=4)},
 }
 
 
-def at_rate(table, seed, name, factor, change=None, **changes):
-    """A variant at one multiple of its rates; change(model) first."""
-    return {"loss": trained(*variant(table, name, **changes), seed, factor, change)}
+def ablation(seed, base, **changes):
+    """A variant at the better of two multiples of its rates, after equal steps and
+    equal seconds; "cost": seconds of a step as a share of the reference's."""
+    judge = partial(run, seed, base, development, **changes)
+    losses = {factor: judge(factor=factor)["loss"] for factor in (1.0, 2.0)}
+    best = min(losses, key=losses.get)
+    both = [made(seed, base), made(seed, base, **changes)]
+    data = development()[0]
+    cost = step_cost(*((model, data, recipe) for model, recipe in both), rounds=40)
+    later = losses[best]
+    if abs(cost - 1) >= 0.03:
+        later = judge(factor=best, steps=round(300 / cost))["loss"]
+    return {"loss": losses[best], "factor": best, "cost": cost, "equal seconds": later}
 
 
 def counting(variant, seed):
     """A GPT beside counts, with less, or beside its own counts."""
     learn, judge = development()
     config, recipe = counting_preset(corpus().vocab_size)
-    recipe = replace(recipe, seed=seed, steps=STEPS, eval_every=STEPS)
+    recipe = replace(recipe, seed=seed, **STEPS)
     kind = ContextCounts if variant == "ordinary counts" else ContinuationCounts
     counts = kind(learn, config.vocab_size, order=8)
     smoothing = fit_smoothing(counts, learn, recipe)
@@ -230,68 +189,38 @@ def counting(variant, seed):
     }
 
 
-def ngrams(seed, silent):
-    """The speed run's best without counts; silent: at which share of the places."""
-    learn, judge = development()
+def ngrams():
+    """The speed run's best without counts."""
     config, recipe = ngram_preset(corpus().vocab_size)
-    recipe = replace(recipe, seed=seed, eval_every=recipe.steps, eval_batches=1)
-    torch.manual_seed(seed)
-    model = config.build()
-    model.ngrams.silence.p = silent
-    train(model, learn, judge, recipe)
-    return {"loss": evaluate(model, judge, config.block_size)}
+    return config, replace(recipe, eval_every=recipe.steps, eval_batches=1)
+
+
+def never_silent(model):
+    """Pairs and triples speak at all places, not at half of them."""
+    model.ngrams.silence.p = 0.0
 
 
 COUNTING = """all of it; GPT alone; counts alone; ordinary counts
 nothing from the window; no convolution; counts added; counts added and read
 counts added, weighed; own counts seen"""
+judged_ngrams = partial(run, base=ngrams, data=development)
 EXPERIMENTS = {
     "08-counts": {n: partial(counting, n) for n in re.split("; |\n", COUNTING)},
-    "08-ngrams": grid(
-        "{silent}", ngrams, silent={"silent at half of the places": 0.5, "never": 0.0}
-    ),
-    "08-added-cost": {name: partial(cost, ADDED, name) for name in ADDED},
-    "08-removed-cost": {name: partial(cost, REMOVED, name) for name in REMOVED},
-    "08-added": {n: partial(ablation, "08-added-cost", ADDED, n) for n in ADDED},
-    "08-removed": {
-        n: partial(ablation, "08-removed-cost", REMOVED, n) for n in REMOVED
+    "08-ngrams": {
+        "silent at half of the places": judged_ngrams,
+        "never": partial(judged_ngrams, change=never_silent),
     },
-    "08-convolution": {
-        label: partial(
-            ablation, "08-more-cost", table, name, change=convolved, label=label
-        )
-        for table, name in ((ADDED, "06's GPT"), (REMOVED, "modern"))
-        for label in [f"{name} + short convolution"]
-    },
-    "08-experts": grid(
-        "{change}, rate {factor:g}",
-        partial(at_rate, ADDED, name="06's GPT", steps=1000),
-        change=EXPERTS,
+    "08-added": grid("{variant}", partial(ablation, base=old), variant=ADDED),
+    "08-removed": grid("{variant}", partial(ablation, base=modern), variant=REMOVED),
+    "08-longer": grid(
+        "{variant}, rate {factor:g}",
+        partial(run, base=old, data=development, steps=1000),
+        variant=LONGER,
         factor=[0.5, 1],
-    ),
-    "08-more-cost": grid(
-        "{table} + {change}",
-        lambda seed, table, change: cost(table, next(iter(table)), seed, change),
-        table={"06's GPT": ADDED, "modern": REMOVED},
-        change={"short convolution": convolved, "4 experts": mixed},
     ),
     "08-adamw": grid(
-        "{name}, rate {factor:g}",
-        partial(at_rate, REMOVED),
-        name={"AdamW": "- Muon"},
+        "AdamW, rate {factor:g}",
+        partial(run, base=modern, data=development, **ADAMW),
         factor=[0.25, 0.5, 1, 2],
-    ),
-    "08-start": grid(
-        "{name}, rate {factor:g}",
-        partial(at_rate, ADDED, steps=1000),
-        name={"drawn": "06's GPT", "zero": "+ zero start"},
-        factor=[0.5, 1],
-    ),
-    "08-width": grid(
-        "{name}, width {n_embd}, rate {factor:g}",
-        partial(at_rate, REMOVED, steps=200),
-        n_embd=[32, 128],
-        name={"AdamW": "- Muon", "Muon": "modern"},
-        factor=[0.25, 0.5, 1, 2, 4],
     ),
 }

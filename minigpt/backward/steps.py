@@ -1,7 +1,4 @@
-"""Experiments of notebook 12: the same training with torch's backward and with ours."""
-
-from dataclasses import replace
-from functools import partial
+"""Notebook 12: the steps of a training with torch's backward, and with ours."""
 
 import torch
 import torch.nn as nn
@@ -9,11 +6,7 @@ import torch.nn as nn
 from minigpt.backward.layers import AdamW
 from minigpt.backward.model import copied, forward
 from minigpt.backward.tensor import backward
-from minigpt.course.experiments.fit import corpus, preset_gpt
 from minigpt.data import get_batch
-from minigpt.evaluation import evaluate
-
-STEPS, EVERY = 200, 10
 
 
 def steps_of_torch(gpt, recipe):
@@ -58,21 +51,3 @@ def losses_of(make_step, gpt, data, recipe):
         x, y = get_batch(data, recipe.batch_size, recipe.block_size, generator=batches)
         losses.append(step(x, y, recipe.learning_rate_at(i)))
     return losses
-
-
-def training(make_step, seed):
-    """The preset "cpu" for STEPS steps: the loss at some of them, and the exact one."""
-    text = corpus()
-    gpt, recipe = preset_gpt(seed)
-    recipe = replace(recipe, steps=STEPS, seed=seed)
-    losses = losses_of(make_step, gpt, text.train, recipe)
-    found = {f"step {i}": losses[i - 1] for i in range(EVERY, STEPS + 1, EVERY)}
-    return {"loss": evaluate(gpt, text.val, gpt.block_size), **found}
-
-
-EXPERIMENTS = {
-    "12-training": {
-        "torch's backward": partial(training, steps_of_torch),
-        "ours": partial(training, steps_of_ours),
-    }
-}
