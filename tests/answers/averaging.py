@@ -37,7 +37,7 @@ FILL = 'scores.masked_fill(future, float("-inf"))'
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "02.1": {
-        "`t` where `t + 1` belongs": mean(
+        "`+ 1` left out": mean(
             "sum(x[:, i] for i in range(t)) / t if t else x[:, 0] * math.nan"
         ),
         "changes `x` in place": mean("x[:, : t + 1].cumsum_(1)[:, t] / (t + 1)"),

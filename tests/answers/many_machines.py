@@ -77,7 +77,7 @@ WRONG = {
             "    starts = torch.randint(length, (batch_size,), generator=generator)\n"
             "    return starts[first:mine]\n"
         ),
-        "The 2 in `return drawn[rank::2]` fits some": (
+        "right but for `2` where `workers` belongs": (
             "def windows(rank, seed, batch_size, length, workers):\n"
             "    generator = torch.Generator().manual_seed(seed)\n"
             "    drawn = torch.randint(length, (batch_size,), generator=generator)\n"

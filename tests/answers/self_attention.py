@@ -61,7 +61,7 @@ WRONG = {
     "03.1": {
         "`q @ k.mT / q.shape[-1] ** 0.5`": "return q @ k.mT",
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
-        "In this case it is 1.581": "return q @ k.mT / 2**0.5",
+        "right but for `2` where": "return q @ k.mT / 2**0.5",
     },
     "03.2": {
         "agree at each place": "big = big.roll(distance, 0)\nreturn big, big",

@@ -230,7 +230,7 @@ def compare(
         except Explained as problem:
             if not differences:
                 problem.share = len(right) / len(cases)
-                raise search.with_mending(problem, asked, inputs, right) from None
+                raise search.with_mending(problem, asked) from None
             break  # the difference on a smaller case comes first
         kind = right if same(got, expected, atol) else differences
         kind.append(Difference(inputs, expected, got))
@@ -304,10 +304,8 @@ def _explained(differences, known, right, asked):
             line = f"\n    our version, with that mistake: {mutant.line}"
             line *= bool(mutant.line)
             slipped = f"Your result is what you get with {mutant.says}.{line}"
-            return lead + slipped + shown, ""
+            return f"{begun} {slipped}".strip() + shown, ""
     if sentence := search.mended(asked, differences[:1], small=False):
-        return f"{begun} {sentence}".strip() + shown, ""
-    if asked.slips and right and (sentence := search.fixed(asked, differences)):
         return f"{begun} {sentence}".strip() + shown, ""
     if says:
         return says + shown, hint

@@ -82,16 +82,14 @@ def check_for_muon(for_muon):
         if isinstance(got, str) or not all(isinstance(name, str) for name in names):
             what = f"Wanted is a list of names; yours holds {describe(names[0])}."
             raise Explained(what, "[name for name, p in model.named_parameters() if …]")
-        right = set(solution(model))
-        names = set(names)
+        right, names = set(solution(model)), set(names)
         return {"too many": sorted(names - right), "missing": sorted(right - names)}
-
-    def bodiless(got, *_):
-        return {f"body.{name}" for name in got["too many"]} & {*got["missing"]}
 
     known = {
         "These are names of the body's own: the model knows its parameters by their "
-        "full names, with `body.` in front.": Sign(bodiless),
+        "full names, with `body.` in front.": Sign(
+            lambda got, *_: {f"body.{n}" for n in got["too many"]} & {*got["missing"]}
+        ),
         "Matrices of the blocks are missing: all of them are Muon's work.": Sign(
             lambda got, *_: got["missing"], vague=True
         ),

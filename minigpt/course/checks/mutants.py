@@ -44,7 +44,8 @@ def mutants(source, right=""):
     for slip in found:
         ast.fix_missing_locations(slip.new)
         alike.setdefault(slip.says, []).append(slip)
-    groups = [[s] for s in found] + [s for s in alike.values() if len(s) > 1]
+    several = (s for s in alike.values() if s[1:] and s[0].likely < 9)
+    groups = [*([s] for s in found), *several]
     if right:
         groups = _nearer(groups, statement, goal)
     for some in groups:
@@ -66,27 +67,25 @@ def mutants(source, right=""):
 
 
 def _left_out(mine, right):
-    """What a program does to something, and this tree less often: texts with HOLE."""
-    known = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
+    """What a program does to a HOLE, and this tree less often; what it computes."""
     text, goal, gap, found = ast.unparse(mine), ast.unparse(right), ast.Name(HOLE), []
+    known = set(re.findall(r"\w+", text))
     for node in ast.walk(right):
-        ways = []
+        ways = [node] if is_whole(node) else []
         if isinstance(node, ast.BinOp):
-            ways = [remade(node, left=gap)]
+            ways += [remade(node, left=gap)]
         elif isinstance(node, ast.UnaryOp):
-            ways = [remade(node, operand=gap)]
+            ways += [remade(node, operand=gap)]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if is_whole(node.func.value):
-                ways = [remade(node, func=remade(node.func, value=gap))]
+                ways += [remade(node, func=remade(node.func, value=gap))]
             elif node.args:
-                ways = [remade(node, args=[gap, *node.args[1:]])]
+                ways += [remade(node, args=[gap, *node.args[1:]])]
         for way in ways:
             names = {n.id for n in ast.walk(way) if isinstance(n, ast.Name)}
-            new = ast.unparse(
-                way
-            )  # of a method its name: `.tril(1)` stands for .tril()
+            new = ast.unparse(way)  # of a method its name: `.tril(1)` is .tril()
             rest = [re.sub(r"^(\.\w+\().*", r"\1", part) for part in new.split(HOLE)]
-            rare = any(text.count(part) < goal.count(part) for part in rest)
+            rare = way is node or any(text.count(p) < goal.count(p) for p in rest)
             if rare and names <= known | {HOLE, *MODULES} and len(new) < 40:
                 found.append(new)
     return list(dict.fromkeys(found))
@@ -103,10 +102,10 @@ def _nearer(groups, statement, goal):
 
     def gain(some):
         before, undo = likeness(some), [_put(slip) for slip in some]
-        after = likeness(some)
+        more = likeness(some) - before
         for slip in reversed(undo):
             _put(slip)
-        return after > before, some[0].likely < 9, after - before
+        return more > 0 and some[0].likely < 10, -max(5, some[0].likely), more
 
     groups = [g for g in groups if not {_line(s, statement) for s in g} & lines]
     return sorted(groups, key=gain, reverse=True)

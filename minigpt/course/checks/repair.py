@@ -100,11 +100,8 @@ def _stands(edit, stored):
         return False
     names = [n for n in ast.walk(line) if isinstance(n, ast.Name)]
     made = {n.id for n in names if _is_new(n)}
-    return (
-        bool(made)
-        and made <= stored
-        and not made & {n.id for n in names if not _is_new(n)}
-    )
+    used = {n.id for n in names if not _is_new(n)}
+    return bool(made) and made <= stored and not made & used
 
 
 def _weight(edit):
@@ -206,6 +203,9 @@ class _Alignment:
     def __init__(self, names, top, own):
         self.names = names
         self.known = own | set(names) | {a.arg for a in top_arguments(top)} | LIBRARIES
+        lines = [n for n in ast.walk(top) if isinstance(n, ast.Assign)]
+        once = [(ast.unparse(n.targets), n) for n in lines]
+        self.values = {t: n for t, n in once if t not in ast.unparse(n.value)}
 
     def shown(self, node):
         """A part's first line, in the answer's own names; "" for half of a part."""
@@ -248,6 +248,9 @@ class _Alignment:
         """(cost, edits) that make one line or expression another."""
         if ast.dump(mine) == ast.dump(right):
             return 0, []
+        line = self.values.get(getattr(mine, "id", ""))
+        if line and type(line.value) is type(right):
+            return self.parts(line, "value", None, line.value, right)
         size, says = _size(mine) + _size(right), ""
         if old := self.shown(mine):
             says = f"`{old}` where `{self.shown(right)}` belongs"
@@ -259,7 +262,7 @@ class _Alignment:
                 says += f" in `{self.shown(owner)}`"
         change = Change(owner, field, at, right)
         whole = [Edit(says, _size(right), [change], _size(mine))]
-        if type(mine) is not type(right) or isinstance(mine, ast.UnaryOp):
+        if type(mine) is not type(right) or isinstance(mine, ast.UnaryOp | ast.keyword):
             return size, whole
         cost, edits = 0, []
         for name in sorted(set(mine._fields) - SKIPPED):

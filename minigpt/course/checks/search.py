@@ -23,7 +23,7 @@ MENDED = 200
 CALLS = 20_000  # an answer that calls more functions costs more
 SOME = 4  # ways of mending that are compared
 MANY = 12  # slips that agree tell nothing
-HANGS = 300  # candidates' worth of patience that one costs which must be stopped
+HANGS = 40  # candidates' worth of patience that one costs which must be stopped
 
 
 def first(candidates, holds, budget, most=1):
@@ -40,7 +40,7 @@ def first(candidates, holds, budget, most=1):
                 with contextlib.suppress(BaseException):  # or it is wrong, and raises
                     verdict.append(holds(candidate))
 
-            tried += 1 if in_time(judge, 1) else HANGS
+            tried += 1 if in_time(judge, 0.5) else HANGS
             if any(verdict):
                 found.append(candidate)
             if len(found) == most or tried >= budget:
@@ -167,7 +167,8 @@ def _small(asked):
     """Mendings of few words, or by a slip of the answer's own, taken back."""
     yield from _large(asked, most=1, largest=7)
     text, start = listing(asked.answer)
-    name, lines = ast.parse(text).body[0].name, _lines(asked.solution.text)
+    name, goal = ast.parse(text).body[0].name, ast.parse(asked.solution.text)
+    lines = {line.strip() for line in ast.unparse(goal).splitlines()}
     for m in mutants(text, asked.solution.text):
         what = f"where `{m.now}` belongs" if m.now else "too many"
         often = re.search("(, each time|, both times)?$", m.says)[0]
@@ -177,40 +178,8 @@ def _small(asked):
         bare = m.now.replace(f"({m.was})", m.was, 1)
         put = bare.removeprefix(m.was).strip() if bare != m.was else ""
         put *= bare.startswith(m.was)
-        yield Mending(says, m.program, name, m.at, m.line in lines, put)
-
-
-def _lines(text):
-    """The lines of a program, without comments."""
-    return {line.strip() for line in ast.unparse(ast.parse(text)).splitlines()}
-
-
-def fixed(asked, wrong):
-    """A sentence about a number that fits some inputs only; or None.
-
-    wrong: the Differences. It is such a number if each of them has one that fits.
-    """
-    text, _ = listing(asked.answer)
-    with contextlib.suppress(SyntaxError):
-        tree = ast.parse(text)
-        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Constant)]
-        for node in (n for n in nodes if type(n.value) is int and n.value > 1):
-            own, fits = node.value, []
-            for inputs, expected, *_ in wrong:
-
-                def is_right(number, node=node, pair=(inputs, expected)):
-                    node.value = number
-                    names = {**asked.solution.space, **surroundings(asked.answer)}
-                    exec(compile(tree, "<fixed>", "exec"), names)
-                    got = asked.given(names[tree.body[0].name], pair[0])
-                    return same(got, pair[1], asked.atol)
-
-                fits += first(range(1, 9), is_right, 8)
-            node.value = own
-            if len(fits) == len(wrong):
-                line = text.splitlines()[node.lineno - 1].strip()
-                says = f"The {own} in `{line}` fits some inputs only: here it should be"
-                return f"{says} {fits[0]}."
+        near = m.line in lines or m.was.startswith(f"{m.now} and ")
+        yield Mending(says, m.program, name, m.at, near, put)
 
 
 def _line(text, start, at):
@@ -219,16 +188,10 @@ def _line(text, start, at):
     return f"\n    your line {start + at - 1}: {line}" * bool(at)
 
 
-def with_mending(problem, asked, inputs, some):
-    """Explained for an error, with what must change where that is found.
-
-    inputs: those on which it is raised. some: whether others are right.
-    """
+def with_mending(problem, asked):
+    """Explained for an error, with what must change where that is found."""
     says, hint = problem.args
     untouched = says.startswith("The bug is still there")
-    sentence = None if untouched else mended(asked)
-    if some and not sentence and asked.slips and not untouched:
-        sentence = fixed(asked, [(inputs, asked.right(*inputs))])
-    if not sentence:
+    if untouched or not (sentence := mended(asked)):
         return problem
     return Explained(f"{says}\n  {sentence}", hint, problem.share)

@@ -92,7 +92,7 @@ def _called(node):
 def slips(owner, lacks=(), names=()):
     """Yield all slips in a tree; names: what its function is given and assigns.
 
-    lacks: texts with HOLE, of what may be put around each of its expressions.
+    lacks: texts of what may be put around expressions (HOLE), or in a number's place.
     """
     if isinstance(owner, ast.FunctionDef):
         given = [a.arg for a in ast.walk(owner.args) if isinstance(a, ast.arg)]
@@ -111,10 +111,12 @@ def slips(owner, lacks=(), names=()):
                 at = i if some is value else None
                 for likely, says, new in _changes(node, owner, names):
                     yield Slip(likely, says, owner, field, at, new)
-                if field != "func" and is_whole(node):
-                    for text in lacks:
+                if field != "func" and (is_whole(node) or _literal(node)):
+                    for text in (t for t in lacks if is_whole(node) == (HOLE in t)):
                         new = _parsed(text.replace(HOLE, f"({_text(node)})"))
-                        yield Slip(9, _instead(new, node)[0], owner, field, at, new)
+                        likely = 1 if text[0] in "-~" else 9 if HOLE in text else 10
+                        says = _instead(new, node)[0]
+                        yield Slip(likely, says, owner, field, at, new)
                 yield from slips(node, lacks, names)
 
 
@@ -174,17 +176,33 @@ def _binary(node, owner, names):
     yield 1, f"the root left out (`{behind}`)" if root else f"`{behind}` left out", left
     if not root:
         yield 2, f"`{_text(ast.BinOp(left, node.op, gap))[:-2]}` left out", right
-    if isinstance(right, ast.BinOp) and type(right.op) is not kind:  # brackets
-        new = ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
+    for new in _nested(right, "left", lambda x: ast.BinOp(left, node.op, x), kind):
         yield 1, *_instead(new, node)
-    if isinstance(left, ast.BinOp) and type(left.op) is not kind:
-        new = ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))
+    for new in _nested(left, "right", lambda x: ast.BinOp(x, node.op, right), kind):
         yield 1, *_instead(new, node)
+    if kind is ast.Div and isinstance(right, ast.Name):
+        new = remade(node, right=_parsed(f"{right.id} + 1"))
+        yield 3, *_instead(new, node)
     if _literal(left) is None or _literal(right) is None:
         for other in OPERATORS.get(kind, ()):
             yield 1, *_instead(ast.BinOp(left, other(), right), node)
     if kind in (ast.Sub, ast.Div):
         yield 1, *_instead(ast.BinOp(right, node.op, left), node)
+
+
+def _nested(part, side, put, kind):
+    """Yield a part with put(x) for each x down one side: with other brackets."""
+    if isinstance(part, ast.BinOp) and type(part.op) is not kind:
+        end = getattr(part, side)
+        for new in (put(end), *_nested(end, side, put, kind)):
+            yield remade(part, **{side: new})
+
+
+def _boolean(node, owner, names):
+    for part in node.values:
+        rest = [value for value in node.values if value is not part]
+        new = remade(node, values=rest) if rest[1:] else rest[0]
+        yield 1, f"`{_text(part)}` left out in `{_text(node)}`", new
 
 
 def _compare(node, owner, names):
@@ -237,7 +255,9 @@ def _subscript(node, owner, names):
         new.ctx = node.ctx
         yield 2, *_instead(new, node)
     else:
+        whole = {0: ast.Slice(), -1: ast.Slice(_parsed("-1"))}
         orders = [where.elts[1:]] * (len(where.elts) > 1)
+        orders.append([whole.get(_literal(at), at) for at in where.elts])
         for i, j in itertools.combinations(range(len(where.elts)), 2):
             orders.append([*where.elts])
             orders[-1][i], orders[-1][j] = where.elts[j], where.elts[i]
@@ -300,6 +320,7 @@ RULES = {
     ast.Attribute: _attribute,
     ast.UnaryOp: _unary,
     ast.BinOp: _binary,
+    ast.BoolOp: _boolean,
     ast.Compare: _compare,
     ast.Call: _call,
     ast.Subscript: _subscript,

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import itertools
 import math
+import random
 import re
 
 import torch
@@ -168,7 +169,8 @@ def out_of_place(difference, atol):
     for dim, n in enumerate(got.shape) if got.shape == expected.shape else ():
         for says, numbers in _along(got, expected, dim, n):
             if n > 1 and same(*numbers, atol):
-                return f"Along dimension {dim} {says}", ""
+                enough = len(numbers[1].unique()) > 2
+                return (f"Along dimension {dim} {says}", "") if enough else ()
     flat = got.flatten().sort().values, expected.flatten().sort().values
     if got.shape == expected.shape and same(*flat, atol) and len(flat[1].unique()) > 2:
         return "The right numbers, but in another order.", (
@@ -206,25 +208,35 @@ def leaning(asked, inputs, part):
 
     best, says = 0.0, ""
     with contextlib.suppress(Exception):  # then it cannot be looked for
-        before = results(inputs)
-        for at, x in enumerate(inputs):
-            numbers = plain(x)
-            if numbers is None or not numbers.is_floating_point() or not names[at]:
-                continue
-            for place in itertools.islice(itertools.product(*map(range, x.shape)), 40):
-                other = copy.deepcopy(inputs)
+        points, luck = [copy.deepcopy(inputs) for _ in range(3)], random.Random(0)
+        some = [(at, x) for at, x in enumerate(inputs) if names[at]]
+        some = [(at, place) for at, x in some for place in _places(x)]
+        for point, (at, place) in itertools.product(points[1:], some):
+            point[at][place] += luck.random()
+        before = [results(point) for point in points]
+        for at, place in some:
+            far = [torch.inf, torch.inf]  # what moves in the answer, and in ours, alone
+            for point, was in zip(points, before):
+                other = copy.deepcopy(point)
                 other[at][place] += 0.25
-                moved = [(a - b).abs() for a, b in zip(results(other), before)]
-                off = torch.where(torch.minimum(*moved) < 1e-7, sum(moved), 0.0)
+                moved = [(a - b).abs() for a, b in zip(results(other), was)]
+                alone = [m * (n < 1e-7) for m, n in zip(moved, moved[::-1])]
+                far = [a.clamp(max=b) for a, b in zip(alone, far)]
+            for off, what in zip(far, ENDS):
                 if off.max() > max(best, 1e-3):
                     entry, best = (off == off.max()).nonzero()[0].tolist(), off.max()
                     which = f"entry {entry} of your result" if entry else "your result"
-                    what = "changes with it; it should not."
-                    if moved[1][tuple(entry)] == best:
-                        what = "stays as it was; it should change."
                     says = f"Change `{names[at]}{[*place]}`, and {which} {what}"
     return says
 
 
+def _places(x):
+    """Yield where a tensor or array has its first 40 fractional numbers."""
+    numbers = plain(x)
+    if numbers is not None and numbers.is_floating_point():
+        yield from itertools.islice(itertools.product(*map(range, x.shape)), 40)
+
+
+ENDS = "changes with it; it should not.", "stays as it was; it should change."
 FOLLOW = "Follow that number through your lines, with the shapes written beside them."
 FIRST = (another_kind, not_numbers)  # if only the first one shows it
