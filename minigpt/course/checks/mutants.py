@@ -44,7 +44,8 @@ def mutants(source, right=""):
     for slip in found:
         ast.fix_missing_locations(slip.new)
         alike.setdefault(slip.says, []).append(slip)
-    several = (s for s in alike.values() if s[1:] and s[0].likely < 9)
+    some = alike.values()
+    several = (s for s in some if len(s) == 2 or s[1:] and s[0].likely < 9)
     groups = [*([s] for s in found), *several]
     if right:
         groups = _nearer(groups, statement, goal)
