@@ -249,7 +249,7 @@ class _Alignment:
         if ast.dump(mine) == ast.dump(right):
             return 0, []
         line = self.values.get(getattr(mine, "id", ""))
-        if line and type(line.value) is type(right):
+        if line and type(line.value) is type(right) is not ast.UnaryOp:
             return self.parts(line, "value", None, line.value, right)
         size, says = _size(mine) + _size(right), ""
         if old := self.shown(mine):
