@@ -17,7 +17,7 @@ def check_walk(walk):
         (1.0, [2.0], 0.1, gentle, 0.0, 1e-8),
         (3.0, [0.5, -2.0, 4.0], 0.1, gentle, 0.0, 1e-8),
         (3.0, [1.0, -2.0, 1.5], 0.1, gentle, 0.5, 0.25),
-        (-1.5, randn(8, seed=1).tolist(), 0.02, betas, 0.1, 0.1),
+        (5 * randn(1).item(), randn(8, seed=1).tolist(), 0.02, betas, 0.1, 0.1),
     ]
     hint = "m and v are updated first; then m / (1 - b1**t), with t = 1 at first."
     compare(walk, Solution("06.1"), cases, atol=1e-7, hint=hint)
