@@ -71,3 +71,5 @@ def test_cells_of_a_notebook_are_compared_as_their_tags_say(tmp_path):
         verdict = "PASSED" if complaint is None else "FAILED"
         assert f"Cell {i} {verdict}" in done.stdout, (tag, source, done.stdout)
         assert complaint is None or complaint in done.stdout
+    assert "0.67 of its tolerance: cells.ipynb::Cell 0" in done.stdout
+    assert "tolerance: cells.ipynb::Cell 4" not in done.stdout  # 0.02, 5 % are 0.12

@@ -6,7 +6,8 @@ A cell is compared letter by letter, unless one of its tags says otherwise:
 `within-0.03` or `within-5%` compares numbers with a decimal point within that
 tolerance (absolute, or relative to the stored one) and everything else letter by
 letter; `tiny-shakespeare` compares only if that text is there; and nbval's own
-`nbval-ignore-output` compares nothing.
+`nbval-ignore-output` compares nothing. At the end stands what moved by more than half
+its tolerance.
 """
 
 import re
@@ -18,6 +19,7 @@ TINY_SHAKESPEARE = 1_115_394  # characters
 # A decimal number, with the blanks before it, which pad it to a width. Whole numbers
 # (sizes, steps, seeds) are no measurements: they count as letters.
 NUMBER = re.compile(r" *[-+−]?\d[\d,]*\.\d+(?:e[-+]?\d+)?")
+MOVED = "difference in tolerances"
 TAG = re.compile(r"within-(\d+(?:\.\d+)?)(%?)")
 
 
@@ -49,6 +51,13 @@ def settle(stored, new, tolerance):
     return text
 
 
+def furthest(stored, new, tolerance):
+    """The largest difference of a number from the stored one, in tolerances."""
+    pairs = zip(NUMBER.findall(stored), NUMBER.findall(new))
+    pairs = [(_value(old), _value(found)) for old, found in pairs]
+    return max([abs(b - a) / (tolerance(a) or 1) for a, b in pairs], default=0.0)
+
+
 def _value(number):
     return float(number.replace(",", "").replace("−", "-").strip())
 
@@ -76,7 +85,18 @@ def _comparison(item, tolerance):
             for place, key in ((new, "text"), (new.get("data", {}), "text/plain")):
                 old = (stored if place is new else stored.get("data", {})).get(key)
                 if old is not None and key in place:
+                    moved = furthest(old, place[key], tolerance)
+                    item.user_properties.append((MOVED, moved))
                     place[key] = settle(old, place[key], tolerance)
         return letter_by_letter(test, ref, skip_compare)
 
     return compare
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Tell which cells moved by more than half their tolerance, from all workers."""
+    for report in terminalreporter.getreports("passed"):
+        moved = max([by for name, by in report.user_properties if name == MOVED] + [0])
+        if moved > 0.5:
+            line = f"{moved:.2f} of its tolerance: {report.nodeid}"
+            terminalreporter.write_line(line)
