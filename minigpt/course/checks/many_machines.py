@@ -88,9 +88,7 @@ def _drawn(windows, seed, batch_size, length, workers):
         found.append(as_tensor(starts).tolist())
     together, sizes = sorted(itertools.chain(*found)), [len(part) for part in found]
     if len(together) == batch_size and max(sizes) - min(sizes) > 1:
-        what = (
-            f"Of {batch_size} windows, the workers read {sizes}: some have to wait."
-        )
+        what = f"Of {batch_size} windows, the workers read {sizes}: some have to wait."
         raise Explained(what, "No share may be larger than another by two, as in 10.1.")
     return together
 
