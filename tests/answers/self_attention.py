@@ -64,7 +64,7 @@ WRONG = {
         "right but for `2` where": "return q @ k.mT / 2**0.5",
     },
     "03.2": {
-        "agree at each place": "big = big.roll(distance, 0)\nreturn big, big",
+        "Everyone looks at itself": "big = big.roll(distance, 0)\nreturn big, big",
         "too soft": "return 5 * one.roll(-distance, 1), one",
         "yours is a tensor of shape (3, 3) torch.int64": (
             "return 1000 * one.long().roll(-distance, 1), one"

@@ -320,7 +320,7 @@ def _changed(mistake, asked):
     if STILL not in mistake.says or not text or asked.solution.is_untouched(text):
         return ""
     told = f"You have changed the program, but not what it gives.{alias(text)}"
-    return "\n  " + (search.mended(asked) or told)
+    return "\n  " + (search.mended(asked, sure=False) or told)
 
 
 def _first_wrong_part(differences, atol):

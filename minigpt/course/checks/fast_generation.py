@@ -57,6 +57,12 @@ def check_left_pad(left_pad):
         "would follow the padding.": Sign(
             lambda got, _, prompts: same(got[0], _right(prompts))
         ),
+        "A character may look at itself, too; in your mask it sees only others.": Sign(
+            lambda got, right, _: (
+                not got[1][:, -1, -1].any()
+                and same(got[1].bool() | torch.eye(got[1].shape[-1]).bool(), right[1])
+            )
+        ),
     }
     hint = "Column j of row b is real if j >= T - len(prompts[b])."
     how = {"work": _settled, "parts": ("idx", "mask"), "hint": hint}

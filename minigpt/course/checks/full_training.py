@@ -4,7 +4,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, call, compare, exercise
+from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import as_tensor, randn
 
@@ -137,7 +137,12 @@ def check_verdict(verdict, before, after):
 
     hint = "changes = [a - b for a, b in zip(after, before)]: are all of one sign?"
     solution = Solution("06.4")
-    compare(verdict, solution, cases, work=said, hint=hint)
+    known = {
+        "Better and worse are exchanged: a loss that fell is better.": Sign(
+            lambda got, right, *_: {got, right} == {"better", "worse"}, vague=True
+        )
+    }
+    compare(verdict, solution, cases, known, work=said, hint=hint)
     told = f"{len(cases)} pairs of runs, ties included"
     runs = [as_tensor(losses) for losses in (before, after)]
     if any(losses is None for losses in runs) or not len(runs[1]):

@@ -101,7 +101,7 @@ def check_silenced(silenced):
         f"The module is not silenced: {why}.": Sign(
             lambda got, *_: got[4] and got[3] == [True]
         ),
-        "The bug is still there: the hook stays, and the module is silent for good.": (
+        "The bug is still there: the hook stays on until its .remove() is called.": (
             Sign(lambda got, *_: len(got[3]) > 1)
         ),
         "A hook of somebody else's on this module is gone: remove your own alone.": (

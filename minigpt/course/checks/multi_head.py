@@ -96,6 +96,8 @@ def _check_copy(Heads, n_embd, n_head):
         what = f"The copies agree, but Heads({n_embd}, {n_head}) has {len(heads)} "
         what += f"different heads; there should be {n_head} of {wanted}."
         hint = "Change only what keeps the heads; each place needs a new Head."
+    elif same(out, torch.cat([head(x) for head in heads], dim=-1)):
+        what = "The copies agree, but self.proj is never called any more."
     elif not same(out, first.proj(torch.cat([head(x) for head in heads], dim=-1))):
         what = "The copies agree, but forward is not what it was: the heads side by "
         what += "side, projected."

@@ -72,7 +72,7 @@ def _left_out(mine, right):
     text, goal, gap, found = ast.unparse(mine), ast.unparse(right), ast.Name(HOLE), []
     known = set(re.findall(r"\w+", text))
     for node in ast.walk(right):
-        ways = [node] if is_whole(node) else []
+        ways = [node] if is_whole(node) or isinstance(node, ast.Constant) else []
         if isinstance(node, ast.BinOp):
             ways += [remade(node, left=gap)]
         elif isinstance(node, ast.UnaryOp):
@@ -86,7 +86,8 @@ def _left_out(mine, right):
             names = {n.id for n in ast.walk(way) if isinstance(n, ast.Name)}
             new = ast.unparse(way)  # of a method its name: `.tril(1)` is .tril()
             rest = [re.sub(r"^(\.\w+\().*", r"\1", part) for part in new.split(HOLE)]
-            rare = way is node or any(text.count(p) < goal.count(p) for p in rest)
+            rare = way is node or isinstance(node, ast.UnaryOp)  # a sign, always
+            rare |= any(text.count(p) < goal.count(p) for p in rest)
             if rare and names <= known | {HOLE, *MODULES} and len(new) < 40:
                 found.append(new)
     return list(dict.fromkeys(found))

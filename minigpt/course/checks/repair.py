@@ -86,7 +86,7 @@ def repairs(mine, right, name, most=2, largest=99):
         finally:
             for place in reversed(undo):
                 setattr(*place)
-        yield list(dict.fromkeys(edit.says for edit in chosen)), code, _line(chosen[0])
+        yield list(dict.fromkeys(map(_placed, chosen))), code, _line(chosen[0])
 
 
 def _is_new(name):
@@ -102,6 +102,18 @@ def _stands(edit, stored):
     made = {n.id for n in names if _is_new(n)}
     used = {n.id for n in names if not _is_new(n)}
     return bool(made) and made <= stored and not made & used
+
+
+def _placed(edit):
+    """What is wrong, and in which method a line is missing."""
+    owner = edit.changes[0].owner
+    if edit.says.endswith(" left out") and isinstance(owner, ast.FunctionDef):
+        return edit.says + f" in `{owner.name}`" * bool(_is_method(owner))
+    return edit.says
+
+
+def _is_method(function):
+    return [a.arg for a in function.args.args[:1]] == ["self"]
 
 
 def _weight(edit):
@@ -163,7 +175,7 @@ def _assigned(tree):
             names = itertools.chain(*map(ast.walk, targets))
             stored = [n for n in names if isinstance(getattr(n, "ctx", 0), ast.Store)]
             for at, name in enumerate(n for n in stored if isinstance(n, ast.Name)):
-                found.setdefault(name.id, f"{at}{text}")
+                found.setdefault(name.id, f"{type(node).__name__}{at}{text}")
     return found
 
 
@@ -178,7 +190,8 @@ def _renamed(mine, right):
     given = {n.arg for n in ast.walk(mine) if isinstance(n, ast.arg)}
     taken |= given
     for name in sorted(set(own) - set(theirs) - given):
-        free = sorted(set(theirs) - taken)
+        alike = [n for n in theirs if theirs[n][0] == own[name][0]]  # or a loop's both
+        free = sorted(set(alike) - taken)
         texts = [theirs[n] for n in free]
         match = difflib.get_close_matches(own[name], texts, 1, ALIKE)
         if match:
@@ -187,8 +200,7 @@ def _renamed(mine, right):
     left = set(own) - set(theirs) - given - set(new), set(theirs) - taken
     if [*map(len, left)] == [1, 1]:
         (one,), (other,) = left
-        loops = [n for n in ast.walk(mine) if isinstance(n, ast.For)]
-        if one not in map(ast.unparse, (loop.target for loop in loops)):
+        if own[one][0] != "F":  # of a loop
             new[one] = other
     _Renamed(lambda name: new.get(name, name)).visit(mine)
     return {theirs: own for own, theirs in new.items()}

@@ -54,7 +54,12 @@ def _arm(x, made, W2):
     if there[1:]:
         return f": both numbers of W1 are {sign}, so both count here"
     i = there[0]
-    return f": W2[{i}] is {W2[i]:g} and must be {abs(x) / made[i]:g}"
+    should = f"and must be {abs(x) / made[i]:g}"
+    if made[i] != abs(x):
+        return (
+            f": W1[{i}] should make {abs(x):g} of x, or W2[{i}] is {W2[i]:g} {should}"
+        )
+    return f": W2[{i}] is {W2[i]:g} {should}"
 
 
 @exercise("05.2 The pathway is a sum")

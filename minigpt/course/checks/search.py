@@ -75,13 +75,22 @@ def slip(asked, every, parts):
         return True
 
     found = first(asked.solution.wrong(), gives_the_same, CANDIDATES, MANY)
-    return found[0] if 0 < len(found) < MANY else None
+    own = set(re.findall(r"\w+", listing(asked.answer)[0]))
+    if len(found) < MANY:  # who wrote `tril` has not taken `triu` for it
+        return next((m for m in found if not _contrary(m.says, own)), None)
+
+
+def _contrary(says, own):
+    """Whether a slip's two words are exchanged in an answer with these words."""
+    pair = re.fullmatch(r"`(\w+)` where `(\w+)` belongs", says)
+    return pair and pair[1] not in own and pair[2] in own and not pair[2].isdigit()
 
 
 class Mending(NamedTuple):
     """A change of an answer's text: what to say, the code, its name, the line's number.
 
-    near: whether that makes the line one of the solution's; put: what is only added.
+    near: whether that makes the line one of the solution's; put: what is only added;
+    sign: whether it is a minus, or terms exchanged.
     """
 
     says: str
@@ -90,6 +99,7 @@ class Mending(NamedTuple):
     at: int
     near: bool = True
     put: str = ""
+    sign: bool = False
 
 
 def mended(asked, wrong=(), small=True, large=True, sure=True):
@@ -129,7 +139,7 @@ def _likeliest(found, text, given, sure):
     """What to say of some Mendings. given: the lines of a bug hunt's program."""
     lines = ["", *map(str.strip, text.splitlines())]
     own = [m for m in found if lines[m.at] not in given]  # what was right stays right
-    found = own or found
+    found = sorted(own or found, key=lambda m: not m.sign)
     if len({m.at for m in found}) > 1:
         if len({m.put for m in found}) == 1 and found[0].put:
             return f"`{found[0].put}` left out."
@@ -179,7 +189,9 @@ def _small(asked):
         put = bare.removeprefix(m.was).strip() if bare != m.was else ""
         put *= bare.startswith(m.was)
         near = m.line in lines or m.was.startswith(f"{m.now} and ")
-        yield Mending(says, m.program, name, m.at, near, put)
+        terms = [sorted(re.split(r" [+-] ", text)) for text in (m.was, m.now)]
+        sign = m.now in (f"-{m.was}", f"-({m.was})") or terms[0] == terms[1]
+        yield Mending(says, m.program, name, m.at, near, put, sign)
 
 
 def _line(text, start, at):

@@ -9,17 +9,14 @@ from minigpt.course.checks.reading import copied
 
 SISTERS = [  # names that are taken for each other
     {"mean", "sum", "max", "min", "median"},
-    {"any", "all"},
-    {"argmax", "argmin"},
     {"softmax", "log_softmax", "sigmoid"},
     {"log", "log2", "log10", "exp"},
-    {"tril", "triu"},
-    {"sum", "len"},
     {"zeros", "ones"},
     {"square", "abs", "sqrt", "rsqrt"},
     {"cat", "stack"},
     {"repeat_interleave", "repeat"},
 ]
+SISTERS += [{"any", "all"}, {"argmax", "argmin"}, {"tril", "triu"}, {"sum", "len"}]
 OPERATORS = {  # what is taken for what
     ast.Add: [ast.Sub],
     ast.Sub: [ast.Add],
@@ -74,7 +71,7 @@ def _instead(new, old):
 
 
 def _literal(node):
-    """The number that a literal stands for, or None."""
+    """A literal's number, or None."""
     if isinstance(node, (ast.Constant, ast.UnaryOp)):
         with contextlib.suppress(ValueError):
             value = ast.literal_eval(node)
@@ -112,9 +109,11 @@ def slips(owner, lacks=(), names=()):
                 if field != "func" and (is_whole(node) or _literal(node)):
                     for text in (t for t in lacks if is_whole(node) == (HOLE in t)):
                         new = _parsed(text.replace(HOLE, f"({_text(node)})"))
-                        likely = 1 if text[0] in "-~" else 9 if HOLE in text else 10
-                        says = _instead(new, node)[0]
-                        yield Slip(likely, says, owner, field, at, new)
+                        likely = 3 if text[0].isdigit() else 10 - (HOLE in text)
+                        likely = 1 if text[0] in "-~" else likely
+                        yield Slip(
+                            likely, _instead(new, node)[0], owner, field, at, new
+                        )
                 yield from slips(node, lacks, names)
 
 

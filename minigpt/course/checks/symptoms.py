@@ -62,6 +62,11 @@ def another_kind(difference, atol):
     got, expected = difference.got, difference.expected
     kinds = (tuple, list)
     if isinstance(got, kinds) and isinstance(expected, kinds):
+        one, other = list(got), list(expected)
+        for end, at in (("first", 0), ("last", -1)):
+            for more, less, word in ((one, other, "too many"), (other, one, "missing")):
+                if len(more) > 1 and same(more[1:] if at == 0 else more[:-1], less):
+                    return f"Of the {type(got).__name__}, the {end} is {word}.", ""
         if len(got) != len(expected):
             what = f"The {type(got).__name__} has the length {len(got)}"
             return f"{what}, where {len(expected)} should be.", ""

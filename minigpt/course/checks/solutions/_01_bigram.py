@@ -15,6 +15,8 @@ def surprise(p):
 # p.log().mean() → p.mean().log()
 # ✗ 1 - p says how much was left for others; the surprise is -ln p.
 # -p.log().mean() → (1 - p).mean()
+# ✗ That is the surprise of the whole text: divide it by the number of characters.
+# -p.log().mean() → -p.prod().log()
 
 # 01.2
 def tile(data, block_size):
@@ -48,7 +50,8 @@ def before_table(ids, vocab_size):
 # ✗ You count one pair too many: the last character before the first one.
 # ids[1:] → ids.roll(-1)
 # ids[:-1] → ids
-# ✗ Your columns sum to one, not your rows.
+# ✗ Your columns sum to one, not your rows: first count with the second character as the
+# row, then divide each row by its sum.
 # dim=1 → dim=0
 # ✗ You add one only where nothing was counted; every count gets one more.
 # torch.ones → torch.zeros

@@ -85,3 +85,5 @@ def attend(x, q, k):
 # weights @ x → weights.tril() @ x
 # ✗ A future score that is 0 stays: your mask is made from the scores.
 # ~past, → scores.triu(1) != 0,
+# ✗ The mask is the wrong way round: the past is hidden, and the future is heard.
+# torch.tril → torch.triu

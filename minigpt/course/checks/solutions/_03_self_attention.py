@@ -42,7 +42,8 @@ def look_back(T, distance):
 # not tell whether they are equal.
 # W_key = torch.eye(T) → W_key = torch.arange(T)[:, None].float()
 # torch.eye(T).roll(-distance, dims=1) → (W_key - distance)
-# ✗ Query and key agree at each place, so everyone looks at itself: shift one of them.
+# ✗ Everyone looks at itself: of all products of query t with a key, the one with key t is
+# the largest; it should be the one with key t - distance.
 # .roll(-distance, dims=1) →
 
 # 03.3

@@ -15,8 +15,6 @@ def parameters(n_embd, n_head):
     return heads + proj
 # ✗ You give queries, keys and values a bias; here they have none.
 # n_embd * head_size → (n_embd + 1) * head_size
-# ✗ You count one head only, or heads that read head_size channels.
-# n_head * 3 → 3
 
 # 04.2
 def without_head(model, h):
@@ -36,6 +34,8 @@ def without_head(model, h):
 # ✗ qkv's rows are not sorted by head: all queries come first, then keys, then values.
 # layer.proj.weight[:, start : start + layer.head_size] = 0 → layer.qkv.weight[
 # 3 * start : 3 * (start + layer.head_size)] = 0
+# ✗ A head has head_size channels; n_head says how many heads there are.
+# layer.head_size → layer.n_head
 
 # 04.3
 class Heads(nn.Module):

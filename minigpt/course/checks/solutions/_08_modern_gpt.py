@@ -28,6 +28,10 @@ def rotate_halves(x, angles):
 #  turned = first,
 # ✗ You turn the other way round: from the second number of a pair to the first.
 # angles.sin() → -angles.sin()
+# ✗ Each angle stands twice side by side here, but the partners are half a head apart.
+# turned = first * cos - second * sin, second * cos + first * sin → a, b = (
+# angles.repeat_interleave(2, -1)[:, None].chunk(2, -1))
+#     turned = first * a.cos() - second * a.sin(), second * b.cos() + first * b.sin()
 
 # 08.3
 def grouped_attention(q, k, v):

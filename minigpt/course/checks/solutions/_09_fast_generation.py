@@ -31,9 +31,9 @@ def left_pad(prompts):
 # torch.arange(T) >= pads[:, None] → torch.tensor(rows) != 0
 # ✗ The mask is only causal: real characters look at the padding, too.
 # past & real[:, None] | own → past.expand(len(prompts), T, T)
-# ✗ A character may see itself; your mask lets it see only what is before it.
-# torch.ones(T, T).tril() → torch.ones(T, T).tril(-1)
-#  | own → 
+# ✗ Rows of padding may see nothing here, and a softmax over nothing is nan: let each see
+# itself.
+#  | own →
 
 # 09.3
 def one_draft(p, q):

@@ -57,6 +57,8 @@ def prefix_score(weights, ids, n=2):
 # total + weights[t, s] → weights[t, s]
 # ✗ You compare the last character only; all n must agree.
 # torch.equal(ids[s - n : s], read) → ids[s - 1] == ids[t]
+# ✗ You divide by the number of matches; a query with two matches counts once.
+# total, seen = total + weights[t, s], True → found.append(weights[t, s])
 
 # 11.4
 def silenced(module, x):

@@ -51,6 +51,8 @@ def table_gradient(g, ids, V):
 # (table, ids, g) → (table, ids[0], g[0])
 # ✗ A character that occurs twice in a text keeps the last of its gradients only.
 # np.add.at(table, ids, g) → for b in range(len(ids)): table[ids[b]] += g[b]
+# ✗ Your reshape mixes positions and channels: (B, T, C) becomes (-1, C).
+# (table, ids, g) → (table, ids, g.reshape(g.shape[-1], -1).T.reshape(g.shape))
 
 # 12.4
 def relu(x):
