@@ -24,10 +24,10 @@ ACTION_SLOTS = {
     "enter": ("entrance",),
     "rhyme": ("couplet",),
 }
-SITUATIONS = {  # and "after insult", say, for each kind of phrase
+SITUATIONS = [  # and "after insult", say, for each kind of phrase
     *("scene", "couplet first", "couplet second", "somebody named", "nobody named"),
     *("after scene", "after nothing"),
-}
+]
 
 
 @cache
@@ -42,7 +42,7 @@ class Lexicon:
     """Names, words, lines and habits of a playwright; the top of this file explains.
 
     Raises ValueError, with the remedy, for what no play can be made of. Entries that
-    clash are found when the playwright begins to write.
+    clash are found where the playwright meets them.
     """
 
     names: tuple[str, ...]
@@ -56,11 +56,9 @@ class Lexicon:
 
     def __post_init__(self):
         for where, entries in self.lists().items():
-            if not entries:
-                raise ValueError(f"{where!r} is empty: give it at least one entry")
-            if isinstance(entries, str):
+            if not entries or isinstance(entries, str):
                 raise ValueError(
-                    f"{where!r} is one text, {entries!r}: make it a tuple of texts, "
+                    f"{where!r} is {entries!r}: make it a tuple of one text or more, "
                     "such as ('Ada', 'Alan', 'Grace')"
                 )
             for entry in entries:
@@ -68,10 +66,9 @@ class Lexicon:
         for group in self.rhymes:
             if len(group) < 2:
                 raise ValueError(f"rhyme group {group!r} has one word: add another")
-        needed = SITUATIONS | {f"after {kind}" for kind in self.phrases}
-        if missing := needed - self.situations.keys():
-            raise ValueError(f"situations lack {sorted(missing)}: say what comes then")
-        for where, shares in self.situations.items():
+        needed = SITUATIONS + [f"after {kind}" for kind in self.phrases]
+        for where in [*needed, *self.situations]:
+            shares = self.situations.get(where)
             if not shares or shares.keys() - self.lines or min(shares.values()) <= 0:
                 raise ValueError(
                     f"situation {where!r} is {shares}: give shares above 0 to lists "
@@ -108,19 +105,8 @@ class Lexicon:
         lists |= {"announcer": (self.announcer,), "phrases": self.phrases.values()}
         return {**lists, **self.words, **self.forms, **self.lines}
 
-    def slots(self):
-        """Every slot of every line with what follows it, phrases written out."""
-        for templates in (("{speaker}:",), *self.lines.values()):
-            for template in templates:
-                for kind, phrase in self.phrases.items():
-                    template = template.replace("{" + kind + "}", phrase)
-                for slot, tail in parse(template + "\n")[1]:
-                    if slot != "said":
-                        yield slot, tail
-
     @cached_property
     def fillers(self):
         """What may fill each slot before the action settles any."""
         rhymes = tuple(word for group in self.rhymes for word in group)
-        people = {slot: self.names for slot in ("enter", "name", "speaker")}
-        return {**self.words, **self.forms, **people, "rhyme": rhymes}
+        return {**self.words, **self.forms, "enter": self.names, "rhyme": rhymes}
