@@ -75,24 +75,3 @@ def gpt_with_cache(model, idx, cache):
     logits = model.lm_head(norm(x))  # (B, T, vocab_size)
     cache.length += T  # only now: what fails leaves the cache as it was
     return logits
-
-
-class RollingCache(KVCache):
-    """When it is full, the newest character takes the place of the oldest, for ever.
-
-    One at a time, and with rotary positions only: each kept key was turned by the
-    angle of its own position, and a score depends on the difference of two angles.
-    """
-
-    def positions(self, T):
-        if T > 1 or self.length < self.size:
-            return super().positions(T)
-        return torch.tensor([self.length], device=self.keys.device)
-
-    def put(self, layer, k, v):
-        if self.length < self.size:
-            return super().put(layer, k, v)
-        oldest = self.length % self.size
-        self.keys[layer, :, :, oldest] = k[:, :, 0]
-        self.values[layer, :, :, oldest] = v[:, :, 0]
-        return self.keys[layer], self.values[layer]
