@@ -4,17 +4,13 @@ values that a group of heads shares, values of the first block."""
 import torch.nn.functional as F
 
 from minigpt.fast.cache import past_mask
-from minigpt.modern.parts import at_least_float32, rotary_turns
+from minigpt.modern.parts import rotary_turns
 
 
 def modern_attend(attention, x, first_values, turns, cache, layer):
     """ModernAttention, for what comes next -> (B, T, C), the values of this layer."""
     B, T, _ = x.shape
-    q, k, values = attention.queries_keys_values(x, turns)
-    v = values
-    if attention.value_mix is not None:
-        v = attention.value_mix[0] * v + attention.value_mix[1] * first_values
-    q, k, v = (t.transpose(1, 2) for t in (q, k, v))  # (B, heads, T, head_size)
+    q, k, v, values = attention.queries_keys_values(x, first_values, turns)
     keys, held = cache.put(layer, k, v)  # (B, n_kv_head, length + T, head_size)
     mask, group = past_mask(cache, T), attention.n_head // attention.n_kv_head
     if group > 1:  # to the keys that they share, the heads of a group are more queries
@@ -28,8 +24,7 @@ def modern_attend(attention, x, first_values, turns, cache, layer):
 def body_with_cache(model, x, positions, cache):
     """What the blocks make of embedded characters, x (B, T, C) -> (B, T, C)."""
     *blocks, norm = model.body
-    head_size, dtype = cache.keys.shape[-1], at_least_float32(x.dtype)
-    turns = rotary_turns(positions, head_size, dtype=dtype)
+    turns = rotary_turns(positions, cache.keys.shape[-1], dtype=x.dtype)
     embedding, first = x, None
     for layer, block in enumerate(blocks):
         if block.mix is not None:
