@@ -67,7 +67,7 @@ def work(rank, port, out):
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     os.environ.update(RANK=f"{rank}", LOCAL_RANK=f"{rank}", MASTER_ADDR="127.0.0.1")
-    os.environ.update(WORLD_SIZE="2", MASTER_PORT=f"{port}")
+    os.environ.update(WORLD_SIZE="2", MASTER_PORT=f"{port}", TORCHELASTIC_RUN_ID="1")
     with joined():
         found = json.dumps(of_two(out))
     (out / f"{rank}.json").write_text(found, encoding="utf-8")

@@ -7,8 +7,7 @@ learned positions make the kept keys and values wrong, and they are computed ane
 import torch
 
 from minigpt.block import Block, FeedForward
-from minigpt.fast.cache import KVCache, gpt_with_cache
-from minigpt.fast.modern_cache import modern_with_cache
+from minigpt.fast.cache import KVCache, gpt_with_cache, modern_with_cache
 from minigpt.fast.text_cache import TextCache, counting_with_cache, ngram_with_cache
 from minigpt.gpt import GPT
 from minigpt.modern.counting import CountingGPT

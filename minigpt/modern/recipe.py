@@ -32,8 +32,7 @@ class MuonConfig(TrainConfig):
         """Muon for the matrices of model.body; AdamW, without decay, for the rest:
         embeddings, head and vectors. Three steps of `orthogonalize` save time."""
         inner = [p for p in model.body.parameters() if p.dim() == 2]
-        ids = {id(p) for p in inner}
-        outer = [p for p in model.parameters() if id(p) not in ids]
+        outer = [p for p in model.parameters() if all(p is not q for q in inner)]
         rate = self.learning_rate
         scale, betas = self.muon_rate / rate, (0.9, self.beta2)
         muon = Muon(inner, rate, self.weight_decay, ns_steps=3, scale=scale)

@@ -15,18 +15,13 @@ import torch.distributed as dist
 from minigpt.parallel.workers import Elsewhere
 
 
-def several():
-    """Was this process started as one of several, as torchrun does?"""
-    return {"RANK", "WORLD_SIZE"} <= set(os.environ)
-
-
 @contextmanager
 def joined():
     """Inside, this process is one of those that torchrun started, if it started any.
 
     Where one of them fails in `first`, the others leave by SystemExit: it says why.
     """
-    if not several():
+    if not dist.is_torchelastic_launched():
         yield
         return
     local, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
@@ -47,7 +42,7 @@ def own_device(device):
 
     Raises ValueError for Apple's GPU, which processes cannot share.
     """
-    if not several() or device.type == "cpu":
+    if not dist.is_torchelastic_launched() or device.type == "cpu":
         return device
     if device.type == "mps":
         raise ValueError("Several processes cannot share mps: add --device cpu.")

@@ -38,9 +38,8 @@ class Worker(nn.Module):
         B, pieces = len(idx), self.accumulate if self.training else 1
         if self.training and B < self.size * pieces:
             raise ValueError(
-                f"A batch of {B} windows cannot be cut into {pieces} for each of "
-                f"{self.size} workers: give a batch_size of {self.size * pieces} or "
-                "more."
+                f"batch_size is {B}; give {self.size * pieces} or more, for {pieces} "
+                f"pieces on each of {self.size} workers."
             )
         mine = slice(self.rank * B // self.size, (self.rank + 1) * B // self.size)
         if B < self.size:  # too few to share: all read all

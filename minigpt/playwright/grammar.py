@@ -80,24 +80,19 @@ class Lexicon:
         usable = {*self.words, *self.forms}
         usable |= set() if where == "phrases" else {*self.phrases}
         usable |= {s for s, users in ACTION_SLOTS.items() if where.startswith(users)}
-        if unknown := set(slots) - usable:
-            raise ValueError(
-                f"{entry!r} in {where!r} has slots that nothing fills there: "
-                f"{sorted(unknown)}. Use slots among {sorted(usable)}"
-            )
-        if strange := set(re.sub(r"\{.*?\}", "", entry)) - ALPHABET:
-            raise ValueError(
-                f"{entry!r} in {where!r} has {sorted(strange)}, which Tiny Shakespeare "
-                "never uses: write it with its 65 characters"
-            )
-        if where.startswith("couplet") and slots.count("rhyme") != 1:
-            raise ValueError(f"{entry!r} in {where!r} must hold {{rhyme}} once")
-        n_enter = slots.count("enter")
-        if where == "entrance" and not 2 <= n_enter <= len(self.names):
-            raise ValueError(
-                f"{entry!r} brings {n_enter} on stage, of {len(self.names)} names: "
-                "bring two or more, and give at least as many names"
-            )
+        unknown, n_enter = {*slots} - usable, slots.count("enter")
+        strange = {*re.sub(r"\{.*?\}", "", entry)} - ALPHABET
+        for fine, need in (
+            (not unknown, f"slots among {sorted(usable)}, and not {sorted(unknown)}"),
+            (not strange, f"Tiny Shakespeare's 65 characters, not {sorted(strange)}"),
+            (where[:7] != "couplet" or slots.count("rhyme") == 1, "{rhyme} once"),
+            (
+                where != "entrance" or 2 <= n_enter <= len(self.names),
+                f"{{enter}} twice at least, at most once for {len(self.names)} names",
+            ),
+        ):
+            if not fine:
+                raise ValueError(f"{entry!r} in {where!r} must have {need}.")
 
     def lists(self):
         """Every list of texts, by name."""

@@ -55,9 +55,8 @@ class Playwright:
     def __init__(self, lexicon, rng):
         self.lexicon, self.rng = lexicon, rng
         self.texts, self.surprise, self.spans, self.choices = [], [], [], []
-        self.position, self.lines = 0, {}
-        for situation, shares in lexicon.situations.items():
-            self.lines[situation] = line_options(lexicon, shares)
+        self.position, lines = 0, lexicon.situations.items()
+        self.lines = {where: line_options(lexicon, shares) for where, shares in lines}
 
     def choose(self, options, why="", tail=""):
         draw = bisect_right(options.cumulative, self.rng.random())
