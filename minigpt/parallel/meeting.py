@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
 
 from minigpt.parallel.workers import Elsewhere
 
@@ -27,7 +28,10 @@ def joined():
     local, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
     if local < gpus:
         torch.cuda.set_device(local)
-    dist.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo")
+    store, rank, size = next(rendezvous("env://"))
+    store = dist.PrefixStore(f"start {restarts()[0]}", store)  # torchrun keeps it
+    backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
     try:
         yield
     except Elsewhere:
