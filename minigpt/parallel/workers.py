@@ -10,8 +10,6 @@ import torch.distributed as dist
 import torch.nn as nn
 from torch.nn.parallel import DistributedDataParallel
 
-from minigpt.device import random_state, set_random_state
-
 
 class Worker(nn.Module):
     """A model that shares each batch with other workers: train(Worker(model), ...).
@@ -71,10 +69,9 @@ class Worker(nn.Module):
             yield
             return
         own = torch.randint(2**62, ()).item() + self.rank
-        common = random_state(device)
-        torch.manual_seed(own)
-        yield
-        set_random_state(common, device)
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(own)
+            yield
 
 
 def standing():
