@@ -13,21 +13,15 @@ import torch.nn.functional as F
 
 from minigpt.data import CharTokenizer, get_batch, load_text, train_val_split
 from minigpt.evaluation import evaluate
+from minigpt.multi_head import head_width
 
 config = SimpleNamespace(  # the recipe of 06
     block_size=64, n_layer=2, n_head=4, n_embd=128, dropout=0.0, steps=2400,
     batch_size=16, learning_rate=3e-3, warmup_steps=100, weight_decay=0.1, beta2=0.99,
-    grad_clip=1.0, seed=1337,
-)  # fmt: skip
+    grad_clip=1.0, seed=1337)  # fmt: skip
 
 
 # Attention with many heads (03, 04), in blocks (05) ---------------------------------
-def head_width(n_embd, n_head):
-    if n_embd % n_head:
-        raise ValueError(f"n_head = {n_head} must divide n_embd = {n_embd}.")
-    return n_embd // n_head
-
-
 class CausalSelfAttention(nn.Module):
     def __init__(self, n_embd, n_head, dropout=0.0):
         super().__init__()
@@ -121,8 +115,7 @@ def init_weights(model):
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
     nn.init.normal_(model.lm_head.weight, std=0.01)  # almost uniform probabilities
-    # 2 * n_layer additions add up their variances: shrink each.
-    for block in list(model.body)[:-1]:
+    for block in list(model.body)[:-1]:  # 2 * n_layer additions add up: shrink each
         for proj in (block.attention.proj, block.feed_forward.proj):
             nn.init.normal_(proj.weight, std=std / math.sqrt(2 * c.n_layer))
 
@@ -180,15 +173,13 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     return F.softmax(logits, dim=-1)
 
 
-def main(source="tinyshakespeare"):
-    text, c = load_text(source), config
-    tokenizer = CharTokenizer(text)
+def main(source="tinyshakespeare", c=config):
+    tokenizer = CharTokenizer(text := load_text(source))
     train_data, val_data = train_val_split(torch.tensor(tokenizer.encode(text)))
     c.vocab_size = tokenizer.vocab_size
     torch.manual_seed(c.seed)
-    model = GPT(c)
+    model, batches = GPT(c), torch.Generator().manual_seed(c.seed)
     optimizer = make_optimizer(model, c)
-    batches = torch.Generator().manual_seed(c.seed)
     for step in range(c.steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate_at(step, c)

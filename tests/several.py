@@ -16,7 +16,6 @@ from minigpt.gpt import GPTConfig
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
 from minigpt.parallel.meeting import joined
-from minigpt.parallel.shards import gathered, share_out
 from minigpt.parallel.workers import Worker, first
 from minigpt.training import Run, TrainConfig, train
 
@@ -39,38 +38,28 @@ def losses(worker, config, run=None, **options):
     return [*rows, [evaluate(worker, ODD, 8, batch_size=32)] * 2]
 
 
-def resumed(path, config, sharded=False, accumulate=1):
+def resumed(path, config):
     """Go on with the run in a file: (losses, model)."""
     kept = load_checkpoint(path, kinds=KINDS)
-    if sharded:
-        share_out(kept)
     set_random_state(kept.random, CPU)
-    return losses(Worker(kept.model, accumulate), config, kept.run), kept.model
+    return losses(Worker(kept.model), config, kept.run), kept.model
 
 
-def begun(model, config, sharded):
-    checkpoint = Checkpoint(model, TOKENIZER, config, Run(model, config))
-    if sharded:
-        share_out(checkpoint)
-    return checkpoint
-
-
-def in_two_halves(path, model, config, sharded, accumulate=1):
+def in_two_halves(path, model, config):
     """Save after half of the steps, and go on from the file: (losses, model)."""
     half = config.steps // 2
-    checkpoint = begun(model, config, sharded)
+    checkpoint = Checkpoint(model, TOKENIZER, config, Run(model, config))
 
     def keep(run):
         if run.step == half:
-            kept = gathered(checkpoint) if sharded else checkpoint
-            first(lambda: save_checkpoint(path, kept))
+            first(lambda: save_checkpoint(path, checkpoint))
 
     def stop(run):
         return run.step == half
 
     stops = {"on_eval": keep, "on_step": stop}
-    losses(Worker(model, accumulate), config, checkpoint.run, **stops)
-    return resumed(path, config, sharded, accumulate)
+    losses(Worker(model), config, checkpoint.run, **stops)
+    return resumed(path, config)
 
 
 def work(rank, port, out):
@@ -78,7 +67,7 @@ def work(rank, port, out):
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     os.environ.update(RANK=f"{rank}", LOCAL_RANK=f"{rank}", MASTER_ADDR="127.0.0.1")
-    os.environ.update(WORLD_SIZE="2", MASTER_PORT=f"{port}")
+    os.environ.update(WORLD_SIZE="2", MASTER_PORT=f"{port}", TORCHELASTIC_RUN_ID="1")
     with joined():
         found = json.dumps(of_two(out))
     (out / f"{rank}.json").write_text(found, encoding="utf-8")
@@ -92,15 +81,11 @@ def of_two(out):
         "dropout": losses(Worker(dropping), PLAN),
         "dropped": weights_of(dropping).tolist(),
     }
-    for name, model, config, sharded, pieces in (
-        ("AdamW, sharded", small_gpt(), PLAN, True, 2),
-        ("Muon, sharded", small_modern(), MUON, True, 1),
-        ("dropout, resumed", small_gpt(dropout=0.2), PLAN, False, 1),
+    for name, model, config in (
+        ("Muon, resumed", small_modern(), MUON),
+        ("dropout, resumed", small_gpt(dropout=0.2), PLAN),
     ):
-        path = out / f"{name}.pt"
-        found[name], model = in_two_halves(path, model, config, sharded, pieces)
-    dropping = begun(small_gpt(dropout=0.2), PLAN, sharded=True)
-    found["dropout, sharded"] = losses(Worker(dropping.model), PLAN, dropping.run)
+        found[name], model = in_two_halves(out / f"{name}.pt", model, config)
     with Worker(model).own_numbers(CPU):
         found["own numbers"] = torch.rand(3).tolist()
     found["common numbers"] = torch.rand(3).tolist()

@@ -51,7 +51,6 @@ SAMPLE = {
     "--temperature 1e-40": ["temperature is 1e-40", "from 1e-6 on"],  # overflows
     "--top-k 0": ["top_k is 0", "at least 1"],
     "--n 0": ["n is 0", "1 to 100"],
-    "--window roll": ["rotary"],
     "--stop ''": ["stop is", "at least one"],
     "--device gpu": ["gpu", "--device cpu"],
 }

@@ -3,7 +3,6 @@
 import pytest
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 from small import opinionated, seeded
 from torch.testing import assert_close
 
@@ -11,7 +10,7 @@ from minigpt import generation
 from minigpt.attention import Head
 from minigpt.bigram import BigramLanguageModel
 from minigpt.block import Block
-from minigpt.fast.cache import KVCache, RollingCache
+from minigpt.fast.cache import KVCache
 from minigpt.fast.reading import PASSES, Reader, can_cache, forward_with_cache
 from minigpt.fast.text_cache import newest_window_counts
 from minigpt.fast.writing import generate
@@ -19,7 +18,7 @@ from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
 from minigpt.modern.counting import CountingGPT, Smoothing
 from minigpt.modern.counts import ContinuationCounts, window_counts
-from minigpt.modern.model import ModernConfig, ModernGPT
+from minigpt.modern.model import ModernConfig
 from minigpt.modern.ngrams import NgramConfig
 from minigpt.multi_head import CausalSelfAttention
 
@@ -88,11 +87,9 @@ def test_what_is_forgotten_leaves_no_trace(model):
 
 
 def test_a_refused_call_leaves_the_cache_as_it_was(model):
-    rolls = type(model) is ModernGPT and model.position_embedding is None
-    kind, length = (RollingCache, 3 * T) if rolls else (PASSES[type(model)][0], 6)
-    idx, caches = some_text(2, length), []
+    idx, caches = some_text(2, 6), []
     for refused in (False, True):
-        cache = kind(model, batch_size=2)
+        cache = new_cache(model, 2)
         for new in idx[:, :-1].split(1, dim=1):
             forward_with_cache(model, new, cache)
         if refused:
@@ -128,11 +125,10 @@ def test_gradients_are_there_again_after_reading_and_after_writing():
 
 
 def test_a_full_cache_says_what_to_do(rotary):
-    for kind, more in ((KVCache, 1), (RollingCache, 2)):
-        cache = kind(rotary)
-        forward_with_cache(rotary, some_text(1), cache)
-        with pytest.raises(ValueError, match=f"16 of 16.*no room for {more} more"):
-            forward_with_cache(rotary, some_text(1, more), cache)
+    cache = KVCache(rotary)
+    forward_with_cache(rotary, some_text(1), cache)
+    with pytest.raises(ValueError, match="16 of 16.*no room for 1 more"):
+        forward_with_cache(rotary, some_text(1, 1), cache)
 
 
 def test_only_the_key_heads_take_memory():
@@ -194,7 +190,6 @@ def test_how_many_characters_are_read_for_each_that_is_written(rotary):
     assert read(None) == [1] * T + ([half + 1] + [1] * (half - 1)) * 4
     assert read("half", prompt=T + 5, length=3) == [T, half + 1, 1]
     assert read("slide") == [1] * T + [T] * (2 * T)
-    assert read("roll") == [1] * (3 * T)
 
 
 @pytest.mark.parametrize("name", ["n-grams", "counts"])
@@ -206,39 +201,9 @@ def test_beside_counts_and_n_grams_a_character_meets_the_blocks_once(name):
     assert sizes == [3] + [1] * (T - 3)
 
 
-def banded(model, idx, monkeypatch):
-    """Logits of one pass in which each position sees the last T of its keys only."""
-
-    def attend(q, k, v, is_causal):
-        place = torch.arange(idx.shape[1])
-        age = place[:, None] - place
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        scores = scores.masked_fill((age < 0) | (age >= T), float("-inf"))
-        return scores.softmax(dim=-1) @ v
-
-    with monkeypatch.context() as patch:
-        patch.setattr(F, "scaled_dot_product_attention", attend)
-        patch.setattr(model, "block_size", idx.shape[1])
-        return model(idx)[0]
-
-
-def test_a_rolling_cache_is_attention_to_the_last_keys_for_ever(rotary, monkeypatch):
-    idx, cache = some_text(2, 5 * T), RollingCache(rotary, 2)
-    pieces = idx.split([10] + [1] * (5 * T - 10), dim=1)
-    logits = [forward_with_cache(rotary, new, cache) for new in pieces]
-    assert_close(torch.cat(logits, dim=1), banded(rotary, idx, monkeypatch), **CLOSE)
-
-
-def test_windows_that_cannot_be_are_refused(rotary):
-    learned = opinionated(CONFIGS["gpt"])
-    for model, window, message in [
-        (opinionated(CONFIGS["counts"]), "roll", "rotary"),
-        (learned, "roll", "rotary"),
-        (BigramLanguageModel(V), "roll", "rotary"),
-        (learned, "whole", "'whole'; give one of"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            generate(model, some_text(1, 1), 1, window=window)
+def test_a_window_that_cannot_be_is_refused(rotary):
+    with pytest.raises(ValueError, match="'whole'; give one of"):
+        generate(rotary, some_text(1, 1), 1, window="whole")
 
 
 # --- which models can ---

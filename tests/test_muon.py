@@ -8,7 +8,6 @@ import torch
 from small import PLAN, V, fit, weights_of
 from torch.testing import assert_close
 
-from minigpt.bigram import BigramLanguageModel
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.muon import Muon, orthogonalize
 from minigpt.modern.recipe import MuonConfig
@@ -88,11 +87,6 @@ def test_muon_gets_the_matrices_of_the_blocks_and_adamw_all_else():
     assert all(name.startswith("body.") for name in inner) and len(inner) == 2 * 4
     assert {"token_embedding.weight", "lm_head.weight", "body.0.mix"} < outer
     assert muon["weight_decay"] == 0.1 and adamw["weight_decay"] == 0
-
-
-def test_a_model_without_a_body_is_told_the_remedy():
-    with pytest.raises(ValueError, match="BigramLanguageModel has no body: .*TrainC"):
-        RUN.make_optimizer(BigramLanguageModel(V))
 
 
 def test_both_optimizers_follow_one_schedule_each_at_its_own_rate():

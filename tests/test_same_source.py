@@ -45,10 +45,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "fast/speculative": "check speculate",
     },
     "evidence/08_modern_gpt": {"modern/experts": "MixtureOfExperts"},
-    "evidence/09_fast_generation": {
-        "fast/cache": "RollingCache",
-        "fast/quantization": "to_int8",
-    },
+    "evidence/09_fast_generation": {"fast/quantization": "to_int8"},
     "12_backward": {
         "backward/tensor": "Tensor order backward unbroadcast pair add multiply "
         "matmul exp log relu total reshape transpose pick slopes",

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from minigpt.bigram import BigramLanguageModel
 from minigpt.data import CharTokenizer
-from minigpt.fast.writing import generate, stream, write
+from minigpt.fast.writing import generate, stream
 
 LETTERS = CharTokenizer("abcdef")
 
@@ -53,24 +53,13 @@ def test_streamed_pieces_are_the_text_of_generate(model):
 def test_a_piece_waits_while_it_may_become_a_stop(alphabet, stop, pieces):
     text = stream(alphabet, LETTERS, "a", 7, stop, temperature=0)
     assert list(text) == pieces
-    texts = write(alphabet, LETTERS, ["a", "d"], 7, stop, temperature=0)
-    assert texts[0] == "".join(pieces)  # also where the other goes on for longer
 
 
 def test_nothing_more_is_computed_after_a_stop(alphabet):
     calls = []
     alphabet.register_forward_pre_hook(lambda m, x: calls.append(len(x[0])))
     list(stream(alphabet, LETTERS, "a", 1000, ["d"], temperature=0))
-    write(alphabet, LETTERS, ["b", "e"], 1000, ["d"], temperature=0)
-    assert calls == [1] * 3 + [2] * 5  # b c d; c d beside f a b c d
-
-
-def test_prompts_of_different_lengths_are_written_as_if_alone(model):
-    prompts = ["dog; ", "the quick brown", "t", "jumps"]
-    knobs = dict(stop=["o"], temperature=0)
-    alone = ["".join(stream(model, TOKENIZER, p, 25, **knobs)) for p in prompts]
-    assert write(model, TOKENIZER, prompts, 25, **knobs) == alone
-    assert len(set(alone)) == 4
+    assert calls == [1] * 3  # b c d
 
 
 def test_between_two_pieces_the_model_is_free_for_other_use(model):
@@ -83,8 +72,3 @@ def test_between_two_pieces_the_model_is_free_for_other_use(model):
     model(x, x)[1].backward()
     assert text + "".join(pieces) == expected != other
     assert model.training
-
-
-def test_an_empty_prompt_is_refused(alphabet):
-    with pytest.raises(ValueError, match="A prompt is empty.*a line break"):
-        write(alphabet, LETTERS, ["a", ""], 5)

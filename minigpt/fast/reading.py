@@ -7,8 +7,7 @@ learned positions make the kept keys and values wrong, and they are computed ane
 import torch
 
 from minigpt.block import Block, FeedForward
-from minigpt.fast.cache import KVCache, RollingCache, gpt_with_cache
-from minigpt.fast.modern_cache import modern_with_cache
+from minigpt.fast.cache import KVCache, gpt_with_cache, modern_with_cache
 from minigpt.fast.text_cache import TextCache, counting_with_cache, ngram_with_cache
 from minigpt.gpt import GPT
 from minigpt.modern.counting import CountingGPT
@@ -17,7 +16,7 @@ from minigpt.modern.ngrams import NgramGPT
 from minigpt.modern.parts import ModernFeedForward
 from minigpt.multi_head import CausalSelfAttention
 
-WINDOWS = ["half", "slide", "roll"]
+WINDOWS = ["half", "slide"]
 PASSES = {
     GPT: (KVCache, gpt_with_cache),
     ModernGPT: (KVCache, modern_with_cache),
@@ -53,9 +52,8 @@ class Reader:
 
     window: what is read of a text longer than the context. "half": it grows to a whole
     context, then its older half is dropped and the rest read again. "slide": the last
-    context, read again for each character. "roll" (rotary positions): a cache from
-    which the oldest key goes, so that nothing is read again. None: "half" for a model
-    that can have a cache, "slide" for others, as `generate` of lesson 06 reads.
+    context, read again for each character. None: "half" for a model that can have a
+    cache, "slide" for others, as `generate` of lesson 06 reads.
     """
 
     def __init__(self, model, window=None):
@@ -63,12 +61,6 @@ class Reader:
         self.window = window or ("half" if self.cached else "slide")
         if self.window not in WINDOWS:
             raise ValueError(f"window is {window!r}; give one of {WINDOWS}.")
-        rotary = type(model) is ModernGPT and model.position_embedding is None
-        if window == "roll" and not (self.cached and rotary):
-            raise ValueError(
-                "window='roll' takes a ModernGPT with rotary positions: no other keys "
-                "stay right when the text moves on. Give window='half'."
-            )
         self.cache = self.first = self.start = None  # start: of what the cache holds
 
     def __call__(self, idx, last=1):
@@ -77,9 +69,7 @@ class Reader:
         if not self.cached:
             return self.model(idx[:, start:])[0][:, -last:]
         if self.cache is None:
-            kind, _ = PASSES[type(self.model)]
-            kind = RollingCache if self.window == "roll" else kind
-            self.cache = kind(self.model, len(idx))
+            self.cache = PASSES[type(self.model)][0](self.model, len(idx))
         if start != self.start:
             self.start, self.cache.length = start, 0
         new = idx[:, start + self.cache.length :]
@@ -91,11 +81,9 @@ class Reader:
         if self.first is None:
             self.first = max(T - size, 0)
         over = T - self.first - size
-        if over <= 0 or self.window == "roll":
+        if over <= 0:
             return self.first
-        if self.window == "slide":
-            return self.first + over
-        half = max(size // 2, 1)
+        half = max(size // 2, 1) if self.window == "half" else 1
         return self.first + -(-over // half) * half  # halves, rounded up
 
     def room(self, T):

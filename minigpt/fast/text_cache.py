@@ -7,8 +7,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from minigpt.fast.cache import KVCache
-from minigpt.fast.modern_cache import body_with_cache
+from minigpt.fast.cache import KVCache, body_with_cache
 from minigpt.modern.counting import RECENT
 
 

@@ -40,47 +40,21 @@ def stream(model, tokenizer, prompt, max_new_tokens, stop=(), **knobs):
     stop: strings that end the text and are not yielded; a piece that may yet become
     one waits until that is decided. knobs: those of `generate`.
     """
-    idx, waiting = encoded(model, tokenizer, [prompt]), ""
-    decode = decoder(tokenizer)
+    device = next(model.parameters()).device
+    idx = torch.tensor([tokenizer.encode(prompt)], device=device)  # (1, T)
+    decode, waiting = decoder(tokenizer), ""
     for next_idx in tokens(model, idx, max_new_tokens, **knobs):
         waiting += decode(next_idx[0])
-        if ended(waiting, stop):
+        if ends := [waiting.index(s) for s in stop if s in waiting]:
+            waiting = waiting[: min(ends)]
             break
-        decided = len(waiting) - undecided(waiting, stop)
+        begun = (n for s in stop for n in range(1, len(s)) if waiting.endswith(s[:n]))
+        decided = len(waiting) - max(begun, default=0)
         if decided:
             yield waiting[:decided]
         waiting = waiting[decided:]
-    if before_stop(waiting, stop):
-        yield before_stop(waiting, stop)
-
-
-def write(model, tokenizer, prompts, max_new_tokens, stop=(), **knobs):
-    """What a model writes after each of several prompts, up to its first stop: a list
-    of texts. Those of one length are one batch; stop and knobs as in `stream`."""
-    texts, decode = {}, [decoder(tokenizer) for _ in prompts]
-    lengths = [len(tokenizer.encode(prompt)) for prompt in prompts]
-    for length in set(lengths):
-        rows = [b for b, n in enumerate(lengths) if n == length]
-        idx = encoded(model, tokenizer, [prompts[b] for b in rows])
-        texts.update(dict.fromkeys(rows, ""))
-        for next_idx in tokens(model, idx, max_new_tokens, **knobs):
-            for b, new in zip(rows, next_idx):
-                if not ended(texts[b], stop):
-                    texts[b] += decode[b](new)
-            if all(ended(texts[b], stop) for b in rows):
-                break
-    return [before_stop(texts[b], stop) for b in range(len(prompts))]
-
-
-def encoded(model, tokenizer, prompts):
-    """Texts of one length T -> their ids (B, T), where the model is."""
-    if "" in prompts:
-        raise ValueError(
-            "A prompt is empty: give at least one character to go on from, for example "
-            "a line break."
-        )
-    ids = [tokenizer.encode(prompt) for prompt in prompts]
-    return torch.tensor(ids, device=next(model.parameters()).device)
+    if waiting:
+        yield waiting
 
 
 def decoder(tokenizer):
@@ -97,19 +71,3 @@ def decoder(tokenizer):
         return text
 
     return decode
-
-
-def ended(text, stop):
-    """Whether one of the stop strings stands in a text."""
-    return any(s in text for s in stop)
-
-
-def before_stop(text, stop):
-    """The text before the first of the stop strings in it, or all of it."""
-    return text[: min((text.find(s) for s in stop if s in text), default=len(text))]
-
-
-def undecided(text, stop):
-    """How many characters at the end of a text may yet become a stop string."""
-    starts = [n for s in stop for n in range(1, len(s)) if text.endswith(s[:n])]
-    return max(starts, default=0)

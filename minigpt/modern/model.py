@@ -14,15 +14,7 @@ import torch.nn.functional as F
 from minigpt.bigram import next_token_loss
 from minigpt.gpt import GPTConfig, init_weights
 from minigpt.language_model import LanguageModel
-from minigpt.modern.parts import (
-    BENDS,
-    ModernFeedForward,
-    RMSNorm,
-    at_least_float32,
-    rms_norm,
-    rotary_turns,
-    rotate,
-)
+from minigpt.modern import parts
 
 
 @dataclass
@@ -49,7 +41,7 @@ class ModernConfig(GPTConfig):
             ("dropout", self.dropout == 0, "0: a ModernGPT has none"),
             ("n_kv_head", shared, f"a divisor of n_head = {self.n_head}"),
             ("n_head", pairs, "one with an even n_embd / n_head: rotary turns pairs"),
-            ("activation", bend in BENDS, f"one of {[*BENDS]}"),
+            ("activation", bend in parts.BENDS, f"one of {[*parts.BENDS]}"),
             ("softcap", cap is None or 0 < cap < math.inf, "above 0, finite, or None"),
         ):
             if not fine:
@@ -85,27 +77,28 @@ class ModernAttention(nn.Module):
         mix = nn.Parameter(torch.tensor([0.5, 0.5])) if c.value_residual else None
         self.value_mix = mix  # None also in block 0, where there is nothing to mix
 
-    def queries_keys_values(self, x, turns):
-        """x: (B, T, C) -> q (B, T, n_head, head_size), k, v (B, T, n_kv_head, same)."""
+    def queries_keys_values(self, x, first_values, turns):
+        """x: (B, T, C) -> q (B, n_head, T, head_size), k and v (B, n_kv_head, T, same),
+        and the values before they are mixed, (B, T, n_kv_head, same)."""
         B, T, _ = x.shape
         heads = self.qkv(x).view(B, T, -1, self.head_size)
         n = self.n_head + self.n_kv_head
-        qk, v = heads[:, :, :n], heads[:, :, n:]  # norm and rotate both at once
+        qk, values = heads[:, :, :n], heads[:, :, n:]  # norm and rotate both at once
         if self.qk_norm:
-            qk = rms_norm(qk)
+            qk = parts.rms_norm(qk)
         if self.rotary:
-            qk = rotate(qk, turns)
-        return qk[:, :, : self.n_head], qk[:, :, self.n_head :], v
-
-    def forward(self, x, first_values, turns):
-        q, k, values = self.queries_keys_values(x, turns)
+            qk = parts.rotate(qk, turns)
         v = values
         if self.value_mix is not None:
             v = self.value_mix[0] * v + self.value_mix[1] * first_values
+        q, k = qk[:, :, : self.n_head], qk[:, :, self.n_head :]
+        return *(t.transpose(1, 2) for t in (q, k, v)), values
+
+    def forward(self, x, first_values, turns):
+        q, k, v, values = self.queries_keys_values(x, first_values, turns)
         group = self.n_head // self.n_kv_head
-        if group > 1:
-            k, v = (t.repeat_interleave(group, dim=2) for t in (k, v))
-        q, k, v = (t.transpose(1, 2) for t in (q, k, v))  # (B, n_head, T, head_size)
+        if group > 1:  # (B, n_head, T, head_size)
+            k, v = (t.repeat_interleave(group, dim=1) for t in (k, v))
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.proj(out.transpose(1, 2).flatten(2)), values  # (B, T, C)
 
@@ -119,12 +112,11 @@ class ModernBlock(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        norm = RMSNorm if config.rms_norm else nn.LayerNorm
+        norm = parts.RMSNorm if config.rms_norm else nn.LayerNorm
         self.norm1, self.norm2 = norm(config.n_embd), norm(config.n_embd)
         self.attention = ModernAttention(config)
-        self.feed_forward = ModernFeedForward(
-            config.n_embd, config.activation, config.bias
-        )
+        sizes = config.n_embd, config.activation, config.bias
+        self.feed_forward = parts.ModernFeedForward(*sizes)
         start = torch.tensor([1.0, 0.0])
         self.mix = nn.Parameter(start) if config.embedding_mix else None
 
@@ -140,7 +132,7 @@ class ModernBody(nn.Sequential):
     """The stack: (B, T, C) -> (B, T, C). Its last part is the final norm."""
 
     def __init__(self, config):
-        norm = RMSNorm if config.rms_norm else nn.LayerNorm
+        norm = parts.RMSNorm if config.rms_norm else nn.LayerNorm
         blocks = [ModernBlock(config) for _ in range(config.n_layer)]
         blocks[0].attention.value_mix = None
         super().__init__(*blocks, norm(config.n_embd))
@@ -148,8 +140,8 @@ class ModernBody(nn.Sequential):
     def forward(self, x):
         *blocks, norm = self
         positions = torch.arange(x.shape[1], device=x.device)  # (T,)
-        head_size, dtype = blocks[0].attention.head_size, at_least_float32(x.dtype)
-        turns = rotary_turns(positions, head_size, dtype=dtype)
+        head_size = blocks[0].attention.head_size
+        turns = parts.rotary_turns(positions, head_size, dtype=x.dtype)
         embedding, first_values = x, None
         for block in blocks:
             x, values = block(x, embedding, first_values, turns)

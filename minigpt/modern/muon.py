@@ -64,10 +64,6 @@ class Together:
     def param_groups(self):
         return [group for o in self.optimizers for group in o.param_groups]
 
-    @property
-    def state(self):
-        return {p: values for o in self.optimizers for p, values in o.state.items()}
-
     def zero_grad(self):
         for optimizer in self.optimizers:
             optimizer.zero_grad()

@@ -113,9 +113,10 @@ class ShortConvolution(nn.Module):
 def rotary_turns(positions, head_size, base=10_000.0, dtype=torch.float32):
     """e^(i·t·base^(-2j / head_size)): how position t turns pair j.
 
-    positions: (T,) -> complex (T, head_size / 2), two numbers of `dtype` each.
-    Source: Su et al., RoFormer (2021), section 3.2.2.
+    positions: (T,) -> complex (T, head_size / 2), two numbers of `dtype` each, or of
+    float32 for what is less exact. Source: Su et al., RoFormer (2021), section 3.2.2.
     """
+    dtype = torch.promote_types(dtype, torch.float32)  # torch has no complex bf16
     pair = torch.arange(0, head_size, 2, dtype=dtype, device=positions.device)  # 2j
     angles = positions[:, None] * base ** (-pair / head_size)  # (T, head_size / 2)
     return torch.polar(torch.ones_like(angles), angles)
@@ -124,11 +125,6 @@ def rotary_turns(positions, head_size, base=10_000.0, dtype=torch.float32):
 def rotate(x, turns):
     """Turn each pair (x[2j], x[2j + 1]) of x (B, T, n_head, head_size), read as one
     complex number: to turn it is to multiply. turns: (T, head_size / 2)."""
-    exact = x.to(at_least_float32(x.dtype))
+    exact = x.to(torch.promote_types(x.dtype, torch.float32))
     pairs = torch.view_as_complex(exact.unflatten(-1, (-1, 2)))
     return torch.view_as_real(pairs * turns[:, None]).flatten(-2).type_as(x)
-
-
-def at_least_float32(dtype):
-    """float32 in place of what is less exact; torch has no complex bf16."""
-    return torch.promote_types(dtype, torch.float32)

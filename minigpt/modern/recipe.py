@@ -20,32 +20,22 @@ class MuonConfig(TrainConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 < self.muon_rate < math.inf:
-            raise ValueError(
-                f"muon_rate is {self.muon_rate!r}; give a number above 0 and finite."
-            )
-        if not 0 < self.cooldown_fraction <= 1:
-            raise ValueError(
-                f"cooldown_fraction is {self.cooldown_fraction!r}; give a number "
-                "above 0, at most 1."
-            )
+        share = self.cooldown_fraction
+        for name, fine, need in (
+            ("muon_rate", 0 < self.muon_rate < math.inf, "above 0 and finite"),
+            ("cooldown_fraction", 0 < share <= 1, "above 0, at most 1"),
+        ):
+            if not fine:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; give {need}.")
 
     def make_optimizer(self, model):
         """Muon for the matrices of model.body; AdamW, without decay, for the rest:
         embeddings, head and vectors. Three steps of `orthogonalize` save time."""
-        if not hasattr(model, "body"):
-            raise ValueError(
-                "Muon moves the matrices of a model's body, and a "
-                f"{type(model).__name__} has no body: train it with a TrainConfig."
-            )
         inner = [p for p in model.body.parameters() if p.dim() == 2]
-        ids = {id(p) for p in inner}
-        outer = [p for p in model.parameters() if id(p) not in ids]
+        outer = [p for p in model.parameters() if all(p is not q for q in inner)]
         rate = self.learning_rate
-        muon = Muon(
-            inner, rate, self.weight_decay, ns_steps=3, scale=self.muon_rate / rate
-        )
-        betas = (0.9, self.beta2)
+        scale, betas = self.muon_rate / rate, (0.9, self.beta2)
+        muon = Muon(inner, rate, self.weight_decay, ns_steps=3, scale=scale)
         adamw = torch.optim.AdamW(outer, rate, betas, weight_decay=0.0, fused=True)
         return Together([muon, adamw])
 

@@ -1,1 +1,1 @@
-"""Lesson 10: many machines as one: meeting, workers, shards, in this order."""
+"""Lesson 10: many machines as one: workers, and where they meet."""

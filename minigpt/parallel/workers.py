@@ -1,17 +1,14 @@
 """Lesson 10: several processes that train as one, with torch's own engine.
 
-Sources: Li et al., PyTorch Distributed (2020), for DistributedDataParallel; Zhao et
-al., PyTorch FSDP (2023), for a model of which each worker holds a share.
+Source: Li et al., PyTorch Distributed (2020), for DistributedDataParallel.
 """
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 import torch.distributed as dist
 import torch.nn as nn
 from torch.nn.parallel import DistributedDataParallel
-
-from minigpt.device import random_state, set_random_state
 
 
 class Worker(nn.Module):
@@ -19,16 +16,15 @@ class Worker(nn.Module):
 
     All draw the same batches, from one seed. Each reads its own rows, in `accumulate`
     pieces, so that only the activations of one piece take memory at a time, and all
-    have the gradients of the whole batch. The model may be one of `share_out`.
+    have the gradients of the whole batch.
     """
 
     def __init__(self, model, accumulate=1):
         super().__init__()
         self.model, self.accumulate = model, accumulate
         self.rank, self.size = standing()
-        self.sharded = hasattr(model, "set_requires_gradient_sync")  # as FSDP's are
         self.shared = model
-        if self.size > 1 and not self.sharded:
+        if self.size > 1:
             self.shared = DistributedDataParallel(model, gradient_as_bucket_view=True)
 
     def forward(self, idx, targets):
@@ -40,9 +36,8 @@ class Worker(nn.Module):
         B, pieces = len(idx), self.accumulate if self.training else 1
         if self.training and B < self.size * pieces:
             raise ValueError(
-                f"A batch of {B} windows cannot be cut into {pieces} for each of "
-                f"{self.size} workers: give a batch_size of {self.size * pieces} or "
-                "more."
+                f"batch_size is {B}; give {self.size * pieces} or more, for {pieces} "
+                f"pieces on each of {self.size} workers."
             )
         mine = slice(self.rank * B // self.size, (self.rank + 1) * B // self.size)
         if B < self.size:  # too few to share: all read all
@@ -54,7 +49,7 @@ class Worker(nn.Module):
         *pieces, last = zip(x.tensor_split(pieces), y.tensor_split(pieces))
         with self.own_numbers(idx.device):
             for piece in pieces:
-                with self.in_silence():
+                with self.shared.no_sync() if self.size > 1 else nullcontext():
                     loss = self.part_of(B, *piece)
                     with torch.autocast(idx.device.type, enabled=False):
                         loss.backward()
@@ -63,19 +58,6 @@ class Worker(nn.Module):
     def part_of(self, B, x, y):
         """The loss of some windows, weighed: the workers' gradients are averaged."""
         return self.shared(x, y)[1] * (len(x) * self.size / B)
-
-    @contextmanager
-    def in_silence(self):
-        """While this lasts, gradients stay where they are: they travel once a step."""
-        if self.sharded:
-            self.model.set_requires_gradient_sync(False)
-            yield
-            self.model.set_requires_gradient_sync(True)
-        elif self.size > 1:
-            with self.shared.no_sync():
-                yield
-        else:
-            yield
 
     @contextmanager
     def own_numbers(self, device):
@@ -87,10 +69,9 @@ class Worker(nn.Module):
             yield
             return
         own = torch.randint(2**62, ()).item() + self.rank
-        common = random_state(device)
-        torch.manual_seed(own)
-        yield
-        set_random_state(common, device)
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(own)
+            yield
 
 
 def standing():

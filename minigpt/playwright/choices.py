@@ -64,8 +64,6 @@ class Play:
 
     def next_char_probs(self, position):
         """Each character that may follow text[:position] -> its probability."""
-        if not 0 <= position < len(self.text):
-            raise IndexError(f"position {position} is not in 0..{len(self.text) - 1}")
         at = bisect_right(self.choices, position, key=itemgetter(0)) - 1
         start, options = self.choices[at]
         begun = self.text[start:position]

@@ -24,10 +24,10 @@ ACTION_SLOTS = {
     "enter": ("entrance",),
     "rhyme": ("couplet",),
 }
-SITUATIONS = {  # and "after insult", say, for each kind of phrase
+SITUATIONS = [  # and "after insult", say, for each kind of phrase
     *("scene", "couplet first", "couplet second", "somebody named", "nobody named"),
     *("after scene", "after nothing"),
-}
+]
 
 
 @cache
@@ -42,7 +42,7 @@ class Lexicon:
     """Names, words, lines and habits of a playwright; the top of this file explains.
 
     Raises ValueError, with the remedy, for what no play can be made of. Entries that
-    clash are found when the playwright begins to write.
+    clash are found where the playwright meets them.
     """
 
     names: tuple[str, ...]
@@ -56,11 +56,9 @@ class Lexicon:
 
     def __post_init__(self):
         for where, entries in self.lists().items():
-            if not entries:
-                raise ValueError(f"{where!r} is empty: give it at least one entry")
-            if isinstance(entries, str):
+            if not entries or isinstance(entries, str):
                 raise ValueError(
-                    f"{where!r} is one text, {entries!r}: make it a tuple of texts, "
+                    f"{where!r} is {entries!r}: make it a tuple of one text or more, "
                     "such as ('Ada', 'Alan', 'Grace')"
                 )
             for entry in entries:
@@ -68,10 +66,9 @@ class Lexicon:
         for group in self.rhymes:
             if len(group) < 2:
                 raise ValueError(f"rhyme group {group!r} has one word: add another")
-        needed = SITUATIONS | {f"after {kind}" for kind in self.phrases}
-        if missing := needed - self.situations.keys():
-            raise ValueError(f"situations lack {sorted(missing)}: say what comes then")
-        for where, shares in self.situations.items():
+        needed = SITUATIONS + [f"after {kind}" for kind in self.phrases]
+        for where in [*needed, *self.situations]:
+            shares = self.situations.get(where)
             if not shares or shares.keys() - self.lines or min(shares.values()) <= 0:
                 raise ValueError(
                     f"situation {where!r} is {shares}: give shares above 0 to lists "
@@ -83,24 +80,19 @@ class Lexicon:
         usable = {*self.words, *self.forms}
         usable |= set() if where == "phrases" else {*self.phrases}
         usable |= {s for s, users in ACTION_SLOTS.items() if where.startswith(users)}
-        if unknown := set(slots) - usable:
-            raise ValueError(
-                f"{entry!r} in {where!r} has slots that nothing fills there: "
-                f"{sorted(unknown)}. Use slots among {sorted(usable)}"
-            )
-        if strange := set(re.sub(r"\{.*?\}", "", entry)) - ALPHABET:
-            raise ValueError(
-                f"{entry!r} in {where!r} has {sorted(strange)}, which Tiny Shakespeare "
-                "never uses: write it with its 65 characters"
-            )
-        if where.startswith("couplet") and slots.count("rhyme") != 1:
-            raise ValueError(f"{entry!r} in {where!r} must hold {{rhyme}} once")
-        n_enter = slots.count("enter")
-        if where == "entrance" and not 2 <= n_enter <= len(self.names):
-            raise ValueError(
-                f"{entry!r} brings {n_enter} on stage, of {len(self.names)} names: "
-                "bring two or more, and give at least as many names"
-            )
+        unknown, n_enter = {*slots} - usable, slots.count("enter")
+        strange = {*re.sub(r"\{.*?\}", "", entry)} - ALPHABET
+        for fine, need in (
+            (not unknown, f"slots among {sorted(usable)}, and not {sorted(unknown)}"),
+            (not strange, f"Tiny Shakespeare's 65 characters, not {sorted(strange)}"),
+            (where[:7] != "couplet" or slots.count("rhyme") == 1, "{rhyme} once"),
+            (
+                where != "entrance" or 2 <= n_enter <= len(self.names),
+                f"{{enter}} twice at least, at most once for {len(self.names)} names",
+            ),
+        ):
+            if not fine:
+                raise ValueError(f"{entry!r} in {where!r} must have {need}.")
 
     def lists(self):
         """Every list of texts, by name."""
@@ -108,19 +100,8 @@ class Lexicon:
         lists |= {"announcer": (self.announcer,), "phrases": self.phrases.values()}
         return {**lists, **self.words, **self.forms, **self.lines}
 
-    def slots(self):
-        """Every slot of every line with what follows it, phrases written out."""
-        for templates in (("{speaker}:",), *self.lines.values()):
-            for template in templates:
-                for kind, phrase in self.phrases.items():
-                    template = template.replace("{" + kind + "}", phrase)
-                for slot, tail in parse(template + "\n")[1]:
-                    if slot != "said":
-                        yield slot, tail
-
     @cached_property
     def fillers(self):
         """What may fill each slot before the action settles any."""
         rhymes = tuple(word for group in self.rhymes for word in group)
-        people = {slot: self.names for slot in ("enter", "name", "speaker")}
-        return {**self.words, **self.forms, **people, "rhyme": rhymes}
+        return {**self.words, **self.forms, "enter": self.names, "rhyme": rhymes}

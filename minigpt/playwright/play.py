@@ -14,59 +14,16 @@ the first letter of a word to that of the nearest word that tells, in our own le
 """
 
 from bisect import bisect_right
-from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from random import Random
 
 from minigpt.playwright.choices import Options, Play, Span
 from minigpt.playwright.grammar import parse
-from minigpt.playwright.lexicon import LEXICON
+from minigpt.playwright.lexicon import LEXICON, read_lexicon
 
-
-def first(k, lists):
-    """The first k entries of each list: {name: entries} -> {name: entries}."""
-    return {name: entries[:k] for name, entries in lists.items()}
-
-
-# A pocket edition for small models: four names, four words and two lines of a kind,
-# two groups of four rhymes, and scenes that all go one way: an entrance and a couplet,
-# a speech that names somebody, the answer, a couplet.
-POCKET = replace(
-    LEXICON,
-    names=LEXICON.names[:4],
-    rhymes=tuple(group[:4] for group in LEXICON.rhymes[:2]),
-    words=first(4, LEXICON.words),
-    lines={
-        **first(2, LEXICON.lines),
-        "entrance": (
-            "A {place}. Enter {enter}, {enter} and {enter}.",
-            "The {place}. Enter {enter} and {enter}.",
-        ),
-        "reply to insult": (
-            "A {said}, am I? Then {thou art} a {insult}!",
-            "So was my {kin} a {said}, and {adj}.",
-        ),
-        "reply to deed": (
-            "Who {said}? Not I! 'Twas {thy} {adj} {noun}!",
-            "I never {said}, {thou} {insult}!",
-        ),
-        "couplet first": (
-            "I'll {verb} {thy} {rhyme},",
-            "May {nouns} {verb} {my} {rhyme},",
-        ),
-        "couplet second": (
-            "And {verb} {thy} {adj} {rhyme}.",
-            "While {nouns} {verb} {my} {rhyme}.",
-        ),
-    },
-    situations={
-        **LEXICON.situations,
-        "after insult": {"reply to insult": 1},  # 1: always
-        "after deed": {"reply to deed": 1},
-        "somebody named": {"end": 1},  # that is, of the speech
-        "nobody named": {"couplet first": 1},
-    },
-)
+# A small edition of the lexicon, for small models.
+POCKET = read_lexicon(Path(__file__).with_name("pocket.ini"))
 
 
 def commonness(entries):
@@ -98,11 +55,8 @@ class Playwright:
     def __init__(self, lexicon, rng):
         self.lexicon, self.rng = lexicon, rng
         self.texts, self.surprise, self.spans, self.choices = [], [], [], []
-        self.position, self.lines = 0, {}
-        for situation, shares in lexicon.situations.items():
-            self.lines[situation] = line_options(lexicon, shares)
-        for slot, tail in lexicon.slots():  # any clash shows before a word is written
-            word_options(tuple(lexicon.fillers[slot]), tail)
+        self.position, lines = 0, lexicon.situations.items()
+        self.lines = {where: line_options(lexicon, shares) for where, shares in lines}
 
     def choose(self, options, why="", tail=""):
         draw = bisect_right(options.cumulative, self.rng.random())
@@ -197,7 +151,7 @@ def write_play(n_chars, seed=1337, lexicon=LEXICON):
         play = write_play(10_000, seed=7, lexicon=mine)
         play.nats()  # nats per character: no model can do better
 
-    Raises ValueError if entries of the lexicon clash.
+    Raises ValueError where entries of the lexicon clash.
     """
     writer = Playwright(lexicon, Random(seed))
     while writer.position < n_chars:

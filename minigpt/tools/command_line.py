@@ -14,10 +14,9 @@ from minigpt.checkpoint import Checkpoint
 from minigpt.data import CharTokenizer, train_val_split
 from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
-from minigpt.fast.writing import stream, write
+from minigpt.fast.writing import stream
 from minigpt.modern.recipe import minute_preset
-from minigpt.parallel.meeting import joined, own_device, restarts, several
-from minigpt.parallel.shards import gathered, share_out
+from minigpt.parallel.meeting import joined, own_device, restarts
 from minigpt.parallel.workers import Worker, first, standing, total
 from minigpt.tools import benchmark, doctor, page, speedrun
 from minigpt.tools.corpus import find, read_ids, read_tokens
@@ -105,13 +104,6 @@ def refuse(options):
         raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
     if o.accumulate < 1:
         raise ValueError(f"accumulate is {o.accumulate}; give 1 or more pieces.")
-    if o.fsdp and not several():
-        raise ValueError(
-            "--fsdp shares a model out over processes, and this is only one: torchrun "
-            "--nproc_per_node=2 -m minigpt train --fsdp starts two."
-        )
-    if o.keep and o.fsdp:
-        raise ValueError("--keep and --fsdp do not go together: leave one out.")
     if restarts()[1] and not o.resume:
         raise ValueError("--max-restarts starts this command again: add --resume.")
 
@@ -184,8 +176,6 @@ def trained(options, checkpoint, train_data, val_data):
     """Train, saving at each evaluation, and judge; returns the exit code."""
     c, start = checkpoint, checkpoint.run.step
     device = next(c.model.parameters()).device
-    if options.fsdp:
-        share_out(c)
     model = Worker(c.model, options.accumulate)
 
     n, quiet = c.config.steps, model.rank > 0
@@ -205,8 +195,7 @@ def trained(options, checkpoint, train_data, val_data):
             row = run.history[-1]
             losses = f"train {row.train_loss:.3f}, validation {row.val_loss:.3f}"
             bar.set_postfix_str(losses)
-            kept = gathered(c) if options.fsdp else c
-            first(lambda: saver(options.out, kept)(kept.run))
+            first(lambda: saver(options.out, c)(run))
 
         on_keep(c.run)
         train(model, train_data, val_data, c.config, c.run, on_eval, on_step)
@@ -240,8 +229,8 @@ def say(text):
 
 
 def run_sample(options):
-    """Print the prompt with what a model makes of it: one text as it is written,
-    several in the end with a line of dashes between them."""
+    """Print the prompt with what a model makes of it, as it is written; several such
+    texts with a line of dashes between them."""
     check_knobs(options)
     model, tokenizer = load_or_stored(options.checkpoint, device_named(options.device))
     if options.seed is not None:
@@ -256,19 +245,16 @@ def run_sample(options):
         n: getattr(options, n) for n in "temperature top_k top_p window".split()
     }
     settings["stop"] = [text.replace(r"\n", "\n") for text in options.stop]
-    if options.n > 1:
-        prompts = [prompt] * options.n
-        texts = write(model, tokenizer, prompts, options.tokens, **settings)
-        print(f"\n{'-' * 20}\n".join(prompt + text for text in texts))
-        return 0
-    pieces = stream(model, tokenizer, prompt, options.tokens, **settings)
-    piece = next(pieces, "")  # what is wrong shows before anything is printed
-    try:
-        print(prompt + piece, end="", flush=True)
-        for piece in pieces:
-            print(piece, end="", flush=True)
-    finally:  # an interrupted text ends its line, too
-        print(flush=True)
+    for text in range(options.n):
+        pieces = stream(model, tokenizer, prompt, options.tokens, **settings)
+        piece = next(pieces, "")  # what is wrong shows before anything is printed
+        dashes = "-" * 20 + "\n" if text else ""
+        try:
+            print(dashes + prompt + piece, end="", flush=True)
+            for piece in pieces:
+                print(piece, end="", flush=True)
+        finally:  # an interrupted text ends its line, too
+            print(flush=True)
     return 0
 
 

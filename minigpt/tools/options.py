@@ -5,7 +5,7 @@ import torch
 from minigpt.device import pick_device
 from minigpt.fast.reading import WINDOWS
 
-TEXTS = 100  # that `sample` writes at once, at most
+TEXTS = 100  # that `sample` writes, at most
 FILE = {"metavar": "FILE"}
 WHOLE, NUMBER = {"type": int, "metavar": "N"}, {"type": float, "metavar": "X"}
 
@@ -26,7 +26,6 @@ def add_train(parser):
     add("--keep", type=steps, default=[], metavar="N,N", help=known)
     add("--device", help="cuda, mps or cpu (default: the best there is)")
     add("--accumulate", **WHOLE, default=1, help="read a batch in so many pieces")
-    add("--fsdp", action="store_true", help="with torchrun: share out the model, too")
     add = parser.add_argument_group("in place of the preset's values").add_argument
     add("--steps", **WHOLE, help="training steps")
     add("--batch-size", **WHOLE, help="windows per step")
@@ -47,7 +46,7 @@ def add_sample(parser):
     add(
         "--tokens", **WHOLE, default=500, help="of text to write (default: %(default)s)"
     )
-    add("--n", **WHOLE, default=1, help=f"texts to write at once, up to {TEXTS}")
+    add("--n", **WHOLE, default=1, help=f"texts to write, up to {TEXTS}")
     known = r"end before this text; \n is a line break; may be given several times"
     add("--stop", action="append", default=[], metavar="TEXT", help=known)
     known = "what is read of a text beyond the context: lesson 09 (default: half)"
