@@ -120,9 +120,9 @@ def times_seen(table, keys):
     return torch.where(values[place] == keys, counts[place], 0)
 
 
-def count_nats(ids, n, longest, strength=20):
-    """As the notebook's: count in ids[:n]; nats at ids[n:], a row for each length of
-    the context, from 0 to `longest`."""
+def count_nats(ids, n, longest):
+    """As the notebook's, with 20 pretended observations: count in ids[:n]; nats at
+    ids[n:], a row for each length of the context, from 0 to `longest`."""
     V = int(ids.max()) + 1
     p = torch.full((len(ids) - n,), 1 / V, dtype=torch.float64)
     context, rows = torch.zeros_like(ids), []
@@ -130,7 +130,7 @@ def count_nats(ids, n, longest, strength=20):
         longer = context * V + ids  # with the character itself
         seen = times_seen(context[:n], context[n:])
         both = times_seen(longer[:n], longer[n:])
-        p = (both + strength * p) / (seen + strength)
+        p = (both + 20 * p) / (seen + 20)
         rows.append(-p.log())
         context = F.pad(longer[:-1], (1, 0))  # one place further on
     return torch.stack(rows)

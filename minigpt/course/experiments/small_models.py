@@ -144,18 +144,16 @@ class Alone(CausalSelfAttention):
 
 
 class Parts(nn.Module):
-    """A block that may lack its plus signs, its norms, or the mixing of positions."""
+    """A block without norms, which may lack its plus signs or the mixing, too."""
 
-    def __init__(self, plus=False, norm=False, attention=CausalSelfAttention):
+    def __init__(self, plus=False, attention=CausalSelfAttention):
         super().__init__()
-        self.plus, make = plus, nn.LayerNorm if norm else nn.Identity
-        self.norm1, self.norm2 = make(WIDTH), make(WIDTH)
-        self.attention = attention(WIDTH, 4)
+        self.plus, self.attention = plus, attention(WIDTH, 4)
         self.feed_forward = FeedForward(WIDTH)
 
     def forward(self, x):
-        x = self.attention(self.norm1(x)) + (x if self.plus else 0)
-        return self.feed_forward(self.norm2(x)) + (x if self.plus else 0)
+        x = self.attention(x) + (x if self.plus else 0)
+        return self.feed_forward(x) + (x if self.plus else 0)
 
 
 class PostNorm(Block):
