@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from minigpt.course.checks.many_machines import Disk, Stuck, as_workers
+from minigpt.course.checks.many_machines import Stuck, as_workers
 from minigpt.course.experiments import many_machines
 from minigpt.data import CharTokenizer
 
@@ -48,24 +48,6 @@ def test_an_error_of_one_worker_ends_all_and_is_told():
     with pytest.raises(ZeroDivisionError, match="of worker 1"):
         as_workers(work, [(), ()])
     assert threading.active_count() == before
-
-
-def test_two_writers_tear_a_file_and_one_does_not():
-    def both(rank, disk, group):
-        disk.write("abcd")
-
-    def first(rank, disk, group):
-        if rank == 0:
-            disk.write("abcd")
-        group.barrier()
-        return disk.read()
-
-    disk = Disk()
-    as_workers(both, [(disk,), (disk,)])
-    assert disk.text == "abcdcd"
-    assert as_workers(first, [(Disk(),)]) == ("abcd",)
-    disk = Disk()
-    assert as_workers(first, [(disk,), (disk,)]) == ("abcd", "abcd")
 
 
 def test_steps_to_a_loss_are_fewer_to_a_higher_one_and_end_at_most(monkeypatch):

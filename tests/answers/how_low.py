@@ -1,24 +1,12 @@
 """Answers to notebook 07's exercises."""
 
-import dataclasses
-
 from exercises import exercises_of
-
-from minigpt.playwright.lexicon import LEXICON
 
 EXERCISES = exercises_of("07")
 
 
-def first(k, lists):
-    return {name: entries[:k] for name, entries in lists.items()}
-
-
 def names():
-    return {
-        "dataclasses": dataclasses,
-        "LEXICON": LEXICON,
-        "first": first,
-    }
+    return {}
 
 
 def entropy(body):
@@ -41,14 +29,6 @@ def smooth(body):
     )
 
 
-CAST = 'names=("Ada", "Alan", "Grace", "Kurt")'
-
-
-def lexicon(*changes):
-    inside = ", ".join((CAST, *changes))
-    return f"def my_lexicon():\n    return dataclasses.replace(LEXICON, {inside})\n"
-
-
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "07.1": {
@@ -66,11 +46,6 @@ WRONG = {
         "but for `counts + strength * l": smooth(
             "counts + strength * lower / (seen + strength)"
         ),
-    },
-    "07.4": {
-        "not all your own yet: 'Duke Bun'": "def my_lexicon():\n    return LEXICON",
-        "too high": lexicon(),
-        "too low": lexicon("words=first(2, LEXICON.words)"),
     },
 }
 
@@ -92,12 +67,6 @@ RIGHT = {
         "a mixture whose weight knows": smooth(
             "(counts / seen).nan_to_num() * seen / (seen + strength)"
             " + lower * strength / (seen + strength)"
-        ),
-    },
-    "07.4": {
-        "other words": lexicon("words=first(18, LEXICON.words)"),
-        "fewer lines, more words": lexicon(
-            "words=first(25, LEXICON.words)", "lines=first(5, LEXICON.lines)"
         ),
     },
 }

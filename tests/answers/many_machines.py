@@ -30,12 +30,6 @@ def evaluate(*lines):
     return defined("evaluate(rank, losses, group)", *lines)
 
 
-def save(*lines):
-    return defined("save_and_load(rank, text, disk, group)", *lines)
-
-
-FIRST = "if rank == 0: disk.write(text)"
-
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "10.1": {
@@ -123,16 +117,6 @@ WRONG = {
             "        return total / len(losses)\n"
         ),
     },
-    "10.4": {
-        "`if rank == 0:` left out": save(
-            "disk.write(text)", "group.barrier()", "return disk.read()"
-        ),
-        "but for `group.barrier()` left out": save(FIRST, "return disk.read()"),
-        "but for `group.barrier()` in the wrong": save(
-            "group.barrier()", FIRST, "return disk.read()"
-        ),
-        "What is returned was not read": save("return text"),
-    },
 }
 
 RIGHT = {
@@ -154,11 +138,6 @@ RIGHT = {
         "a tensor": evaluate(
             "both = group.all_reduce(torch.tensor([sum(losses), len(losses)]))",
             "return both[0] / both[1]",
-        ),
-    },
-    "10.4": {
-        "an all_reduce waits, too": save(
-            FIRST, "group.all_reduce(1)", "return disk.read()"
         ),
     },
 }

@@ -1,6 +1,6 @@
 """Answers to notebook 08's exercises."""
 
-from exercises import edited, exercises_of
+from exercises import exercises_of
 
 from minigpt.attention import attention
 from minigpt.modern.parts import rms_norm
@@ -56,21 +56,6 @@ def grouped(
     )
 
 
-def left_out(*edits):
-    return edited(EXERCISES["08.4"].solution, *edits)
-
-
-def left_out_by(end):
-    return defined(
-        "counts_without(ids, V, folds)",
-        "n = len(ids) - 1",
-        "fold = torch.arange(n) * folds // n",
-        "a, b = ids[:-1], ids[1:]",
-        "total = torch.bincount(a * V + b, minlength=V * V).view(V, V)",
-        *end.strip().splitlines(),
-    )
-
-
 def muon(rule):
     return defined(
         "for_muon(model)",
@@ -108,20 +93,6 @@ WRONG = {
         "do not fit together": grouped("k", "v"),
     },
     "08.4": {
-        "`[fold != f]` left out": left_out_by("return total.expand(folds, -1, -1)"),
-        "with dimensions 1, 2 exchanged": left_out(
-            ("ids[:-1] * vocab_size + ids[1:]", "ids[1:] * vocab_size + ids[:-1]")
-        ),
-        "the shapes [2, 2] and 3": left_out((", minlength=vocab_size**2", "")),
-        "accumulate=True)` belongs": (
-            "def counts_without(ids, vocab_size, folds):\n"
-            "    n = len(ids) - 1\n"
-            "    own = torch.zeros(folds, vocab_size, vocab_size)\n"
-            "    own[torch.arange(n) * folds // n, ids[:-1], ids[1:]] += 1\n"
-            "    return own.sum(0) - own\n"
-        ),
-    },
-    "08.5": {
         "['lm_head.weight'], 'missing'": muon(
             "p.dim() == 2 and 'embedding' not in name"
         ),
@@ -160,15 +131,6 @@ RIGHT = {
         ),
     },
     "08.4": {
-        "subtracted": left_out_by(
-            """
-own = torch.zeros(folds, V, V)
-own.index_put_((fold, a, b), torch.ones(n), accumulate=True)
-return total - own
-"""
-        ),
-    },
-    "08.5": {
         "neither embedding nor head": muon(
             "p.dim() == 2 and 'embedding' not in name and 'lm_head' not in name"
         ),

@@ -26,25 +26,6 @@ class _Member:
         self._stage.meet(self._rank, "barrier", 0)
 
 
-class Disk:
-    """A file that all workers see. Writing takes two moments; others come between."""
-
-    def __init__(self):
-        self.text, self.stage, self.reads = "", None, 0
-
-    def write(self, text):
-        """Empty the file, write the first half and, a moment later, the second."""
-        half = len(text) // 2
-        self.text = text[:half]
-        self.stage.pause()
-        self.text += text[half:]
-
-    def read(self):
-        """What is in the file now; "" if nothing has been written."""
-        self.reads += 1
-        return self.text
-
-
 class _Stage:
     """Runs workers in threads, one at a time and always in the same order."""
 
@@ -53,7 +34,7 @@ class _Stage:
         self.state = ["running"] * self.size  # or "ended", or (what, value)
         self.results, self.errors = [None] * self.size, []
         self.go = [threading.Semaphore(0) for _ in inputs]
-        self.back, self.current, self.met = threading.Semaphore(0), None, 0
+        self.back, self.met = threading.Semaphore(0), 0
         self.waiting_for = None  # the one at work, while it is
         work = partial(self._work, function)
         self.threads = [
@@ -71,18 +52,13 @@ class _Stage:
         self.state[rank] = "ended"
         self.back.release()
 
-    def pause(self, rank=None):
-        """The others have their turn, then this worker goes on."""
-        rank = self.current if rank is None else rank
-        self.back.release()
-        self.go[rank].acquire()
-        if self.broken:
-            raise Stuck
-
     def meet(self, rank, what, value):
         """Wait for all workers; their sum."""
         self.state[rank] = (what, value)
-        self.pause(rank)
+        self.back.release()  # the others have their turn, then this worker goes on
+        self.go[rank].acquire()
+        if self.broken:
+            raise Stuck
         return self.total
 
     def run(self):
@@ -99,7 +75,7 @@ class _Stage:
     def _round(self):
         for rank in reversed(range(self.size)):  # worker 0 comes last
             if self.state[rank] == "running":
-                self.current = self.waiting_for = rank
+                self.waiting_for = rank
                 self.go[rank].release()
                 while not self.back.acquire(timeout=0.05):
                     pass  # so that an endless loop can be interrupted
@@ -137,9 +113,4 @@ def as_workers(function, inputs):
     workers, group.barrier() waits for all. Raises Stuck, and says who waits, where
     real processes would hang.
     """
-    stage = _Stage(function, inputs)
-    for given in inputs:
-        for thing in given:
-            if isinstance(thing, Disk):
-                thing.stage = stage
-    return stage.run()
+    return _Stage(function, inputs).run()

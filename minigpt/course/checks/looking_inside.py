@@ -34,7 +34,7 @@ def check_previous_score(previous_score):
 def check_mean_ablated(mean_ablated):
     """mean_ablated(heads (B, T, C), head, head_size) -> (B, T, C)."""
     cases = [(torch.tensor([[[1.0, 5.0], [3.0, 6.0]]]), 0, 1)]
-    cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 4, seed=2), 0, 2)]
+    cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 8, seed=2), 0, 2)]
     cases.append((randn(2, 5, 6, seed=3), 1, 3))
     hint = "heads[..., mine].mean(dim=(0, 1)) has a number for each of its columns."
     compare(mean_ablated, Solution("11.2"), cases, hint=hint)

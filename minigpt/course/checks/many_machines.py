@@ -1,6 +1,8 @@
 """Checks for notebook 10: pieces and shares, rings, memory; and workers in threads."""
 
-from minigpt.course.checks.acting import Disk, Stuck, as_workers
+import itertools
+
+from minigpt.course.checks.acting import Stuck, as_workers
 from minigpt.course.checks.core import Explained, Sign, compare, exercise
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import as_tensor, same
@@ -83,8 +85,12 @@ def _drawn(windows, seed, batch_size, length, workers):
         starts = windows(rank, seed, batch_size, length, workers)
         if starts is None or starts is ...:
             return None
-        found += as_tensor(starts).tolist()
-    return sorted(found)
+        found.append(as_tensor(starts).tolist())
+    together, sizes = sorted(itertools.chain(*found)), [len(part) for part in found]
+    if len(together) == batch_size and max(sizes) - min(sizes) > 1:
+        what = f"Of {batch_size} windows, the workers read {sizes}: some have to wait."
+        raise Explained(what, "No share may be larger than another by two, as in 10.1.")
+    return together
 
 
 @exercise("10.2 The same dice")
@@ -131,24 +137,3 @@ def check_evaluate(evaluate):
     cases = [(losses,) for losses in cases]
     compare(evaluate, Solution("10.3"), cases, known, **how)
     return "groups of 1, 2 and 3, with unequal shares; nobody waits."
-
-
-def _saved(save_and_load, text, workers):
-    """What the workers read, and what is on the disk when all have ended."""
-    disk = Disk()
-    found = _outcome(save_and_load, [(text, disk)] * workers)
-    return [*found, disk.text, disk.reads >= workers]
-
-
-@exercise("10.4 Too many writers")
-def check_save_and_load(save_and_load):
-    """save_and_load(rank, text, disk, group) -> what is in the file, on each worker."""
-    cases = [("step 1000", 3), ("step 20", 2), ("step 9", 1)]
-    known = {
-        "Some workers return nothing: all are to have read the file.": Sign(_silent),
-        "What is returned was not read from the disk, so nobody knows whether the file "
-        "is whole.": Sign(lambda got, *_: not got[-1]),
-    }
-    hint = "One worker writes, the others wait until it has, then all read."
-    compare(save_and_load, Solution("10.4"), cases, known, work=_saved, hint=hint)
-    return "groups of 3, 2 and 1; the file is whole, and everyone has read it."

@@ -1,10 +1,10 @@
-"""Checks for notebook 08: norms, turns, shared heads, straight steps, fair counts."""
+"""Checks for notebook 08: norms, turns, shared heads, straight steps."""
 
 import torch
 
 from minigpt.course.checks.core import Explained, Sign, compare, exercise
 from minigpt.course.checks.solutions import Solution
-from minigpt.course.checks.values import describe, randint, randn, same
+from minigpt.course.checks.values import describe, randn, same
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.modern.parts import rotary_turns
 
@@ -57,22 +57,12 @@ def check_grouped_attention(grouped_attention):
     return "4 sizes; with as many key/value heads as queries it is lesson 04's."
 
 
-@exercise("08.4 Leave one piece out")
-def check_counts_without(counts_without):
-    """counts_without(ids, vocab_size, folds) -> (folds, V, V), counts of pairs."""
-    cases = [(torch.tensor([0, 1, 0, 1, 0, 1, 1, 0, 0]), 2, 2)]
-    cases += [(randint(3, 25), 3, 4), (randint(5, 61), 5, 6)]
-    hint = "All counts, minus those of the pairs whose fold is the one left out."
-    compare(counts_without, Solution("08.4"), cases, hint=hint)
-    return "3 texts; each pair of the last is missing in exactly one of 6 tables."
-
-
-@exercise("08.5 A table is no matrix")
+@exercise("08.4 A table is no matrix")
 def check_for_muon(for_muon):
     """for_muon(model) -> the names of the parameters that Muon is to move."""
     with torch.device("meta"):  # names and shapes will do
         models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 3)]
-    solution = Solution("08.5")
+    solution = Solution("08.4")
 
     def work(program, model):
         got = program(model)

@@ -5,7 +5,6 @@ import dis
 import functools
 import inspect
 import linecache
-import re
 import textwrap
 
 import torch
@@ -73,12 +72,6 @@ def copied(tree):
         return tree
     made = type(tree)(**{name: copied(part) for name, part in ast.iter_fields(tree)})
     return ast.copy_location(made, tree)
-
-
-def lines_with(pattern, text, first=1):
-    """(number, text) of the lines in which, without spaces, a pattern is found."""
-    lines = [(n, line.strip()) for n, line in enumerate(text.splitlines(), first)]
-    return [at for at in lines if re.search(pattern, re.sub(r"\s|#.*", "", at[1]))]
 
 
 def is_skeleton(answer):

@@ -61,7 +61,7 @@ def repairs(mine, right, name, most=2, largest=99):
     own = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
     aligned = _Alignment(_renamed(mine, right), mine, own)
     stored = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name) and _is_new(n)}
-    edits = _moves(aligned.lines(mine, "body", mine.body, right.body)[1])
+    edits = aligned.moves(aligned.lines(mine, "body", mine.body, right.body)[1])
     if len(edits) > MOST:
         return
     some = [c for n in range(1, most + 1) for c in itertools.combinations(edits, n)]
@@ -288,6 +288,33 @@ class _Alignment:
             cost *= 0.9  # rather than a line too many here, and one left out there
         return cost, edits
 
+    def moves(self, edits):
+        """Of the same line too many here and left out there, one edit."""
+        done, missing = [], (" left out", " in the wrong place")
+        for edit in edits:
+            line = edit.says.removesuffix(" too many")
+            others = missing
+            if line == edit.says:
+                for end in missing:
+                    line = line.removesuffix(end)
+                others = (" too many",)
+            for pair in [e for e in done if e.says in {line + end for end in others}]:
+                done.remove(pair)
+                changes = pair.changes + edit.changes
+                says = f"{line} in the wrong place: it belongs {self.place(changes)}"
+                edit = Edit(says, 1, changes)
+            done.append(edit)
+        return done
+
+    def place(self, changes):
+        """Behind what, or where first, a line belongs that is moved."""
+        gone, put = sorted(changes, key=lambda change: change.inserted)
+        old = getattr(gone.owner, gone.field)[gone.at]
+        before = [x for x in getattr(put.owner, put.field)[: put.at] if x is not old]
+        if before:
+            return f"behind `{self.shown(before[-1])}`"
+        return f"first in `{self.shown(put.owner)}`"
+
 
 def top_arguments(top):
     """The arguments of a function, or of all methods of a class."""
@@ -298,21 +325,3 @@ def _deeper(line, lines):
     """Whether a line stands inside one of these, in a loop or behind an `if`."""
     inner = [node for part in lines for node in ast.walk(part) if node is not part]
     return any(isinstance(n, ast.stmt) and ast.dump(n) == ast.dump(line) for n in inner)
-
-
-def _moves(edits):
-    """Of the same line too many here and left out there, one edit."""
-    done, missing = [], (" left out", " in the wrong place")
-    for edit in edits:
-        line = edit.says.removesuffix(" too many")
-        others = missing
-        if line == edit.says:
-            for end in missing:
-                line = line.removesuffix(end)
-            others = (" too many",)
-        for pair in [e for e in done if e.says in {line + end for end in others}]:
-            done.remove(pair)
-            changes = pair.changes + edit.changes
-            edit = Edit(f"`{line[1:-1]}` in the wrong place", 1, changes)
-        done.append(edit)
-    return done

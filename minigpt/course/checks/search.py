@@ -134,8 +134,8 @@ def _likeliest(found, text, given, sure):
         if len({m.put for m in found}) == 1 and found[0].put:
             return f"`{found[0].put}` left out."
         found = [m for m in found if m.near] or found
-        if sure and len({m.at for m in found}) > 1:
-            return None
+        if other := [m.says for m in found if m.at != found[0].at]:
+            return None if sure else f"{found[0].says}\n  Or else: {other[0]}"
     return found[0].says if found else None
 
 

@@ -33,10 +33,8 @@ OPERATORS = {  # what is taken for what
     ast.GtE: [ast.Gt, ast.LtE],
     ast.Eq: [ast.NotEq, ast.Lt, ast.Gt],
     ast.NotEq: [ast.Eq, ast.Lt, ast.Gt],
-    ast.In: [ast.NotIn],
-    ast.NotIn: [ast.In],
 }
-REDUCTIONS = SISTERS[0]
+OPERATORS |= {ast.In: [ast.NotIn], ast.NotIn: [ast.In]}
 HOLE = "hole__"
 MODULES = ("F", "torch", "nn", "math")
 
@@ -230,7 +228,7 @@ def _call(node, owner, names):
     for other in sorted(set().union(*(s for s in SISTERS if name in s)) - {name}):
         func = remade(node.func, **{"attr" if method else "id": other})
         yield 2, f"`{other}` where `{name}` belongs", remade(node, func=func)
-    if name in REDUCTIONS and method and not module and not args + node.keywords:
+    if name in SISTERS[0] and method and not module and not args + node.keywords:
         word = {"min": "amin", "max": "amax"}.get(name, name)
         for how in ("dim=-1, keepdim=True", "dim=-1", "dim=0", "dim=1"):
             new = _parsed(f"({_text(inner)}).{word}({how})")
@@ -316,19 +314,10 @@ def _attribute(node, owner, names):
         yield 0, f"`.{node.attr}` left out", node.value
 
 
-RULES = {
-    ast.Attribute: _attribute,
-    ast.UnaryOp: _unary,
-    ast.BinOp: _binary,
-    ast.BoolOp: _boolean,
-    ast.Compare: _compare,
-    ast.Call: _call,
-    ast.Subscript: _subscript,
-    ast.Slice: _slice,
-    ast.Name: _name,
-    ast.Tuple: _tuple,
-    ast.List: _tuple,
-}
+RULES = {ast.Attribute: _attribute, ast.UnaryOp: _unary, ast.BinOp: _binary}
+RULES |= {ast.BoolOp: _boolean, ast.Compare: _compare, ast.Call: _call}
+RULES |= {ast.Subscript: _subscript, ast.Slice: _slice, ast.Name: _name}
+RULES |= {ast.Tuple: _tuple, ast.List: _tuple}
 
 
 def _of_line(line):

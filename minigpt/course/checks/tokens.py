@@ -2,7 +2,7 @@
 
 import random
 
-from minigpt.course.checks.core import compare, exercise
+from minigpt.course.checks.core import Sign, compare, exercise
 from minigpt.course.checks.solutions import Solution
 from minigpt.course.checks.values import randn
 
@@ -72,6 +72,14 @@ def check_encode(encode):
         "At each place this takes the longest piece that it knows. That is another "
         "tokenizer (WordPiece): byte pairs join in the order of the merges.": _longest,
     }
+    known[
+        "The end of the word is lost: what is left when nothing more can be joined "
+        "belongs to the list, too."
+    ] = Sign(
+        lambda got, _, word, *rest: (
+            len("".join(got)) < len(word) and word.startswith("".join(got))
+        )
+    )
     hint = "Go through the merges in their order, and for each through the word."
     cases = [(word, merges) for word in words]
     compare(encode, Solution("13.3"), cases, known, hint=hint)

@@ -51,7 +51,7 @@ def plain(value):
     """Detached, dense and on the CPU: an Apple GPU, for one, has no float64."""
     try:
         if isinstance(value, (list, tuple)):
-            if any(isinstance(part, torch.Tensor) for part in value):
+            if any(hasattr(part, "shape") for part in value):
                 return torch.stack([plain(part) for part in value])
         return torch.as_tensor(value).detach().cpu().to_dense()
     except Exception:  # no numbers, or none that can be read

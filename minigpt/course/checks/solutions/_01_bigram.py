@@ -13,6 +13,8 @@ def surprise(p):
 # -p.log().mean() → -p.prod().log() / len(p)
 # ✗ You take the mean first: the logarithm of the mean forgives a bad surprise.
 # p.log().mean() → p.mean().log()
+# ✗ 1 - p says how much was left for others; the surprise is -ln p.
+# -p.log().mean() → (1 - p).mean()
 
 # 01.2
 def tile(data, block_size):

@@ -14,6 +14,8 @@ def mean_so_far(x, t):
 # x[:, : t + 1].mean(dim=1) → sum(x[:, i] / 2 ** (t + (i > 0) - i) for i in range(t + 1))
 # ✗ Your mean runs over the batch, too: each row is to have its own.
 # .mean(dim=1) → .mean(dim=(0, 1)).expand(len(x), -1)
+# ✗ You take the mean of running means: the first positions count again in each of them.
+# x[:, : t + 1].mean(dim=1) → torch.stack([x[:, : s + 1].mean(1) for s in range(t + 1)]).mean(0)
 
 # 02.2
 def fading_average(x, rate):

@@ -89,3 +89,5 @@ class TinyModel(nn.Module):
 # torch.arange(len(idx)))[:, None]
 # ✗ All characters get the vector of one place: each needs that of its own.
 # self.position_embedding(positions) → self.position_embedding(positions[-1:])
+# ✗ These are the ranks of the ids; the place counts 0, 1, 2 along the text.
+# self.position_embedding(positions) → self.position_embedding(idx.argsort(1).argsort(1))

@@ -33,6 +33,9 @@ def without_head(model, h):
 # proj.weight[:, start → qkv.weight[start
 # ✗ You switch off every n_head-th channel. Heads do not take turns.
 # [:, start : start + layer.head_size] → [:, h :: layer.n_head]
+# ✗ qkv's rows are not sorted by head: all queries come first, then keys, then values.
+# layer.proj.weight[:, start : start + layer.head_size] = 0 → layer.qkv.weight[
+# 3 * start : 3 * (start + layer.head_size)] = 0
 
 # 04.3
 class Heads(nn.Module):

@@ -29,6 +29,9 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 # ✗ The correction is missing: m and v begin at 0, so they are too small at first.
 # m / (1 - b1**t) → m
 # (v / (1 - b2**t)) → v
+# ✗ You correct in the first step only; m and v are too small for a long time.
+# m / (1 - b1**t) → m / (1 - b1**t if t == 1 else 1)
+# (v / (1 - b2**t)) → (v / (1 - b2**t if t == 1 else 1))
 
 # 06.2
 def next_probs(model, idx, block_size, temperature=1.0, top_k=None):

@@ -1,11 +1,8 @@
 """Solutions of notebook 07."""
 
-import dataclasses
 import math
 
 import torch
-
-from minigpt.playwright.lexicon import LEXICON
 
 # 07.1
 def entropy(p):
@@ -46,11 +43,5 @@ def smooth(counts, lower, strength):
 # ✗ Only what was never seen gets a share of lower; all characters should.
 # (counts + strength * lower) / (seen + strength) → (f := torch.where(
 # counts > 0, counts, strength * lower)) / f.sum(-1, keepdim=True)
-
-# 07.4
-def my_lexicon():
-    return dataclasses.replace(
-        LEXICON,
-        names=("Ada", "Blaise", "Emmy", "Gauss", "Kurt"),
-        words=first(20, LEXICON.words),
-    )
+# ✗ You share the pretended observations out evenly; `lower` says who gets them.
+# strength * lower → strength / counts.shape[-1]

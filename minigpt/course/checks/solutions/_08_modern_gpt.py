@@ -52,27 +52,6 @@ def grouped_attention(q, k, v):
 # is_causal=True → is_causal=True, scale=1.0
 
 # 08.4
-def counts_without(ids, vocab_size, folds):
-    n = len(ids) - 1
-    fold = torch.arange(n) * folds // n
-    pair = ids[:-1] * vocab_size + ids[1:]  # (N - 1,)
-    tables = []
-    for f in range(folds):
-        others = pair[fold != f]
-        count = torch.bincount(others, minlength=vocab_size**2)
-        tables.append(count.view(vocab_size, vocab_size))
-    return torch.stack(tables)
-# ✗ A pair that occurs often counts once: `table[a, b] += 1` adds once for each place.
-# count.view → count.clamp(max=1).view
-# ? torch.bincount(a * V + b, minlength=V * V) counts each of them.
-# ✗ You cut the text first and count what is left: at the seam a pair arises that nobody
-# wrote, and others are lost.
-# others = pair[fold != f] → rest = ids[:-1][fold != f];
-#  others = rest[:-1] * vocab_size + rest[1:]
-# ✗ These are shares; wanted are counts.
-# torch.stack(tables) → (t := torch.stack(tables)) / t.sum(-1, keepdim=True)
-
-# 08.5
 def for_muon(model):
     named = model.named_parameters()
     return [

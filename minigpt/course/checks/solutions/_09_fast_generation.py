@@ -29,6 +29,11 @@ def left_pad(prompts):
 # past & real[:, None] | own → ~(past & real[:, None] | own)
 # ✗ You tell padding by its 0, but 0 may be a character, too: go by the lengths.
 # torch.arange(T) >= pads[:, None] → torch.tensor(rows) != 0
+# ✗ The mask is only causal: real characters look at the padding, too.
+# past & real[:, None] | own → past.expand(len(prompts), T, T)
+# ✗ A character may see itself; your mask lets it see only what is before it.
+# torch.ones(T, T).tril() → torch.ones(T, T).tril(-1)
+#  | own → 
 
 # 09.3
 def one_draft(p, q):
@@ -49,6 +54,10 @@ def one_draft(p, q):
 # ✗ After a refusal nothing ever comes: what is refused at one character is for the others
 # that the draft gave too little.
 # (p - q).clamp(min=0) → torch.zeros_like(p)
+# ✗ What is refused is not given out again as p says, but as p - q does, where it is positive.
+# return kept, after_refusal → return kept, (1 - kept.sum()) * p
+# ✗ A character is drafted with probability q, not p: q times min(1, p / q).
+# torch.minimum(p, q) → p * (p / q).clamp(max=1).nan_to_num()
 
 # 09.4
 def to_int8(weight):

@@ -41,13 +41,3 @@ def evaluate(rank, losses, group):
 # ✗ The mean of means: workers with few windows speak too loud.
 # all_reduce(len(losses)) → all_reduce(1)
 # sum(losses) → sum(losses) / len(losses)
-
-# 10.4
-def save_and_load(rank, text, disk, group):
-    if rank == 0:
-        disk.write(text)
-    group.barrier()
-    return disk.read()
-# ✗ The bug is still there: all write into one file at once, and it is torn.
-# if rank == 0:\n        disk.write(text) → disk.write(text)
-# group.barrier() → pass

@@ -27,6 +27,10 @@ def mean_ablated(heads, head, head_size):
 # heads[..., mine].mean(dim=(0, 1)) → 0
 # ✗ Each window keeps a mean of its own: that still depends on the text.
 # heads[..., mine].mean(dim=(0, 1)) → heads[..., mine].mean(dim=1, keepdim=True)
+# ✗ `head` counts heads, not channels: head h begins at channel h * head_size.
+# slice(head * head_size, (head + 1) * head_size) → slice(head, head + head_size)
+# ✗ All later heads are replaced, too: the slice needs its end.
+# (head + 1) * head_size) → None)
 
 # 11.3
 def prefix_score(weights, ids, n=2):

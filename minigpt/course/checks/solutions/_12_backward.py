@@ -33,6 +33,9 @@ def share_backward(g, x):
 # return g / s → y = x / s
 #     return y * g
 # (g * x).sum(axis=-1, keepdims=True) / s**2 → y * (g * y).sum(axis=-1, keepdims=True)
+# ✗ In the second use g belongs to the share, and x, too: the sum of g * x, not x times
+# the sum of g.
+# (g * x).sum(axis=-1, keepdims=True) → x * g.sum(axis=-1, keepdims=True)
 
 # 12.3
 def table_gradient(g, ids, V):
@@ -46,6 +49,8 @@ def table_gradient(g, ids, V):
 # return table → return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:, None]
 # ✗ Only the first text of the batch is read: ids has B of them.
 # (table, ids, g) → (table, ids[0], g[0])
+# ✗ A character that occurs twice in a text keeps the last of its gradients only.
+# np.add.at(table, ids, g) → for b in range(len(ids)): table[ids[b]] += g[b]
 
 # 12.4
 def relu(x):
@@ -58,6 +63,8 @@ def relu(x):
 # y > 0 → g > 0
 # ✗ The gradient is multiplied by y; the slope of y is 1, wherever y is positive.
 # (y > 0) → y
+# ✗ np.sign is -1 for negative numbers; the slope there is 0.
+# (y > 0) → np.sign(x.data)
 
 # 12.5
 def distance(student, teacher):

@@ -46,7 +46,10 @@ def per_character(nats, tokens):
 # nats.sum() / len(text) → nats.sum() / characters
 # ✗ These are bits per token: the loss that the field reports is per byte.
 # nats.sum() / len(text) → nats.mean()
-
+# ✗ You average the tokens' own rates: a short token would count as much as a long one.
+# nats.sum() / len(text) → (nats / nats.new_tensor([len(t) for t in tokens])).mean()
+# ✗ You average the tokens' own rates: add up all nats, then divide once.
+# nats.sum() / characters, → (nats / nats.new_tensor([len(t.decode("utf-8", "ignore")) for t in tokens])).mean(),
 
 # 13.3
 def encode(word, merges):
@@ -78,3 +81,21 @@ def written(tokens):
 # "replace" → "ignore"
 # ✗ That gives each byte a character of its own: two of them for an é.
 # "utf-8" → "latin-1"
+# ✗ A cut character waits for one more token only; it may need two or three.
+# return b"".join(tokens).decode("utf-8", "replace") → out, held = "", b""
+#     for token in tokens:
+#         got = held + token
+#         try:
+#             out, held = out + got.decode(), b""
+#         except UnicodeDecodeError:
+#             out, held = (out + got.decode("utf-8", "replace"), b"") if held else (out, got)
+#     return out + held.decode("utf-8", "replace")
+# ✗ What was shown is shown again: empty the buffer once it could be decoded.
+# return b"".join(tokens).decode("utf-8", "replace") → out, held = "", b""
+#     for token in tokens:
+#         held += token
+#         try:
+#             out += held.decode()
+#         except UnicodeDecodeError:
+#             pass
+#     return out
