@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from small import DATA, PLAN, V, weights_of
+from small import DATA, PLAN, TOKENIZER, V, weights_of
 
 from minigpt.course import benchmark as published
 from minigpt.course import record
@@ -15,10 +15,11 @@ from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
 from minigpt.tools import benchmark
 from minigpt.tools.benchmark import Contender, TheirConfig, TheirShape, Training
-from minigpt.tools.speedrun import Text, demo
+from minigpt.tools.corpus import Corpus
+from minigpt.tools.speedrun import demo
 from minigpt.training import train
 
-TEXT = Text(DATA[:1500], DATA[1500:], V)
+TEXT = Corpus(DATA[:1500], DATA[1500:], TOKENIZER)
 GPT = GPTConfig(V, 8, n_layer=1, n_head=2, n_embd=16)
 MODERN = ModernConfig(V, 8, n_layer=1, n_head=2, n_embd=16)
 MUON = MuonConfig(**vars(PLAN))

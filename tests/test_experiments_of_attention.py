@@ -7,13 +7,14 @@ from minigpt.course import record
 from minigpt.course.experiments import fit as fitting
 from minigpt.course.experiments import small_models as lesson
 from minigpt.data import CharTokenizer
+from minigpt.tools.corpus import Corpus
 
 
 @pytest.fixture
 def noise(monkeypatch):
     """A corpus of random ids in the place of Tiny Shakespeare."""
     ids = torch.randint(9, (8000,), generator=torch.Generator().manual_seed(0))
-    text = fitting.Corpus(ids[:4000], ids[4000:], CharTokenizer("abcdefghi"))
+    text = Corpus(ids[:4000], ids[4000:], CharTokenizer("abcdefghi"))
     monkeypatch.setattr(fitting, "corpus", lambda: text)
 
 

@@ -1,12 +1,14 @@
 """What notebook 10 leans on: workers in threads, its experiments, and its formulas."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from minigpt.course.checks.many_machines import Stuck, as_workers
 from minigpt.course.experiments import many_machines
+from minigpt.data import CharTokenizer
 
 
 def test_workers_in_threads_add_up_what_they_bring():
@@ -49,8 +51,8 @@ def test_an_error_of_one_worker_ends_all_and_is_told():
 
 
 def test_steps_to_a_loss_are_fewer_to_a_higher_one_and_end_at_most(monkeypatch):
-    data = torch.arange(200) % 5
-    monkeypatch.setattr(many_machines, "pocket", lambda: (data, data, 5))
+    play = SimpleNamespace(ids=torch.arange(2000) % 5, tokenizer=CharTokenizer("abcde"))
+    monkeypatch.setattr(many_machines.how_low, "pocket", lambda: play)
     high, low = (many_machines.steps_to(t, 8, 5e-3, 1, most=60) for t in (1.4, 0.3))
     assert 0 < high < low < 60
     assert many_machines.steps_to(0.0, 8, 5e-3, 1, most=20) == 20.0

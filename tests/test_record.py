@@ -8,10 +8,12 @@ import torch
 from small import DATA, TOKENIZER, V
 
 from minigpt.course import ladder, record
+from minigpt.course.experiments import __main__ as measure
 from minigpt.course.experiments import fit as fitting
-from minigpt.course.experiments import how_low, measure
+from minigpt.course.experiments import how_low
 from minigpt.course.experiments import ladder as rungs
 from minigpt.course.record import Variant, difference
+from minigpt.tools.corpus import Corpus
 
 
 @pytest.fixture
@@ -158,9 +160,8 @@ def test_what_cannot_be_measured_is_said(toys, folder, capsys):
 @pytest.fixture
 def tiny(monkeypatch):
     """The corpus and the recipes of the experiments, small enough for a test."""
-    text = fitting.Corpus(DATA[:-200], DATA[-200:], TOKENIZER)
-    for module in (fitting, rungs, how_low):
-        monkeypatch.setattr(module, "corpus", lambda: text)
+    text = Corpus(DATA[:-200], DATA[-200:], TOKENIZER)
+    monkeypatch.setattr(fitting, "corpus", lambda: text)
     preset = fitting.preset
 
     def quick(name, vocab_size):

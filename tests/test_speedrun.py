@@ -5,17 +5,19 @@ import os
 
 import pytest
 import torch
-from small import DATA, V
+from small import DATA, TOKENIZER, V
 
 from minigpt.bigram import BigramLanguageModel
 from minigpt.course import record
+from minigpt.course.experiments import fit
 from minigpt.course.experiments import speedrun as entries
 from minigpt.evaluation import evaluate
 from minigpt.tools import speedrun
+from minigpt.tools.corpus import Corpus
 from minigpt.tools.speedrun import BrokenRule
 from minigpt.training import TrainConfig
 
-TEXT = speedrun.Text(DATA[:1500], DATA[1500:], V)
+TEXT = Corpus(DATA[:1500], DATA[1500:], TOKENIZER)
 TABLE = """
 import torch
 from minigpt.bigram import BigramLanguageModel
@@ -49,7 +51,8 @@ def at_home(tmp_path, monkeypatch):
     """An empty folder to work in, and a machine that is timed at once."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(speedrun, "demo_speed", lambda: 35.3)
-    monkeypatch.setattr(speedrun, "open_text", lambda: TEXT)
+    monkeypatch.setattr(speedrun, "corpus", lambda: TEXT)
+    monkeypatch.setattr(fit, "corpus", lambda: TEXT)
     monkeypatch.setattr(speedrun, "THREADS", 1)  # for tensors so small
     return tmp_path
 
@@ -319,5 +322,5 @@ def test_an_entry_goes_through_the_readers_door(at_home, monkeypatch):
 
 def test_the_order_is_chosen_on_a_piece_of_the_training_text(tiny, monkeypatch):
     hidden = TEXT._replace(val=torch.full_like(TEXT.val, V + 5))  # would raise
-    monkeypatch.setattr(speedrun, "open_text", lambda: hidden)
+    monkeypatch.setattr(fit, "corpus", lambda: hidden)
     assert 0 < entries.EXPERIMENTS["speedrun-order"]["3 characters"](1)["loss"] < 4

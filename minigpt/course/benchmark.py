@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from minigpt.course import record
 from minigpt.course.plots import COLORS, STYLES
 from minigpt.tools.benchmark import GOAL, bench, contenders, table
+from minigpt.tools.corpus import corpus
 from minigpt.tools.files import replacing
-from minigpt.tools.speedrun import open_text
 
 FIGURE = Path(__file__).resolve().parents[2] / ".github" / "bench.png"
 
@@ -44,7 +44,7 @@ def publish(result, path, image):
 
 
 if __name__ == "__main__":
-    text = open_text()
+    text = corpus()
     about = {"date": date.today().isoformat(), "torch": torch.__version__.split("+")[0]}
     result = about | {"machine": record.machine()}
     result |= bench(text, contenders(text.vocab_size), demo_steps=2000, rounds=20)

@@ -24,7 +24,8 @@ from minigpt.gpt import GPT, GPTConfig
 from minigpt.modern.counting import CountingGPT, fit_smoothing, fold_batch
 from minigpt.modern.counts import ContinuationCounts
 from minigpt.modern.recipe import counting_preset, minute_preset
-from minigpt.tools.speedrun import THREADS, DemoConfig, demo, open_text
+from minigpt.tools.corpus import corpus
+from minigpt.tools.speedrun import THREADS, DemoConfig, demo
 from minigpt.training import preset
 
 GOAL = 1.898  # what nanoGPT's CPU demo reaches, exact, in windows of its context
@@ -151,7 +152,7 @@ def learn(trainings, val, turns=48):
 
 
 def bench(text, known, demo_steps, rounds):
-    """Measure the contenders `known` on a Text: {"milliseconds", "steps", "curves"}.
+    """Measure the contenders `known` on a Corpus: {"milliseconds", "steps", "curves"}.
 
     The first of them makes demo_steps steps; the others as many as fit into the same
     time, tables included, or into their share of it.
@@ -193,7 +194,7 @@ def add_options(parser):
 def main(options):
     """The command: measure, print the table."""
     print("Timing steps, then training in turns ...", flush=True)
-    text, steps, rounds = open_text(), 2000, 20
+    text, steps, rounds = corpus(), 2000, 20
     if options.quick:
         text, steps, rounds = text._replace(val=text.val[:10_000]), 100, 3
     print(f"\n{table(bench(text, contenders(text.vocab_size), steps, rounds))}")

@@ -41,12 +41,7 @@ def parser():
         ("sample", add_sample, run_sample, "write text"),
         ("page", page.add_options, page.main, "the model as one HTML file"),
         ("speedrun", speedrun.add_options, speedrun.main, "one minute: your recipe"),
-        (
-            "bench",
-            benchmark.add_options,
-            benchmark.main,
-            "our presets beside nanoGPT's demo",
-        ),
+        ("bench", benchmark.add_options, benchmark.main, "a race with nanoGPT's demo"),
         ("doctor", doctor.add_options, doctor.main, "does this device compute right?"),
     ):
         command = commands.add_parser(name, help=help)
@@ -241,9 +236,8 @@ def run_sample(options):
         prompt = sys.stdin.read()
     if not prompt:
         raise ValueError("The prompt is empty: give at least one character.")
-    settings = {
-        n: getattr(options, n) for n in "temperature top_k top_p window".split()
-    }
+    knobs = "temperature top_k top_p window".split()
+    settings = {name: getattr(options, name) for name in knobs}
     settings["stop"] = [text.replace(r"\n", "\n") for text in options.stop]
     for text in range(options.n):
         pieces = stream(model, tokenizer, prompt, options.tokens, **settings)

@@ -7,8 +7,10 @@ into the smallest integers that hold its vocabulary, they take 2 GB.
 
 import lzma
 import sys
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -35,6 +37,26 @@ class Ids:
     def hash(self):
         """The SHA-256 of these ids, by which a text is known again."""
         return sha256(self.ids.numpy()).hexdigest()
+
+
+class Corpus(NamedTuple):
+    """A text as ids (N,), split in two, and its tokenizer."""
+
+    train: torch.Tensor
+    val: torch.Tensor
+    tokenizer: CharTokenizer
+
+    @property
+    def vocab_size(self):
+        return self.tokenizer.vocab_size
+
+
+@cache
+def corpus():
+    """Tiny Shakespeare as a Corpus. Raises FileNotFoundError if it cannot be had:
+    nothing stands in for it."""
+    tokenizer, ids = read_ids(tiny_shakespeare())
+    return Corpus(*train_val_split(ids.ids.long()), tokenizer)
 
 
 def find(source):

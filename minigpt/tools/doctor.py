@@ -121,9 +121,8 @@ def cached(place, shape):
     model, x = place.model(shape).eval(), place.put(_ids(3, shape.block_size))
     cache = KVCache(model, len(x))
     with place.autocast():
-        logits = [
-            forward_with_cache(model, piece, cache) for piece in x.split(5, dim=1)
-        ]
+        pieces = x.split(5, dim=1)
+        logits = [forward_with_cache(model, piece, cache) for piece in pieces]
     return {"logits": torch.cat(logits, dim=1)}
 
 

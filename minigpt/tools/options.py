@@ -43,9 +43,8 @@ def add_sample(parser):
     add = parser.add_argument
     add("--checkpoint", **FILE, help="what `train` wrote (default: model.pt)")
     add("--prompt", metavar="TEXT", help="text to go on from; - reads standard input")
-    add(
-        "--tokens", **WHOLE, default=500, help="of text to write (default: %(default)s)"
-    )
+    known = "of text to write (default: %(default)s)"
+    add("--tokens", **WHOLE, default=500, help=known)
     add("--n", **WHOLE, default=1, help=f"texts to write, up to {TEXTS}")
     known = r"end before this text; \n is a line break; may be given several times"
     add("--stop", action="append", default=[], metavar="TEXT", help=known)

@@ -20,7 +20,6 @@ It is a race among honest people, with guard rails. Code on your machine can do 
 can: call C, which no guard hears, or bring texts and weights in a Python file.
 """
 
-import functools
 import json
 import os
 import random
@@ -34,13 +33,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 
-from minigpt.data import CharTokenizer, load_text, tiny_shakespeare, train_val_split
 from minigpt.gpt import GPTConfig
+from minigpt.tools.corpus import corpus
 from minigpt.training import TrainConfig, train
 
 SECONDS, THREADS, SEEDS = 60, 2, [1337, 1338, 1339]
@@ -52,24 +50,6 @@ EXAMPLE = Path(__file__).with_name("my_recipe.py")
 
 class BrokenRule(ValueError):
     """A recipe that fails, or that may not stand in the table."""
-
-
-class Text(NamedTuple):
-    """A text split in two (N,), and its vocabulary."""
-
-    train: torch.Tensor
-    val: torch.Tensor
-    vocab_size: int
-
-
-@functools.cache
-def open_text():
-    """Tiny Shakespeare as a Text. Raises FileNotFoundError if it cannot be had:
-    nothing stands in for it."""
-    text = load_text(tiny_shakespeare())
-    tokenizer = CharTokenizer(text)
-    train, val = train_val_split(torch.tensor(tokenizer.encode(text)))
-    return Text(train, val, tokenizer.vocab_size)
 
 
 def run(path, text, seed, *names):
@@ -222,7 +202,7 @@ def main(options):
             f"There is no file {str(path)!r}. This writes one to begin with: "
             "python -m minigpt speedrun --example > my_recipe.py"
         )
-    text, results, late = open_text(), [], False
+    text, results, late = corpus(), [], False
     for seed in SEEDS[:1] if options.quick else SEEDS:
         results.append(run(path, text, seed))
         loss, seconds, parameters, speed = results[-1].values()

@@ -6,12 +6,12 @@ from functools import cache, partial
 import torch
 import torch.nn.functional as F
 
+from minigpt.course.experiments.fit import fit
 from minigpt.course.experiments.how_low import pocket
-from minigpt.evaluation import evaluate
+from minigpt.data import train_val_split
 from minigpt.fast.reading import WINDOWS, Reader
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import modern_preset
-from minigpt.training import train
 
 CONTEXT, STEPS, TEXTS = 128, 200, 32
 
@@ -23,10 +23,8 @@ def writer(seed):
     torch.manual_seed(seed)
     shape = ModernConfig(p.tokenizer.vocab_size, CONTEXT, 6, n_head=4, n_embd=64)
     _, recipe = modern_preset(shape.vocab_size)
-    recipe = replace(recipe, steps=STEPS, eval_every=STEPS, seed=seed)
-    model, val_data = shape.build(), p.ids[p.n :]
-    train(model, p.ids[: p.n], val_data, recipe)
-    return model.eval(), evaluate(model, val_data, CONTEXT)
+    recipe, model = replace(recipe, steps=STEPS, seed=seed), shape.build()
+    return model, fit(model, recipe, lambda: train_val_split(p.ids))["loss"]
 
 
 def beyond(window, seed):

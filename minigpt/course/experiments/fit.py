@@ -4,41 +4,21 @@ a GPT, or of the shell of 03) and to its recipe; `grid` makes functions of them,
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from statistics import median
-from typing import NamedTuple
 
 import torch
 import torch.nn as nn
 
-from minigpt.data import CharTokenizer, load_text, tiny_shakespeare, train_val_split
+from minigpt.data import train_val_split
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
+from minigpt.tools.corpus import corpus
 from minigpt.training import Run, TrainConfig, preset, train
 
 WIDTH, CONTEXT = 64, 32  # of the small models in 02 to 05
 SMALL = TrainConfig(steps=600, batch_size=32, block_size=CONTEXT, learning_rate=5e-3)
-
-
-class Corpus(NamedTuple):
-    """Tiny Shakespeare as ids (N,), split, and the characters that they stand for."""
-
-    train: torch.Tensor
-    val: torch.Tensor
-    tokenizer: CharTokenizer
-
-    @property
-    def vocab_size(self):
-        return self.tokenizer.vocab_size
-
-
-@cache
-def corpus():
-    """The Corpus; FileNotFoundError, not a substitute, if it is not there."""
-    text = load_text(tiny_shakespeare())
-    tokenizer = CharTokenizer(text)
-    return Corpus(*train_val_split(torch.tensor(tokenizer.encode(text))), tokenizer)
 
 
 def development():

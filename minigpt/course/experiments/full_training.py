@@ -2,7 +2,6 @@
 steps with a schedule of their own, where the preset takes 2400."""
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import torch
@@ -10,12 +9,6 @@ import torch.nn as nn
 
 from minigpt.course.experiments.fit import cpu, grid, run
 from minigpt.training import TrainConfig
-
-
-def quarter():
-    """A quarter of the preset."""
-    config, recipe = cpu()
-    return config, replace(recipe, steps=600)
 
 
 class NoCosine(TrainConfig):
@@ -50,13 +43,11 @@ def gelu(model):
     """GPT-2's nonlinearity in the feed-forward layers."""
     for block in model.body[:-1]:
         block.feed_forward.relu = nn.GELU(approximate="tanh")
-    return model
 
 
 def tied(model):
     """One matrix that reads characters in and out, as GPT-2 has it."""
     model.lm_head.weight = model.token_embedding.weight
-    return model
 
 
 RECIPE = {
@@ -79,6 +70,6 @@ GPT2 = {
     "dropout 0.1": {"dropout": 0.1},
 }
 EXPERIMENTS = {
-    name: grid("{variant}", partial(run, base=quarter), variant=table)
+    name: grid("{variant}", partial(run, base=cpu, steps=600), variant=table)
     for name, table in (("06-recipe", RECIPE), ("06-gpt2", GPT2))
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from minigpt.course.experiments.fit import corpus, made
+from minigpt.course.experiments import fit
 from minigpt.data import CharTokenizer, train_val_split
 from minigpt.gpt import GPTConfig
 from minigpt.inside.looking import capture
@@ -43,8 +43,7 @@ def pocket():
 @torch.no_grad()
 def surprises(model, stop=WATCHED):
     """Nats at ids[n : n + stop], each with a past of 142 characters or more."""
-    p = pocket()
-    before = CONTEXT - FRESH + 1
+    p, before = pocket(), CONTEXT - FRESH + 1
     data = p.ids[p.n - before : p.n + stop]
     windows = data.unfold(0, CONTEXT + 1, FRESH)  # (number, T + 1)
     rows = []
@@ -105,8 +104,8 @@ def reader():
 def read(seed, **changes):
     """The GPT, changed and trained: its loss, its excess at each kind, and how much the
     head looks at the word which looks most."""
-    p, (model, recipe) = pocket(), made(seed, reader, **changes)
-    history = train(model, p.ids[: p.n], p.ids[p.n :], recipe)
+    p, (model, recipe) = pocket(), fit.made(seed, reader, **changes)
+    history = train(model, *train_val_split(p.ids), recipe)
     nats = surprises(model, len(p.ids) - p.n)
     found = {"loss": nats.mean().item(), **excess(nats), "seconds": history[-1].seconds}
     for kind in ("answer", "repeat"):
@@ -121,9 +120,9 @@ def times_seen(table, keys):
     return torch.where(values[place] == keys, counts[place], 0)
 
 
-def count_nats(ids, n, longest, strength=20):
-    """As the notebook's: count in ids[:n]; nats at ids[n:], a row for each length of
-    the context, from 0 to `longest`."""
+def count_nats(ids, n, longest):
+    """As the notebook's, with 20 pretended observations: count in ids[:n]; nats at
+    ids[n:], a row for each length of the context, from 0 to `longest`."""
     V = int(ids.max()) + 1
     p = torch.full((len(ids) - n,), 1 / V, dtype=torch.float64)
     context, rows = torch.zeros_like(ids), []
@@ -131,7 +130,7 @@ def count_nats(ids, n, longest, strength=20):
         longer = context * V + ids  # with the character itself
         seen = times_seen(context[:n], context[n:])
         both = times_seen(longer[:n], longer[n:])
-        p = (both + strength * p) / (seen + strength)
+        p = (both + 20 * p) / (seen + 20)
         rows.append(-p.log())
         context = F.pad(longer[:-1], (1, 0))  # one place further on
     return torch.stack(rows)
@@ -140,28 +139,25 @@ def count_nats(ids, n, longest, strength=20):
 def counted(seed, longest):
     """Counting up to `longest` characters of Tiny Shakespeare, the same for every
     seed: "loss" has all the past it wants, "windows of 64" what a window shows."""
-    text = corpus()
+    text = fit.corpus()
     ids, n = torch.cat([text.train, text.val]), len(text.train)
     rows = count_nats(ids, n, longest)[:, 1:]  # (longest + 1, M): the first has no past
-    past = torch.arange(rows.shape[1]) % 64 + 1  # characters in sight
-    shown = rows.gather(0, past.clamp(max=longest)[None])
-    return {"loss": rows[-1].mean().item(), "windows of 64": shown.mean().item()}
+    found = {"loss": rows[-1].mean().item()}
+    for T in (64, 128, 256):
+        past = torch.arange(rows.shape[1]) % T + 1  # characters in sight
+        shown = rows.gather(0, past.clamp(max=longest)[None])
+        found[f"windows of {T}"] = shown.mean().item()
+    return found
 
 
 WIDE = {"n_layer": 1, "n_embd": 88}
 LONGER = {"n_head": 8, "steps": 8000, "learning_rate": 4e-3}
+LARGER = {"batch_size": 8, "steps": 3600, "learning_rate": 1e-2}
+READERS = {"one block": {"n_layer": 1}, "one wide block": WIDE, "GPT": {}}
+COUNTS = {"two characters": 2, "six characters": 6}
 EXPERIMENTS = {
-    "07-counts": {
-        "two characters": partial(counted, longest=2),
-        "six characters": partial(counted, longest=6),
-    },
-    "07-readers": {
-        "one block": partial(read, n_layer=1),
-        "one wide block": partial(read, **WIDE),
-        "GPT": read,
-    },
+    "07-counts": {name: partial(counted, longest=n) for name, n in COUNTS.items()},
+    "07-readers": fit.grid("{reader}", read, reader=READERS),
     "07-wide": {"8 heads, 8000 steps, rate 0.004": partial(read, **WIDE, **LONGER)},
-    "07-floor": {
-        "eight windows": partial(read, batch_size=8, steps=3600, learning_rate=1e-2)
-    },
+    "07-floor": {"eight windows": partial(read, **LARGER)},
 }

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from minigpt.bigram import BigramLanguageModel
-from minigpt.course.experiments.fit import CONTEXT, corpus, cpu, grid, run, small
+from minigpt.course.experiments import fit
 from minigpt.course.experiments.small_models import HEADS, ROOTS, blocks
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
@@ -18,12 +18,12 @@ THREADS = torch.get_num_threads()  # as many as there are cores
 
 def uniform(seed):
     """01: every character as likely as any other."""
-    return {"loss": math.log(corpus().vocab_size), "parameters": 0, "seconds": 0}
+    return {"loss": math.log(fit.corpus().vocab_size), "parameters": 0, "seconds": 0}
 
 
 def unigram(seed):
     """01: the frequencies of the characters in the training text."""
-    text = corpus()
+    text = fit.corpus()
     counts = torch.bincount(text.train, minlength=text.vocab_size)
     log_frequency = (counts / counts.sum()).log()
     loss = -log_frequency[text.val[1:]].mean().item()
@@ -32,7 +32,7 @@ def unigram(seed):
 
 def table(steps, rate, seed, block_size):
     """01's table, trained without a schedule."""
-    text = corpus()
+    text = fit.corpus()
     torch.manual_seed(seed)
     model = BigramLanguageModel(text.vocab_size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
@@ -46,31 +46,29 @@ def table(steps, rate, seed, block_size):
 
 def bigram(seed, steps=2_000):
     """01: the table, trained with windows of 32."""
-    start = time.perf_counter()
-    model = table(steps, 1e-2, seed, CONTEXT)
-    return {
-        "seconds": round(time.perf_counter() - start, 1),
-        "parameters": corpus().vocab_size ** 2,
-        "loss": evaluate(model, corpus().val, CONTEXT),
-    }
+    text, start = fit.corpus(), time.perf_counter()
+    model = table(steps, 1e-2, seed, fit.CONTEXT)
+    seconds = round(time.perf_counter() - start, 1)
+    loss = evaluate(model, text.val, fit.CONTEXT)
+    return {"loss": loss, "parameters": text.vocab_size**2, "seconds": seconds}
 
 
 def gpt(seed):
     """06: the CPU preset, on all the cores there are."""
     torch.set_num_threads(THREADS)
-    return run(seed, cpu)
+    return fit.run(seed, fit.cpu)
 
 
 def trained(seed, steps):
     """01's table as the notebook trains it."""
     model = table(steps, 1e-3, seed, 8)
-    losses = {"train loss": corpus().train, "loss": corpus().val}
+    losses = {"train loss": fit.corpus().train, "loss": fit.corpus().val}
     return {name: evaluate(model, data, 8) for name, data in losses.items()}
 
 
 def counted(seed):
     """The counted table, with one added to each count; no seed changes it."""
-    text, V = corpus(), corpus().vocab_size
+    text, V = fit.corpus(), fit.corpus().vocab_size
     pairs = text.train[:-1] * V + text.train[1:]  # (N - 1,)
     counts = torch.bincount(pairs, minlength=V * V).view(V, V) + 1
     p = counts / counts.sum(dim=1, keepdim=True)
@@ -78,23 +76,18 @@ def counted(seed):
     return {n: -p[d[:-1], d[1:]].log().mean().item() for n, d in losses.items()}
 
 
-BODIES = {
-    "one head": ROOTS["root"],
-    "four heads": HEADS["4 heads"],
-    "one block": blocks(1),
-    "three blocks": blocks(3),
-}
+BODIES = {"one head": ROOTS["root"], "four heads": HEADS["4 heads"]}
+BODIES |= {"one block": blocks(1), "three blocks": blocks(3)}
 EXPERIMENTS = {
     "ladder": {
         "uniform guess": uniform,
         "unigram counts": unigram,
         "bigram": bigram,
-        **grid("{body}", partial(run, base=small), body=BODIES),
+        **fit.grid("{body}", partial(fit.run, base=fit.small), body=BODIES),
         "GPT": gpt,
     },
     "01-longer": {
         "counted": counted,
-        "10,000 steps": partial(trained, steps=10_000),
-        "40,000 steps": partial(trained, steps=40_000),
+        **{f"{n:,} steps": partial(trained, steps=n) for n in (10_000, 40_000)},
     },
 }

@@ -12,47 +12,27 @@ from statistics import mean
 import torch
 import torch.nn as nn
 
-from minigpt.course.experiments.fit import (
-    corpus,
-    cpu,
-    development,
-    grid,
-    made,
-    run,
-    step_cost,
-)
+from minigpt.course.experiments import fit
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
-from minigpt.modern.counting import (
-    RECENT,
-    CountingGPT,
-    CountsAlone,
-    fit_smoothing,
-    fold_batch,
-    train_beside_counts,
-)
+from minigpt.modern import counting, recipe
 from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.experts import MixtureOfExperts
-from minigpt.modern.model import ModernConfig, ModernGPT
+from minigpt.modern.model import ModernConfig
 from minigpt.modern.parts import ShortConvolution
-from minigpt.modern.recipe import (
-    MuonConfig,
-    counting_preset,
-    modern_preset,
-    ngram_preset,
-)
+from minigpt.tools.page import OLD
 from minigpt.training import TrainConfig, train
 
 STEPS = {"steps": 300, "eval_every": 300, "eval_batches": 1}
 
 
-class MuonCosine(MuonConfig):
+class MuonCosine(recipe.MuonConfig):
     """Muon, but 06's schedule."""
 
     learning_rate_at = TrainConfig.learning_rate_at
 
 
-class AdamTrapezoid(MuonConfig):
+class AdamTrapezoid(recipe.MuonConfig):
     """The trapezoid, but 06's optimizer."""
 
     make_optimizer = TrainConfig.make_optimizer
@@ -66,26 +46,18 @@ NEW = {
     "no biases": {"bias": False},
     "zero start": {"zero_init": True},
 }
-OFF = {  # what makes a ModernConfig the GPT of lesson 06
-    "rms_norm": False,
-    "rotary": False,
-    "qk_norm": False,
-    "activation": "relu",
-    "bias": True,
-    "zero_init": False,
-}
 
 
 def old():
     """06's GPT, and its recipe."""
-    config, recipe = cpu()
-    return ModernConfig(**asdict(config), **OFF), replace(recipe, **STEPS)
+    config, plan = fit.cpu()
+    return ModernConfig(**asdict(config), **OLD), replace(plan, **STEPS)
 
 
 def modern():
     """Today's, in half-size steps, for there are many runs."""
-    config, recipe = modern_preset(corpus().vocab_size)
-    return replace(config, block_size=64), replace(recipe, block_size=64, **STEPS)
+    config, plan = recipe.modern_preset(fit.corpus().vocab_size)
+    return replace(config, block_size=64), replace(plan, block_size=64, **STEPS)
 
 
 def convolved(model):
@@ -119,7 +91,7 @@ ADDED = {
 }
 REMOVED = {
     "modern": {},
-    **{f"- {name}": {f: OFF[f] for f in fields} for name, fields in NEW.items()},
+    **{f"- {name}": {f: OLD[f] for f in fields} for name, fields in NEW.items()},
     **{"ReLU² to SwiGLU": SWIGLU, **EITHER, "- trapezoid": MUON, "- Muon": ADAMW},
 }
 LONGER = {
@@ -134,37 +106,36 @@ LONGER = {
 def ablation(seed, base, **changes):
     """A variant at the better of two multiples of its rates, after equal steps and
     equal seconds; "cost": seconds of a step as a share of the reference's."""
-    judge = partial(run, seed, base, development, **changes)
+    judge = partial(fit.run, seed, base, fit.development, **changes)
     losses = {factor: judge(factor=factor)["loss"] for factor in (1.0, 2.0)}
     best = min(losses, key=losses.get)
-    both = [made(seed, base), made(seed, base, **changes)]
-    data = development()[0]
-    cost = step_cost(*((model, data, recipe) for model, recipe in both), rounds=40)
+    data, made = fit.development()[0], partial(fit.made, seed, base)
+    both = [(model, data, plan) for model, plan in (made(), made(**changes))]
+    cost = fit.step_cost(*both, rounds=40)
     later = losses[best]
     if abs(cost - 1) >= 0.03:
         later = judge(factor=best, steps=round(300 / cost))["loss"]
     return {"loss": losses[best], "factor": best, "cost": cost, "equal seconds": later}
 
 
-def counting(variant, seed):
+def beside_counts(variant, seed):
     """A GPT beside counts, with less, or beside its own counts."""
-    learn, judge = development()
-    config, recipe = counting_preset(corpus().vocab_size)
-    recipe = replace(recipe, seed=seed, **STEPS)
+    learn, judge = fit.development()
+    config, plan = recipe.counting_preset(fit.corpus().vocab_size)
+    plan = replace(plan, seed=seed, **STEPS)
+    T = config.block_size
     kind = ContextCounts if variant == "ordinary counts" else ContinuationCounts
     counts = kind(learn, config.vocab_size, order=8)
-    smoothing = fit_smoothing(counts, learn, recipe)
+    smoothing = counting.fit_smoothing(counts, learn, plan)
     if variant == "counts alone":
-        alone = CountsAlone(counts, smoothing, config.block_size)
-        return {"loss": evaluate(alone, judge, config.block_size)}
+        model = counting.CountsAlone(counts, smoothing, T)
+        return {"loss": evaluate(model, judge, T)}
+    alone = variant == "GPT alone"
     torch.manual_seed(seed)
-    if variant == "GPT alone":
-        model = ModernGPT(config)
-    else:
-        model = CountingGPT(config, counts, smoothing)
+    model = config.build() if alone else counting.CountingGPT(config, counts, smoothing)
     if variant == "nothing from the window":
         heard = torch.ones(model.gate.out_features)
-        heard[-RECENT:] = 0
+        heard[-counting.RECENT :] = 0
         model.gate.register_forward_hook(lambda gate, args, out: out * heard)
     if variant == "no convolution":
         model.convolution.requires_grad_(False)  # it stays the identity
@@ -172,27 +143,23 @@ def counting(variant, seed):
         nn.init.zeros_(model.read.weight).requires_grad_(False)
     if variant in ("counts added", "counts added and read"):
         model.gate.requires_grad_(False)  # it stays: all for the longest order
-    if variant in ("GPT alone", "own counts seen"):
-        train(model, learn, judge, recipe)
-        sizes = {"batch_size": recipe.batch_size, "block_size": recipe.block_size}
-        draw = partial(get_batch, learn, **sizes)
+    if alone or variant == "own counts seen":
+        train(model, learn, judge, plan)
+        draw = partial(get_batch, learn, plan.batch_size, plan.block_size)
     else:
-        train_beside_counts(model, learn, recipe)
-        draw = partial(fold_batch, model, learn, recipe)
+        counting.train_beside_counts(model, learn, plan)
+        draw = partial(counting.fold_batch, model, learn, plan)
     model.train()
     fresh = torch.Generator().manual_seed(seed + 1000)
     with torch.no_grad():
         seen = [model(*draw(generator=fresh))[1].item() for _ in range(50)]
-    return {
-        "loss": evaluate(model, judge, config.block_size),
-        "in training": mean(seen),
-    }
+    return {"loss": evaluate(model, judge, T), "in training": mean(seen)}
 
 
 def ngrams():
     """The speed run's best without counts."""
-    config, recipe = ngram_preset(corpus().vocab_size)
-    return config, replace(recipe, eval_every=recipe.steps, eval_batches=1)
+    config, plan = recipe.ngram_preset(fit.corpus().vocab_size)
+    return config, replace(plan, eval_every=plan.steps, eval_batches=1)
 
 
 def never_silent(model):
@@ -203,24 +170,16 @@ def never_silent(model):
 COUNTING = """all of it; GPT alone; counts alone; ordinary counts
 nothing from the window; no convolution; counts added; counts added and read
 counts added, weighed; own counts seen"""
-judged_ngrams = partial(run, base=ngrams, data=development)
+NGRAMS = {"silent at half of the places": {}, "never": {"change": never_silent}}
+AT_RATE, AT = "{variant}, rate {factor:g}", [0.25, 0.5, 1, 2]
+judged = partial(fit.run, data=fit.development)
+longer, today = partial(judged, base=old, steps=1000), partial(judged, base=modern)
+added, removed = partial(ablation, base=old), partial(ablation, base=modern)
 EXPERIMENTS = {
-    "08-counts": {n: partial(counting, n) for n in re.split("; |\n", COUNTING)},
-    "08-ngrams": {
-        "silent at half of the places": judged_ngrams,
-        "never": partial(judged_ngrams, change=never_silent),
-    },
-    "08-added": grid("{variant}", partial(ablation, base=old), variant=ADDED),
-    "08-removed": grid("{variant}", partial(ablation, base=modern), variant=REMOVED),
-    "08-longer": grid(
-        "{variant}, rate {factor:g}",
-        partial(run, base=old, data=development, steps=1000),
-        variant=LONGER,
-        factor=[0.5, 1],
-    ),
-    "08-adamw": grid(
-        "AdamW, rate {factor:g}",
-        partial(run, base=modern, data=development, **ADAMW),
-        factor=[0.25, 0.5, 1, 2],
-    ),
+    "08-counts": {n: partial(beside_counts, n) for n in re.split("; |\n", COUNTING)},
+    "08-ngrams": fit.grid("{variant}", partial(judged, base=ngrams), variant=NGRAMS),
+    "08-added": fit.grid("{variant}", added, variant=ADDED),
+    "08-removed": fit.grid("{variant}", removed, variant=REMOVED),
+    "08-longer": fit.grid(AT_RATE, longer, variant=LONGER, factor=[0.5, 1]),
+    "08-adamw": fit.grid(AT_RATE, today, variant={"AdamW": ADAMW}, factor=AT),
 }

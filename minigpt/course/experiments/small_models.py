@@ -10,35 +10,31 @@ import torch.nn.functional as F
 from minigpt import averaging
 from minigpt.attention import Head, attention_weights
 from minigpt.block import Block, FeedForward
-from minigpt.course.experiments.fit import (
-    CONTEXT,
-    WIDTH,
-    Shell,
-    corpus,
-    grid,
-    run,
-    small,
-)
+from minigpt.course.experiments.fit import CONTEXT, WIDTH, corpus, grid, run, small
 from minigpt.multi_head import CausalSelfAttention
 from minigpt.training import TrainConfig
 
 RATES = [2.5e-3, 5e-3, 1e-2, 2e-2, 4e-2, 8e-2]  # the recipe's is 5e-3
 ROOT = WIDTH**0.5
-SHORT = TrainConfig(steps=200, batch_size=16, block_size=CONTEXT, learning_rate=3e-3)
+
+
+class Residual(nn.Module):
+    """x + body(x): what a position was goes on beside what it has heard."""
+
+    def __init__(self, body):
+        super().__init__()
+        self.body = body()
+
+    def forward(self, x):
+        return x + self.body(x)
 
 
 # 02: who sets the weights of a mean.
-
-
 class Mean(nn.Module):
-    """The plain mean of the past, alone or added to the present."""
-
-    def __init__(self, present=False):
-        super().__init__()
-        self.present = present
+    """The plain mean of the past."""
 
     def forward(self, x):
-        return averaging.average_matmul(x) + (x if self.present else 0)
+        return averaging.average_matmul(x)
 
 
 class Learned(nn.Module):
@@ -69,25 +65,18 @@ class Chosen(nn.Module):
 AVERAGES = {
     "the present alone": {"body": nn.Identity},
     "mean": {"body": Mean},
-    "present + mean": {"body": partial(Mean, present=True)},
+    "present + mean": {"body": partial(Residual, Mean)},
     "learned table": {"body": Learned},
     "version 4": {"body": Chosen},
 }
 
 
 # 03: what the root does.
-
-
 class Unscaled(Head):
     """The scores are not divided by √head_size."""
 
     def forward(self, x):
-        q, k, v = (
-            self.query(x) * ROOT,
-            self.key(x),
-            self.value(x),
-        )
-        return attention_weights(q, k) @ v
+        return attention_weights(self.query(x) * ROOT, self.key(x)) @ self.value(x)
 
 
 class SlowQueries(TrainConfig):
@@ -125,28 +114,13 @@ ROOTS = {
 
 
 # 04: several heads.
-
-
-class Residual(nn.Module):
-    """x + body(x): what a position was goes on beside what it has heard."""
-
-    def __init__(self, body):
-        super().__init__()
-        self.body = body()
-
-    def forward(self, x):
-        return x + self.body(x)
-
-
 class Reshaped(CausalSelfAttention):
     """The trap: the heads are reshaped instead of transposed."""
 
     def forward(self, x):
         B, T, C = x.shape
-        q, k, v = (
-            z.reshape(B, self.n_head, T, self.head_size)
-            for z in self.qkv(x).split(C, dim=-1)
-        )
+        split = self.qkv(x).split(C, dim=-1)
+        q, k, v = (z.reshape(B, self.n_head, T, self.head_size) for z in split)
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.proj(out.reshape(B, T, C))
 
@@ -162,8 +136,6 @@ TRAP = {"4 heads, reshaped": {"body": partial(Reshaped, WIDTH, 4)}}
 
 
 # 05: what makes blocks stack.
-
-
 class Alone(CausalSelfAttention):
     """The same weights, but each position sees only itself: none is mixed."""
 
@@ -172,18 +144,16 @@ class Alone(CausalSelfAttention):
 
 
 class Parts(nn.Module):
-    """A block that may lack its plus signs, its norms, or the mixing of positions."""
+    """A block without norms, which may lack its plus signs or the mixing, too."""
 
-    def __init__(self, plus=False, norm=False, attention=CausalSelfAttention):
+    def __init__(self, plus=False, attention=CausalSelfAttention):
         super().__init__()
-        self.plus, make = plus, nn.LayerNorm if norm else nn.Identity
-        self.norm1, self.norm2 = make(WIDTH), make(WIDTH)
-        self.attention = attention(WIDTH, 4)
+        self.plus, self.attention = plus, attention(WIDTH, 4)
         self.feed_forward = FeedForward(WIDTH)
 
     def forward(self, x):
-        x = self.attention(self.norm1(x)) + (x if self.plus else 0)
-        return self.feed_forward(self.norm2(x)) + (x if self.plus else 0)
+        x = self.attention(x) + (x if self.plus else 0)
+        return self.feed_forward(x) + (x if self.plus else 0)
 
 
 class PostNorm(Block):
@@ -205,9 +175,9 @@ def blocks(n_layer, n_embd=WIDTH, dropout=0.0):
     return {"body": partial(stack, block, n_layer, n_embd), "n_embd": n_embd}
 
 
-def bare(n_layer, **parts):
-    """The changes that make a stack of Parts, without a last norm."""
-    return {"body": partial(stack, partial(Parts, **parts), n_layer, last=nn.Identity)}
+def bare(n_layer, block=Parts, **parts):
+    """The changes that make a stack of other blocks, without a last norm."""
+    return {"body": partial(stack, partial(block, **parts), n_layer, last=nn.Identity)}
 
 
 @torch.no_grad()
@@ -215,11 +185,6 @@ def larger(model):
     """The matrices of the layers, times √3."""
     for p in model.body.parameters():
         p.mul_(3**0.5 if p.dim() == 2 else 1.0)
-
-
-def short():
-    """The shell, and a shorter recipe."""
-    return Shell(), SHORT
 
 
 def beginning():
@@ -241,19 +206,17 @@ PLAIN = {
 }
 NORMS = {
     "pre-norm": blocks(6),
-    "post-norm": {
-        "body": partial(stack, partial(PostNorm, WIDTH, 4), 6, last=nn.Identity)
-    },
+    "post-norm": bare(6, PostNorm, n_embd=WIDTH, n_head=4),
     "no norm": bare(6, plus=True),
 }
 LARGE = {"1 x 108": blocks(1, 108), "3 x 64": blocks(3)}
 SHAPES = {"1 x 64": blocks(1)} | LARGE
-LENGTHS = {
-    "25,000 characters, 1,500 steps": {"data": beginning, "steps": 1500},
-    "all, 600 steps": {},
-}
+LENGTHS = {"25,000 characters, 1,500 steps": {"data": beginning, "steps": 1500}}
+LENGTHS |= {"all, 600 steps": {}}
 DROPOUTS = {f"dropout {p}": blocks(3, dropout=p) for p in (0.0, 0.2)}
 each = partial(run, base=small)
+brief = partial(each, steps=200, batch_size=16, learning_rate=3e-3)
+LOW, HIGH = [1e-3, 3e-3, 6e-3, 1e-2, 2e-2], [5e-3, 1e-2, 2e-2]
 AT_RATE = "{variant}, rate {learning_rate:g}"
 SHAPED = "{variant}, {steps} steps, rate {learning_rate:g}"
 EXPERIMENTS = {
@@ -261,16 +224,9 @@ EXPERIMENTS = {
     "03-root": grid(AT_RATE, each, variant=ROOTS, learning_rate=RATES),
     "04-heads": grid(AT_RATE, each, variant=HEADS, learning_rate=RATES)
     | grid(AT_RATE, each, variant=TRAP, learning_rate=[5e-3, 2e-2]),
-    "05-plain": grid("{variant}", partial(run, base=short), variant=PLAIN),
-    "05-norm": grid(
-        f"{AT_RATE}, warm-up 40",
-        partial(run, base=short),
-        variant=NORMS,
-        learning_rate=[1e-3, 3e-3, 6e-3, 1e-2, 2e-2],
-    ),
-    "05-depth": grid(
-        SHAPED, each, variant=SHAPES, steps=[600], learning_rate=[5e-3, 1e-2, 2e-2]
-    )
+    "05-plain": grid("{variant}", brief, variant=PLAIN),
+    "05-norm": grid(f"{AT_RATE}, warm-up 40", brief, variant=NORMS, learning_rate=LOW),
+    "05-depth": grid(SHAPED, each, variant=SHAPES, steps=[600], learning_rate=HIGH)
     | grid(SHAPED, each, variant=LARGE, steps=[2400], learning_rate=[1e-2]),
     "05-dropout": grid("{length}, {dropout}", each, length=LENGTHS, dropout=DROPOUTS),
 }

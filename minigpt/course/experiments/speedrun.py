@@ -4,24 +4,16 @@ build and train are those of a reader's file, with the entry's name as one argum
 more: this file goes through the same door.
 """
 
-import re
 from dataclasses import replace
 from functools import partial
 
-import torch
 import torch.nn as nn
 
 from minigpt import training
 from minigpt.course import record
-from minigpt.course.experiments.full_training import gelu, tied
+from minigpt.course.experiments import fit
 from minigpt.evaluation import evaluate
-from minigpt.modern.counting import (
-    CountingGPT,
-    CountsAlone,
-    Smoothing,
-    fit_smoothing,
-    train_beside_counts,
-)
+from minigpt.modern import counting
 from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.ngrams import NgramConfig
@@ -79,34 +71,31 @@ def build(train_ids, vocab_size, name):
         return model
     counts = ContinuationCounts(train_ids, vocab_size, ORDER)
     if name == "counts alone":
-        return CountsAlone(counts, Smoothing(ORDER), plan.block_size)
-    return CountingGPT(shape, counts, Smoothing(ORDER))
+        return counting.CountsAlone(counts, counting.Smoothing(ORDER), plan.block_size)
+    return counting.CountingGPT(shape, counts, counting.Smoothing(ORDER))
 
 
 def train(model, train_ids, seed, name):
     """Train an entry's model in place."""
     plan = replace(shape_and_plan(name, int(train_ids.max()) + 1)[1], seed=seed)
-    if "counts" in name:
-        fitted = fit_smoothing(model.counts, train_ids, plan, FIT_STEPS)
-        model.smoothing.load_state_dict(fitted.state_dict())
-    if name == "counts alone":
-        return
-    if "counts" in name:
-        train_beside_counts(model, train_ids, plan)
-    else:
+    if "counts" not in name:
         training.train(model, train_ids, train_ids, plan)
+        return
+    fitted = counting.fit_smoothing(model.counts, train_ids, plan, FIT_STEPS)
+    model.smoothing.load_state_dict(fitted.state_dict())
+    if name != "counts alone":
+        counting.train_beside_counts(model, train_ids, plan)
 
 
 def entry(name, seed):
     """One seed of an entry: what speedrun.run measures, and the steps."""
-    found = speedrun.run(__file__, speedrun.open_text(), seed, name)
-    return found | {"steps": STEPS[name]}
+    return speedrun.run(__file__, fit.corpus(), seed, name) | {"steps": STEPS[name]}
 
 
 def development(order, seed):
     """Counts of contexts of `order` characters, judged on a piece cut from the end of
     the training text: the validation split has no say in what is chosen."""
-    text = speedrun.open_text()
+    text = fit.corpus()
     n = len(text.train) - len(text.val)
     learn, judge = text.train[:n], text.train[n:]
     model = counted(ContextCounts(learn, text.vocab_size, order), learn, seed)
@@ -116,55 +105,15 @@ def development(order, seed):
 def counted(counts, ids, seed):
     """A CountsAlone whose discounts are fitted to ids (N,)."""
     plan = replace(shape_and_plan("counts alone", counts.vocab_size)[1], seed=seed)
-    smoothing = fit_smoothing(counts, ids, plan, FIT_STEPS)
-    return CountsAlone(counts, smoothing, plan.block_size)
+    smoothing = counting.fit_smoothing(counts, ids, plan, FIT_STEPS)
+    return counting.CountsAlone(counts, smoothing, plan.block_size)
 
 
-class Adding(nn.Module):
-    """07's smoothing in the place of a Smoothing: 20 pretended observations."""
-
-    def __init__(self):
-        super().__init__()
-        self.strength = nn.Parameter(torch.tensor(20.0))  # not learned here
-
-    def forward(self, counts):
-        p = torch.full_like(counts[..., 0, :], 1 / counts.shape[-1])
-        for seen in counts.unbind(-2):
-            p = (seen + self.strength * p) / (
-                seen.sum(dim=-1, keepdim=True) + self.strength
-            )
-        return p.log()[..., None, :]
-
-
-def in_windows(name, seed):
-    """Counts in windows of 64, 128 and 256 ("loss")."""
-    text = speedrun.open_text()
-    kind = ContinuationCounts if name == "Kneser-Ney" else ContextCounts
-    counts = kind(text.train, text.vocab_size, WINDOWS[name])
-    if name == "adding":
-        model = CountsAlone(counts, Adding(), 256)
-    else:
-        model = counted(counts, text.train, seed)
-    judged = {str(T): evaluate(model, text.val, T) for T in (64, 128)}
-    return {"loss": evaluate(model, text.val, 256)} | judged
-
-
-def demo(name, seed):
-    """nanoGPT's CPU demo, with what makes our GPT its GPT."""
-    torch.set_num_threads(1)
-    text = speedrun.open_text()
-    shape, plan = speedrun.demo(text.vocab_size)
-    torch.manual_seed(seed)
-    model = shape.build()
-    if "start" in name:  # GPT-2's, at any width
-        for p in model.parameters():
-            p.data.mul_((shape.n_embd / 768) ** 0.5 if p.dim() == 2 else 1)
-        nn.init.normal_(model.lm_head.weight, std=0.02)
-    model = gelu(model) if "GELU" in name else model
-    model = tied(model) if "tied" in name else model
-    plan = replace(plan, seed=seed, eval_every=plan.steps, eval_batches=1)
-    training.train(model, text.train, text.train, plan)
-    return {"loss": evaluate(model, text.val, 64)}
+def in_windows(kind, order, seed):
+    """Counts, judged in windows of 64, 128 and 256 characters."""
+    text = fit.corpus()
+    model = counted(kind(text.train, text.vocab_size, order), text.train, seed)
+    return {f"windows of {T}": evaluate(model, text.val, T) for T in (64, 128, 256)}
 
 
 def table():
@@ -177,23 +126,17 @@ def table():
             speedrun.SECONDS * run["seconds"] / speedrun.limit(run[SPEED])
             for run in v.runs.values()
         )
-        compared = above and name not in NEW
-        gain = record.difference(above, v) if compared else ""
+        gain = record.difference(above, v) if above and name not in NEW else ""
         line = f"{name:28}{v.mean():5.3f}{v.spread():8.3f}{seconds:9.1f}"
         lines.append(f"{line}{STEPS[name]:7,}  {gain}".rstrip())
         above = v
     return "\n".join(lines)
 
 
-# The longest context that is counted, for each.
-WINDOWS = {"adding": 6, "taking": ALONE, "Kneser-Ney": ORDER}
-DEMO = """our GPT; our GPT, GELU; GPT-2's start; GPT-2's start, GELU
-GPT-2's start, tied; GPT-2's start, GELU, tied"""
+COUNTED = {"taking": (ContextCounts, ALONE), "Kneser-Ney": (ContinuationCounts, ORDER)}
+ORDERS = {f"{order} characters": partial(development, order) for order in range(3, 9)}
 EXPERIMENTS = {
-    "08-windows": {n: partial(in_windows, n) for n in WINDOWS},
-    "08-demo": {n: partial(demo, n) for n in re.split("; |\n", DEMO)},
+    "08-windows": {name: partial(in_windows, *how) for name, how in COUNTED.items()},
     "speedrun": {name: partial(entry, name) for name in STEPS},
-    "speedrun-order": {
-        f"{order} characters": partial(development, order) for order in range(3, 9)
-    },
+    "speedrun-order": ORDERS,
 }

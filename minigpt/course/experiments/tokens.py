@@ -27,8 +27,6 @@ STEPS, T, B, WIDTH = 1000, 64, 16, 64  # the model of characters, whose seconds 
 SOURCES = ["Shakespeare", "playwright"]
 RATES = [4e-3, 8e-3, 16e-3]
 PROMPTS, PAST = 200, 150  # prompts that end in a space, and their characters
-
-
 VARIANTS = {"characters": {}}
 VARIANTS |= {f"{size} tokens": {"size": size} for size in (128, 256, 512, 1024)}
 VARIANTS |= {
@@ -73,7 +71,7 @@ def encoded(source, size, choosing=False):
 
 
 def begun(source, name, seed, steps=STEPS, rate=RATES[0], choosing=False):
-    """(tokenizer, ids, a new model, its plan); in a step as many tokens for all."""
+    """(tokenizer, a new model, ids, its plan); in a step as many tokens for all."""
     variant = VARIANTS[name]
     tokenizer, ids = encoded(source, variant.get("size"), choosing)
     characters = len(texts(source)[0]) / len(encoded(source, 512)[1])  # of a token
@@ -84,15 +82,14 @@ def begun(source, name, seed, steps=STEPS, rate=RATES[0], choosing=False):
     if "pairs" in variant:
         model.token_embedding = PairEmbedding(model.token_embedding)
     plan = TrainConfig(steps, round(T * B / window), window, rate, seed=seed)
-    return tokenizer, ids, model, replace(plan, eval_every=steps, eval_batches=1)
+    return tokenizer, model, ids, replace(plan, eval_every=steps, eval_batches=1)
 
 
 @cache
 def cost(source, name):
     """Seconds of a step, as a share of those of characters."""
     both = [begun(source, each, seed=1337)[1:] for each in ("characters", name)]
-    trainings = [(model, ids, plan) for ids, model, plan in both]
-    return step_cost(*trainings, rounds=60)
+    return step_cost(*both, rounds=60)
 
 
 def trained(source, name, seed, rate, choosing=False):
@@ -101,7 +98,7 @@ def trained(source, name, seed, rate, choosing=False):
     if "budget" in VARIANTS[name]:  # as many characters are read as the first one reads
         share = len(texts(source)[0]) / len(encoded(source, 512)[1])
     steps = round(STEPS / share)
-    tokenizer, ids, model, plan = begun(source, name, seed, steps, rate, choosing)
+    tokenizer, model, ids, plan = begun(source, name, seed, steps, rate, choosing)
     start = time.process_time()
     train(model, ids, ids, plan)
     return tokenizer, model, time.process_time() - start, steps
@@ -160,8 +157,5 @@ def after_space(tokenizer, model, text):
     return {name: mean(values) for name, values in nats.items()}
 
 
-EXPERIMENTS = {
-    "13-tokens": grid(
-        "{variant}, {source}", compared, source=SOURCES, variant=list(VARIANTS)
-    )
-}
+GRID = grid("{variant}, {source}", compared, source=SOURCES, variant=list(VARIANTS))
+EXPERIMENTS = {"13-tokens": GRID}

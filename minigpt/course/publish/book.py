@@ -28,14 +28,11 @@ def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS):
     paths = page.every_path(notebooks)
     loaded = [page.read(path) for path in paths]
     write_assets(folder / "assets", page.characters(loaded))
-    contents = [
-        {
-            "file": page.web_name(path.stem, page.shelf_of(path)),
-            "title": page.title(notebook),
-            "shelf": page.shelf_of(path),
-        }
-        for path, notebook in zip(paths, loaded)
-    ]
+    contents = []
+    for path, notebook in zip(paths, loaded):
+        shelf = page.shelf_of(path)
+        file = page.web_name(path.stem, shelf)
+        contents.append({"file": file, "title": page.title(notebook), "shelf": shelf})
     page.write_model(folder / "model.html")
     written = [folder / "index.html"]
     page.write(written[0], index(contents, loaded))
@@ -57,17 +54,13 @@ def write_assets(folder, used):
 
 def chapter(notebook, contents, number):
     """The page of one notebook, the number-th of the contents."""
-    body, sections = with_anchors(
-        page.to_html("book", notebook, contents[number]["shelf"])
-    )
+    own = contents[number]
+    body, sections = with_anchors(page.to_html("book", notebook, own["shelf"]))
     return page.whole_page(
         "book",
-        title=contents[number]["title"],
+        title=own["title"],
         body=body,
-        contents=[
-            {**entry, "current": other == number}
-            for other, entry in enumerate(contents)
-        ],
+        contents=[{**entry, "current": entry is own} for entry in contents],
         sections=sections,
         previous=contents[number - 1] if number else INDEX,
         next=contents[number + 1] if number + 1 < len(contents) else None,

@@ -11,7 +11,6 @@ its tolerance.
 """
 
 import re
-from functools import partial
 
 from minigpt.data import load_text
 
@@ -28,12 +27,9 @@ def tolerance_of(tags):
     states it."""
     for tag in tags:
         if found := TAG.fullmatch(tag):
-            return partial(_allowed, float(found[1]), relative=bool(found[2]))
+            size = float(found[1])
+            return lambda stored: abs(stored) * size / 100 if found[2] else size
     return None
-
-
-def _allowed(size, stored, relative):
-    return abs(stored) * size / 100 if relative else size
 
 
 def settle(stored, new, tolerance):

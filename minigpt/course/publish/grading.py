@@ -105,9 +105,8 @@ def own_numbers(made, notebook, variants):
     checks = [check.__name__ for check in numbers.questions(lesson)]
     calls = dict(re.match(r"(\w+)\((\w+)", p.source).groups() for p in made if p.module)
     fill = {"variants": variants, "functions": ", ".join(calls[one] for one in checks)}
-    empty = OWN_ANSWER.format(
-        number="...", found=", ".join(["..."] * len(checks)), **fill
-    )
+    dots = ", ".join(["..."] * len(checks))
+    empty = OWN_ANSWER.format(number="...", found=dots, **fill)
     found = ", ".join(map(str, numbers.key(lesson, 1)))
     solution = OWN_ANSWER.format(number=1, found=found, **fill)
     check, one = "check_numbers(lesson, number, found)", f"{notebook}-numbers"

@@ -119,11 +119,9 @@ def tests(part):
         ("half_of_the_cases", 0.5, "again", half),
         ("other_numbers", 0.25, "twice", diagnosis),
     ]:
+        own = {"case": case, "points": part.points * share, "look": look}
         hidden = str(look == "twice").lower()
-        points = part.points * share
-        source = TEST.format(
-            case=case, points=points, look=look, hidden=hidden, **shared, **says
-        )
+        source = TEST.format(hidden=hidden, **own, **shared, **says)
         name = f"{part.id}-{len(made) + 1}"
         made.append(nbformat.v4.new_code_cell(source, id=name))
     return made

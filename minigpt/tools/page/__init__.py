@@ -33,6 +33,8 @@ WEIGHTS = {name: getattr(torch, name) for name in "float32 int16 int8".split()}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 WINDOWS = 200  # of the training text, over which a part's mean is taken
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
+OLD = dict.fromkeys(["rms_norm", "rotary", "qk_norm", "zero_init"], False)
+OLD |= {"activation": "relu", "bias": True}  # what makes a ModernConfig the GPT of 06
 SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -127,9 +129,8 @@ def page_config(model):
         )
     if isinstance(model, ModernGPT):
         return model.config
-    off = dict.fromkeys(("rms_norm", "rotary", "qk_norm", "zero_init"), False)
     shape = {**asdict(model.config), "dropout": 0.0}  # a page only reads and writes
-    return ModernConfig(**shape, **off, activation="relu", bias=True)
+    return ModernConfig(**shape, **OLD)
 
 
 @torch.no_grad()
@@ -173,9 +174,8 @@ def pack(model, weights, text=None):
     tensors, data = [], bytearray()
     for name, part in parts.items():
         kind = str(part.dtype).removeprefix("torch.")
-        tensors.append(
-            {"name": name, "dtype": kind, "shape": list(part.shape), "at": len(data)}
-        )
+        place = {"shape": list(part.shape), "at": len(data)}
+        tensors.append({"name": name, "dtype": kind, **place})
         values = part.contiguous().numpy()
         data += values.astype(values.dtype.newbyteorder("<")).tobytes()
         data += bytes(-len(data) % 4)
