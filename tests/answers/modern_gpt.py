@@ -72,10 +72,7 @@ WRONG = {
         "do not fit together": norm("x * scale[..., 0] * gain"),
     },
     "08.2": {
-        "-1).flatten(-2)": halves(WOVEN),
-        "`-1` where `-2` belongs": halves(
-            "torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)"
-        ),
+        "You write the results side by": halves(WOVEN),
         "`a * cos + b * sin` where": halves(
             "torch.cat([a * cos + b * sin, b * cos + a * sin], -1)"
         ),

@@ -20,7 +20,7 @@ import torch
 
 from minigpt.course.checks import search
 from minigpt.course.checks.errors import Explained, NotAttempted
-from minigpt.course.checks.reading import alias, listing, lost
+from minigpt.course.checks.reading import alias, listing, lost, unread
 from minigpt.course.checks.running import attempted, call, run
 from minigpt.course.checks.solutions import STILL
 from minigpt.course.checks.symptoms import clear, deaf, hopeless, vague
@@ -287,7 +287,8 @@ def _explained(differences, known, right, asked):
     if line := lost(asked.answer):
         return line + shown, ""
     if mistake := meant(loose=False):
-        return mistake.says + _changed(mistake, asked) + shown, mistake.hint
+        more = _changed(mistake, asked) + unread(asked.answer)
+        return mistake.says + more + shown, mistake.hint
     if not attempted(wrong[0].got):
         return f"Still missing: {lead[:-2] or 'its value'}.", ""
     says, hint = "", ""  # of an effect
@@ -308,10 +309,11 @@ def _explained(differences, known, right, asked):
     if sentence := search.mended(asked, differences[:1], small=False):
         return f"{begun} {sentence}".strip() + shown, ""
     if says:
-        return says + shown, hint
+        return says + unread(asked.answer) + shown, hint
     if sentence := deaf(asked, wrong[0].inputs):
         return sentence + shown, ""
-    return f"{lead}{vague(wrong, right, part is not None)}{shown}", ""
+    less = vague(wrong, right, part is not None) + unread(asked.answer)
+    return f"{lead}{less}{shown}", ""
 
 
 def _changed(mistake, asked):

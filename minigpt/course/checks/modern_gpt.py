@@ -80,6 +80,12 @@ def check_for_muon(for_muon):
         "full names, with `body.` in front.": Sign(
             lambda got, *_: {f"body.{n}" for n in got["too many"]} & {*got["missing"]}
         ),
+        "Your list is empty: which of `model.named_parameters()` does its condition "
+        "let through?": Sign(
+            lambda got, _, model: (
+                len(got["missing"]) == len(solution(model)) and not got["too many"]
+            )
+        ),
         "Matrices of the blocks are missing: all of them are Muon's work.": Sign(
             lambda got, *_: got["missing"], vague=True
         ),

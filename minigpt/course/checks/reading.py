@@ -126,6 +126,17 @@ def lost(answer):
     return ""
 
 
+def unread(answer):
+    """A sentence about a name that a function's line makes, and that nothing reads."""
+    names = [n for n in _nodes(answer) if isinstance(n, ast.Name)]
+    read = {n.id for n in names if _is_load(n)} | {"_"}
+    made = [n for f in _nodes(answer) if isinstance(f, ast.FunctionDef) for n in f.body]
+    for line in (n for n in made if isinstance(n, ast.Assign)):
+        if getattr(line.targets[0], "id", "_") not in read:
+            return f"\n  Nothing reads what `{ast.unparse(line)}` makes."
+    return ""
+
+
 def alias(text):
     """A sentence about a second name that is taken for a copy; "" for none."""
     for node in ast.walk(ast.parse(text)):

@@ -1,5 +1,6 @@
 """Checks for lesson 05: what a block computes, adds, normalises, drops and learns."""
 
+import math
 from itertools import product
 
 import torch
@@ -54,12 +55,8 @@ def _arm(x, made, W2):
     if there[1:]:
         return f": both numbers of W1 are {sign}, so both count here"
     i = there[0]
-    should = f"and must be {abs(x) / made[i]:g}"
-    if made[i] != abs(x):
-        return (
-            f": W1[{i}] should make {abs(x):g} of x, or W2[{i}] is {W2[i]:g} {should}"
-        )
-    return f": W2[{i}] is {W2[i]:g} {should}"
+    slope, wanted = made[i] / x * W2[i], math.copysign(1, x)
+    return f": the slope, W1[{i}] * W2[{i}], is {slope:g} there and must be {wanted:g}"
 
 
 @exercise("05.2 The pathway is a sum")

@@ -15,6 +15,7 @@ SISTERS = [  # names that are taken for each other
     {"square", "abs", "sqrt", "rsqrt"},
     {"cat", "stack"},
     {"repeat_interleave", "repeat"},
+    {"arange", "randperm"},
 ]
 SISTERS += [{"any", "all"}, {"argmax", "argmin"}, {"tril", "triu"}, {"sum", "len"}]
 OPERATORS = {  # what is taken for what
@@ -325,13 +326,11 @@ def _of_line(line):
     if isinstance(line, kinds):
         if not isinstance(getattr(line, "value", None), ast.Constant):
             yield 0, f"the line `{head(line)}` left out", ast.Pass()
-    if isinstance(line, ast.AugAssign) and isinstance(line.target, ast.Subscript):
-        where = _text(remade(line.target, value=ast.Name("_")))[2:-1]
-        by = _literal(line.value)
-        if isinstance(line.op, ast.Add) and by is not None and ":," not in f"{where},":
-            put = f"index_put_(({where},), torch.tensor({by}.0), accumulate=True)"
-            whole = _parsed(f"({_text(line.target.value)}).{put}")
-            yield 3, *_instead(ast.Expr(whole), line)
+    if isinstance(line, ast.AugAssign):
+        yield 9, *_instead(ast.Assign([line.target], line.value, lineno=0), line)
+    elif isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+        more = ast.AugAssign(line.targets[0], ast.Add(), line.value)
+        yield 9, *_instead(more, line)
     if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
         for first, second in itertools.combinations(_used(line.value)[:6], 2):
             value = copied(line.value)

@@ -108,8 +108,7 @@ def another_shape(difference, atol):
             parts = (longer.narrow(off[0], at, shorter.shape[off[0]]) for at in (0, 1))
             if any(torch.allclose(part, shorter, atol=atol) for part in parts):
                 word = "is missing" if longer is expected else "too many"
-                hint = "The end of a slice, or of a range, is not part of it."
-                return f"{shapes} One entry {word} in dimension {off[0]}.", hint
+                return f"{shapes} One entry {word} in dimension {off[0]}.", ""
     return shapes, ""
 
 
@@ -134,6 +133,7 @@ def scaled(difference, atol):
         (got * math.log(2), "These are bits: right, but in the unit of log2."),
         (got.exp(), "Yours is the logarithm of what was asked for."),
         (got**2, "Yours is the root of what was asked for."),
+        (got.log(), "Yours is e to the power of what was asked for."),
         (1 / got, "Yours is one over what was asked for: upside down."),
     ]
     for numbers, says in known:

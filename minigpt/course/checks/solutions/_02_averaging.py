@@ -16,6 +16,8 @@ def mean_so_far(x, t):
 # .mean(dim=1) → .mean(dim=(0, 1)).expand(len(x), -1)
 # ✗ You take the mean of running means: the first positions count again in each of them.
 # x[:, : t + 1].mean(dim=1) → torch.stack([x[:, : s + 1].mean(1) for s in range(t + 1)]).mean(0)
+# ✗ You cut and average along the batch; time is dimension 1.
+# x[:, : t + 1].mean(dim=1) → x[: t + 1].mean(dim=0)
 
 # 02.2
 def fading_average(x, rate):

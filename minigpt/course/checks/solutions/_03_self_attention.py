@@ -23,6 +23,10 @@ def scaled_scores(x, W_query, W_key):
     q, k = x @ W_query, x @ W_key  # (B, T, head_size) each
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
     return scores
+# ✗ Your vectors have length 1 now (that is the cosine). Only head_size should count: divide
+# by its root.
+# q, k = x @ W_query, x @ W_key → q, k = F.normalize(x @ W_query, dim=-1), F.normalize(x @ W_key, dim=-1)
+#  / q.shape[-1] ** 0.5 →
 
 # 03.2
 def look_back(T, distance):

@@ -15,6 +15,8 @@ def parameters(n_embd, n_head):
     return heads + proj
 # ✗ You give queries, keys and values a bias; here they have none.
 # n_embd * head_size → (n_embd + 1) * head_size
+# ✗ Each head has a projection of its own here; there is one for all of them.
+# return heads + proj → return heads + n_head * proj
 
 # 04.2
 def without_head(model, h):

@@ -32,6 +32,9 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 # ✗ You correct in the first step only; m and v are too small for a long time.
 # m / (1 - b1**t) → m / (1 - b1**t if t == 1 else 1)
 # (v / (1 - b2**t)) → (v / (1 - b2**t if t == 1 else 1))
+# ✗ The decay acts on p after the step; it should act on the p before it.
+# p = p - lr * (decay * p + mean / (root + eps)) → p = p - lr * mean / (root + eps)
+#         p = p - lr * decay * p
 
 # 06.2
 def next_probs(model, idx, block_size, temperature=1.0, top_k=None):

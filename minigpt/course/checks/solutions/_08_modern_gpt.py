@@ -32,6 +32,8 @@ def rotate_halves(x, angles):
 # turned = first * cos - second * sin, second * cos + first * sin → a, b = (
 # angles.repeat_interleave(2, -1)[:, None].chunk(2, -1))
 #     turned = first * a.cos() - second * a.sin(), second * b.cos() + first * b.sin()
+# ✗ You write the results side by side, as neighbours: all of the first half comes first.
+# torch.cat(turned, dim=-1) → torch.stack(turned, -1).flatten(-2)
 
 # 08.3
 def grouped_attention(q, k, v):
@@ -54,6 +56,8 @@ def grouped_attention(q, k, v):
 #  k = k.repeat
 # ✗ The scores are not divided by √head_size.
 # is_causal=True → is_causal=True, scale=1.0
+# ✗ You average the key/value heads; each query head reads the one of its own group.
+# repeat_interleave(group, dim=1) → mean(1, True).expand(-1, q.shape[1], -1, -1)
 
 # 08.4
 def for_muon(model):

@@ -88,3 +88,9 @@ class Memory:
 # of zeros takes its share.
 # def clear(self):\n        self.length = 0 → def clear(self):
 #         self.keys.zero_(); self.values.zero_()
+# ✗ You tell an empty place by its zeros; a real key may be zero, and the room runs out.
+# self.keys[:n] @ q / len(q) ** 0.5 → (self.keys @ q / len(q) ** 0.5).masked_fill(
+# (self.keys == 0).all(-1), -1e9)
+# weights @ self.values[:n] → weights @ self.values
+#     def clear(self):\n        self.length = 0 →     def clear(self):
+#         self.keys.zero_(); self.values.zero_()

@@ -20,6 +20,8 @@ def affine_backward(g, x, gain):
 # ✗ You multiply two sums; multiply in each row first, then add up.
 # (g * x).reshape(-1, len(gain)).sum(axis=0) → g.reshape(-1, len(gain)).sum(
 # axis=0) * x.reshape(-1, len(gain)).sum(axis=0)
+# ✗ The shift served every row: add up what the rows say, as for gain.
+# g.reshape(-1, len(gain)).sum(axis=0) → g
 
 # 12.2
 def share_backward(g, x):
@@ -34,7 +36,7 @@ def share_backward(g, x):
 #     return y * g
 # (g * x).sum(axis=-1, keepdims=True) / s**2 → y * (g * y).sum(axis=-1, keepdims=True)
 # ✗ In the second use g belongs to the share, and x, too: the sum of g * x, not x times
-# the sum of g.
+# the sum of g (the Jacobian from the wrong side).
 # (g * x).sum(axis=-1, keepdims=True) → x * g.sum(axis=-1, keepdims=True)
 
 # 12.3

@@ -18,13 +18,16 @@ def count_pairs(ids):
 # one of them can be joined.
 # pair == last → False
 # ? How many pairs can be joined in `7 7 7`, and how many in `7 7 7 7`?
-# ✗ Of a row of equal ids only the first pair is counted: four of them make two pairs.
+# ✗ Of a row of equal ids only the first pair is counted; after one that was skipped,
+# forget what came before.
 # last = None → pass
 # ✗ Pairs of two equal ids are left out altogether; one of them can be joined.
 # pair == last → pair[0] == pair[1]
 # ✗ Only pairs side by side are counted, as in `ab|cd`: `bc` could be joined as well.
 # pair == last → last
-
+# ✗ You halve all pairs of a letter at once; each row of equal ids has its own half.
+# pair == last → False
+# return counts → return {p: (n + 1) // 2 if p[0] == p[1] else n for p, n in counts.items()}
 
 # 13.2
 def per_character(nats, tokens):
