@@ -241,6 +241,8 @@ def compare(
         pairs = {k: v if type(v) is tuple else (v, "") for k, v in known.items()}
         some = [Mistake(says, own, program) for says, (program, own) in pairs.items()]
         says, own_hint = _explained(differences, some, right, asked)
+        if own_hint is None and hint:  # nothing was found: it may point elsewhere
+            own_hint = f"(of the exercise, it need not be your mistake) {hint}"
         raise Explained(says, own_hint or hint, len(right) / len(cases))
     if changed and not changes:
         which = f"`{names[changed[0]]}`" if changed[0] < len(names) else "its input"
@@ -273,7 +275,7 @@ def _explained(differences, known, right, asked):
         wrong = [d for d in some if not same(d.got, d.expected, atol)]
         named = part < len(asked.parts)
         lead = f"{asked.parts[part] if named else f'value {part}'}: "
-    shown = show(wrong[0], asked.names)
+    shown = unread(asked.answer) + show(wrong[0], asked.names)
     whole = None if part is None or not asked.parts else part + 1  # that must agree
 
     def meant(loose):
@@ -287,8 +289,7 @@ def _explained(differences, known, right, asked):
     if line := lost(asked.answer):
         return line + shown, ""
     if mistake := meant(loose=False):
-        more = _changed(mistake, asked) + unread(asked.answer)
-        return mistake.says + more + shown, mistake.hint
+        return mistake.says + _changed(mistake, asked) + shown, mistake.hint
     if not attempted(wrong[0].got):
         return f"Still missing: {lead[:-2] or 'its value'}.", ""
     says, hint = "", ""  # of an effect
@@ -309,11 +310,10 @@ def _explained(differences, known, right, asked):
     if sentence := search.mended(asked, differences[:1], small=False):
         return f"{begun} {sentence}".strip() + shown, ""
     if says:
-        return says + unread(asked.answer) + shown, hint
+        return says + shown, hint
     if sentence := deaf(asked, wrong[0].inputs):
         return sentence + shown, ""
-    less = vague(wrong, right, part is not None) + unread(asked.answer)
-    return f"{lead}{less}{shown}", ""
+    return f"{lead}{vague(wrong, right, part is not None)}{shown}", None
 
 
 def _changed(mistake, asked):

@@ -114,9 +114,8 @@ def check_silenced(silenced):
         "Afterwards the module gives something else than before: put all of it back.": (
             Sign(lambda got, *_: not got[2][1])
         ),
-        "What comes out is not zeros of the output's shape.": Sign(
-            lambda got, right, *_: not same(got[0], right[0])
-        ),
+        "What comes out is not zeros of the output's shape; if zeros go in, a bias is "
+        "left.": Sign(lambda got, right, *_: not same(got[0], right[0])),
     }
     hint = "handle = module.register_forward_hook(...), and then handle.remove()."
     how = {"work": _before_and_after, "hint": hint}

@@ -90,7 +90,7 @@ class Mending(NamedTuple):
     """A change of an answer's text: what to say, the code, its name, the line's number.
 
     near: whether that makes the line one of the solution's; put: what is only added;
-    sign: whether it is a minus, or terms exchanged.
+    rank: 0 if it is a 1 too many, 1 for a sign, 2 for all else.
     """
 
     says: str
@@ -99,7 +99,7 @@ class Mending(NamedTuple):
     at: int
     near: bool = True
     put: str = ""
-    sign: bool = False
+    rank: int = 2
 
 
 def mended(asked, wrong=(), small=True, large=True, sure=True):
@@ -139,7 +139,7 @@ def _likeliest(found, text, given, sure):
     """What to say of some Mendings. given: the lines of a bug hunt's program."""
     lines = ["", *map(str.strip, text.splitlines())]
     own = [m for m in found if lines[m.at] not in given]  # what was right stays right
-    found = sorted(own or found, key=lambda m: not m.sign)
+    found = sorted(own or found, key=lambda m: m.rank)
     if len({m.at for m in found}) > 1:
         if len({m.put for m in found}) == 1 and found[0].put:
             return f"`{found[0].put}` left out."
@@ -191,7 +191,9 @@ def _small(asked):
         near = m.line in lines or m.was.startswith(f"{m.now} and ")
         terms = [sorted(re.split(r" [+-] ", text)) for text in (m.was, m.now)]
         sign = m.now in (f"-{m.was}", f"-({m.was})") or terms[0] == terms[1]
-        yield Mending(says, m.program, name, m.at, near, put, sign)
+        one = re.fullmatch(r" [+-] 1", m.was.removeprefix(m.now))
+        rank = 0 if one else 1 if sign else 2
+        yield Mending(says, m.program, name, m.at, near, put, rank)
 
 
 def _line(text, start, at):

@@ -42,6 +42,9 @@ def fading_average(x, rate):
 # time).float() → time).abs().float()
 # scores = scores.masked_fill(~past, float("-inf")) → pass
 # F.softmax(scores, dim=-1) → F.softmax(scores, dim=-1).tril()
+# ✗ A running mean gives its first place too much: here all weights are divided by their sum.
+# F.softmax(scores, dim=-1) → (scores.exp() * torch.cat([
+# torch.ones(1), torch.full((T - 1,), 1 - 2.718281828459045**-rate)]))
 
 # 02.3
 def nats_per_character(text):
@@ -62,6 +65,8 @@ def nats_per_character(text):
 # ✗ The + 1 was no cheat: each character still counts itself before it is guessed.
 # torch.ones(len(ids), len(ids)).tril(diagonal=-1) → torch.tril(torch.ones(len(ids), len(ids)))
 # past @ one_hot + 1 → past @ one_hot
+# ✗ You leave out the character itself, but count all that come after it.
+# past @ one_hot + 1 → one_hot.sum(dim=0) - one_hot + 1
 
 # 02.4
 def attend(x, q, k):

@@ -17,6 +17,8 @@ def parameters(n_embd, n_head):
 # n_embd * head_size → (n_embd + 1) * head_size
 # ✗ Each head has a projection of its own here; there is one for all of them.
 # return heads + proj → return heads + n_head * proj
+# ✗ The bias of the projection is counted for each head; there is one projection for all.
+# n_embd * n_embd + n_embd → n_embd * n_embd + n_head * n_embd
 
 # 04.2
 def without_head(model, h):

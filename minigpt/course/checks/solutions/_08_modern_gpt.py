@@ -58,6 +58,11 @@ def grouped_attention(q, k, v):
 # is_causal=True → is_causal=True, scale=1.0
 # ✗ You average the key/value heads; each query head reads the one of its own group.
 # repeat_interleave(group, dim=1) → mean(1, True).expand(-1, q.shape[1], -1, -1)
+# ✗ The scores are divided by head_size, not by its root.
+# is_causal=True → is_causal=True, scale=1 / q.shape[-1]
+# ✗ Head h reads memory h // group; you divide by the number of memories.
+# .repeat_interleave(group, dim=1) → [
+# :, (torch.arange(q.shape[1]) // v.shape[1]).clamp(max=v.shape[1] - 1)]
 
 # 08.4
 def for_muon(model):

@@ -58,6 +58,9 @@ def one_draft(p, q):
 # return kept, after_refusal → return kept, (1 - kept.sum()) * p
 # ✗ A character is drafted with probability q, not p: q times min(1, p / q).
 # torch.minimum(p, q) → p * (p / q).clamp(max=1).nan_to_num()
+# ✗ kept.sum() is how often a draft is kept; a refusal has 1 - kept.sum().
+# return kept, after_refusal → rest = after_refusal.sum().clamp(min=1e-12)
+#     return kept, kept.sum() * after_refusal / rest
 
 # 09.4
 def to_int8(weight):
@@ -94,3 +97,6 @@ class Memory:
 # weights @ self.values[:n] → weights @ self.values
 #     def clear(self):\n        self.length = 0 →     def clear(self):
 #         self.keys.zero_(); self.values.zero_()
+# ✗ `step` looks at the whole room: empty places, with keys of zeros, take their share.
+# self.keys[:n] → self.keys
+# self.values[:n] → self.values

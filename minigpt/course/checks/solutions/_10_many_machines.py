@@ -41,3 +41,5 @@ def evaluate(rank, losses, group):
 # ✗ The mean of means: workers with few windows speak too loud.
 # all_reduce(len(losses)) → all_reduce(1)
 # sum(losses) → sum(losses) / len(losses)
+# ✗ You divide by the number of workers; count the windows.
+# all_reduce(len(losses)) → all_reduce(1)

@@ -14,6 +14,8 @@ def previous_score(weights):
 # before.mean → (weights.argmax(-1)[..., 1:] == torch.arange(before.shape[-1])).float().mean
 # ✗ Without its dims, diagonal takes the first two dimensions; wanted are the last two.
 # , dim1=-2, dim2=-1 →
+# ✗ That is what each character gives to itself; the one before it stands at t - 1.
+# (offset=-1, dim1=-2, dim2=-1) → (dim1=-2, dim2=-1)[..., 1:]
 
 # 11.2
 def mean_ablated(heads, head, head_size):

@@ -22,6 +22,8 @@ def affine_backward(g, x, gain):
 # axis=0) * x.reshape(-1, len(gain)).sum(axis=0)
 # ✗ The shift served every row: add up what the rows say, as for gain.
 # g.reshape(-1, len(gain)).sum(axis=0) → g
+# ✗ The slope of the sum is 1, but what comes back is g times that.
+# g.reshape(-1, len(gain)).sum(axis=0) → np.ones_like(g).reshape(-1, len(gain)).sum(axis=0)
 
 # 12.2
 def share_backward(g, x):
@@ -85,4 +87,7 @@ def distance(student, teacher):
 # ✗ The difference is cut off as a whole, so nobody learns.
 # off * off → Tensor(off.data) * Tensor(off.data)
 # ✗ One of the two factors is cut off: the gradient is half of what it should be.
+# off * off → off * Tensor(off.data)
+# ✗ One of the two factors is cut off, and the teacher is not.
+# Tensor(teacher.data) → teacher
 # off * off → off * Tensor(off.data)

@@ -102,3 +102,6 @@ def written(tokens):
 #         except UnicodeDecodeError:
 #             pass
 #     return out
+# ✗ You join the bytes, but decode them one by one.
+# b"".join(tokens).decode("utf-8", "replace") → "".join(
+# bytes([b]).decode("utf-8", "replace") for b in b"".join(tokens))
