@@ -107,7 +107,7 @@ WRONG = {
     "01.3": {
         "table, forwards: your row i": table("c += 1", "return c / c.sum(1, True)"),
         "but for `c.sum()` where": table("c = c.T + 1", "return c / c.sum()"),
-        "`torch.ones(V, V)` belongs": table("return c.T / c.T.sum(1, True)"),
+        "The 1 for each pair is missing": table("return c.T / c.T.sum(1, True)"),
     },
     "01.4": {
         "time steps for classes": positions(

@@ -75,9 +75,9 @@ WRONG = {
         "what is refused at one character": draft(
             "torch.minimum(p, q)", "(q - p).relu() * (p - q).relu()"
         ),
-        "how often two draws agree": draft("p * q"),
+        "`p * q` where `torch.minimum(p, q)`": draft("p * q"),
         "given that it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
-        "the other way up": draft("q * (q / p).clamp(max=1).nan_to_num()"),
+        "where `torch.minimum(": draft("q * (q / p).clamp(max=1).nan_to_num()"),
     },
     "09.4": {
         "`weight.abs().amax(dim=-1, keepd": int8(

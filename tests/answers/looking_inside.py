@@ -58,10 +58,6 @@ WRONG = {
         ),
     },
     "11.2": {
-        "All heads are replaced": defined(
-            "mean_ablated(heads, head, head_size)",
-            "return heads.mean(dim=(0, 1)).expand_as(heads)",
-        ),
         "your function changes `heads` in place": mean(
             "x[..., mine].mean((0, 1))", "x = heads"
         ),

@@ -36,7 +36,7 @@ WRONG = {
         "All sizes are rounded down": share(
             "each = batch_size // workers", "return rank * each, (rank + 1) * each"
         ),
-        "One share is larger by two rows or more": share(
+        "The last worker takes all rows": share(
             "each = batch_size // workers",
             "end = batch_size if rank == workers - 1 else (rank + 1) * each",
             "return rank * each, end",
@@ -104,7 +104,7 @@ WRONG = {
             "mine = [] if rank else losses",
             "return group.all_reduce(sum(mine)) / group.all_reduce(len(mine))",
         ),
-        "You divide twice": evaluate(
+        "where `sum(losses)`": evaluate(
             "mean = group.all_reduce(sum(losses) / len(losses))",
             "return mean / group.all_reduce(len(losses))",
         ),

@@ -23,7 +23,7 @@ from minigpt.course.checks.errors import Explained, NotAttempted
 from minigpt.course.checks.reading import alias, listing, lost, unread
 from minigpt.course.checks.running import attempted, call, run
 from minigpt.course.checks.solutions import STILL
-from minigpt.course.checks.symptoms import clear, deaf, hopeless, vague
+from minigpt.course.checks.symptoms import clear, hopeless, vague
 from minigpt.course.checks.values import as_tensor, same, show, without_nan
 
 __all__ = ["Explained", "NotAttempted", "attempted", "call", "compare", "exercise"]
@@ -311,8 +311,6 @@ def _explained(differences, known, right, asked):
         return f"{begun} {sentence}".strip() + shown, ""
     if says:
         return says + shown, hint
-    if sentence := deaf(asked, wrong[0].inputs):
-        return sentence + shown, ""
     return f"{lead}{vague(wrong, right, part is not None)}{shown}", None
 
 

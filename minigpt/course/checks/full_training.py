@@ -1,5 +1,7 @@
 """Checks for notebook 06: AdamW, sampling, and honest judging."""
 
+from itertools import pairwise
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -100,6 +102,11 @@ def _windows_problem(learned, judged, N, size, fraction):
         what = "Nearly. Around the cut, windows of both parts still overlap: of "
         what += f"{len(asked)} validation targets, {len(both)} were learned from: the "
         return what + f"characters {int(min(both))} to {int(max(both))}.", own
+    step = min(b - a for a, b in pairwise(sorted(w[0] for w in windows | asked_of)))
+    if both and 1 < step <= size:
+        what = f"Windows that begin {int(step)} places apart still overlap: of "
+        what += f"{len(asked)} targets to judge on, {len(both)} were learned from."
+        return what, own
     if both:
         what = "The bug is still there: a model that only learns its windows by heart, "
         what += "and understands nothing, still gets a splendid validation loss. Of "

@@ -66,6 +66,8 @@ def _unfair(found, batch_size):
         return "The last share should end with the batch."
     if len({*sizes[:-1]}) == 1 and sizes[-1] < sizes[0] - 1:
         return "All shares but the last are rounded up: too few rows are left for that."
+    if len({*sizes[:-1]}) == 1 and sizes[-1] > sizes[0] + 1:
+        return "The last worker takes all rows that are left over: share them out."
     if max(sizes) - min(sizes) > 1:
         return "One share is larger by two rows or more, and everyone waits for it."
 
@@ -122,7 +124,7 @@ def _evaluated(evaluate, losses):
 @exercise("10.3 Waiting for the others")
 def check_evaluate(evaluate):
     """evaluate(rank, losses, group) -> the mean over all windows, on worker 0."""
-    cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]]]
+    cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]], [[1.0], []]]
     known = {
         "Worker 0 returns nothing, and it is the one that prints.": Sign(_silent),
         "Not all come with the same: where one brings its sum, another brings its "

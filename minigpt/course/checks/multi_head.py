@@ -98,6 +98,8 @@ def _check_copy(Heads, n_embd, n_head):
         hint = "Change only what keeps the heads; each place needs a new Head."
     elif same(out, torch.cat([head(x) for head in heads], dim=-1)):
         what = "The copies agree, but self.proj is never called any more."
+    elif same(out, first.proj(torch.cat([heads[0](x)] * n_head, dim=-1))):
+        what = "The copies agree, but forward asks the first head every time."
     elif not same(out, first.proj(torch.cat([head(x) for head in heads], dim=-1))):
         what = "The copies agree, but forward is not what it was: the heads side by "
         what += "side, projected."

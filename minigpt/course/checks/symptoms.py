@@ -4,8 +4,6 @@ Each look takes one Difference and returns (what to say, a hint), or None. It is
 only if it says the same of all differences; () says that this one cannot tell.
 """
 
-import contextlib
-import copy
 import itertools
 import math
 import re
@@ -196,24 +194,6 @@ def _along(got, expected, dim, n):
         yield says, (dealt.flatten(dim, dim + 1), expected)
     count = torch.ones_like(got).cumsum(dim)
     yield "yours is the mean of all up to there.", (got, expected.cumsum(dim) / count)
-
-
-def deaf(asked, inputs):
-    """A sentence on an input that changes what ours gives, and not what yours gives."""
-    programs = asked.answer, getattr(asked.solution, "program", asked.solution)
-    with contextlib.suppress(Exception):  # then it cannot be looked for
-        for at, name in enumerate(asked.names):
-            other, numbers = list(copy.deepcopy(inputs)), plain(inputs[at])
-            if numbers is None or not numbers.is_floating_point():
-                continue
-            moved = numbers + torch.linspace(0.1, 0.4, numbers.numel()).view_as(numbers)
-            kind = type(inputs[at]).__name__
-            ways = {"Tensor": lambda x: x, "ndarray": torch.Tensor.numpy}
-            other[at] = ways.get(kind, torch.Tensor.tolist)(moved)
-            pairs = [[asked.given(f, x) for x in (inputs, other)] for f in programs]
-            if same(*pairs[0]) and not same(*pairs[1]):
-                return f"Your result does not depend on `{name}`; it should."
-    return ""
 
 
 FIRST = (another_kind, not_numbers)  # if only the first one shows it

@@ -9,8 +9,6 @@ def surprise(p):
 # ✗ You weigh each surprise by its own p, but the text does the weighing.
 # -p.log().mean() → -(p * p.log()).sum()
 # ? Drop the factor p and take the plain mean.
-# ✗ You multiply all p first, and the product of a long text is 0 for a float.
-# -p.log().mean() → -p.prod().log() / len(p)
 # ✗ You take the mean first: the logarithm of the mean forgives a bad surprise.
 # p.log().mean() → p.mean().log()
 # ✗ 1 - p says how much was left for others; the surprise is -ln p.
@@ -56,6 +54,9 @@ def before_table(ids, vocab_size):
 # ✗ You add one only where nothing was counted; every count gets one more.
 # torch.ones → torch.zeros
 # return table / → return (table := table.clamp(min=1)) /
+# ✗ The 1 for each pair is missing: what was never seen gets 0.
+# torch.ones → torch.zeros
+# table.sum(dim=1, keepdim=True) → table.sum(dim=1, keepdim=True).clamp(min=1)
 
 # 01.4
 def loss_by_position(logits, y):
@@ -71,6 +72,10 @@ def loss_by_position(logits, y):
 # each.view(B, T).mean(dim=0) → each.view(T, B).mean(dim=1)
 # ✗ You take the mean of the probabilities first: the losses, -ln p, are to be averaged.
 # each.view(B, T).mean(dim=0) → -(-each).exp().view(B, T).mean(dim=0).log()
+# ✗ reshape to (B, C, T) mixes the logits of different positions: transpose exchanges
+# dimensions.
+# logits.reshape(B * T, C) → logits.reshape(B, C, T)
+# y.reshape(B * T) → y
 
 # 01.5
 @torch.no_grad()

@@ -47,7 +47,7 @@ def look_back(T, distance):
 # W_key = torch.eye(T) → W_key = torch.arange(T)[:, None].float()
 # torch.eye(T).roll(-distance, dims=1) → (W_key - distance)
 # ✗ Everyone looks at itself: of all products of query t with a key, the one with key t is
-# the largest; it should be the one with key t - distance.
+# the largest (are both shifted alike, or none?); it should be the one with key t - distance.
 # .roll(-distance, dims=1) →
 
 # 03.3
@@ -61,8 +61,6 @@ def reach(model, idx):
     return (weights * distances).sum(dim=-1)  # (B, T)
 # ✗ You give the average place that is looked at, not how far away it is.
 # places[:, None] - places → places
-# ✗ No mask: your head looks at the future, too.
-# attention(q, k, v) → attention(q, k, v, causal=False)
 # ✗ Query and key have changed places: the keys ask.
 # attention(q, k, v) → attention(k, q, v)
 # ✗ You take the likeliest place alone; wanted is the mean over all places.

@@ -19,6 +19,9 @@ def parameters(n_embd, n_head):
 # return heads + proj → return heads + n_head * proj
 # ✗ The bias of the projection is counted for each head; there is one projection for all.
 # n_embd * n_embd + n_embd → n_embd * n_embd + n_head * n_embd
+# ✗ That is the number of one head's matrices: there are n_head heads, and each reads all
+# n_embd channels.
+# n_head * 3 → 3
 
 # 04.2
 def without_head(model, h):
@@ -28,9 +31,6 @@ def without_head(model, h):
     with torch.no_grad():
         layer.proj.weight[:, start : start + layer.head_size] = 0
     return smaller
-# ✗ You silence channels behind the projection; there all heads are mixed.
-# layer.proj.weight[:, start : start + layer.head_size] = 0 → own = slice(start, start + layer.head_size);
-#  layer.proj.weight[own] = layer.proj.bias[own] = 0
 # ✗ The head is not off: with all scores at zero, it hands over the mean of its values.
 # proj.weight[:, start → qkv.weight[start
 # ✗ You switch off every n_head-th channel. Heads do not take turns.
@@ -84,6 +84,5 @@ class DiceHeads(nn.Module):
 # self.qkv(x).view(shape) → self.qkv(x).view(B, 3, self.n_head, T, -1)
 # qkv.permute(2, 0, 3, 1, 4) → qkv.unbind(1)
 # ? A view keeps the order in memory; permute exchanges dimensions.
-# ✗ Now queries, keys and values are mixed up: a reshape keeps the order in memory.
-# self.qkv(x).view(shape) → self.qkv(x).view(3, B, self.n_head, T, -1)
-# qkv.permute(2, 0, 3, 1, 4) → qkv
+# ✗ The causal mask is off: each position sees the throws that are still to come.
+# attention(q, k, v) → attention(q, k, v, False)

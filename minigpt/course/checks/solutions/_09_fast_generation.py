@@ -40,14 +40,10 @@ def one_draft(p, q):
     kept = torch.minimum(p, q)
     after_refusal = (p - q).clamp(min=0)
     return kept, after_refusal
-# ✗ p q is how often two draws agree; the model does not draw, it accepts.
-# torch.minimum(p, q) → p * q
 # ✗ min(1, p / q) is given that it was drafted; how probable is that?
 # torch.minimum(p, q) → (p / q).clamp(max=1).nan_to_num()
 # ✗ You keep the larger of p and q: min(1, p / q) is .clamp(max=1).
 # torch.minimum(p, q) → torch.maximum(p, q)
-# ✗ The fraction is the other way up: the rare ones are kept too often.
-# torch.minimum(p, q) → q * (q / p).clamp(max=1).nan_to_num()
 # ✗ after_refusal is given a refusal; how probable is a refusal?
 # (p - q).clamp(min=0) → (d := (p - q).clamp(min=0)) / d.sum().clamp(min=1e-12)
 # ? Multiply by 1 - kept.sum(), and see what cancels.
@@ -56,8 +52,6 @@ def one_draft(p, q):
 # (p - q).clamp(min=0) → torch.zeros_like(p)
 # ✗ What is refused is not given out again as p says, but as p - q does, where it is positive.
 # return kept, after_refusal → return kept, (1 - kept.sum()) * p
-# ✗ A character is drafted with probability q, not p: q times min(1, p / q).
-# torch.minimum(p, q) → p * (p / q).clamp(max=1).nan_to_num()
 # ✗ kept.sum() is how often a draft is kept; a refusal has 1 - kept.sum().
 # return kept, after_refusal → rest = after_refusal.sum().clamp(min=1e-12)
 #     return kept, kept.sum() * after_refusal / rest
@@ -100,3 +94,5 @@ class Memory:
 # ✗ `step` looks at the whole room: empty places, with keys of zeros, take their share.
 # self.keys[:n] → self.keys
 # self.values[:n] → self.values
+# def clear(self):\n        self.length = 0 → def clear(self):
+#         self.length = 0; self.keys.zero_(); self.values.zero_()

@@ -34,8 +34,6 @@ def evaluate(rank, losses, group):
 # ✗ Only worker 0's windows count: the others must bring theirs, too.
 # all_reduce(sum(losses)) → all_reduce(sum(losses) * (rank == 0))
 # all_reduce(len(losses)) → all_reduce(len(losses) * (rank == 0))
-# ✗ You divide twice: by each worker's windows, and by all of them.
-# sum(losses) → sum(losses) / len(losses)
 # ✗ Each worker knows its own windows only.
 # total / count → sum(losses) / len(losses)
 # ✗ The mean of means: workers with few windows speak too loud.

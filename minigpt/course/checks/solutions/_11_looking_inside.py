@@ -23,8 +23,6 @@ def mean_ablated(heads, head, head_size):
     changed = heads.clone()
     changed[..., mine] = heads[..., mine].mean(dim=(0, 1))
     return changed
-# ✗ All heads are replaced; the others must stay as they are.
-# mine = slice(head * head_size, (head + 1) * head_size) → mine = slice(None)
 # ✗ These are zeros: zero ablation. Asked is the head's mean.
 # heads[..., mine].mean(dim=(0, 1)) → 0
 # ✗ Each window keeps a mean of its own: that still depends on the text.
@@ -33,6 +31,8 @@ def mean_ablated(heads, head, head_size):
 # slice(head * head_size, (head + 1) * head_size) → slice(head, head + head_size)
 # ✗ All later heads are replaced, too: the slice needs its end.
 # (head + 1) * head_size) → None)
+# ✗ That is the mean of all heads; wanted is the usual word of this one.
+# heads[..., mine].mean(dim=(0, 1)) → heads.unflatten(-1, (-1, head_size)).mean(dim=(0, 1, 2))
 
 # 11.3
 def prefix_score(weights, ids, n=2):

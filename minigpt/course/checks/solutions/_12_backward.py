@@ -53,7 +53,8 @@ def table_gradient(g, ids, V):
 # return table → return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:, None]
 # ✗ Only the first text of the batch is read: ids has B of them.
 # (table, ids, g) → (table, ids[0], g[0])
-# ✗ A character that occurs twice in a text keeps the last of its gradients only.
+# ✗ A character that occurs twice in a text keeps the last of its gradients only: `+=` with
+# a list of rows writes each of them once.
 # np.add.at(table, ids, g) → for b in range(len(ids)): table[ids[b]] += g[b]
 # ✗ Your reshape mixes positions and channels: (B, T, C) becomes (-1, C).
 # (table, ids, g) → (table, ids, g.reshape(g.shape[-1], -1).T.reshape(g.shape))

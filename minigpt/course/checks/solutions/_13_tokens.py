@@ -102,6 +102,6 @@ def written(tokens):
 #         except UnicodeDecodeError:
 #             pass
 #     return out
-# ✗ You join the bytes, but decode them one by one.
+# ✗ Each byte is read by itself, as ASCII would: an é has two of them.
 # b"".join(tokens).decode("utf-8", "replace") → "".join(
 # bytes([b]).decode("utf-8", "replace") for b in b"".join(tokens))
