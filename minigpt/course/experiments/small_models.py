@@ -219,9 +219,11 @@ brief = partial(each, steps=200, batch_size=16, learning_rate=3e-3)
 LOW, HIGH = [1e-3, 3e-3, 6e-3, 1e-2, 2e-2], [5e-3, 1e-2, 2e-2]
 AT_RATE = "{variant}, rate {learning_rate:g}"
 SHAPED = "{variant}, {steps} steps, rate {learning_rate:g}"
+ONE_HEAD = partial(each, **ROOTS["root"])  # with `--seeds 1337 … 1348`
 EXPERIMENTS = {
     "02-averages": grid(AT_RATE, each, variant=AVERAGES, learning_rate=RATES),
     "03-root": grid(AT_RATE, each, variant=ROOTS, learning_rate=RATES),
+    "03-seeds": grid("{learning_rate:g}", ONE_HEAD, learning_rate=[5e-3, 1e-2]),
     "04-heads": grid(AT_RATE, each, variant=HEADS, learning_rate=RATES)
     | grid(AT_RATE, each, variant=TRAP, learning_rate=[5e-3, 2e-2]),
     "05-plain": grid("{variant}", brief, variant=PLAIN),
