@@ -50,7 +50,7 @@ return windows[:n], windows[n:]"""
 
 WRONG = {
     "06.1": {
-        "`m` where `mean` belongs": body(
+        "The corrected mean goes on": body(
             "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
         ),
         "`p` where `path` belongs": body("06.1", ("return path", "return p")),

@@ -94,8 +94,10 @@ def _is_new(name):
 
 
 def _stands(edit, stored):
-    """Whether something is said to be left out that the answer gives a value itself."""
+    """Whether what is left out has a value in the answer, or only another name."""
     line = edit.changes[0].new
+    if isinstance(line, ast.Name) and _is_new(line):
+        return True
     if not edit.says.endswith(" left out") or not isinstance(line, ast.Assign):
         return False
     names = [n for n in ast.walk(line) if isinstance(n, ast.Name)]
@@ -107,13 +109,9 @@ def _stands(edit, stored):
 def _placed(edit):
     """What is wrong, and in which method a line is missing."""
     owner = edit.changes[0].owner
-    if edit.says.endswith(" left out") and isinstance(owner, ast.FunctionDef):
-        return edit.says + f" in `{owner.name}`" * bool(_is_method(owner))
-    return edit.says
-
-
-def _is_method(function):
-    return [a.arg for a in function.args.args[:1]] == ["self"]
+    first = owner.args.args[:1] if isinstance(owner, ast.FunctionDef) else []
+    method = edit.says.endswith(" left out") and [a.arg for a in first] == ["self"]
+    return edit.says + f" in `{owner.name}`" if method else edit.says
 
 
 def _weight(edit):

@@ -112,9 +112,8 @@ def slips(owner, lacks=(), names=()):
                         new = _parsed(text.replace(HOLE, f"({_text(node)})"))
                         likely = 3 if text[0].isdigit() else 10 - (HOLE in text)
                         likely = 1 if text[0] in "-~" else likely
-                        yield Slip(
-                            likely, _instead(new, node)[0], owner, field, at, new
-                        )
+                        says = _instead(new, node)[0]
+                        yield Slip(likely, says, owner, field, at, new)
                 yield from slips(node, lacks, names)
 
 

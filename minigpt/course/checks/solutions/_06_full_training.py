@@ -21,6 +21,8 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 # ✗ The corrected averages go on into the next step; only m and v should.
 # mean = m / → mean = m = m /
 # root = (v / (1 - b2**t)) → v = v / (1 - b2**t); root = v
+# ✗ The corrected mean goes on into the next step; only m should.
+# mean = m / → mean = m = m /
 # ✗ eps stands under the root; it belongs beside it.
 # ** 0.5 →
 # / (root + eps) → / (root + eps) ** 0.5

@@ -11,6 +11,8 @@ def entropy(p):
 # ✗ One number for all rows: a sum without dim adds them up, and p[p > 0] makes one list
 # of them.
 # (dim=-1) → ()
+# ✗ p holds probabilities already: a softmax makes others of them.
+# -p.clamp → -(p := p.softmax(-1)).clamp
 
 # 07.2
 def perplexity(nats, sizes):
