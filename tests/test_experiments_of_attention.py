@@ -19,7 +19,7 @@ def noise(monkeypatch):
 
 
 def test_quiet_slow_queries_without_the_root_train_like_the_root(noise):
-    few, queries = {"steps": 8, "eval_batches": 1, "learning_rate": 1e-2}, []
+    queries, few = [], dict(steps=8, eval_batches=1, learning_rate=1e-2, vocab_size=9)
     for changes in lesson.ROOTS.values():
         model, plan = fitting.made(1, fitting.small, **few | changes)
         fitting.fit(model, plan)
@@ -58,7 +58,7 @@ def test_changes_reach_the_config_the_recipe_and_the_model(noise):
         model.lm_head.weight.data.zero_()
 
     model, plan = fitting.made(
-        7, fitting.small, zero, Other, factor=2.0, n_embd=8, steps=9
+        7, fitting.small, zero, Other, factor=2.0, vocab_size=9, n_embd=8, steps=9
     )
     assert model.lm_head.weight.shape == (9, 8) and not model.lm_head.weight.any()
     assert type(plan) is Other and (plan.steps, plan.seed) == (9, 7)

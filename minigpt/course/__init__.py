@@ -6,6 +6,7 @@ import torch
 
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
+from minigpt.playwright.grammar import ALPHABET
 
 
 class Corpus(NamedTuple):
@@ -21,7 +22,7 @@ class Corpus(NamedTuple):
 def setup(seed=1337):
     """Text, tokenizer, split and device of a lesson; torch draws from this seed on."""
     text = load_text()
-    tokenizer = CharTokenizer(text)
+    tokenizer = CharTokenizer(ALPHABET | set(text))  # the stored GPT's, too
     ids = torch.tensor(tokenizer.encode(text))  # (N,)
     torch.manual_seed(seed)
     return Corpus(text, tokenizer, *train_val_split(ids), pick_device())

@@ -32,10 +32,11 @@ class Shell:
 
     body: Callable = nn.Identity
     n_embd: int = WIDTH
+    vocab_size: int = 65  # Tiny Shakespeare's
 
     def build(self):
         """A model with new weights."""
-        return LanguageModel(corpus().vocab_size, CONTEXT, self.n_embd, self.body())
+        return LanguageModel(self.vocab_size, CONTEXT, self.n_embd, self.body())
 
 
 def small():

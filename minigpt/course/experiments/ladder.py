@@ -30,14 +30,13 @@ def unigram(seed):
     return {"loss": loss, "parameters": text.vocab_size, "seconds": 0}
 
 
-def table(steps, rate, seed, block_size):
-    """01's table, trained without a schedule."""
-    text = fit.corpus()
+def table(learned, vocab_size, steps, rate, seed, block_size):
+    """01's table, trained without a schedule on learned (N,)."""
     torch.manual_seed(seed)
-    model = BigramLanguageModel(text.vocab_size)
+    model = BigramLanguageModel(vocab_size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     for _ in range(steps):
-        _, loss = model(*get_batch(text.train, 32, block_size))
+        _, loss = model(*get_batch(learned, 32, block_size))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -47,7 +46,7 @@ def table(steps, rate, seed, block_size):
 def bigram(seed, steps=2_000):
     """01: the table, trained with windows of 32."""
     text, start = fit.corpus(), time.perf_counter()
-    model = table(steps, 1e-2, seed, fit.CONTEXT)
+    model = table(text.train, text.vocab_size, steps, 1e-2, seed, fit.CONTEXT)
     seconds = round(time.perf_counter() - start, 1)
     loss = evaluate(model, text.val, fit.CONTEXT)
     return {"loss": loss, "parameters": text.vocab_size**2, "seconds": seconds}
@@ -61,8 +60,9 @@ def gpt(seed):
 
 def trained(seed, steps):
     """01's table as the notebook trains it."""
-    model = table(steps, 1e-3, seed, 8)
-    losses = {"train loss": fit.corpus().train, "loss": fit.corpus().val}
+    text = fit.corpus()
+    model = table(text.train, text.vocab_size, steps, 1e-3, seed, 8)
+    losses = {"train loss": text.train, "loss": text.val}
     return {name: evaluate(model, data, 8) for name, data in losses.items()}
 
 
