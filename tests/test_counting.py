@@ -93,20 +93,20 @@ def test_an_id_beyond_the_vocabulary_is_refused_where_it_would_be_another_contex
         ContextCounts(IDS, V, 2)(torch.tensor([[1, 4]]))
 
 
-@pytest.mark.parametrize("fold", [None, 0, 3])
-def test_continuation_counts_are_the_different_characters_that_stood_before(fold):
+@pytest.mark.parametrize("fold, order", [(None, ORDER), (0, ORDER), (3, 1), (3, 0)])
+def test_continuation_counts_are_the_characters_that_stood_before(fold, order):
     """But the longest context in sight keeps its ordinary counts."""
     text, seen = IDS.tolist(), set()
     for i in range(len(text) - 1):
         if PIECES[i] != fold:
             seen |= {
-                (*text[i - n : i + 1], text[i + 1]) for n in range(min(i + 1, ORDER))
+                (*text[i - n : i + 1], text[i + 1]) for n in range(min(i + 1, order))
             }
-    got = ContinuationCounts(IDS, V, ORDER, FOLDS)(ASKED, without=fold)
-    often = ContextCounts(IDS, V, ORDER, FOLDS)(ASKED, without=fold)
+    got = ContinuationCounts(IDS, V, order, FOLDS)(ASKED, without=fold)
+    often = ContextCounts(IDS, V, order, FOLDS)(ASKED, without=fold)
     for b, row in enumerate(ASKED.tolist()):
         for t in range(len(row)):
-            longest = min(ORDER, t + 1)
+            longest = min(order, t + 1)
             assert torch.equal(got[b, t, longest:], often[b, t, longest:])
             for n in range(longest):
                 pairs = [(*row[t + 1 - n : t + 1], x) for x in range(V)]

@@ -3,12 +3,12 @@
     python -m minigpt.course.stored               all of them: ten minutes on a core
     python -m minigpt.course.stored pocket-1338   one of them
 
-    name          what it has learned, and how                seed     loss
-    gpt           Tiny Shakespeare, 06's preset "cpu"         1337   1.6910
-    pocket-1337   the pocket play, as notebook 07 trains      1337   0.1697
-    pocket-1338   the same                                    1338   0.1688
-    pocket-1339   the same                                    1339   0.1682
-    play          (the text of load_text("playwright"))       1337
+    name          what it has learned, and how                  seed     loss
+    gpt           Tiny Shakespeare, 06's preset "cpu"           1337   1.6910
+    pocket-1337   the pocket play, 07's recipe, 4,000 steps     1337   0.1697
+    pocket-1338   the same                                      1338   0.1688
+    pocket-1339   the same                                      1339   0.1682
+    play          (the text of load_text("playwright"))         1337
 
 The loss is exact, in nats per character of the validation split, and that of the
 stored float16 weights; torch 2.13 on an x86 processor. On another processor a training

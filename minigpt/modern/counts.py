@@ -43,7 +43,7 @@ class ContextCounts:
         where the text does not reach back so far: (B, T) -> (B, T, order + 1)."""
         B, T = idx.shape
         V, order = self.vocab_size, self.order
-        if idx.max() >= V:  # it would be counted as another context
+        if (idx >= V).any():  # it would be counted as another context
             raise ValueError(f"The id {idx.max()} is not below vocab_size = {V}.")
         codes = torch.zeros(B, T, order + 1, dtype=torch.long, device=idx.device)
         for n in range(1, min(order, T) + 1):  # one character further back
@@ -100,7 +100,7 @@ class ContinuationCounts(ContextCounts):
     def __call__(self, idx, without=None):
         """As there, (B, T, order + 1, V)."""
         out = super().__call__(idx, without)
-        often = self.often(idx[:, : self.order - 1], without)
+        often = self.often(idx[:, : max(self.order - 1, 0)], without)
         for t in range(often.shape[1]):  # the window holds no longer context there
             out[:, t, t + 1] = often[:, t, t + 1]
         return out
