@@ -1,5 +1,4 @@
-"""The loss ladder of notebooks 01 to 06, every rung over all seeds, and 01's table
-longer."""
+"""The loss ladder of notebooks 01 to 06 over all seeds, and 01's table, longer."""
 
 import math
 import time
