@@ -53,7 +53,7 @@ def _class_lines(cls):
         if code is None or cls.__qualname__ not in method.__qualname__:
             continue
         lines = linecache.getlines(code.co_filename)
-        for node in ast.walk(ast.parse("".join(lines))):
+        for node in _parsed("".join(lines)):
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
                 if node.lineno <= code.co_firstlineno <= node.end_lineno:
                     return lines[node.lineno - 1 : node.end_lineno], node.lineno
@@ -89,9 +89,15 @@ def is_skeleton(answer):
 
 def _nodes(answer):
     try:
-        return list(ast.walk(ast.parse(source(answer))))
+        return _parsed(source(answer))
     except SyntaxError:  # a lambda in the middle of something
         return []
+
+
+@functools.lru_cache(16)
+def _parsed(text):
+    """All nodes of a program, which nobody changes: it is asked for many times."""
+    return list(ast.walk(ast.parse(text)))
 
 
 def lost(answer):

@@ -49,7 +49,10 @@ class Slip(NamedTuple):
 
 
 def _text(node):
-    return ast.unparse(ast.fix_missing_locations(node))
+    try:
+        return ast.unparse(node)
+    except AttributeError:  # a new statement stands on no line yet
+        return ast.unparse(ast.fix_missing_locations(node))
 
 
 def head(node):
