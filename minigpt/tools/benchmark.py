@@ -3,9 +3,8 @@
     python -m minigpt bench            six minutes
     python -m minigpt bench --quick    a short look
 
-Whoever shares the machine slows all of them alike, because they take turns every few
-steps. Measured are a step, and the exact loss against the seconds of training (tables
-included, evaluation outside the clock).
+They take turns every few steps, so whoever shares the machine slows all alike. Measured
+are a step, and the exact loss against the seconds of training (tables, no evaluation).
 """
 
 import math
