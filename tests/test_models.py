@@ -258,6 +258,12 @@ def test_residual_projections_start_smaller_the_deeper_the_gpt(part):
     assert plain / std(2) == pytest.approx(math.sqrt(2 * 2), rel=0.05)
 
 
+def test_the_head_of_a_gpt_reads_numbers_of_mean_0_and_variance_1():
+    x = GPT(CONFIG).body(torch.randn(4, 8, C))
+    assert_close(x.mean(-1), torch.zeros(4, 8), atol=1e-5, rtol=0)
+    assert_close(x.var(-1, unbiased=False), torch.ones(4, 8), atol=1e-2, rtol=0)
+
+
 def test_a_gpt_has_the_shape_of_its_config():
     config = GPTConfig(V, T, n_layer=3, n_head=4, n_embd=C)
     model = GPT(config)
