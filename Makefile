@@ -1,6 +1,8 @@
 # `make lab` opens the course, `make test` checks it, `make help` lists the rest.
 PYTHON ?= python3
 BIN := .venv/bin
+COMPARE := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+  -p minigpt.course.publish.compare --nbval --nbval-current-env --nbval-cell-timeout=900
 ifdef MINIGPT_DATA
 export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
 endif
@@ -26,21 +28,18 @@ lab: .venv/ready  ## set up on first use, then open JupyterLab at notebook 00
 	  --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
 test: .venv/ready  ## unit tests, and every notebook executed and compared; two at a time
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
-	  --no-loadscope-reorder -p minigpt.course.publish.compare --nbval \
-	  --nbval-current-env --nbval-cell-timeout=900 notebooks tests
+	OMP_NUM_THREADS=1 $(COMPARE) notebooks tests
 
-# As other processors would: the notebooks and the tests of the lessons, three times;
-# and once without Tiny Shakespeare, for which the play stands in.
-portable: .venv/ready  ## the same on imitated processors, with one and two threads (an hour and a half)
+# As other processors would, once without Tiny Shakespeare, for which the play stands in,
+# and the trainings of 01 to 06 from other seeds. (From 1340 one head of 03 gets stuck.)
+portable: .venv/ready  ## the same on imitated processors and from other seeds (two hours)
 	for other in ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2 \
 	  "MINIGPT_DATA= XDG_CACHE_HOME=/dev/null" \
 	  "ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE"; do \
-	  echo "$$other"; env OMP_NUM_THREADS=1 $$other $(BIN)/python -m pytest -n 2 \
-	    --dist loadfile -p minigpt.course.publish.compare --nbval \
-	    --nbval-current-env --nbval-cell-timeout=900 notebooks tests/test_models.py \
-	    tests/test_averaging_and_attention.py tests/test_modern.py \
-	    tests/test_cache.py tests/test_looking.py tests/test_backward.py || exit 1; done
+	  echo "$$other"; env OMP_NUM_THREADS=1 $$other $(COMPARE) notebooks tests || exit 1; \
+	  done
+	for seed in 1338 1339 1341; do OMP_NUM_THREADS=1 OTHER_SEED=$$seed $(COMPARE) \
+	  notebooks/0[1-6]*.ipynb || exit 1; done
 
 notebooks: .venv/ready  ## execute all notebooks in place; ARGS="03 exercises/05" for some
 	$(BIN)/python -m minigpt.course.publish.execute $(ARGS)

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 
+from minigpt.course.publish import compare
 from minigpt.course.publish.compare import settle, tolerance_of
 
 STORED = "loss  2.4123, spread 0.010 after 600 steps\n"
@@ -73,3 +75,24 @@ def test_cells_of_a_notebook_are_compared_as_their_tags_say(tmp_path):
         assert complaint is None or complaint in done.stdout
     assert "0.67 of its tolerance: cells.ipynb::Cell 0" in done.stdout
     assert "tolerance: cells.ipynb::Cell 4" not in done.stdout  # 0.02, 5 % are 0.12
+
+
+def test_from_another_seed_only_trainings_are_compared(monkeypatch):
+    monkeypatch.setattr(compare, "OTHER_SEED", "1338")
+    rows = [
+        ("seed(1337); train(m)", ["within-0.1"]),
+        ("train(m)", []),
+        ("7", ["within-1"]),
+    ]
+    items = [
+        SimpleNamespace(
+            cell=SimpleNamespace(source=source, metadata={"tags": tags}),
+            parent=SimpleNamespace(skip_compare=()),
+            options={"check": True},
+            compare_outputs=None,
+        )
+        for source, tags in rows
+    ]
+    compare.pytest_collection_modifyitems(items)
+    assert [item.options["check"] for item in items] == [True, False, False]
+    assert items[0].cell.source == "seed(1338); train(m)"

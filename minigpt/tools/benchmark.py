@@ -4,7 +4,7 @@
     python -m minigpt bench --quick    a short look
 
 They take turns every few steps, so whoever shares the machine slows all alike. Measured
-are a step, and the exact loss against the seconds of training (tables, no evaluation).
+are a step, and the exact loss against the seconds of counting and of training.
 """
 
 import math
