@@ -14,8 +14,9 @@ lesson 10   parallel                            many machines as one
 lesson 11   inside                              what the heads do
 lesson 12   backward                            the GPT's gradients without torch
 lesson 13   tokens                              pieces of words, losses per character
-beside them tools (the command line and its files), course (exercises' checks,
-            experiments and their records, figures, publishing)
+beside them stored (trained models and a text), tools (the command line and its
+            files), course (exercises' checks, experiments and their records, figures,
+            publishing)
 
 A module imports only what stands above it. `python -m minigpt --help` explains the
 command line.

@@ -15,7 +15,7 @@ URL = (
 )
 NAME = "tinyshakespeare.txt"
 SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-PLAY = Path(__file__).parent / "tools" / "stored" / "play.txt.xz"  # 07 tells whose
+PLAY = Path(__file__).parent / "stored" / "play.txt.xz"  # 07 tells whose
 
 
 def load_text(source="tinyshakespeare"):

@@ -1,4 +1,4 @@
-"""The models and the play that come with the course, made anew, into tools/stored.
+"""The models and the play that come with the course, made anew, into minigpt/stored.
 
     python -m minigpt.course.stored               all of them: ten minutes on a core
     python -m minigpt.course.stored pocket-1338   one of them
@@ -27,8 +27,8 @@ from minigpt.course.experiments.fit import corpus, cpu, made
 from minigpt.data import PLAY
 from minigpt.evaluation import evaluate
 from minigpt.playwright.play import write_play
+from minigpt.stored import FOLDER
 from minigpt.tools.files import replacing
-from minigpt.tools.stored import FOLDER
 from minigpt.training import train
 
 

@@ -9,9 +9,9 @@ from minigpt.checkpoint import load_checkpoint, save_checkpoint
 from minigpt.gpt import GPTConfig
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
+from minigpt.stored import load_stored
 from minigpt.tokens.byte_pairs import BytePairTokenizer
 from minigpt.tools.files import replacing
-from minigpt.tools.stored import load_stored
 from minigpt.training import TrainConfig
 
 KINDS = GPTConfig, ModernConfig, TrainConfig, MuonConfig, BytePairTokenizer

@@ -16,9 +16,9 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import Highlight2HTML
 
 from minigpt.course.publish import npm
+from minigpt.stored import load_stored
 from minigpt.tools.files import replacing
 from minigpt.tools.page import training_text, write_page
-from minigpt.tools.stored import load_stored
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTEBOOKS = ROOT / "notebooks"

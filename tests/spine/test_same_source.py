@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BUILT = {  # lesson: {module: the names that its notebook builds}
     "01_bigram": {
         "data": "CharTokenizer train_val_split get_batch",

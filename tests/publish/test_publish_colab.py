@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 
 from minigpt.course.publish import colab, page
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PATHS = page.notebook_paths()
 PACKAGE = ROOT / "minigpt"
 ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())

@@ -12,7 +12,7 @@ import pytest
 from minigpt.course.publish import page
 from minigpt.course.publish.execute import fold_solutions
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PATHS = page.every_path(ROOT / "notebooks")
 MAIN = page.notebook_paths(ROOT / "notebooks")
 ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")

@@ -30,7 +30,7 @@ from minigpt.inside.marks import (
     same,
     score,
 )
-from minigpt.tools.stored import FOLDER, load_stored
+from minigpt.stored import FOLDER, load_stored
 
 V, T, C = 7, 12, 8
 

@@ -17,9 +17,9 @@ from minigpt.evaluation import evaluate
 from minigpt.generation import generate
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
+from minigpt.stored import load_stored
 from minigpt.tools.command_line import main
 from minigpt.tools.saving import load_any
-from minigpt.tools.stored import load_stored
 
 CORPUS = "to be or not to be; " * 100  # the text in `folder`
 

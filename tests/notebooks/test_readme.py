@@ -8,7 +8,7 @@ import pytest
 import minigpt
 from minigpt.course import ladder, record
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = ROOT / "minigpt" / "course" / "publish" / "README.md"
 

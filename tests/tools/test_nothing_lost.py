@@ -19,7 +19,7 @@ from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.saving import load_any, saver
 from minigpt.training import Run
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL")
 
 
