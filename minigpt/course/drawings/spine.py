@@ -1,66 +1,9 @@
-"""Drawings of how the pieces fit together, in one language: boxes, shapes, arrows.
-
-A rounded box computes, a square one holds a tensor; the shape stands below its name.
-"""
+"""Drawings of notebooks 00 to 06."""
 
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
+from minigpt.course.drawings.canvas import FILL, Drawing
 from minigpt.course.plots import COLORS
-
-FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF", "plus": "white"}
-
-
-class Drawing:
-    """A figure with a grid of columns (x, to the right) and rows (y, downwards)."""
-
-    def __init__(self, columns, rows):
-        size = (1.75 * columns + 0.4, 1.15 * rows + 0.4)
-        self.fig = Figure(figsize=size, layout="constrained")
-        self.ax = self.fig.subplots()
-        self.ax.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6))
-        self.ax.set_axis_off()
-        self.places = {}
-
-    def box(self, name, x, y, label=None, shape=None, kind="tensor", width=1.3):
-        """A box at column x, row y; `name` is what arrows refer to."""
-        height = 0.62
-        style = "round,pad=0,rounding_size=0.18" if kind == "layer" else "square,pad=0"
-        corner = (x - width / 2, y - height / 2)
-        look = {"boxstyle": style, "fc": FILL[kind], "ec": "0.25", "lw": 1.5}
-        self.ax.add_patch(FancyBboxPatch(corner, width, height, **look))
-        label = name if label is None else label
-        shift = 0.12 if shape else 0
-        center = {"ha": "center", "va": "center"}
-        self.ax.text(x, y - shift, label, fontsize=13, **center)
-        if shape:
-            self.ax.text(x, y + 0.16, shape, fontsize=10.5, color="0.3", **center)
-        self.places[name] = (x, y, width / 2, height / 2)
-
-    def plus(self, name, x, y):
-        """A small circle in which two arrows are added."""
-        circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
-        self.ax.text(x, y, "+", fontsize=18, ha="center", va="center", bbox=circle)
-        self.places[name] = (x, y, 0.16, 0.2)
-
-    def arrow(self, start, end, sideways=None):
-        """A straight arrow from box to box.
-
-        sideways: True from side to side, False from top or bottom, None: where
-        there is more room.
-        """
-        (x0, y0, w0, h0), (x1, y1, w1, h1) = self.places[start], self.places[end]
-        if sideways is None:
-            sideways = abs(x1 - x0) - w0 - w1 > abs(y1 - y0) - h0 - h1
-        if sideways:
-            sign = 1 if x1 > x0 else -1
-            tail, head = (x0 + sign * w0, y0), (x1 - sign * w1, y1)
-        else:
-            sign = 1 if y1 > y0 else -1
-            tail, head = (x0, y0 + sign * h0), (x1, y1 - sign * h1)
-        look = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
-        look |= {"color": COLORS[5], "shrinkA": 0, "shrinkB": 0}
-        self.ax.add_patch(FancyArrowPatch(tail, head, **look))
 
 
 def way():
