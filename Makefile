@@ -4,7 +4,7 @@ BIN := .venv/bin
 COMPARE := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
   -p minigpt.course.publish.compare --nbval --nbval-current-env --nbval-cell-timeout=900
 ifdef MINIGPT_DATA
-export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
+export MINIGPT_DATA := $(if $(filter /%,$(firstword $(MINIGPT_DATA))),,$(CURDIR)/)$(MINIGPT_DATA)
 endif
 
 .PHONY: help lab test portable notebooks experiments train sample page bench slides book worksheets nbgrader otter colab lint clean

@@ -39,7 +39,8 @@ async function showInside() {
   }
   const now = performance.now(), { start, rows } = step.value, seen = rows[place - 1 - start];
   const actual = side.chosen === null ? null : side.ids[place], calm = !side.writing;
-  viewOf(side).described = place; // while it writes, the text marks what is shown
+  viewOf(side).described = place;
+  viewOf(side).mark();
   showBars(side, place, seen, actual);
   showDrawing(side, place, seen, actual);
   showMaps(side, place, start, rows);

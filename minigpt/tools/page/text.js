@@ -46,12 +46,18 @@ class SideView {
       list.spans.at(-1).classList.toggle("given", list.spans.length <= given);
     }
     for (; this.shaded < reading.nats.length; this.shaded++) this.shade(this.shaded);
-    const follows = side.writing && chosen === null; // the inside, which is drawn less often
-    list.select(follows ? this.described ?? placeOf(side) : placeOf(side));
+    this.mark();
     if (side.writing && chosen === null) this.text.scrollTop = this.text.scrollHeight;
     this.box.classList.toggle("active", side === active && sides.length > 1);
     this.film?.show();
     this.tellMeans(reading, given);
+  }
+
+  /** Mark the chosen character; while the model writes, the one that the inside describes,
+   * which is drawn less often than the text. */
+  mark() {
+    const { side, list } = this, follows = side.writing && side.chosen === null;
+    list.select(follows ? this.described ?? placeOf(side) : placeOf(side));
   }
 
   /** What the text cost: −ln p on average, of the reader's part and of the model's. */
