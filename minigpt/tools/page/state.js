@@ -3,7 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const content = JSON.parse($("content").textContent);
-const ROWS = 10; // bars
+const ROWS = 8; // bars
 const CALM = 80; // milliseconds between two looks inside, while it writes
 const LIMIT = 10000; // characters or tokens of a text
 const PLAIN = { "’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "--", "…": "...",

@@ -3,11 +3,11 @@
 "use strict";
 
 const STOPS = [
-  { title: "What does it need?", before: "switches",
+  { title: "What does it need?", before: "drawing",
     says: "Guess first: does the text need one of the small squares most, the heads, or a large "
-      + "one? Then take the tick out of one box after the other. Above them stands what the text "
+      + "one? Then take the tick out of one box after the other, and read above what the text "
       + "costs without that part." },
-  { title: "What does it write without it?", before: "drawing",
+  { title: "What does it write without it?", before: "asked",
     says: "Leave a part off and press “Write again with this”: the same beginning, the same seed. "
       + "Which part can it not spell without? With “zeros”, what is off says nothing instead of "
       + "what it says on average: is that dearer or cheaper?" },

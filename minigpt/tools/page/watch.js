@@ -68,9 +68,10 @@ class Watch {
   }
 
   /** A cell that is seen from its column's step on. */
-  cell(tag, { step, bar }, children) {
+  cell(tag, { step, bar, vectors }, children) {
     const made = element(tag, { className: `of-step s${step}` }, ...children);
     made.classList.toggle("main-of", Boolean(bar));
+    made.classList.toggle("strip-of", Boolean(vectors));
     made.style.setProperty("--s", step);
     if (tag === "th") made.scope = "col";
     return made;
