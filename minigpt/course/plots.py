@@ -28,9 +28,12 @@ plt.rcParams.update(
 )
 
 
-def show(fig, alt):
-    """Display `fig` with its alternative text, then close it."""
-    _display(fig, alt)
+def show(fig, alt=None):
+    """Display `fig` with its alternative text, then close it.
+
+    A figure of this package knows its own, `fig.alt`.
+    """
+    _display(fig, alt or getattr(fig, "alt", None))
 
 
 def _display(fig, alt, handle=None):
@@ -76,6 +79,25 @@ def heatmap(
     if label is not None:
         ax.figure.colorbar(image, ax=ax, label=label)
     return image
+
+
+def attention_maps(panels, alt, label="weight"):
+    """Heatmaps of attention with the text on both axes, side by side.
+
+    panels: {title: (text, weights (T, T))}, a row of weights for the character that
+    looks, a column for the one that is looked at.
+    """
+    n = len(panels)
+    fig = Figure(figsize=(5.6 * n + 1.2, 5.4), layout="constrained")
+    axes = fig.subplots(1, n, squeeze=False)[0]
+    for ax, (title, (text, weights)) in zip(axes, panels.items()):
+        letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in text]
+        image = heatmap(ax, weights, letters, letters, vmin=0, vmax=1)
+        ax.set(title=title, xlabel="looked at")
+    axes[0].set_ylabel("looks")
+    fig.colorbar(image, ax=axes, label=label)
+    fig.alt = alt
+    return fig
 
 
 class LiveCurve:
