@@ -100,6 +100,49 @@ def attention_maps(panels, alt, label="weight"):
     return fig
 
 
+def training_curve(losses, goal=None, goal_label=None, mean_of=100):
+    """The loss of each batch in grey, the mean of every `mean_of` of them in black.
+
+    losses: one number a step, nats per character; goal: a dotted line at this loss.
+    """
+    fig = Figure(figsize=(8, 4.2), layout="constrained")
+    ax = fig.subplots()
+    ax.plot(losses, lw=0.5, color="0.7", linestyle="-", label="each batch")
+    whole = len(losses) // mean_of * mean_of
+    means = np.array(losses[:whole]).reshape(-1, mean_of).mean(axis=1)
+    middles = np.arange(mean_of // 2, whole, mean_of)
+    label = f"mean of {mean_of} batches"
+    ax.plot(middles, means, color="black", linestyle="-", label=label)
+    if goal is not None:
+        ax.axhline(goal, color=COLORS[1], linestyle=":", label=goal_label)
+    ax.set(xlabel="step", ylabel="loss (nats per character)")
+    ax.legend()
+    end = "" if goal is None else f" just above the dotted line, {goal_label}"
+    fig.alt = f"The loss falls steeply at first, then flattens{end}; single batches "
+    fig.alt += "scatter around the mean."
+    return fig
+
+
+def tables(panels, characters):
+    """Heatmaps of tables side by side, a row for each character seen.
+
+    panels: {title: ln of the probabilities (V, V)}; characters: the V of them.
+    """
+    letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in characters]
+    fig = Figure(figsize=(7 * len(panels), 7), layout="constrained")
+    axes = fig.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for ax, (title, table) in zip(axes, panels.items()):
+        image = heatmap(ax, table, letters, letters, vmin=-8, vmax=0)
+        ax.set(title=title, xlabel="next character")
+    axes[0].set_ylabel("character seen")
+    fig.colorbar(image, ax=axes, label="ln probability")
+    fig.alt = (
+        f"Heatmaps of {len(characters)} by {len(characters)} characters, one for each "
+        f"table: {', '.join(panels)}. A row is the character seen, a column the next."
+    )
+    return fig
+
+
 class LiveCurve:
     """The loss curve of a running training, redrawn in place: on_eval=curve.update."""
 
@@ -138,6 +181,9 @@ def ladder(rungs):
     ax.invert_yaxis()
     ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
     ax.grid(axis="y", visible=False)
+    fig.alt = "The loss ladder, shorter from bar to bar: " + ", ".join(
+        f"{rung.name} {rung.loss:.2f}" for rung in rungs
+    )
     return fig
 
 
