@@ -166,10 +166,24 @@ class LiveCurve:
         self.handle = _display(fig, self.alt, self.handle)
 
 
-def ladder(rungs):
+IN_WORDS = {  # the rungs, for who has not begun
+    "uniform guess": "a blind guess",
+    "unigram counts": "common letters first",
+    "bigram": "01: the last character",
+    "weighted mean": "02: a mean of the past",
+    "one head": "03: one head",
+    "four heads": "04: four heads",
+    "one block": "05: one block",
+    "three blocks": "05: three blocks",
+    "GPT": "06: the GPT",
+}
+
+
+def ladder(rungs, in_words=False):
     """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung."""
     fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
     ax = fig.subplots()
+    names = [IN_WORDS[rung.name] if in_words else rung.name for rung in rungs]
     losses = [rung.loss for rung in rungs]
     spreads = [rung.spread / 2 or float("nan") for rung in rungs]  # no bar if exact
     colors = [COLORS[0]] * (len(rungs) - 1) + [COLORS[1]]
@@ -177,12 +191,13 @@ def ladder(rungs):
     bars[-1].set_hatch("//")
     for y, loss in enumerate(losses):
         ax.text(loss + 0.06, y, f"{loss:.2f}", va="center")
-    ax.set_yticks(range(len(rungs)), [rung.name for rung in rungs])
+    ax.set_yticks(range(len(rungs)), names)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
+    label = "validation loss (nats per character)"
+    ax.set(xlim=(0, 4.6), xlabel="average surprise" if in_words else label)
     ax.grid(axis="y", visible=False)
     fig.alt = "The loss ladder, shorter from bar to bar: " + ", ".join(
-        f"{rung.name} {rung.loss:.2f}" for rung in rungs
+        f"{name} {loss:.2f}" for name, loss in zip(names, losses)
     )
     return fig
 
