@@ -123,6 +123,21 @@ def training_curve(losses, goal=None, goal_label=None, mean_of=100):
     return fig
 
 
+def lines(curves, xs, xlabel, ylabel, log=False):
+    """A line for each of {name: numbers over xs}; log: a logarithmic y axis."""
+    fig = Figure(figsize=(8, 4.2), layout="constrained")
+    ax = fig.subplots()
+    for (name, ys), marker in zip(curves.items(), "os^Dv"):
+        ax.plot(list(xs), ys, marker=marker, label=name)
+    if log:
+        ax.set_yscale("log")
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.legend()
+    ends = [f"{name} from {ys[0]:.2g} to {ys[-1]:.2g}" for name, ys in curves.items()]
+    fig.alt = f"{ylabel}, over {xlabel}: {'; '.join(ends)}."
+    return fig
+
+
 def tables(panels, characters):
     """Heatmaps of tables side by side, a row for each character seen.
 
