@@ -3,10 +3,7 @@ of its first minute: words, tour, card and film."""
 
 import copy
 import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import chromium
@@ -524,13 +521,3 @@ def test_a_page_tells_no_folder_of_its_author(tmp_path, gpt):
     known = json.loads(re.search(r'id="content">(.*?)</script>', html)[1])
     assert [model["name"] for model in known["models"]] == ["mine"]
     assert isinstance(gpt, GPT) and str(tmp_path) not in html
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
-@pytest.mark.parametrize("folder", ["/my data", "my data", "/plain"])
-def test_make_hands_on_a_folder_whose_name_has_a_space(folder):
-    show = 'include Makefile\nshow: ; @printf %s "$$MINIGPT_DATA"'
-    line, given = ["make", "-f", "-", "show"], {**os.environ, "MINIGPT_DATA": folder}
-    how = {"cwd": ROOT, "capture_output": True, "text": True}
-    done = subprocess.run(line, input=show, env=given, **how)
-    assert done.stdout == str(ROOT / folder)
