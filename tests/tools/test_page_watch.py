@@ -23,7 +23,8 @@ from minigpt.training import Progress
 ROOT = Path(__file__).resolve().parents[2]
 WINDOW = "quick br"  # a whole context of the small models
 PLACE = 5  # what is chosen of it: two more characters stand behind the one that looks
-STORY = Story(20, 61.0, [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)], "a fox")
+HISTORY = [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)]
+STORY = Story(20, 61.0, HISTORY, "a fox", "on one core")
 
 
 # --- each number is torch's ---
@@ -299,7 +300,9 @@ def test_the_page_says_what_it_is(visit, gpt):
     said = browser.evaluate("document.querySelector('header').innerText")
     assert "It read a fox. Now it writes, one letter at a time." in said
     count = sum(p.numel() for p in gpt.parameters())
-    assert f"{count:,} parameters, found in 20 steps of training (61 s)" in said
+    assert f"{count:,} parameters that learned from " in said
+    assert f" {len(TEXT.train):,} characters in 20 steps of training: 61 s" in said
+    assert " on one core. " in said
 
 
 def test_words_are_explained_where_they_stand_by_click_and_by_key(visit, gpt):
@@ -407,21 +410,25 @@ def test_what_is_touched_is_as_large_as_a_finger(telephone, visit, gpt):
 
 def test_while_it_writes_the_text_marks_what_the_right_side_describes(visit, gpt):
     browser = visit(gpt)
-    turn(browser, "count", 300)
-    turn(browser, "pace", "60")
+    turn(browser, "count", 5000)
+    turn(browser, "pace", "25")
     browser.evaluate("$('again').click()")
     see = (
         "({ writing: active.writing, said: $('place').textContent, marked: "
         "views[0].list.spans.indexOf(views[0].list.selected), n: active.ids.length })"
     )
     described = set()
-    while len(described) < 5:
+
+    def five_are_described():
         at = browser.evaluate(see)
-        if not at["writing"] or "It is writing" not in at["said"]:
-            continue
-        place = int(re.search(r"character (\d+)", at["said"])[1]) - 1
-        assert at["marked"] == (place if place < at["n"] else -1)  # -1: the one to come
-        described.add(place)
+        if at["writing"] and "It is writing" in at["said"]:
+            place = int(re.search(r"character (\d+)", at["said"])[1]) - 1
+            to_come = place == at["n"]
+            assert at["marked"] == (-1 if to_come else place)
+            described.add(place)
+        return len(described) == 5
+
+    chromium.wait(five_are_described, "five characters")
     press(browser, "Escape")
 
 
@@ -470,11 +477,15 @@ def test_a_training_plays_like_a_film(visit, gpt):
         "'label.square canvas').toDataURL()]"
     )
     frames = {}
-    while not browser.evaluate("sides[0].stage === 2 && !views[0].film.playing"):
+
+    def at_its_end():
         stage, told, writing, dot, written, map = browser.evaluate(now)
         assert dot == stage
         if not writing and len(written) == len(PROMPT) + 20:
             frames[stage] = told, written, map
+        return browser.evaluate("sides[0].stage === 2 && !views[0].film.playing")
+
+    chromium.wait(at_its_end, "the film")
     assert list(frames) == [0, 1, 2]
     for part in zip(*frames.values(), strict=True):  # all move: losses, text and heads
         assert len(set(part)) == 3

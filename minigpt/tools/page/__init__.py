@@ -58,6 +58,7 @@ class Story(NamedTuple):
     seconds: float
     history: list  # of Progress
     read: str | None = None  # what one calls the text, if that is known
+    where: str = ""  # the machine, as "on one processor core"
 
 
 def write_page(path, models, tokenizer, **options):
@@ -262,7 +263,9 @@ def course_model():
     """(model, tokenizer, Story) of the GPT that comes with the course."""
     content = torch.load(STORED / "gpt.pt", weights_only=True)
     history = [Progress(*row) for row in content["history"]]
-    story = Story(history[-1].step, history[-1].seconds, history, "Shakespeare")
+    step, _, _, seconds = history[-1]
+    where = "on one processor core"  # course/stored.py holds torch to one thread
+    story = Story(step, seconds, history, "Shakespeare", where)
     return *load_stored("gpt"), story
 
 

@@ -171,9 +171,10 @@ function introduce() {
 function made({ name, story }, count, many) {
   const told = [`${many ? `${name}: a` : "A small"} GPT of ${count} `, word("parameters")];
   if (story?.steps) {
-    told.push(`, found in ${story.steps.toLocaleString("en")} `, word("step", "steps"),
-      ` of training${story.seconds ? ` (${duration(story.seconds)})` : ""}`);
-    if (content.length) told.push(` on ${content.length.toLocaleString("en")} ${UNIT}s`);
+    const from = content.length ? ` from ${content.length.toLocaleString("en")} ${UNIT}s` : "";
+    told.push(` that learned${from} in ${story.steps.toLocaleString("en")} `,
+      word("step", "steps"), " of training");
+    if (story.seconds) told.push(`: ${duration(story.seconds)}${story.where && ` ${story.where}`}`);
   }
   return [...told, ". "];
 }
