@@ -112,8 +112,9 @@ NORMS = {
 }
 LARGE = {"1 x 108": blocks(1, 108), "3 x 64": blocks(3)}
 SHAPES = {"1 x 64": blocks(1)} | LARGE
-LENGTHS = {"25,000 characters, 1,500 steps": {"data": beginning, "steps": 1500}}
-LENGTHS |= {"all, 600 steps": {}}
+SHORT = {"data": beginning, "steps": 1500, "learning_rate": 5e-3}
+LENGTHS = {"25,000 characters, 1,500 steps": SHORT}
+LENGTHS |= {"all, 600 steps": {"learning_rate": 5e-3}}
 DROPOUTS = {f"dropout {p}": blocks(3, dropout=p) for p in (0.0, 0.2)}
 each = partial(run, base=small)
 brief = partial(each, batch_size=16, steps=200, learning_rate=3e-3)
@@ -122,8 +123,6 @@ HIGH = {"learning_rate": [5e-3, 1e-2, 2e-2]}
 WIDE = {"learning_rate": [1e-3, 3e-3, 1e-2]}
 EXPERIMENTS = {
     "05-plain": grid("{variant}", brief, variant=PLAIN),
-    "05-mended": grid(STEPS, brief, variant=MENDED, steps=[600], **WIDE)
-    | grid(STEPS, brief, variant=SLOWED, steps=[2400], **WIDE),
     "05-norm": grid(f"{AT_RATE}, warm-up 40", brief, variant=NORMS, **LOW),
     "05-depth": grid(STEPS, each, variant=SHAPES, steps=[600], **HIGH)
     | grid(STEPS, each, variant=LARGE, steps=[2400], **HIGH),
