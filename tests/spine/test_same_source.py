@@ -28,9 +28,9 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "06_full_training": {
         "gpt": "GPT init_weights",
         "optimizer": "make_optimizer learning_rate_at",
-        "training": "Run train",
         "generation": "generate probabilities",
     },
+    "evidence/06_full_training": {"training": "Run train"},
     "08_modern_gpt": {
         "modern/parts": "ShortConvolution",
         "modern/muon": "orthogonalize Muon",

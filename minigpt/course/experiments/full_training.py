@@ -121,6 +121,8 @@ EXPERIMENTS = {
     | grid(STEPS, short, variant=COLD, steps=[600], learning_rate=[1e-3, 2e-3, 3e-3])
     | grid(STEPS, short, variant=WARM, steps=[2400], learning_rate=[3e-3, 5e-3])
     | grid(STEPS, short, variant=COLD, steps=[2400], learning_rate=[2e-3, 3e-3]),
+    "06-start": grid(STEPS, short, variant=HEAD, steps=[600], **AT)
+    | grid(STEPS, short, variant=HEAD, steps=[2400], learning_rate=[3e-3]),
     "06-last-step": {"three blocks": partial(between, **THREE_BLOCKS)}
     | way(*STEPS_FIRST)
     | way(*STEPS_LAST[:-1]),

@@ -137,5 +137,6 @@ EXPERIMENTS = {
     "03-root": grid(AT_RATE, each, variant=ROOTS, learning_rate=RATES),
     "03-seeds": grid("{learning_rate:g}", ONE_HEAD, learning_rate=[5e-3, 1e-2]),
     "04-heads": grid(AT_RATE, each, variant=HEADS, learning_rate=RATES)
-    | grid(AT_RATE, each, variant=TRAP, learning_rate=[5e-3, 2e-2]),
+    | grid(AT_RATE, each, variant=TRAP, learning_rate=[5e-3, 1e-2, 2e-2]),
+    "04-longer": grid(STEPS, each, variant=LONG_SETS, **TWICE),
 }
