@@ -124,9 +124,6 @@ LOWEST = {"learning_rate": [1e-3]}  # the best one of the two, of 600 steps
 BELOW = {"learning_rate": [1e-3, 3e-3]}  # with the other plus 1e-2 breaks down
 EXPERIMENTS = {
     "05-plain": grid("{variant}", brief, variant=PLAIN),
-    "05-mended": grid(STEPS, brief, variant=SLOWED, steps=[2400], **LOWEST)
-    | grid(STEPS, brief, variant=OTHER_PLUS, steps=[600], **BELOW)
-    | grid(STEPS, brief, variant=MENDED, steps=[600], **WIDE),
     "05-norm": grid(f"{AT_RATE}, warm-up 40", brief, variant=NORMS, **LOW),
     "05-depth": grid(STEPS, each, variant=SHAPES, steps=[600], **HIGH)
     | grid(STEPS, each, variant=LARGE, steps=[2400], **HIGH),
