@@ -147,10 +147,11 @@ def test_the_page_writes_what_python_would_draw_from_the_same_numbers(
             ),
         )
         numbers, reader = mulberry32(7), Reader(model)
-        for place in range(len(ids), len(got)):  # past the context five times
-            row = reader(torch.tensor([got[:place]]))[:, -1]
+        for position in range(len(ids), len(got)):  # past the context five times
+            row = reader(torch.tensor([got[:position]]))[:, -1]
             pile = probabilities(row, temperature, top_k, top_p)[0].double().cumsum(0)
-            assert got[place] == int((pile <= next(numbers)).sum()), (name, place)
+            drawn = int((pile <= next(numbers)).sum())
+            assert got[position] == drawn, (name, position)
 
 
 @pytest.mark.parametrize("length", [1, 8, 30])
@@ -263,7 +264,7 @@ def test_the_knobs_move_the_bars_and_no_history(visit, gpt):
     browser = visit(gpt)
     after(browser, "one", len(PROMPT) + 1, temperature=0.5)
     browser.evaluate(f"choose(active, {len(PROMPT)})")
-    told = "$('place').textContent.match(/It was drawn .*/)[0]"
+    told = "$('position').textContent.match(/It was drawn .*/)[0]"
     before, row = (
         browser.evaluate(told),
         torch.tensor([TOKENIZER.encode(PROMPT)])[:, -8:],
@@ -282,7 +283,8 @@ def test_the_knobs_move_the_bars_and_no_history(visit, gpt):
         assert sum(float(line[1]) for line in shown) == pytest.approx(1, abs=0.01)
         assert browser.evaluate(told) == before
     browser.evaluate("choose(active, 2)")
-    assert browser.evaluate("$('place').textContent").endswith("nats.")  # it is typed
+    said = browser.evaluate("$('position').textContent")
+    assert said.endswith("nats.")  # and no more: the reader typed it
 
 
 def test_a_part_is_switched_off_and_the_text_pays(visit, gpt):
@@ -304,7 +306,7 @@ def test_a_part_is_switched_off_and_the_text_pays(visit, gpt):
 
 def test_an_address_repeats_what_one_saw(visit, gpt):
     browser = visit(gpt, text=TEXT)
-    seen = "[$('cut').textContent, $('place').textContent, $('temperature').value]"
+    seen = "[$('cut').textContent, $('position').textContent, $('temperature').value]"
     browser.evaluate("active.off.add('head 2.1') && switchParts(() => {})")
     whole = after(browser, "again", len(PROMPT) + 25, temperature=1.2, count=25)
     browser.evaluate("choose(active, 14)")

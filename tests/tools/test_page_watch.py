@@ -414,7 +414,7 @@ def test_while_it_writes_the_text_marks_what_the_right_side_describes(visit, gpt
     turn(browser, "pace", "25")
     browser.evaluate("$('again').click()")
     see = (
-        "({ writing: active.writing, said: $('place').textContent, marked: "
+        "({ writing: active.writing, said: $('position').textContent, marked: "
         "views[0].list.spans.indexOf(views[0].list.selected), n: active.ids.length })"
     )
     described = set()

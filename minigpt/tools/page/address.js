@@ -1,4 +1,4 @@
-// What one sees as an address: behind # stand the text, the seed, the knobs, the place that is
+// What one sees as an address: behind # stand the text, the seed, the knobs, the position that is
 // looked into, the part that is watched, and what is switched off. Nothing of it is ever sent
 // to a server.
 "use strict";

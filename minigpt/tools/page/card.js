@@ -6,11 +6,11 @@ const narrow = matchMedia("(max-width: 59.99rem)");
 
 /** The card below the chosen character, or none. */
 function showCard() {
-  const side = active, place = side.chosen, span = viewOf(side).list.spans[place];
-  const seen = place ? side.reading.after[place - 1] : null;
+  const side = active, position = side.chosen, span = viewOf(side).list.spans[position];
+  const seen = position ? side.reading.after[position - 1] : null;
   $("card").hidden = !narrow.matches || !span || side.writing;
   if ($("card").hidden) return;
-  const actual = side.ids[place], probs = seen ? probabilities(seen.logits) : [];
+  const actual = side.ids[position], probs = seen ? probabilities(seen.logits) : [];
   const likeliest = ranked(probs), shown = likeliest.slice(0, 3);
   if (seen && !shown.includes(actual)) shown.push(actual);
   const came = `“${glyph(texts[actual])}” was ${ordinal(likeliest, actual)}:`;
@@ -42,8 +42,8 @@ function placeCard(span) {
 }
 
 $("card-close").addEventListener("click", () => { $("card").hidden = true; });
-$("card-before").addEventListener("click", () => choose(active, placeOf(active) - 1));
-$("card-after").addEventListener("click", () => choose(active, placeOf(active) + 1));
+$("card-before").addEventListener("click", () => choose(active, positionOf(active) - 1));
+$("card-after").addEventListener("click", () => choose(active, positionOf(active) + 1));
 $("card-more").addEventListener("click", () => {
   $("card").hidden = true;
   $("next-title").scrollIntoView({ block: "start" });

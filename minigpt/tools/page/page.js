@@ -1,4 +1,5 @@
-// What the reader does, and the address that repeats it.
+// What the reader does: buttons, knobs and keys, the address that repeats what is seen, and
+// how the page introduces itself. It comes last and sets everything going.
 "use strict";
 
 /** What one sees as an address. A text that was written in several ways is given whole. */
@@ -73,8 +74,8 @@ const acts = {
     return again();
   },
   whole: () => switchParts(({ off }) => off.clear()),
-  back: () => choose(active, placeOf(active) - 1),
-  forth: () => choose(active, placeOf(active) + 1),
+  back: () => choose(active, positionOf(active) - 1),
+  forth: () => choose(active, positionOf(active) + 1),
   link: async () => {
     remember();
     const done = await copied(location.href);
@@ -116,7 +117,7 @@ $("numbers").addEventListener("change", () =>
 $("map").addEventListener("pointermove", ({ offsetY }) => {
   const { edge, clientHeight } = $("map"), down = (offsetY / clientHeight - edge) / (1 - edge);
   const row = Math.floor(down * windowText.spans.length);
-  if (placeOf(active)) peekAt(row + active.startOf(placeOf(active) - 1));
+  if (positionOf(active)) peekAt(row + active.startOf(positionOf(active) - 1));
 });
 for (const box of [$("map"), $("window")]) {
   box.addEventListener("pointerleave", () => peekAt(null));

@@ -9,9 +9,9 @@
 const MOST = 64; // rows of neurons, or of tokens; the others are summed up
 const ALL = 128; // of a vocabulary that is not cut
 
-/** The watched part of what was computed for `place`, as a sheet. */
-function sheetOf(side, place, start, rows, id) {
-  const { model } = side.reading, part = partOf(watched), row = place - 1 - start;
+/** The watched part of what was computed for `position`, as a sheet. */
+function sheetOf(side, position, start, rows, id) {
+  const { model } = side.reading, part = partOf(watched), row = position - 1 - start;
   const off = side.off.has(watched) ? " It is switched off: this is what it would say." : "";
   const sheet = { head: headSheet, logits: logitsSheet }[part.kind] ?? feedForwardSheet;
   return sheet({ model, rows, row, seen: rows[row], part, id, off,
@@ -61,7 +61,8 @@ function headSheet({ model, rows, row, part, id, off, tokens }) {
     ],
     products: (t, step) => ({
       1: { names: ["query", "key"], left: u.query, right: u.keys[t] },
-      5: { names: ["value", "weight"], left: u.values[t], right: u.values[t].map(() => u.weights[t]) },
+      5: { names: ["value", "weight"], left: u.values[t],
+        right: u.values[t].map(() => u.weights[t]) },
     })[step],
     lines: [
       (t) => `q · k with ${other(t)} = ${number(u.dots[t], 3)}`,
@@ -137,7 +138,7 @@ function feedForwardSheet({ model, rows, row, seen, part, id, off, tokens }) {
 function logitsSheet({ model, row, seen, tokens }) {
   const settings = knobs(), u = unfoldLogits(model, seen, settings), C = u.read.length;
   const { temperature, topK, topP } = settings, { softcap } = model.config;
-  const order = ranked(u.logits).slice(0, V <= ALL ? V : MOST), rest = u.probs.length - order.length;
+  const order = ranked(u.logits).slice(0, V <= ALL ? V : MOST), rest = V - order.length;
   const at = (list) => order.map((i) => list[i]), char = (k) => `“${glyph(texts[order[k]])}”`;
   const cut = [topK && `top-k ${topK}`, topP && `top-p ${topP}`].filter(Boolean).join(", ");
   const dropped = u.kept.filter((v) => v === -Infinity).length;

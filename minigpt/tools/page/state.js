@@ -73,7 +73,7 @@ function partOf(name) {
 }
 
 const plainly = (text) => text.replaceAll("\n", "↵"); // in a sentence
-const placeOf = (side) => side.chosen ?? side.ids.length;
+const positionOf = (side) => side.chosen ?? side.ids.length;
 
 /** An element with its properties; those with a dash are set as attributes. */
 function element(tag, properties = {}, ...children) {

@@ -18,8 +18,8 @@ class SideView {
     text.setAttribute("aria-label", name ? `the text of ${name}` : "the text");
     this.text = text;
     this.list = new Characters(text, {
-      choose: (place) => choose(side, place),
-      peek: (place) => side === active && peekAt(place),
+      choose: (position) => choose(side, position),
+      peek: (position) => side === active && peekAt(position),
       end: "▮",
     });
     text.addEventListener("dblclick", () => edit());
@@ -57,7 +57,7 @@ class SideView {
    * which is drawn less often than the text. */
   mark() {
     const { side, list } = this, follows = side.writing && side.chosen === null;
-    list.select(follows ? this.described ?? placeOf(side) : placeOf(side));
+    list.select(follows ? this.described ?? positionOf(side) : positionOf(side));
   }
 
   /** What the text cost: −ln p on average, of the reader's part and of the model's. */
@@ -71,13 +71,13 @@ class SideView {
     this.figures.textContent = ` per character: ${parts.join(", ")} (a blind guess: ${guess}).`;
   }
 
-  shade(place) {
-    const nats = this.reading.nats[place], name = texts[this.ids[place]];
-    const size = place ? `${number(nats, 2)} nats` : "nothing to predict it from";
+  shade(position) {
+    const nats = this.reading.nats[position], name = texts[this.ids[position]];
+    const size = position ? `${number(nats, 2)} nats` : "nothing to predict it from";
     // Fully shaded at 1.5 times what guessing costs.
     const depth = Math.min(1, nats / (1.5 * Math.log(texts.length)));
-    this.list.shade(place, depth, `${spoken(name)}, ${size}`);
-    this.list.spans[place].dataset.nats = place ? number(nats, 1) : "–";
+    this.list.shade(position, depth, `${spoken(name)}, ${size}`);
+    this.list.spans[position].dataset.nats = position ? number(nats, 1) : "–";
   }
 }
 

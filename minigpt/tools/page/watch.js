@@ -225,13 +225,13 @@ const watching = new Watch();
 let sheetKey = {}; // what the sheet shows
 
 /** The sheet of what is watched, unless it shows it already. */
-function showWatch(side, place, start, rows) {
-  const seen = rows[place - 1 - start], settings = JSON.stringify(knobs());
-  const id = side.chosen === null ? ranked(seen.logits)[0] : side.ids[place];
+function showWatch(side, position, start, rows) {
+  const seen = rows[position - 1 - start], settings = JSON.stringify(knobs());
+  const id = side.chosen === null ? ranked(seen.logits)[0] : side.ids[position];
   const key = { seen, id, watched, length: rows.length,
     settings: watched === "logits" ? settings : "", off: side.off.has(watched) };
   if (Object.keys(key).every((name) => key[name] === sheetKey[name])) return;
-  watching.show(sheetOf(side, place, start, rows, id), watched === sheetKey.watched);
+  watching.show(sheetOf(side, position, start, rows, id), watched === sheetKey.watched);
   sheetKey = key;
 }
 

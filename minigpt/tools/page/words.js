@@ -59,8 +59,8 @@ function word(name, shown = name) {
 }
 
 /** In the HTML a word is <b data-word="name">as it is written there</b>. */
-for (const place of document.querySelectorAll("[data-word]")) {
-  place.replaceWith(word(place.dataset.word, place.textContent));
+for (const written of document.querySelectorAll("[data-word]")) {
+  written.replaceWith(word(written.dataset.word, written.textContent));
 }
 
 const meaning = $("meaning"); // moves to the word that is asked
