@@ -1,7 +1,12 @@
 """Lesson 06: a model writes: it is asked, a token is drawn, appended, asked again."""
 
+import math
+
 import torch
 import torch.nn.functional as F
+
+from minigpt.evaluation import evaluating
+from minigpt.require import require
 
 
 @torch.no_grad()
@@ -13,14 +18,12 @@ def generate(
     temperature, top_k, top_p: see `probabilities`. generator: of random numbers, on
     the model's device. The model reads the last block_size tokens.
     """
-    was_training = model.training
-    model.eval()
-    for _ in range(max_new_tokens):
-        logits, _ = model(idx[:, -model.block_size :])  # (B, T, vocab_size)
-        probs = probabilities(logits[:, -1], temperature, top_k, top_p)
-        next_idx = torch.multinomial(probs, 1, generator=generator)  # (B, 1)
-        idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
-    model.train(was_training)
+    with evaluating(model):
+        for _ in range(max_new_tokens):
+            logits, _ = model(idx[:, -model.block_size :])  # (B, T, vocab_size)
+            probs = probabilities(logits[:, -1], temperature, top_k, top_p)
+            next_idx = torch.multinomial(probs, 1, generator=generator)  # (B, 1)
+            idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
     return idx
 
 
@@ -30,8 +33,9 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     temperature divides the logits; 0 gives all to the likeliest token. top_k keeps
     the k likeliest (ties with the k-th stay); top_p keeps the likeliest whose
     probabilities sum to at least top_p: Holtzman et al., The Curious Case of Neural
-    Text Degeneration (2020), section 3.1.
+    Text Degeneration (2020), section 3.1. Raises ValueError as `check_knobs`.
     """
+    check_knobs(temperature, top_k, top_p)
     if temperature == 0:
         return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
     logits = logits / temperature
@@ -46,3 +50,16 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         drop = drop.scatter(-1, order, drop)  # back in the order of the ids
         logits = logits.masked_fill(drop, float("-inf"))
     return F.softmax(logits, dim=-1)
+
+
+def check_knobs(temperature=1.0, top_k=None, top_p=None):
+    """Raise ValueError for a number with which no token can be drawn."""
+    require(
+        temperature == 0 or 1e-6 <= temperature < math.inf,  # below, logits overflow
+        f"temperature is {temperature}; give 0, or a finite one from 1e-6 on.",
+    )
+    require(top_k is None or top_k >= 1, f"top_k is {top_k}; give at least 1.")
+    require(
+        top_p is None or 0 < top_p <= 1,
+        f"top_p is {top_p}; give above 0, at most 1.",
+    )

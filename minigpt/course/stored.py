@@ -26,9 +26,9 @@ from minigpt.course.experiments import how_low
 from minigpt.course.experiments.fit import corpus, cpu, made
 from minigpt.data import PLAY
 from minigpt.evaluation import evaluate
+from minigpt.files import replacing, save_whole
 from minigpt.playwright.play import write_play
 from minigpt.stored import FOLDER
-from minigpt.tools.files import replacing
 from minigpt.training import train
 
 
@@ -61,8 +61,7 @@ def store(name, model, history, tokenizer, val_data):
         "torch": str(torch.__version__),
         "history": [tuple(row) for row in history],
     }
-    with replacing(FOLDER / f"{name}.pt") as unfinished:
-        torch.save(content, unfinished)
+    save_whole(FOLDER / f"{name}.pt", content)
     print(f"{name}: {content['loss']:.4f} nats per character")
 
 

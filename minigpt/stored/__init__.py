@@ -19,9 +19,10 @@ def load_stored(name="gpt"):
     """(model, tokenizer) of a stored training, ready to be asked.
 
     "gpt" is 06's on Tiny Shakespeare; "pocket-1337", -1338 and -1339 are 07's on the
-    pocket play, from three seeds.
+    pocket play, from three seeds. Or the path of such a file, which ends in .pt.
     """
-    content = torch.load(FOLDER / f"{name}.pt", weights_only=True)
+    path = Path(name) if Path(name).suffix == ".pt" else FOLDER / f"{name}.pt"
+    content = torch.load(path, weights_only=True)
     with torch.random.fork_rng():  # to build a model draws random numbers
         model = GPT(GPTConfig(**content["config"]))
     model.load_state_dict(content["model"])  # float16 becomes float32
