@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 from minigpt.course import ladder, plots
 from minigpt.course.checks.solutions import texts
 from minigpt.course.publish import page
-from minigpt.tools.files import replacing
+from minigpt.files import replacing
 
 FIGURE = page.ROOT / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
