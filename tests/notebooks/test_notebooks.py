@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import html
 import re
 import warnings
 from pathlib import Path
@@ -115,6 +116,8 @@ def test_every_figure_has_alternative_text(notebook):
                 alt = output.metadata["image/png"]["alt"]
                 assert len(alt) > 30, cell.id
                 assert output.data["text/plain"] == f"Figure: {alt}"
+                if "text/html" in output.data:  # read out in JupyterLab
+                    assert f'alt="{html.escape(alt)}"' in output.data["text/html"]
 
 
 def test_links_between_notebooks_lead_somewhere(path, notebook):
