@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PATHS = page.every_path(ROOT / "notebooks")
 MAIN = page.notebook_paths(ROOT / "notebooks")
 ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
-TAGS = re.compile(r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?")
+TAGS = re.compile(
+    r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?|second-lecture"
+)
 # Of the main line: words of prose and cells, as the course's plan has them.
 LIMITS = {
     "00": (800, 15),
