@@ -4,7 +4,8 @@
     python -m minigpt.course.publish.execute 03 exercises/05      those that begin so
 
 The exercises' folded solutions are written anew from minigpt/course/checks/solutions,
-and the README's figure of the ladder is drawn from the record.
+and the README's figure of the ladder is drawn from the record, its minutes and its
+exercises written (minigpt/course/publish/door.py).
 """
 
 import re
@@ -16,7 +17,7 @@ from nbclient import NotebookClient
 
 from minigpt.course import ladder, plots
 from minigpt.course.checks.solutions import texts
-from minigpt.course.publish import page
+from minigpt.course.publish import door, page
 from minigpt.tools.files import replacing
 
 FIGURE = page.ROOT / ".github" / "ladder.png"
@@ -95,6 +96,7 @@ def main(prefixes):
     for name in chosen:
         print(f"{name}: {execute(page.NOTEBOOKS / name):.0f} s", flush=True)
     draw_ladder()
+    door.refresh()
 
 
 if __name__ == "__main__":
