@@ -87,8 +87,8 @@ bench: .venv/ready  ## time all presets beside nanoGPT's demo (six minutes); ARG
 slides: .venv/publish  ## each notebook as slides, one offline file: build/slides
 	$(BIN)/python -m minigpt.course.publish.slides
 
-book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html
-	$(BIN)/python -m minigpt.course.publish.book
+book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html; REPO=owner/name
+	$(BIN)/python -m minigpt.course.publish.book $(if $(REPO),--repo $(REPO))
 
 worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
 	$(BIN)/python -m minigpt.course.publish.worksheets
