@@ -20,7 +20,7 @@ LOOK = """(() => {
     ticks: [...document.querySelectorAll("h1, .cards, .about")].filter(
       (e) => e.textContent.includes("`")).length,
     small: [...document.querySelectorAll("figure img")].filter(
-      (i) => i.getBoundingClientRect().width < 0.69 * i.naturalWidth).length,
+      (i) => i.getBoundingClientRect().width < 0.63 * i.naturalWidth).length,
     wide: document.documentElement.scrollWidth - innerWidth,
     raw_math: texts.map((e) => e.textContent.slice(0, 60)),
     bad_math: document.querySelectorAll("mjx-merror").length,
