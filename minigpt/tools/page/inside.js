@@ -1,14 +1,19 @@
 // How the chosen character was predicted, or the one to come will be.
 "use strict";
 
+let mapShown = null; // the rows of the large map
+
 function choose(side, place) {
   const was = active;
   active = side;
   side.chosen = place >= side.ids.length ? null : Math.max(0, place);
   peeked = null;
-  if (was !== side) [drawing, head] = [null, { layer: 0, index: 0 }]; // it may have fewer
+  if (was !== side) [drawing, watched] = [null, "head 1.1"]; // it may have fewer
   for (const view of views) view.show();
-  showInside().then(() => { $("spoken").textContent = $("place").textContent; });
+  showInside().then(() => {
+    $("spoken").textContent = $("place").textContent;
+    showCard();
+  });
   if (!side.writing) remember();
 }
 
@@ -33,16 +38,23 @@ async function showInside() {
     since = performance.now();
   }
   const now = performance.now(), { start, rows } = step.value, seen = rows[place - 1 - start];
-  const actual = side.chosen === null ? null : side.ids[place];
+  const actual = side.chosen === null ? null : side.ids[place], calm = !side.writing;
+  viewOf(side).described = place;
+  viewOf(side).mark();
   showBars(side, place, seen, actual);
-  showDrawing(side, seen, actual);
+  showDrawing(side, place, seen, actual);
   showMaps(side, place, start, rows);
+  document.body.classList.toggle("resting", !calm);
+  if (calm) showWatch(side, place, start, rows);
   painted = { at: now, took: performance.now() - now };
 }
 
 function describe(side, place, probs, actual) {
   const before = textOf(side.ids.slice(Math.max(0, place - 20), place));
   const context = `“${place > 20 ? "…" : ""}${plainly(before)}”`;
+  if (side.writing && actual === null) {
+    return `It is writing. This is what it weighed for ${UNIT} ${place + 1}, after ${context}.`;
+  }
   if (actual === null) return `What comes after ${context}? Drag a knob, and see.`;
   const char = `“${glyph(texts[actual])}”`, drawn = side.drawn[place];
   const says = `The model ${side.off.size ? "as it is now " : ""}gives ${char} after ${context} `
@@ -83,27 +95,21 @@ function showBars(side, place, seen, actual) {
   if (rest.length) row(`${rest.length} others`, sum(knobbed), sum(probs));
 }
 
-function showDrawing(side, seen, actual) {
+function showDrawing(side, place, seen, actual) {
   const { model } = side.reading;
   drawing ??= new Drawing($("drawing"), model, {
-    look: (chosen) => {
-      head = chosen;
-      showInside();
-    },
+    watch,
     toggle: (name, on) => switchParts(({ off }) => (on ? off.delete(name) : off.add(name))),
   });
-  const id = actual ?? ranked(seen.logits)[0], char = `“${glyph(texts[id])}”`;
-  const last = seen.streams.length - 1;
-  const lenses = seen.streams.map((stream, layer) => {
+  const id = actual ?? ranked(seen.logits)[0], last = seen.streams.length - 1;
+  const guesses = seen.streams.map((stream, layer) => {
     const probs = probabilities(layer < last ? model.logits(stream) : seen.logits);
-    const three = ranked(probs).slice(0, 3)
-      .map((i) => `${glyph(texts[i])}\u00a0${number(probs[i], 2)}`).join("  ");
-    return `It would say: ${three}`;
+    return ranked(probs).slice(0, 3).map((i) => ({ char: glyph(texts[i]), probability: probs[i] }));
   });
-  lenses.push(`It says ${char}: logit ${number(seen.logits[id], 2)}, `
-    + `probability ${number(probabilities(seen.logits)[id])}`);
-  drawing.update({ shares: model.shares(seen, id), off: side.off, lenses, head });
-  $("model-title").textContent = `Inside: what each part adds to ${char}`;
+  drawing.update({ shares: model.shares(seen, id), off: side.off, guesses, watched,
+    from: glyph(texts[side.ids[place - 1]]), to: glyph(texts[id]),
+    logit: seen.logits[id], probability: probabilities(seen.logits)[id] });
+  $("model-title").textContent = `Inside: what each part adds to “${glyph(texts[id])}”`;
   showCut(side);
 }
 
@@ -122,18 +128,25 @@ function showCut(side) {
         + `whole model pays ${number(before, 2)}.` : "…");
 }
 
-/** All heads at a glance, and the chosen one in large. */
+/** All heads at a glance, and the watched one in large. */
 function showMaps(side, place, start, rows) {
   const ink = colours(), tokens = rows.map((_, t) => texts[side.ids[start + t]]);
   drawing.paint(rows, place - 1 - start, ink);
-  paint($("map"), mapOf(rows, head), ink);
-  const row = Math.min(peeked ?? place - 1 - start, rows.length - 1);
-  showRow(rows, tokens, row);
+  const part = partOf(watched), row = Math.min(peeked ?? place - 1 - start, rows.length - 1);
+  $("where").hidden = part.kind !== "head";
+  $("neurons").hidden = part.kind !== "feed-forward";
+  $("figures").classList.toggle("alone", part.kind === "logits");
+  if (part.kind === "head") {
+    mapShown = mapOf(rows, part);
+    paintMap($("map"), mapShown, tokens, row, ink);
+    showRow(rows, tokens, row, part);
+  }
+  if (part.kind === "feed-forward") paintNeurons(rows[place - 1 - start], part.layer, ink);
 }
 
 /** What one character of the window looks at. */
-function showRow(rows, tokens, row) {
-  const weights = rows[row].attention[head.layer][head.index], most = Math.max(...weights);
+function showRow(rows, tokens, row, { layer, index }) {
+  const { weights } = rows[row].layers[layer].heads[index], most = Math.max(...weights);
   if (windowText.tokens?.join() !== tokens.join()) {
     windowText.clear();
     tokens.forEach((token) => windowText.push(token));
@@ -145,17 +158,13 @@ function showRow(rows, tokens, row) {
     span.classList.toggle("later", t > row);
   });
   windowText.select(row);
-  $("mark").style.top = `${row / rows.length * 100}%`;
-  $("mark").style.height = `${100 / rows.length}%`;
   const top = ranked(weights).slice(0, 4)
     .map((t) => `“${glyph(tokens[t])}” ${back(row - t)} ${number(weights[t], 2)}`);
-  const name = `head ${head.layer + 1}.${head.index + 1}`;
-  $("look-title").textContent = `Where ${name} looks`;
   $("looked").textContent = `“${glyph(tokens[row])}”, ${content.unit} ${row + 1} in view, `
     + `looks at ${top.join(", ")}.`;
 }
 
-const back = (places) => (places ? `${places} back` : "itself");
+const back = (places) => (places > 0 ? `${places} back` : places ? `${-places} later` : "itself");
 
 /** Look at another row of the window; null: back to the chosen one. */
 function peekAt(place) {

@@ -1,7 +1,7 @@
 // One model with its text: what it says of each character, and what it writes.
 "use strict";
 
-const SLICE = 6; // milliseconds of computing between two pictures
+const SLICE = 10; // milliseconds of computing between two pictures
 
 /** Until the next picture: what is written shows, and keys are heard. */
 function pause() {

@@ -5,7 +5,7 @@ function show(side) {
   viewOf(side).show();
   showButtons();
   const { at, took } = painted, since = performance.now() - at;
-  if (side === active && (!side.writing || since > CALM + 10 * took)) showInside();
+  if (side === active && (!side.writing || since > CALM + 5 * took)) showInside();
 }
 
 function showButtons() {
