@@ -46,12 +46,22 @@ def _display(fig, alt, handle=None):
     fig.savefig(buffer, format="png", bbox_inches="tight", metadata={"Software": None})
     plt.close(fig)
     png = base64.b64encode(buffer.getvalue()).decode("ascii")
-    content = {"image/png": png, "text/plain": f"Figure: {alt}"}
+    content = {"image/png": png, "text/html": image(png, alt)}
+    content["text/plain"] = f"Figure: {alt}"  # what tests compare
     metadata = {"image/png": {"alt": alt}}
     if handle is None:
         return display(content, metadata=metadata, raw=True, display_id=True)
     handle.update(content, metadata=metadata, raw=True)
     return handle
+
+
+def image(png, alt):
+    """The HTML of a picture (base64) and its alternative text.
+
+    JupyterLab and Colab show HTML where there is some, and read to nobody what stands
+    in the metadata of a PNG.
+    """
+    return f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{png}">'
 
 
 def heatmap(
@@ -276,7 +286,8 @@ def reading(text, weights, alt):
 
     weights: a number for each character, from 0 to 1. Who cannot see the shades finds
     a character with a tenth of the attention or more in bold, with a quarter or more
-    underlined as well; in plain text and for screen readers stands `alt`.
+    underlined as well; below the text stands `alt`, for everybody (JupyterLab takes
+    labels for screen readers out of a notebook that was not run yet).
     """
     from IPython.display import display  # only notebooks need IPython
 
@@ -291,5 +302,6 @@ def reading(text, weights, alt):
             shade = f"background-color: rgba(0, 114, 178, {min(weight, 1) * 0.7:.2f})"
             glyph = f'<span style="{shade}">{glyph}</span>'
         shown += glyph + "\n" * (char == "\n")
-    page = f'<pre aria-label="{html.escape(alt)}">{shown}</pre>'
+    told = f"<figcaption>{html.escape(alt)}</figcaption>"
+    page = f"<figure><pre>{shown}</pre>{told}</figure>"
     display({"text/html": page, "text/plain": f"Text: {alt}"}, raw=True)

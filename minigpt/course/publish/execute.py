@@ -4,8 +4,8 @@
     python -m minigpt.course.publish.execute 03 exercises/05      those that begin so
 
 The exercises' folded solutions are written anew from minigpt/course/checks/solutions,
-the README's figure of the ladder is drawn from the record, and each lesson says at its
-top, and notebook 00 in its table, how many minutes a newcomer needs.
+each lesson says at its top, and notebook 00 in its table, how many minutes a newcomer
+needs, and the README's figure, minutes and exercises follow (door.py).
 """
 
 import re
@@ -17,8 +17,8 @@ from nbclient import NotebookClient
 
 from minigpt.course import ladder, plots
 from minigpt.course.checks.solutions import texts
-from minigpt.course.publish import page
-from minigpt.tools.files import replacing
+from minigpt.course.publish import door, page
+from minigpt.files import replacing
 
 FIGURE = page.ROOT / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -120,6 +120,7 @@ def main(prefixes):
         print(f"{name}: {execute(page.NOTEBOOKS / name):.0f} s", flush=True)
     write_minutes()
     draw_ladder()
+    door.refresh()
 
 
 if __name__ == "__main__":

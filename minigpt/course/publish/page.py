@@ -16,7 +16,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import Highlight2HTML
 
 from minigpt.course.publish import npm
-from minigpt.tools.files import replacing
+from minigpt.files import replacing
 from minigpt.tools.page import course_model, learned_text, write_page
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -193,6 +193,48 @@ def local_links(notebook, shelf=""):
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(link, cell.source)
     return changed
+
+
+def repository():
+    """owner/name on GitHub, from pyproject.toml; "" where nothing is published.
+
+    Raises ValueError if it is something else.
+    """
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return checked(re.search(r'^repository = "(.*)"', text, re.M)[1])
+
+
+def checked(repo):
+    """The same owner/name, or ""; ValueError with the remedy for anything else."""
+    if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
+        raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
+    return repo
+
+
+def site(repo):
+    """Address of the book that `.github/workflows/publish.yml` publishes."""
+    owner, name = repo.split("/")
+    return f"https://{owner.lower()}.github.io/{name}/"
+
+
+def handed_out(source, repo="", beside=()):
+    """A text of the exercises for those who get it without the other notebooks.
+
+    A link to the sheets named in `beside` stays. Any other leads to the published
+    book, or becomes the notebook's name where none is published.
+    """
+
+    def link(found):
+        text, up, other, name, anchor = found.groups()
+        if not up and not other and name in beside:
+            return found[0]
+        shelf = (other or "").strip("/") or ("" if up else "exercises")
+        if repo:
+            return f"[{text}]({site(repo)}{web_name(name, shelf)}{anchor or ''})"
+        named = re.match(r"\d\d", text) and (shelf == "" or text.endswith(shelf))
+        return text if named else f"{text} (`{f'{shelf}/{name}'.strip('/')}`)"
+
+    return re.sub(r"\[([^\]]+)" + LINK.pattern, link, source)
 
 
 def script(name, path):

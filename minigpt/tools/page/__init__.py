@@ -18,15 +18,16 @@ from typing import NamedTuple
 import torch
 import torch.nn as nn
 
-from minigpt.data import CharTokenizer, train_val_split
+from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.fast.quantization import to_int8
+from minigpt.files import replacing
 from minigpt.gpt import GPT
 from minigpt.inside.looking import hooked
-from minigpt.modern.model import ModernConfig, ModernGPT
+from minigpt.modern.model import AS_IN_06, ModernConfig, ModernGPT
+from minigpt.require import require
 from minigpt.stored import FOLDER as STORED
 from minigpt.stored import load_stored
-from minigpt.tools.corpus import find, read_ids, read_tokens
-from minigpt.tools.files import replacing
+from minigpt.tools.corpus import read_ids, read_tokens
 from minigpt.tools.saving import load_any, load_or_stored, load_snapshots
 from minigpt.training import Progress
 
@@ -39,8 +40,6 @@ EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin wit
 READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data
 WINDOWS = 200  # of a text, over which a part's mean and a stage's loss are taken
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
-OLD = dict.fromkeys(["rms_norm", "rotary", "qk_norm", "zero_init"], False)
-OLD |= {"activation": "relu", "bias": True}  # what makes a ModernConfig the GPT of 06
 SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -155,7 +154,8 @@ def knows(tokenizer, text):
 def page_config(model):
     """The ModernConfig of a GPT or ModernGPT: all switched off, it is lesson 06's.
 
-    Raises TypeError for any other model.
+    Raises TypeError for any other model, ValueError for a norm_eps that the page's
+    JavaScript does not know.
     """
     if type(model) not in (GPT, ModernGPT):
         raise TypeError(
@@ -163,9 +163,14 @@ def page_config(model):
             "GPT of lesson 06 and the ModernGPT of lesson 08. Give one of these."
         )
     if isinstance(model, ModernGPT):
+        eps, known = model.config.norm_eps, ModernConfig.norm_eps
+        require(
+            eps == known,
+            f"norm_eps is {eps!r}; a page's JavaScript knows {known!r} alone.",
+        )
         return model.config
     shape = {**asdict(model.config), "dropout": 0.0}  # a page only reads and writes
-    return ModernConfig(**shape, **OLD)
+    return ModernConfig(**shape, **AS_IN_06)
 
 
 def windows(text, length):
@@ -240,7 +245,7 @@ def learned_text(source, tokenizer, known=None):
     source: as --data of `train`. known: the hash of its ids, if a checkpoint has it.
     """
     try:
-        path = find(source)
+        path = find_text(source)
     except FileNotFoundError:
         return None, f"{source} was not found here."
     other = None, f"{source} is not the text that it learned from."
