@@ -18,9 +18,10 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "hide_future"
     },
     "03_self_attention": {
-        "attention": "attention_weights attention SelfAttention Head",
+        "attention": "attention_weights attention Head",
         "language_model": "LanguageModel",
     },
+    "evidence/03_self_attention": {"attention": "SelfAttention"},
     "04_multi_head": {
         "multi_head": "head_width MultiHeadAttention CausalSelfAttention"
     },
