@@ -8,7 +8,7 @@ ifdef MINIGPT_DATA  # commands run in other folders, too; abspath would split at
 export MINIGPT_DATA := $(or $(shell cd "$(MINIGPT_DATA)" && pwd),$(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test unit portable notebooks experiments train sample page bench slides book worksheets nbgrader otter colab lint clean
+.PHONY: help lab test unit portable notebooks experiments train sample page bench slides book worksheets nbgrader otter colab door lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -87,8 +87,8 @@ bench: .venv/ready  ## time all presets beside nanoGPT's demo (six minutes); ARG
 slides: .venv/publish  ## each notebook as slides, one offline file: build/slides
 	$(BIN)/python -m minigpt.course.publish.slides
 
-book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html
-	$(BIN)/python -m minigpt.course.publish.book
+book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html; REPO=owner/name
+	$(BIN)/python -m minigpt.course.publish.book $(if $(REPO),--repo $(REPO))
 
 worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
 	$(BIN)/python -m minigpt.course.publish.worksheets
@@ -101,6 +101,9 @@ otter: .venv/ready  ## the same assignments for Otter-Grader: build/otter; VARIA
 
 colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
 	$(BIN)/python -m minigpt.course.publish.colab $(if $(REPO),--repo $(REPO))
+
+door: .venv/ready  ## write the README's minutes, exercises and links; REPO=owner/name
+	$(BIN)/python -m minigpt.course.publish.door $(if $(REPO),--repo $(REPO))
 
 lint: .venv/ready  ## ruff over package, tests and notebooks
 	$(BIN)/ruff check .

@@ -46,12 +46,22 @@ def _display(fig, alt, handle=None):
     fig.savefig(buffer, format="png", bbox_inches="tight", metadata={"Software": None})
     plt.close(fig)
     png = base64.b64encode(buffer.getvalue()).decode("ascii")
-    content = {"image/png": png, "text/plain": f"Figure: {alt}"}
+    content = {"image/png": png, "text/html": image(png, alt)}
+    content["text/plain"] = f"Figure: {alt}"  # what tests compare
     metadata = {"image/png": {"alt": alt}}
     if handle is None:
         return display(content, metadata=metadata, raw=True, display_id=True)
     handle.update(content, metadata=metadata, raw=True)
     return handle
+
+
+def image(png, alt):
+    """The HTML of a picture (base64) and its alternative text.
+
+    JupyterLab and Colab show HTML where there is some, and read to nobody what stands
+    in the metadata of a PNG.
+    """
+    return f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{png}">'
 
 
 def heatmap(
@@ -82,19 +92,22 @@ def heatmap(
 
 
 def attention_maps(panels, alt, label="weight"):
-    """Heatmaps of attention with the text on both axes, side by side.
+    """Heatmaps of attention with the text on both axes, side by side; four by twos.
 
     panels: {title: (text, weights (T, T))}, a row of weights for the character that
     looks, a column for the one that is looked at.
     """
-    n = len(panels)
-    fig = Figure(figsize=(5.6 * n + 1.2, 5.4), layout="constrained")
-    axes = fig.subplots(1, n, squeeze=False)[0]
+    columns = 2 if len(panels) == 4 else len(panels)
+    rows = len(panels) // columns
+    fig = Figure(figsize=(5.6 * columns + 1.2, 5.4 * rows), layout="constrained")
+    grid = fig.subplots(rows, columns, squeeze=False)
+    axes = grid.flatten()
     for ax, (title, (text, weights)) in zip(axes, panels.items()):
         letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in text]
         image = heatmap(ax, weights, letters, letters, vmin=0, vmax=1)
         ax.set(title=title, xlabel="looked at")
-    axes[0].set_ylabel("looks")
+    for ax in grid[:, 0]:
+        ax.set_ylabel("looks")
     fig.colorbar(image, ax=axes, label=label)
     fig.alt = alt
     return fig
@@ -273,7 +286,8 @@ def reading(text, weights, alt):
 
     weights: a number for each character, from 0 to 1. Who cannot see the shades finds
     a character with a tenth of the attention or more in bold, with a quarter or more
-    underlined as well; in plain text and for screen readers stands `alt`.
+    underlined as well; below the text stands `alt`, for everybody (JupyterLab takes
+    labels for screen readers out of a notebook that was not run yet).
     """
     from IPython.display import display  # only notebooks need IPython
 
@@ -288,5 +302,6 @@ def reading(text, weights, alt):
             shade = f"background-color: rgba(0, 114, 178, {min(weight, 1) * 0.7:.2f})"
             glyph = f'<span style="{shade}">{glyph}</span>'
         shown += glyph + "\n" * (char == "\n")
-    page = f'<pre aria-label="{html.escape(alt)}">{shown}</pre>'
+    told = f"<figcaption>{html.escape(alt)}</figcaption>"
+    page = f"<figure><pre>{shown}</pre>{told}</figure>"
     display({"text/html": page, "text/plain": f"Text: {alt}"}, raw=True)

@@ -1,6 +1,7 @@
 """Looking inside: what is caught adds up, scores are known by hand, cuts heal."""
 
 import copy
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -242,6 +243,20 @@ def test_scores_of_maps_made_by_hand():
 # What is shown
 
 
+def test_a_figure_is_told_where_notebooks_read_it_out(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda *c, **k: shown.append((c, k)))
+    plots.show(plots.plt.figure(), 'it falls "fast" & far')
+    ((content,), options) = shown[0]
+    assert content["text/plain"] == 'Figure: it falls "fast" & far'
+    assert options["metadata"]["image/png"]["alt"] == 'it falls "fast" & far'
+    picture = ElementTree.fromstring(content["text/html"].replace('">', '"/>'))
+    assert picture.get("alt") == 'it falls "fast" & far'
+    assert picture.get("src") == f"data:image/png;base64,{content['image/png']}"
+    with pytest.raises(ValueError, match="Describe"):
+        plots.show(plots.plt.figure(), "")
+
+
 def test_a_text_shaded_by_attention_does_not_need_colour(monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda *c, **k: shown.append(c[0]))
@@ -251,5 +266,6 @@ def test_a_text_shaded_by_attention_does_not_need_colour(monkeypatch):
     assert "<ins><strong>a</strong></ins>" in page and "<strong>&lt;</strong>" in page
     assert "<ins><strong>c</strong></ins>" in page and "↵</span>\n" in page
     assert page.count("<ins>") == 2 and page.count("background-color") == 4
+    assert "<figcaption>what a head reads</figcaption>" in page
     with pytest.raises(ValueError, match="shorter"):
         plots.reading("ab", [1.0], "two")

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import html
 import re
 import warnings
 from pathlib import Path
@@ -16,7 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PATHS = page.every_path(ROOT / "notebooks")
 MAIN = page.notebook_paths(ROOT / "notebooks")
 ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
-TAGS = re.compile(r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?")
+TAGS = re.compile(
+    r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?|second-lecture"
+)
 # Of the main line: words of prose and cells, as the course's plan has them.
 LIMITS = {
     "00": (800, 15),
@@ -115,6 +118,8 @@ def test_every_figure_has_alternative_text(notebook):
                 alt = output.metadata["image/png"]["alt"]
                 assert len(alt) > 30, cell.id
                 assert output.data["text/plain"] == f"Figure: {alt}"
+                if "text/html" in output.data:  # read out in JupyterLab
+                    assert f'alt="{html.escape(alt)}"' in output.data["text/html"]
 
 
 def test_links_between_notebooks_lead_somewhere(path, notebook):

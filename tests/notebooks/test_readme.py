@@ -1,15 +1,20 @@
 """The README says what the record says, and every path in it leads somewhere."""
 
+import importlib.util
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 import minigpt
 from minigpt.course import ladder, record
+from minigpt.course.publish import door
+from minigpt.tools import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SPEED = ROOT / "minigpt" / "course" / "SPEED.md"
 GUIDE = ROOT / "minigpt" / "course" / "publish" / "README.md"
 
 
@@ -24,13 +29,17 @@ def test_its_table_of_losses_is_the_record():
         assert cells.split(" | ") == expected, rung.name
 
 
-def test_its_table_of_the_speed_run_is_the_record():
+def test_the_table_of_the_speed_run_is_the_record():
+    text = SPEED.read_text(encoding="utf-8")
     for name, variant in record.load("speedrun").items():
-        row = re.search(rf"^\| {re.escape(name)}[^|]* \| (.*) \|$", README, flags=re.M)
+        row = re.search(rf"^\| {re.escape(name)}[^|]* \| (.*) \|$", text, flags=re.M)
         assert row[1] == f"{variant.mean():.3f} | {variant.spread():.3f}", name
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", GUIDE], ids=["door", "guide"])
+PAGES = {"door": ROOT / "README.md", "guide": GUIDE, "speed": SPEED}
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
 def test_its_links_lead_somewhere(path):
     links = re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8"))
     inside = [link for link in links if not link.startswith("http")]
@@ -44,3 +53,70 @@ def test_help_and_the_readme_name_every_module():
         words = set(re.findall(r"\w+", text))
         for module in (ROOT / "minigpt").glob("[a-z]*"):
             assert module.stem in words, module.name
+
+
+def test_its_exercises_are_those_of_the_notebooks():
+    assert "\n" + door.exercises() + "\n" in README, "make door writes them"
+
+
+def test_its_minutes_are_those_of_the_notebooks():
+    new = door.written(README)
+    rows = zip(door.ROW.findall(README), door.ROW.findall(new), strict=True)
+    for (_, name, said, _), (_, _, now, _) in rows:
+        assert int(said) == pytest.approx(int(now), rel=0.1, abs=2), (
+            f"{name}: make door"
+        )
+    assert len(door.ROW.findall(new)) >= 7
+
+
+def test_a_newcomers_minutes():
+    cells = [nbformat.v4.new_markdown_cell("word " * 149 + "**Predict**")]
+    cells.append(nbformat.v4.new_code_cell("a\n\nb\nc"))
+    figure = {"image/png": "", "text/plain": "Figure"}
+    cells[1].outputs = [
+        nbformat.v4.new_output("stream", text="1\n" * 13),
+        nbformat.v4.new_output("display_data", figure),
+    ]
+    made = nbformat.v4.new_notebook(cells=cells)
+    assert door.minutes(made) == round(1 + 1.5 + (3 * 7 + 13 * 3) / 60 + 1)
+    assert [door.hours(m) for m in (180, 181, 211, 240)] == [
+        "3 hours",
+        "3½ hours",
+        "4 hours",
+        "4 hours",
+    ]
+
+
+def test_it_leads_to_what_is_published_once_it_is():
+    unset = door.written(README)
+    assert "github.io" not in unset and "badge.svg" not in unset
+    told = door.written(README, "Owner/name")
+    for link in (
+        "https://owner.github.io/name/model.html",
+        "https://owner.github.io/name/)",
+        "https://colab.research.google.com/github/Owner/name/blob/colab/00_start_here",
+        "https://github.com/Owner/name/actions/workflows/tests.yml/badge.svg",
+    ):
+        assert link in told
+    assert door.written(told) == unset
+
+
+def test_every_target_of_make_has_its_command_without():
+    table = README[README.index("| with make |") : README.index("Whatever ends a run")]
+    named = set(re.findall(r"[a-z]+", " ".join(re.findall(r"`([^`]*)`", table))))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z]+):.*##", makefile, re.M)
+    assert [one for one in targets if one not in named | {"help"}] == []
+
+
+def test_the_commands_it_gives_exist():
+    table = README[README.index("| with make |") : README.index("Whatever ends a run")]
+    modules = set(re.findall(r"-m (minigpt[\w.]*)", table))
+    for beside in re.findall(r"`\.(?!venv)(\w+)`", table):
+        modules.add(f"minigpt.course.publish.{beside}")
+    assert len(modules) >= 9
+    for module in modules:
+        assert importlib.util.find_spec(module), module
+    commands = set(re.findall(r"-m minigpt (\w+)", README))
+    told = command_line.parser().format_help()
+    assert all(f"    {command} " in told for command in commands)

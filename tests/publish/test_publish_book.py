@@ -17,6 +17,10 @@ LOOK = """(() => {
   const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
   const turn = (rel) => document.querySelector(`[rel=${rel}]`)?.getAttribute("href");
   return {
+    ticks: [...document.querySelectorAll("h1, .cards, .about")].filter(
+      (e) => e.textContent.includes("`")).length,
+    small: [...document.querySelectorAll("figure img")].filter(
+      (i) => i.getBoundingClientRect().width < 0.63 * i.naturalWidth).length,
     wide: document.documentElement.scrollWidth - innerWidth,
     raw_math: texts.map((e) => e.textContent.slice(0, 60)),
     bad_math: document.querySelectorAll("mjx-merror").length,
@@ -76,6 +80,11 @@ def test_math_is_typeset_and_pictures_have_alternative_text(pages):
     assert sum(seen["math"] for seen in pages.values()) > 20
 
 
+def test_no_backtick_is_shown_and_no_picture_shrinks_beyond_reading(pages):
+    assert {name: seen["ticks"] for name, seen in pages.items() if seen["ticks"]} == {}
+    assert {name: seen["small"] for name, seen in pages.items() if seen["small"]} == {}
+
+
 def test_the_contents_lead_to_every_section(pages):
     for name, seen in pages.items():
         assert seen["titles"] == len(NAMES)
@@ -113,6 +122,19 @@ def test_no_page_is_wider_than_a_screen_or_a_telephone(pages, site, browser):
     browser.call("Emulation.setDeviceMetricsOverride", width=1280, **size)
 
 
+def test_the_search_finds_words_on_every_page(site, browser):
+    browser.open((site / f"{NAMES[2]}.html").as_uri(), READY)
+    browser.evaluate("input.value = 'bigrams'")
+    found = browser.evaluate(
+        """searchElsewhere('bigrams').then(() =>
+          [...elsewhere.querySelectorAll("a")].map((a) => a.getAttribute("href")))"""
+    )
+    assert len({link.split("?")[0] for link in found}) > 1
+    assert all((site / link.split("?")[0]).is_file() for link in found)
+    browser.open((site / found[0].split("?")[0]).as_uri() + "?find=bigrams", READY)
+    assert browser.evaluate("hits.length") >= 1
+
+
 def test_the_search_finds_words_across_colours_and_opens_folds(site, browser):
     browser.open((site / f"{NAMES[2]}.html").as_uri(), READY)
     browser.evaluate("search('F.softmax(scores')")  # several colours in one match
@@ -130,3 +152,14 @@ def test_the_search_finds_words_across_colours_and_opens_folds(site, browser):
     browser.evaluate("search('')")
     assert browser.evaluate("document.querySelectorAll('mark').length") == 0
     assert browser.evaluate("main.textContent") == before
+
+
+def test_pages_lead_to_colab_only_where_the_course_is_published():
+    notebook = page.read(page.NOTEBOOKS / "02_averaging.ipynb")
+    entry = {"file": "x.html", "title": "X", "shelf": "", "minutes": 7, "colab": ""}
+    without, found = book.chapter(notebook, [entry], 0)
+    assert "About 7 minutes" in without and "Colab</a>" not in without
+    told = book.chapter(notebook, [entry | {"colab": "https://there"}], 0)[0]
+    assert '<a href="https://there">Edit in Colab</a>' in told
+    assert [heading for _, heading, _ in found][-1] == "Recap"
+    assert "lower triangle" in found[-1][2]

@@ -1,5 +1,6 @@
 """The slides, gone through one by one in a headless browser without a network."""
 
+import re
 import shutil
 
 import chromium
@@ -187,19 +188,93 @@ def test_prose_becomes_notes_and_questions_keep_their_answers_back():
     notebook = nbformat.v4.new_notebook(
         cells=[
             nbformat.v4.new_markdown_cell("# Title\n\n**The promise.**\n\nSpoken."),
-            nbformat.v4.new_markdown_cell("## One\n\nSpoken. **Predict:** what?"),
+            nbformat.v4.new_markdown_cell(
+                "## One\n\nClaimed. Spoken. **Predict:** what?"
+            ),
             nbformat.v4.new_code_cell("print(1)"),
             nbformat.v4.new_code_cell("print(2)"),
         ]
     )
     assert outline(notebook) == [
         [["text", "text"]],
-        [["text", "text", "code+"], ["code"]],
+        [["text", "text", "text", "code+"], ["code"]],
     ]
     (opening,), (section, below) = slides.stacks(notebook)
     notes = [note.source for note in opening["notes"] + section["notes"]]
-    assert notes == ["Spoken.", "Spoken. "]
+    assert notes == ["Spoken.", "Claimed. Spoken. "]
+    assert section["parts"][1]["cell"].source == "Claimed."
     assert opening["kind"] == "opening" and below["running"] == "One"
+
+
+def made_of(*cells):
+    """A notebook: a title, then these markdown cells (str) or code cells."""
+    new = nbformat.v4
+    cells = [new.new_markdown_cell(c) if isinstance(c, str) else c for c in cells]
+    return new.new_notebook(cells=[new.new_markdown_cell("# T"), *cells])
+
+
+def drawn(source):
+    """A code cell that shows a figure."""
+    figure = {"image/png": "", "text/plain": "Figure"}
+    cell = nbformat.v4.new_code_cell(source)
+    cell.outputs = [nbformat.v4.new_output("display_data", figure)]
+    return cell
+
+
+@pytest.mark.parametrize("path", page.notebook_paths(), ids=lambda path: path.stem)
+def test_no_slide_has_nothing_but_a_heading(path):
+    bare = []
+    for stack in slides.stacks(page.read(path)):
+        for slide in stack:
+            texts = [part["cell"].source for part in slide["parts"]]
+            kinds = {part["what"] for part in slide["parts"]}
+            lines = "\n".join(texts).split("\n")
+            if kinds <= {"text"} and all(re.match("#|$", line) for line in lines):
+                bare.append(slide["cell"])
+    assert bare == []
+
+
+def test_code_that_draws_stays_in_the_notebook_where_its_figure_follows():
+    drawing = "import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nax.plot(y)"
+    notebook = made_of("## One\n\nClaimed.", drawn(drawing))
+    assert outline(notebook)[1] == [["text", "text", "output"]]
+    notebook = made_of("## One\n\nClaimed.", drawn(f"y = f(x)\n{drawing}"))
+    (section, figure) = slides.stacks(notebook)[1]
+    assert [part["cell"].source for part in section["parts"]][2] == "y = f(x)"
+    assert [part["what"] for part in figure["parts"]] == ["output"]
+    notebook = made_of("## One", nbformat.v4.new_code_cell(drawing))
+    assert slides.stacks(notebook)[1][0]["parts"][1]["cell"].source == drawing
+
+
+def test_long_code_goes_on_on_the_next_slide():
+    body = [f"    line{n}()" for n in range(36)]
+    body[17] = ""
+    source = "\n".join(["def train():", *body])
+    notebook = made_of("## One", nbformat.v4.new_code_cell(source))
+    assert outline(notebook)[1] == [["text", "code"], ["code"]]
+    shown = [s["parts"][-1]["cell"].source for s in slides.stacks(notebook)[1]]
+    assert "\n\n".join(shown) == source
+    assert all(len(piece.splitlines()) <= slides.MOST for piece in shown)
+
+
+def test_the_recap_is_shown_and_its_answers_are_not():
+    recap = "## Recap\n\n- One.\n- Two.\n\n**Can you answer these?**\n\n1. Why?\n\n"
+    recap += "<details><summary>Answers</summary>\n\n1. So.\n\n</details>"
+    seen, asked = slides.stacks(made_of(recap, "**Further reading**: a paper."))[1]
+    texts = [[part["cell"].source for part in s["parts"]] for s in (seen, asked)]
+    assert texts[0] == ["## Recap", "- One.\n- Two."]
+    assert texts[1] == ["**Can you answer these?**", "1. Why?"]
+    assert "1. So." in asked["notes"][0].source
+
+
+def test_a_tag_begins_the_second_lecture():
+    notebook = made_of("## One\n\nClaimed.", "## Two\n\nClaimed.")
+    notebook.cells[2].metadata["tags"] = ["second-lecture"]
+    first, one, again, two = slides.stacks(notebook)
+    assert again[0]["kind"] == "opening"
+    text = again[0]["parts"][0]["cell"].source
+    assert text == "# T\n\n**The second lecture.** In the first:\n\n- One"
+    assert two[0]["parts"][0]["cell"].source == "## Two"
 
 
 def test_a_table_above_a_figure_leaves_it_a_slide_of_its_own():

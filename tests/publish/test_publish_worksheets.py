@@ -42,6 +42,7 @@ def test_all_else_is_as_in_the_notebook(three):
     code = [cell for cell in original.cells if cell.cell_type == "code"]
     assert [cell for cell in sheet.cells if cell.cell_type == "code"] == code
     kept = worksheets.FOLD.sub(worksheets.hint_or_nothing, page.markdown(original))
+    kept = page.handed_out(kept, beside={path.stem for path in PATHS})
     assert page.markdown(sheet).split() == kept.split()
 
 

@@ -1,17 +1,23 @@
 """The course as a small web site that opens from the file system, offline.
 
     python -m minigpt.course.publish.book       writes build/book/index.html and more
+    python -m minigpt.course.publish.book --repo owner/name   with links to Colab
 
 One page a notebook, with its figures inside, and before them the model as
 `python -m minigpt page` makes it; style, fonts and MathJax stand once
 in build/book/assets.
 """
 
+import argparse
+import base64
 import html
+import json
 import re
+import struct
 
-from minigpt.course.publish import page
+from minigpt.course.publish import colab, door, page
 
+IMAGE = re.compile(r'<figure>(<img [^>]*?src="data:image/png;base64,([^"]{64}))')
 HEADING = re.compile(r"<h([2-6])>(.*?)</h\1>", re.S)
 
 INTRODUCTION = """<h1>minigpt</h1>
@@ -23,8 +29,12 @@ build, opened</a>. It writes in your browser, and you can switch off its parts.<
 INDEX = {"file": "index.html", "title": "Contents"}
 
 
-def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS):
-    """Write the whole site into the folder; list of the pages' paths."""
+def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS, repo=None):
+    """Write the whole site into the folder; list of the pages' paths.
+
+    repo: owner/name, for links to Colab; None: what pyproject.toml says.
+    """
+    repo = page.repository() if repo is None else page.checked(repo)
     paths = page.every_path(notebooks)
     loaded = [page.read(path) for path in paths]
     write_assets(folder / "assets", page.characters(loaded))
@@ -32,13 +42,22 @@ def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS):
     for path, notebook in zip(paths, loaded):
         shelf = page.shelf_of(path)
         file = page.web_name(path.stem, shelf)
-        contents.append({"file": file, "title": page.title(notebook), "shelf": shelf})
+        entry = {"file": file, "title": page.title(notebook), "shelf": shelf}
+        place = path.relative_to(notebooks).as_posix()
+        entry["colab"] = colab.address(repo, place) if repo else ""
+        contents.append(entry | {"minutes": page.minutes(notebook)})
     page.write_model(folder / "model.html")
     written = [folder / "index.html"]
     page.write(written[0], index(contents, loaded))
+    found = []
     for number, notebook in enumerate(loaded):
         written.append(folder / contents[number]["file"])
-        page.write(written[-1], chapter(notebook, contents, number))
+        text, sections = chapter(notebook, contents, number)
+        page.write(written[-1], text)
+        found += [[number, *section] for section in sections]
+    data = {"pages": [[e["file"], e["title"]] for e in contents], "found": found}
+    text = f"window.EVERYTHING = {json.dumps(data, ensure_ascii=False)};\n"
+    page.write(folder / "assets" / "search.js", text)
     return written
 
 
@@ -53,10 +72,12 @@ def write_assets(folder, used):
 
 
 def chapter(notebook, contents, number):
-    """The page of one notebook, the number-th of the contents."""
+    """The page of one notebook, the number-th of the contents, and what a search finds
+    there: a list of an anchor, its heading and the text below it."""
     own = contents[number]
     body, sections = with_anchors(page.to_html("book", notebook, own["shelf"]))
-    return page.whole_page(
+    body = with_sizes(body)
+    whole = page.whole_page(
         "book",
         title=own["title"],
         body=body,
@@ -64,7 +85,9 @@ def chapter(notebook, contents, number):
         sections=sections,
         previous=contents[number - 1] if number else INDEX,
         next=contents[number + 1] if number + 1 < len(contents) else None,
+        own=own,
     )
+    return whole, texts(body)
 
 
 def index(contents, loaded):
@@ -77,12 +100,14 @@ def index(contents, loaded):
         promise = re.search(r"^\*\*(.+?)\*\*", source, flags=re.M | re.S)
         time = re.search(r"^\| Time \| (.*?) \|", source, flags=re.M)
         cards.append(
-            f'<li><a href="{entry["file"]}">{html.escape(entry["title"])}</a>'
-            f"<p>{html.escape(promise[1].replace(chr(10), ' ')) if promise else ''}</p>"
-            f"<small>{html.escape(time[1]) if time else ''}</small></li>"
+            f'<li><a href="{entry["file"]}">{inline(entry["title"])}</a>'
+            f"<p>{inline(promise[1]) if promise else ''}</p>"
+            f"<small>{inline(time[1]) if time else ''}</small></li>"
         )
+    main = [e["minutes"] for e in contents if re.match(r"0[0-6]_\w+\.html", e["file"])]
+    total = f"<p>00 to 06 take about {door.hours(sum(main))} to read.</p>"
     cards = f'<ol class="cards">{"".join(cards)}</ol>'
-    body = f'<div class="text">{INTRODUCTION}{cards}</div>'
+    body = f'<div class="text">{INTRODUCTION}{total}{cards}</div>'
     return page.whole_page(
         "book",
         title="Contents",
@@ -92,6 +117,38 @@ def index(contents, loaded):
         previous=None,
         next=contents[0],
     )
+
+
+def inline(source):
+    """A line of Markdown as HTML: code and emphasis; a link is its text."""
+    text = html.escape(re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", source))
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    return re.sub(r"\*+([^*]+)\*+", r"<em>\1</em>", text)
+
+
+def with_sizes(body):
+    """The page with each picture's own width, so that none shrinks beyond reading."""
+
+    def sized(found):
+        width = struct.unpack(">I", base64.b64decode(found[2])[16:20])[0]
+        return f'<figure tabindex="0" style="--own: {width}px">{found[1]}'
+
+    return IMAGE.sub(sized, body)
+
+
+def texts(body):
+    """What a search finds on a page: an anchor, its heading and the text below it."""
+    parts = re.split(r'<h[1-6] id="([^"]*)">(.*?)</h[1-6]>', body, flags=re.S)[1:]
+    return [
+        [html.unescape(name), plain(heading), plain(text)]
+        for name, heading, text in zip(parts[::3], parts[1::3], parts[2::3])
+    ]
+
+
+def plain(body):
+    """The text of some HTML on one line."""
+    text = re.sub(r"<(?:img|svg)[^>]*>|<[^>]+>", "", body)
+    return " ".join(html.unescape(text).split())
 
 
 def with_anchors(body):
@@ -116,4 +173,7 @@ def with_anchors(body):
 
 
 if __name__ == "__main__":
-    page.build(build, "The book", page.BUILD / "book")
+    parser = argparse.ArgumentParser(description="Build the book.")
+    parser.add_argument("--repo", help="owner/name on GitHub, for links to Colab")
+    repo = parser.parse_args().repo
+    page.build(lambda folder: build(folder, repo=repo), "The book", page.BUILD / "book")

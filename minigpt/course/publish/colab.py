@@ -13,7 +13,6 @@ import argparse
 import base64
 import hashlib
 import io
-import re
 import zipfile
 
 import jinja2
@@ -33,8 +32,7 @@ BADGE = (
 
 def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None):
     """Write all exported notebooks into the folder; list of their paths."""
-    if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
-        raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
+    repo = page.checked(repo or "")
     # Colab and Jupyter show the first cell folded.
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
     new = nbformat.v4

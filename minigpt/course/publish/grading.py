@@ -78,6 +78,7 @@ def parts(notebook, name, variants=0):
         source = cell.source
         if cell.cell_type == "markdown":
             source = worksheets.FOLD.sub(worksheets.hint_or_nothing, source).strip()
+            source = page.handed_out(source, page.repository())
             if title := TITLE.search(source):
                 number, points = title[1], len(re.search("^★+", source, re.M)[0])
                 one = number.replace(".", "-")

@@ -16,8 +16,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import Highlight2HTML
 
 from minigpt.course.publish import npm
+from minigpt.files import replacing
 from minigpt.stored import load_stored
-from minigpt.tools.files import replacing
 from minigpt.tools.page import training_text, write_page
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,6 +110,34 @@ def markdown(notebook):
     return "\n\n".join(cells)
 
 
+def minutes(notebook):
+    """What a newcomer needs for a lesson: 150 words a minute, 7 seconds for a line of
+    code, 3 for a line of output, a minute for a figure, 1.5 for a prediction. Folded
+    answers are left out."""
+    text = re.sub("<details>.*?</details>", "", markdown(notebook), flags=re.S)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    outputs = [output for cell in code for output in cell.outputs]
+    figures = [o for o in outputs if "image/png" in o.get("data", {})]
+    printed = [
+        o.get("text") or o.get("data", {}).get("text/plain", "")
+        for o in outputs
+        if o not in figures
+    ]
+    predictions = len(re.findall(r"\*\*(?:Predict|Think first)", text))
+    return round(
+        len(text.split()) / 150
+        + sum(full_lines(cell.source) for cell in code) * 7 / 60
+        + sum(map(full_lines, printed)) * 3 / 60
+        + len(figures)
+        + 1.5 * predictions
+    )
+
+
+def full_lines(text):
+    """How many lines of a text are not empty."""
+    return sum(bool(line.strip()) for line in text.splitlines())
+
+
 def title(notebook):
     """The text of the notebook's first heading."""
     return re.search(r"^# (.*)", markdown(notebook), flags=re.M)[1]
@@ -166,6 +194,48 @@ def local_links(notebook, shelf=""):
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(link, cell.source)
     return changed
+
+
+def repository():
+    """owner/name on GitHub, from pyproject.toml; "" where nothing is published.
+
+    Raises ValueError if it is something else.
+    """
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return checked(re.search(r'^repository = "(.*)"', text, re.M)[1])
+
+
+def checked(repo):
+    """The same owner/name, or ""; ValueError with the remedy for anything else."""
+    if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
+        raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
+    return repo
+
+
+def site(repo):
+    """Address of the book that `.github/workflows/publish.yml` publishes."""
+    owner, name = repo.split("/")
+    return f"https://{owner.lower()}.github.io/{name}/"
+
+
+def handed_out(source, repo="", beside=()):
+    """A text of the exercises for those who get it without the other notebooks.
+
+    A link to the sheets named in `beside` stays. Any other leads to the published
+    book, or becomes the notebook's name where none is published.
+    """
+
+    def link(found):
+        text, up, other, name, anchor = found.groups()
+        if not up and not other and name in beside:
+            return found[0]
+        shelf = (other or "").strip("/") or ("" if up else "exercises")
+        if repo:
+            return f"[{text}]({site(repo)}{web_name(name, shelf)}{anchor or ''})"
+        named = re.match(r"\d\d", text) and (shelf == "" or text.endswith(shelf))
+        return text if named else f"{text} (`{f'{shelf}/{name}'.strip('/')}`)"
+
+    return re.sub(r"\[([^\]]+)" + LINK.pattern, link, source)
 
 
 def script(name, path):

@@ -23,9 +23,14 @@ HEADING = re.compile(r"^#+ (.*)", re.M)
 def build(folder=page.BUILD / "worksheets", notebooks=page.NOTEBOOKS):
     """Write work sheets and solutions into the folder; list of the paths."""
     written = []
-    for path in page.notebook_paths(notebooks, "exercises"):
+    paths, repo = page.notebook_paths(notebooks, "exercises"), page.repository()
+    for path in paths:
         notebook = page.read(path)
         check_folds(notebook, path.name)
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                beside = {other.stem for other in paths}
+                cell.source = page.handed_out(cell.source, repo, beside)
         for target, made in [
             (folder / path.name, worksheet(notebook)),
             (folder / "solutions" / path.name, solutions(notebook)),

@@ -100,9 +100,58 @@ function go(step) {
   count.value = `${current + 1} of ${hits.length}`;
 }
 
-input.addEventListener("input", () => search(input.value));
+// On the other pages: their text is fetched when somebody begins to search.
+const elsewhere = $("#elsewhere");
+const here = location.pathname.split("/").at(-1) || "index.html";
+let everything = null;
+function fetchEverything() {
+  everything ??= new Promise((done) => {
+    const script = document.createElement("script");
+    script.src = "assets/search.js";
+    script.onload = () => done(window.EVERYTHING);
+    document.head.append(script);
+  });
+  return everything;
+}
+
+async function searchElsewhere(text) {
+  const wanted = text.trim().toLowerCase();
+  const { pages, found } = await fetchEverything();
+  if (input.value !== text) return; // somebody has typed on
+  const items = [];
+  if (wanted.length > 1) {
+    for (const [page, anchor, heading, body] of found) {
+      const [file, title] = pages[page];
+      const at = `${heading}\n${body}`.toLowerCase().indexOf(wanted);
+      if (at < 0 || file === here) continue;
+      const from = Math.max(at - heading.length - 41, 0);
+      const item = document.createElement("li");
+      const link = document.createElement("a");
+      const around = document.createElement("small");
+      link.href = `${file}?find=${encodeURIComponent(text.trim())}#${encodeURIComponent(anchor)}`;
+      link.textContent = heading === title ? title : `${title}: ${heading}`;
+      around.textContent = `… ${body.slice(from, from + 110)} …`;
+      link.append(around);
+      item.append(link);
+      items.push(item);
+      if (items.length === 30) break;
+    }
+  }
+  elsewhere.replaceChildren(...items);
+  elsewhere.hidden = !items.length;
+}
+
+input.addEventListener("input", () => {
+  search(input.value);
+  searchElsewhere(input.value);
+});
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("#search")) elsewhere.hidden = true;
+});
+const find = new URLSearchParams(location.search).get("find");
+if (find) { input.value = find; search(find); }
 input.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") { input.value = ""; search(""); input.blur(); }
+  if (event.key === "Escape") { input.value = ""; search(""); elsewhere.hidden = true; input.blur(); }
   if (event.key === "Enter") { event.preventDefault(); go(event.shiftKey ? -1 : 1); }
 });
 document.addEventListener("keydown", (event) => {

@@ -1,0 +1,78 @@
+"""No link in what is handed out leads nowhere."""
+
+import os
+import re
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+from minigpt.course.publish import colab, nbgrader, otter, page, worksheets
+
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:href|src)=\"([^\"]+)\"")
+
+
+def dead(folder):
+    """{notebook: links} of those that lead to no file beside it."""
+    found = {}
+    for path in sorted(folder.rglob("*.ipynb")):
+        links = [a or b for a, b in LINK.findall(page.markdown(page.read(path)))]
+        inside = [one for one in links if not re.match("https?:|#|data:", one)]
+        lost = [one for one in inside if not (path.parent / one.split("#")[0]).exists()]
+        if lost:
+            found[str(path.relative_to(folder))] = lost
+    return found
+
+
+@pytest.mark.parametrize("tool", [worksheets, nbgrader, otter, colab])
+def test_every_link_in_what_is_handed_out_leads_to_a_file_beside_it(tool, tmp_path):
+    tool.build(tmp_path)
+    assert list(tmp_path.rglob("*.ipynb"))
+    assert dead(tmp_path) == {}
+
+
+def test_what_is_not_handed_out_is_named_or_found_in_the_published_book():
+    text = "[02 · Means](../02_means.ipynb#One), [the next](03_heads.ipynb), and "
+    text += "[what was measured](../evidence/02_means.ipynb)."
+    assert page.handed_out(text, beside=["03_heads"]) == (
+        "02 · Means, [the next](03_heads.ipynb), and "
+        "what was measured (`evidence/02_means`)."
+    )
+    book = "https://owner.github.io/name/"
+    assert page.handed_out(text, "Owner/name") == (
+        f"[02 · Means]({book}02_means.html#One), "
+        f"[the next]({book}03_heads-exercises.html), and "
+        f"[what was measured]({book}02_means-evidence.html)."
+    )
+
+
+def test_a_repository_is_owner_and_name():
+    assert page.checked("owner/na-me.x") == "owner/na-me.x"
+    with pytest.raises(ValueError, match="owner/name"):
+        page.checked("https://github.com/owner/name")
+    assert page.repository() == "" or "/" in page.repository()
+
+
+def test_the_workflow_pushes_what_was_built_to_two_branches(tmp_path):
+    workflow = page.ROOT / ".github" / "workflows" / "publish.yml"
+    script = textwrap.dedent(workflow.read_text("utf-8").rpartition("run: |\n")[2])
+    for name in ("book", "colab"):
+        (tmp_path / "build" / name).mkdir(parents=True)
+        (tmp_path / "build" / name / f"{name}.txt").write_text("built")
+    remote = str(tmp_path / "remote.git")
+    subprocess.run(["git", "init", "--quiet", "--bare", remote], check=True)
+    told = {"GITHUB_WORKSPACE": str(tmp_path), "REMOTE": remote, "GITHUB_SHA": "abc"}
+    for _ in range(2):  # the second time over the first
+        subprocess.run(
+            ["bash", "-e", "-c", script],
+            cwd=tmp_path,
+            env=os.environ | told,
+            check=True,
+        )
+        for name in ("book", "colab"):
+            shutil.rmtree(tmp_path / "build" / name / ".git")
+    for branch, name in (("gh-pages", "book"), ("colab", "colab")):
+        command = ["git", "-C", remote, "ls-tree", "--name-only", branch]
+        files = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert f"{name}.txt" in files.stdout.split()
