@@ -1,23 +1,34 @@
 """The model as a page: its JavaScript beside the Python, and the page in a browser."""
 
-import copy
 import json
 import random
 import re
 import shutil
 from pathlib import Path
-from urllib.parse import urlencode
 
 import chromium
 import pytest
 import torch
-from small import CORPUS, DATA, TOKENIZER, TRAIN_SMALL, V, fit, plan, small_gpt
+from pages import (
+    PROMPT,
+    QUIET,
+    SIZES,
+    TEXT,
+    after,
+    call,
+    enter,
+    press,
+    rounded,
+    text,
+    turn,
+    with_side,
+)
+from small import CORPUS, DATA, TOKENIZER, TRAIN_SMALL, plan, small_gpt
 from test_tokens import drawn, tokenizer_of
 from torch.testing import assert_close
 
 from minigpt.checkpoint import Checkpoint, save_checkpoint
 from minigpt.data import CharTokenizer
-from minigpt.fast.quantization import to_int8
 from minigpt.fast.reading import Reader
 from minigpt.fast.writing import generate
 from minigpt.generation import probabilities
@@ -26,22 +37,10 @@ from minigpt.modern.model import ModernConfig
 from minigpt.tokens.byte_pairs import learn
 from minigpt.tokens.judging import judge
 from minigpt.tools.command_line import main
-from minigpt.tools.page import WEIGHTS, means, page, training_text, write_page
+from minigpt.tools.page import WEIGHTS, Story, learned_text, means, page
 from minigpt.tools.saving import load_any, load_snapshots
 from minigpt.training import Run
 
-PROMPT = "the quick"
-SIZES = {"block_size": 8, "n_layer": 3, "n_head": 4, "n_embd": 16}
-OFF = dict.fromkeys(("rms_norm", "rotary", "qk_norm"), False)
-MODERN = {
-    "as it comes": {},
-    "grouped": {"n_kv_head": 2, "value_residual": True, "activation": "swiglu"},
-    "capped": {"softcap": 3.0, "bias": True, "rms_norm": False, "embedding_mix": True},
-    "all off": {**OFF, "activation": "relu", "bias": True},
-}
-QUIET = """active.ids.length && sides.every(({ writing, ids, reading, intact }) =>
-  !writing && reading.after.length === ids.length && intact.after.length === ids.length)
-  || $('complaint').textContent"""
 CHOICES = [  # temperature, top_k, top_p
     (0.8, None, None),
     (1.5, None, 0.6),
@@ -49,107 +48,7 @@ CHOICES = [  # temperature, top_k, top_p
 ]
 
 
-def modern(**changes):
-    """A ModernGPT none of whose parameters is at its start, where many are 0 or 1."""
-    torch.manual_seed(1)
-    model = ModernConfig(V, **SIZES, **changes).build()
-    for p in model.parameters():
-        torch.nn.init.normal_(p, mean=0.5 if p.dim() == 1 else 0.0, std=0.4)
-    return model
-
-
-@pytest.fixture(scope="module")
-def gpt():
-    model = small_gpt()
-    fit(model, plan(steps=120))
-    return model.eval()
-
-
-@pytest.fixture(scope="module")
-def models(gpt):
-    return {"GPT": gpt} | {name: modern(**c) for name, c in MODERN.items()}
-
-
-@pytest.fixture
-def visit(browser, tmp_path):
-    """A function that writes the page of a model and opens it with a text, unless told
-    otherwise without a word of the model behind it."""
-
-    def visit(model, tokenizer=TOKENIZER, prompt=PROMPT, address=None, **options):
-        path = tmp_path / "page.html"
-        write_page(path, model, tokenizer, prompt=prompt, **options)
-        if address is None:
-            address = {"text": prompt, "n": 0, "off": ""}
-        where = f"{path.as_uri()}#{urlencode(address)}" if address else path.as_uri()
-        browser.open(where, QUIET)
-        return browser
-
-    return visit
-
-
-def call(browser, body):
-    """What a JavaScript function with this body returns."""
-    return browser.evaluate(f"(() => {{ {body} }})()")
-
-
-def with_side(ids, body):
-    """The body of a function that has a `side` of its own, with a text."""
-    return (
-        "const side = new Side(sides[0].snapshots), array = (x) => Array.from(x);"
-        f"side.begin({list(ids)}, 7); array(side.read()); {body}"
-    )
-
-
-def text(browser):
-    """What one sees; the vocabulary here has no line break."""
-    return browser.evaluate("views[0].list.spans.map((e) => e.textContent).join('')")
-
-
-def after(browser, button, length, **fields):
-    """The text when some fields are set and a button is pressed, once it is so long."""
-    for field, value in fields.items():
-        turn(browser, field, value)
-    if button:
-        browser.evaluate(f"$('{button}').click()")
-    done = f"({QUIET}) && active.ids.length === {length}"
-    chromium.wait(lambda: browser.evaluate(done), f"a text of {length} characters")
-    return text(browser)
-
-
-def enter(browser, prompt):
-    """Open the field, and type a prompt over what is there."""
-    browser.evaluate("$('prompt').hidden && $('edit').click()")
-    browser.evaluate(f"$('prompt').value = {json.dumps(prompt)}")
-    browser.evaluate("$('prompt').dispatchEvent(new Event('input'))")
-
-
-def turn(browser, field, value):
-    """Set a knob or a field, as a reader does."""
-    browser.evaluate(f"$('{field}').value = {json.dumps(value)}")
-    for event in ("input", "change"):
-        browser.evaluate(f"$('{field}').dispatchEvent(new Event('{event}'))")
-
-
-def press(browser, key, **how):
-    """A key of the keyboard, down and up."""
-    how, down = {"key": key, "code": key, **how}, {"type": "rawKeyDown"}
-    if key == "Enter":
-        down = {"type": "keyDown", "text": "\r", "windowsVirtualKeyCode": 13}
-    browser.call("Input.dispatchKeyEvent", **down, **how)
-    browser.call("Input.dispatchKeyEvent", type="keyUp", **how)
-
-
 # --- what is computed ---
-
-
-def rounded(model, weights):
-    """The model whose weights the page should have."""
-    model = copy.deepcopy(model)
-    for part in model.modules():
-        if weights == "int8" and isinstance(part, torch.nn.Linear):
-            q, scale = to_int8(part.weight.data)
-            part.weight.data = q * scale
-    return model
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -170,7 +69,8 @@ def test_what_is_seen_on_the_way_is_that_of_the_lessons(visit, models):
     ids = TOKENIZER.encode("quick br")
     look = (
         "const { model, reader: { rows } } = side.reading, seen = rows.at(-1);"
-        "return { maps: rows.map((row) => row.attention.map((a) => a.map(array))),"
+        "return { maps: rows.map(({ layers }) =>"
+        "   layers.map(({ heads }) => heads.map(({ weights }) => array(weights)))),"
         " logits: array(seen.logits), streams: seen.streams.map(array),"
         " shares: array(seen.logits).map((_, id) =>"
         "   Object.fromEntries(model.shares(seen, id))) };"
@@ -199,7 +99,7 @@ def test_switched_off_parts_cost_what_the_lessons_cut_costs(visit, models):
     prompt = "quick br"
     ids = torch.tensor([TOKENIZER.encode(prompt)])
     for name, model in models.items():
-        browser, said = visit(model, prompt=prompt, text=DATA), means(model, DATA)
+        browser, said = visit(model, prompt=prompt, text=TEXT), means(model, DATA)
         for layer, block in enumerate(list(model.body)[:-1], 1):
             heads = said[f"body.{layer - 1}.attention.mean"]
             parts = dict(enumerate(heads.split(block.attention.head_size), 1))
@@ -247,10 +147,11 @@ def test_the_page_writes_what_python_would_draw_from_the_same_numbers(
             ),
         )
         numbers, reader = mulberry32(7), Reader(model)
-        for place in range(len(ids), len(got)):  # past the context five times
-            row = reader(torch.tensor([got[:place]]))[:, -1]
+        for position in range(len(ids), len(got)):  # past the context five times
+            row = reader(torch.tensor([got[:position]]))[:, -1]
             pile = probabilities(row, temperature, top_k, top_p)[0].double().cumsum(0)
-            assert got[place] == int((pile <= next(numbers)).sum()), (name, place)
+            drawn = int((pile <= next(numbers)).sum())
+            assert got[position] == drawn, (name, position)
 
 
 @pytest.mark.parametrize("length", [1, 8, 30])
@@ -311,10 +212,9 @@ def test_a_keyboard_is_enough(visit, gpt):
         press(browser, "Tab")
         order.append(browser.evaluate(focused))
         if order[-1] == "edit":
-            browser.evaluate("document.querySelector('details').open = true")
-    assert [name for name in order if name not in ("button", "summary", None)][:6] == [
-        *("option", "go", "one", "again", "another", "edit")
-    ]
+            browser.evaluate("document.querySelector('.writing details').open = true")
+    wanted = ["tour-again", "option", "go", "one", "again", "another", "edit"]
+    assert [name for name in order if name in wanted][:7] == wanted
     press(browser, "Enter", modifiers=2)  # Ctrl: the link is not copied, but written
     after(browser, None, len(PROMPT) + 40)
     browser.evaluate("views[0].list.selected.focus()")
@@ -364,7 +264,7 @@ def test_the_knobs_move_the_bars_and_no_history(visit, gpt):
     browser = visit(gpt)
     after(browser, "one", len(PROMPT) + 1, temperature=0.5)
     browser.evaluate(f"choose(active, {len(PROMPT)})")
-    told = "$('place').textContent.match(/It was drawn .*/)[0]"
+    told = "$('position').textContent.match(/It was drawn .*/)[0]"
     before, row = (
         browser.evaluate(told),
         torch.tensor([TOKENIZER.encode(PROMPT)])[:, -8:],
@@ -383,11 +283,12 @@ def test_the_knobs_move_the_bars_and_no_history(visit, gpt):
         assert sum(float(line[1]) for line in shown) == pytest.approx(1, abs=0.01)
         assert browser.evaluate(told) == before
     browser.evaluate("choose(active, 2)")
-    assert browser.evaluate("$('place').textContent").endswith("nats.")  # it is typed
+    said = browser.evaluate("$('position').textContent")
+    assert said.endswith("nats.")  # and no more: the reader typed it
 
 
 def test_a_part_is_switched_off_and_the_text_pays(visit, gpt):
-    browser = visit(gpt, text=DATA)
+    browser = visit(gpt, text=TEXT)
     before = bars(browser)
     browser.evaluate("document.querySelectorAll('#drawing [type=checkbox]')[2].click()")
     chromium.wait(
@@ -404,8 +305,8 @@ def test_a_part_is_switched_off_and_the_text_pays(visit, gpt):
 
 
 def test_an_address_repeats_what_one_saw(visit, gpt):
-    browser = visit(gpt, text=DATA)
-    seen = "[$('cut').textContent, $('place').textContent, $('temperature').value]"
+    browser = visit(gpt, text=TEXT)
+    seen = "[$('cut').textContent, $('position').textContent, $('temperature').value]"
     browser.evaluate("active.off.add('head 2.1') && switchParts(() => {})")
     whole = after(browser, "again", len(PROMPT) + 25, temperature=1.2, count=25)
     browser.evaluate("choose(active, 14)")
@@ -429,12 +330,12 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     assert texts[0] != texts[1] and {t[: len(PROMPT)] for t in texts} == {PROMPT}
     browser.evaluate("choose(sides[1], 12), choose(sides[0], 14)")
     browser.evaluate("train(sides[0], 1), train(sides[0], 1), 0")  # as one drags
-    browser.evaluate("views[0].slider.value = 0")
-    browser.evaluate("views[0].slider.dispatchEvent(new Event('input'))")
+    browser.evaluate("views[0].film.slider.value = 0")
+    browser.evaluate("views[0].film.slider.dispatchEvent(new Event('input'))")
     length = len(PROMPT) + 20
     other = lambda: after(browser, None, length) != texts[0]  # noqa: E731
     chromium.wait(other, "what the first step writes")
-    assert browser.evaluate("views[0].step.textContent") == "Training: after 0 steps"
+    assert "Training: after 0 steps" in browser.evaluate("views[0].box.textContent")
     ids = TOKENIZER.encode("quick br")
     assert browser.evaluate("active.chosen") == 14 and browser.errors == []
     got = "side.stage = 0; side.forget(); array(side.read());"
@@ -465,7 +366,7 @@ def test_unknown_characters_are_told_and_mended_with_a_click(visit, gpt):
 
 def test_every_field_has_a_name_and_every_live_region_is_polite(visit, gpt):
     browser = visit(gpt)
-    browser.evaluate("document.querySelector('details').open = true")
+    browser.evaluate("document.querySelector('.writing details').open = true")
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
     kinds = "button slider spinbutton combobox radio checkbox option".split()
     nameless = [
@@ -553,13 +454,23 @@ def refused(capsys, *options):
 
 
 def test_the_command_writes_the_page_of_a_checkpoint(checkpoint, capsys, gpt):
+    Path("other.txt").write_text("Ö", encoding="utf-8")
+    known = load_any("model.pt").run
+    stories = [Story(known.step, known.seconds, known.history)]
     assert main(["page", "--weights", "int8", "--prompt", "dog"]) == 0
-    said = capsys.readouterr().out
-    assert "page.html: " in said and "tinyshakespeare is not its text" in said
     html = Path("page.html").read_text(encoding="utf-8")
-    assert html == page({"": {"end": gpt}}, TOKENIZER, "int8", "dog")
+    assert html == page({"": {"end": gpt}}, TOKENIZER, "int8", "dog", stories=stories)
     assert main(["page"]) == 0  # a page makes room for a newer one
-    assert Path("page.html").read_text(encoding="utf-8") == page(gpt, TOKENIZER)
+    html = Path("page.html").read_text(encoding="utf-8")
+    assert html == page(gpt, TOKENIZER, stories=stories)
+    assert "page.html: " in capsys.readouterr().out
+    for source, why_not in (
+        ("other.txt", "other.txt is not the text that it learned from. So a part"),
+        ("nowhere.txt", "nowhere.txt was not found here. So a part"),
+    ):
+        assert main(["page", "--data", source]) == 0
+        assert why_not in capsys.readouterr().out
+    Path("other.txt").unlink()
     assert sorted(p.name for p in checkpoint.iterdir()) == ["model.pt", "page.html"]
 
 
@@ -585,12 +496,17 @@ def test_the_command_writes_the_page_of_a_model_of_tokens(folder, capsys):
     line = ["--data", "corpus.txt", "--checkpoint", "tokens.pt"]
     assert main(["page", *line]) == 0
     html = Path("page.html").read_text(encoding="utf-8")
-    assert '"step": 5' in html and "attention.mean" in html and "next token" in html
+    assert '"step": 5' in html and "attention.mean" in html and '"token"' in html
     tokenizer, text = load_any("tokens.pt").tokenizer, Path("corpus.txt").read_text()
-    learned = training_text("corpus.txt", tokenizer)[:].ids.tolist()
+    learned = learned_text("corpus.txt", tokenizer)[0].train[:].ids.tolist()
     assert learned == tokenizer.encode(text[: int(0.9 * len(text))])
+    known = load_any("tokens.pt").text
+    assert learned_text("corpus.txt", tokenizer, known)[0] is not None
+    Path("corpus.txt").write_text(text[::-1], encoding="utf-8")
+    assert learned_text("corpus.txt", tokenizer)[0] is not None  # the same characters
+    assert learned_text("corpus.txt", tokenizer, known)[0] is None
     Path("corpus.txt").write_text(text + "!", encoding="utf-8")
-    assert training_text("corpus.txt", tokenizer) is None
+    assert "is not the text" in learned_text("corpus.txt", tokenizer)[1]
     capsys.readouterr()
     assert "other tokens" in refused(capsys, *line, "--checkpoint", "model.pt")
 

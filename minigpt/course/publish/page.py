@@ -17,8 +17,7 @@ from nbconvert.filters import Highlight2HTML
 
 from minigpt.course.publish import npm
 from minigpt.files import replacing
-from minigpt.stored import load_stored
-from minigpt.tools.page import training_text, write_page
+from minigpt.tools.page import course_model, learned_text, write_page
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTEBOOKS = ROOT / "notebooks"
@@ -88,9 +87,9 @@ def write(path, text):
 
 def write_model(path):
     """The GPT that comes with the course, as `python -m minigpt page` shows it."""
-    model, tokenizer = load_stored("gpt")
-    text = training_text("tinyshakespeare", tokenizer)
-    write_page(path, model, tokenizer, text=text)
+    model, tokenizer, story = course_model()
+    text, _ = learned_text("tinyshakespeare", tokenizer)
+    write_page(path, model, tokenizer, text=text, stories=[story])
 
 
 def build(make, what, folder):

@@ -2,10 +2,10 @@
 
     python -m minigpt page --checkpoint model.pt --out page.html
 
-The file holds the weights, the vocabulary, and the forward pass as JavaScript:
-`forward.js` and `generation.js` mirror the lessons' modules, the other scripts show
-what they compute. It asks for nothing from anywhere; its own security policy forbids
-it.
+The file holds the parameters, the vocabulary, and the forward pass as JavaScript:
+`forward.js` and `generation.js` mirror the lessons' modules, `unfold.js` takes apart
+what they compute, and the other scripts show it. It asks for nothing from anywhere; its
+own security policy forbids it.
 """
 
 import base64
@@ -13,6 +13,7 @@ import json
 import re
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.nn as nn
@@ -24,17 +25,39 @@ from minigpt.gpt import GPT
 from minigpt.inside.looking import hooked
 from minigpt.modern.model import AS_IN_06, ModernConfig, ModernGPT
 from minigpt.require import require
+from minigpt.stored import FOLDER as STORED
+from minigpt.stored import load_stored
 from minigpt.tools.corpus import read_ids, read_tokens
-from minigpt.tools.saving import load_or_stored, load_snapshots
+from minigpt.tools.saving import load_any, load_or_stored, load_snapshots
+from minigpt.training import Progress
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPTS = """forward generation side characters drawing maps picture address state
-tokens text writing editing inside page""".split()
+SCRIPTS = """forward generation unfold side characters drawing maps picture address
+state tokens words film text writing editing sheets watch inside card tour
+page""".split()
 WEIGHTS = {name: getattr(torch, name) for name in "float32 int16 int8".split()}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
-WINDOWS = 200  # of the training text, over which a part's mean is taken
+READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data
+WINDOWS = 200  # of a text, over which a part's mean and a stage's loss are taken
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
 SLOT = re.compile(r"\{\{(\w+)\}\}")
+
+
+class Text(NamedTuple):
+    """What models learned from and what they are judged on, as ids (N,) each."""
+
+    train: torch.Tensor
+    val: torch.Tensor
+
+
+class Story(NamedTuple):
+    """How a model came to be: by how many steps, in how many seconds of training."""
+
+    steps: int
+    seconds: float
+    history: list  # of Progress
+    read: str | None = None  # what one calls the text, if that is known
+    where: str = ""  # the machine, as "on one processor core"
 
 
 def write_page(path, models, tokenizer, **options):
@@ -50,20 +73,21 @@ def write_page(path, models, tokenizer, **options):
     return len(html)
 
 
-def page(models, tokenizer, weights="int16", prompt=None, text=None):
+def page(models, tokenizer, weights="int16", prompt=None, text=None, stories=()):
     """The page as a string.
 
     models: a GPT or ModernGPT; or {name: {step: model}} for several side by side, each
     with the stages of its training, the last of which, "end", is the finished model.
     weights: how its linear layers are kept, one of WEIGHTS: as numbers or as whole
     numbers with a scale for each row, as in lesson 09; earlier stages are int8, and all
-    else is float32. prompt: what it goes on from at first. text: ids (N,) that the
-    models learned from, for the means of their parts; without it a part that is
-    switched off says zeros.
+    else is float32. prompt: what it goes on from at first. text: the Text that the
+    models learned from, for the means of their parts and the losses of their stages;
+    without it a part that is switched off says zeros. stories: a Story for each model.
     Raises TypeError for other models, ValueError for a prompt of other characters.
     """
     if isinstance(models, nn.Module):
         models = {"": {"end": models}}
+    stories = dict(zip(models, stories))
     examples = [begin for begin in EXAMPLES if knows(tokenizer, begin)]
     begins = [*EXAMPLES, *(tokenizer.decode([i]) for i in range(tokenizer.vocab_size))]
     prompt = prompt or next((b for b in begins if knows(tokenizer, b)), begins[0])
@@ -75,12 +99,15 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
         snapshots = []
         for step, model in stages.items():
             tensors, data = pack(model, weights if model is finished else "int8", text)
-            snapshots.append({"step": step, "tensors": tensors})
+            loss = text and len(stages) > 1 and round(judged(model, text.val), 4)
+            snapshots.append({"step": step, "loss": loss or None, "tensors": tensors})
             lines.append(base64.b64encode(data).decode("ascii"))
         shape = {**asdict(config), "n_kv_head": config.n_kv_head or config.n_head}
-        described.append({"name": name, "config": shape, "snapshots": snapshots})
+        known = {"name": name, "config": shape, "story": told(stories.get(name))}
+        described.append({**known, "snapshots": snapshots})
     content = {
         **vocabulary(tokenizer),
+        "length": len(text.train) if text else None,
         "prompt": prompt,
         "examples": list(dict.fromkeys([prompt, *examples])),
         "models": described,
@@ -93,6 +120,14 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None):
         "weights": "\n".join(lines),
     }
     return SLOT.sub(lambda slot: parts[slot[1]], read("page.html"))
+
+
+def told(story):
+    """A Story as the page keeps it: of the history [step, train_loss, val_loss]."""
+    if story is None:
+        return None
+    rows = [[row.step, *(round(x, 4) for x in row[1:3])] for row in story.history]
+    return {**story._asdict(), "seconds": round(story.seconds), "history": rows}
 
 
 def vocabulary(tokenizer):
@@ -138,12 +173,24 @@ def page_config(model):
     return ModernConfig(**shape, **AS_IN_06)
 
 
+def windows(text, length):
+    """So many windows of a text (N,), spread over it: (WINDOWS, length) at most."""
+    starts = torch.linspace(0, len(text) - length, WINDOWS).long().unique()
+    return text[starts[:, None] + torch.arange(length)]
+
+
+@torch.no_grad()
+def judged(model, text):
+    """The loss, in nats per token, over windows of a text (N,)."""
+    ids = windows(text, min(len(text), model.block_size + 1))
+    return model(ids[:, :-1], ids[:, 1:])[1].item()
+
+
 @torch.no_grad()
 def means(model, text):
     """What each part says on average over windows of text (N,), by which the page
     replaces it: {name: (C,)}, the heads of a layer side by side, before proj."""
-    T, sums = model.block_size, {}
-    starts = torch.linspace(0, len(text) - T, WINDOWS).long()
+    sums = {}
 
     def heads(proj, inputs, output):
         sums[proj] = inputs[0].mean(dim=(0, 1))
@@ -155,7 +202,7 @@ def means(model, text):
     for block in list(model.body)[:-1]:
         hooks += [(block.attention.proj, heads), (block.feed_forward, whole)]
     with hooked(hooks):
-        model(text[starts[:, None] + torch.arange(T)])
+        model(windows(text, min(len(text), model.block_size)))
     names = {part: name.removesuffix(".proj") for name, part in model.named_modules()}
     return {f"{names[part]}.mean": mean for part, mean in sums.items()}
 
@@ -164,10 +211,10 @@ def pack(model, weights, text=None):
     """The model's tensors as bytes -> [{name, dtype, shape, at}], bytes.
 
     `at` is where a tensor begins, a multiple of 4. Whole numbers come with the scale
-    of each row, under the layer's name and `scale`; the `means` over text come, too.
+    of each row, under the layer's name and `scale`; the `means` over a Text come, too.
     """
     linear = {n for n, part in model.named_modules() if isinstance(part, nn.Linear)}
-    dtype, parts = WEIGHTS[weights], {} if text is None else means(model, text)
+    dtype, parts = WEIGHTS[weights], {} if text is None else means(model, text.train)
     for name, w in model.state_dict().items():
         owner, _, kind = name.rpartition(".")
         w = w.cpu().float()
@@ -192,20 +239,39 @@ def read(name):
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def training_text(source, tokenizer):
-    """The ids of a text that a model learned from; None if it is not to be had, or has
-    other characters or bytes. source: as --data of `train`."""
+def learned_text(source, tokenizer, known=None):
+    """(the Text that a model learned from, "") or (None, a sentence that says why not).
+
+    source: as --data of `train`. known: the hash of its ids, if a checkpoint has it.
+    """
     try:
         path = find_text(source)
     except FileNotFoundError:
-        return None
-    known, ids = read_ids(path)
+        return None, f"{source} was not found here."
+    other = None, f"{source} is not the text that it learned from."
     if isinstance(tokenizer, CharTokenizer):
-        return train_val_split(ids)[0] if known.chars == tokenizer.chars else None
-    if set(known.chars.encode("utf-8")) != set(tokenizer.alphabet):
-        return None
-    _, ids, n = read_tokens(path, tokenizer)
-    return ids[:n]
+        knows, ids = read_ids(path)
+        if knows.chars != tokenizer.chars:
+            return other
+        train, val = train_val_split(ids)
+    else:
+        if set(read_ids(path)[0].chars.encode("utf-8")) != set(tokenizer.alphabet):
+            return other
+        _, ids, n = read_tokens(path, tokenizer)
+        train, val = ids[:n], ids[n:]
+    if known not in (None, ids.hash()):
+        return other
+    return Text(train, val), ""
+
+
+def course_model():
+    """(model, tokenizer, Story) of the GPT that comes with the course."""
+    content = torch.load(STORED / "gpt.pt", weights_only=True)
+    history = [Progress(*row) for row in content["history"]]
+    step, _, _, seconds = history[-1]
+    where = "on one processor core"  # course/stored.py holds torch to one thread
+    story = Story(step, seconds, history, "Shakespeare", where)
+    return *load_stored("gpt"), story
 
 
 def add_options(parser):
@@ -213,6 +279,8 @@ def add_options(parser):
     add = parser.add_argument
     known = "what `train` wrote (default: model.pt); twice, to see two side by side"
     add("--checkpoint", metavar="FILE", action="append", help=known)
+    known = "what the page calls a model, once for each (default: its file's name)"
+    add("--name", action="append", help=known)
     known = "the file to write, in place of an older page (default: %(default)s)"
     add("--out", metavar="FILE", default="page.html", help=known)
     known = "int8 halves the file, float32 doubles it (default: %(default)s)"
@@ -222,20 +290,51 @@ def add_options(parser):
     add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
 
 
+def names_of(paths, names):
+    """What the page calls the models of some checkpoints: never a folder.
+
+    Raises ValueError for a file that is given twice, and for names that are too few,
+    too many or alike.
+    """
+    files = [Path(path).resolve() for path in paths]
+    for i, path in enumerate(paths):
+        if files[i] in files[:i]:
+            raise ValueError(f"{path} is given twice: give two different checkpoints.")
+    if names and len(names) != len(paths):
+        raise ValueError(
+            f"There are {len(paths)} checkpoints and {len(names)} names: give --name "
+            "once for each, in the same order."
+        )
+    names = names or ([file.name for file in files] if len(files) > 1 else [""])
+    if len(set(names)) < len(names):
+        raise ValueError(f"Both are called {names[0]}: give --name once for each.")
+    return names
+
+
 def main(options):
     """The command: write the page of a checkpoint or two, say how large it is."""
-    models, known = {}, {}
-    for path in options.checkpoint or [None]:
-        model, tokenizer = load_or_stored(path)
+    paths = options.checkpoint or ["model.pt"]
+    names = names_of(paths, options.name)
+    models, stories, known, text = {}, [], {}, None
+    for name, path in zip(names, paths):
+        if options.checkpoint is None and not Path(path).exists():
+            load_or_stored(None)  # says so
+            model, tokenizer, story = course_model()
+        else:
+            c = load_any(path)
+            model, tokenizer, text = c.model, c.tokenizer, c.text
+            story = Story(c.run.step, c.run.seconds, c.run.history)
         known[json.dumps(vocabulary(tokenizer))] = tokenizer
-        stages = load_snapshots(path or "model.pt", model.config)
-        models[path or ""] = {**stages, "end": model}
+        models[name] = {**load_snapshots(path, model.config), "end": model}
+        stories.append(story)
     if len(known) > 1:
         raise ValueError("The models know other tokens: give two of the same text.")
-    text = training_text(options.data, tokenizer)
+    text, why_not = learned_text(options.data, tokenizer, text)
+    if text is not None and options.data in READ:
+        stories = [story._replace(read=READ[options.data]) for story in stories]
     kind = {"weights": options.weights, "prompt": options.prompt, "text": text}
-    size = write_page(options.out, models, tokenizer, **kind)
+    size = write_page(options.out, models, tokenizer, **kind, stories=stories)
     print(f"{options.out}: {size / 1000:,.0f} kB, for any browser, without a network.")
     if text is None:
-        print(f"{options.data} is not its text: a part that is off can only say zeros.")
+        print(f"{why_not} So a part that is off says zeros; --data gives the text.")
     return 0

@@ -1,15 +1,16 @@
-// What one sees as an address: behind # stand the text, the seed, the knobs, the place that is
-// looked into, and what is switched off. Nothing of it is ever sent to a server.
+// What one sees as an address: behind # stand the text, the seed, the knobs, the position that is
+// looked into, the part that is watched, and what is switched off. Nothing of it is ever sent
+// to a server.
 "use strict";
 
 const KNOBS = ["temperature", "top-k", "top-p"];
 
-/** {text, ids, n, seed, temperature, "top-k", "top-p", at, side, sides: [{off, step}], zero}
- * -> "#text=…"; what is undefined or null stays away.
+/** {text, ids, n, seed, temperature, "top-k", "top-p", at, side, part, zero, tour,
+ * sides: [{off, step}]} -> "#text=…"; what is undefined or null stays away.
  * ids: the text's own, if reading it again would give others. */
 function toAddress(state) {
   const params = new URLSearchParams();
-  for (const name of ["text", "ids", "n", "seed", ...KNOBS, "at", "side", "zero"]) {
+  for (const name of ["text", "ids", "n", "seed", ...KNOBS, "at", "side", "part", "zero", "tour"]) {
     if (state[name] !== undefined && state[name] !== null) params.set(name, state[name]);
   }
   for (const { off, step } of state.sides) {

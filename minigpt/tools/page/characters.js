@@ -9,7 +9,7 @@ const inText = (token) => token.replace(/[\n\t]/g, (char) => MARKS[char]); // sp
 const spoken = (token) => token.replace(/[\n\t ]/g, (char) => ` ${NAMES[char]} `).trim();
 
 class Characters {
-  /** choose(place) and peek(place or null) are called as the reader does so; end: what
+  /** choose(position) and peek(position or null) are called as the reader does so; end: what
    * stands behind the last character and can be chosen, too, or nothing. */
   constructor(box, { choose, peek = () => {}, end = "" }) {
     Object.assign(this, { box, choose, spans: [], word: null, chosen: 0 });
@@ -17,10 +17,10 @@ class Characters {
     box.setAttribute("aria-orientation", "horizontal");
     this.end = end && this.option(end, `the ${content.unit} to come`);
     this.clear();
-    const place = (event) => this.spans.indexOf(event.target.closest("[role=option]"));
-    const at = (event) => (event.target === this.end ? this.spans.length : place(event));
+    const position = (event) => this.spans.indexOf(event.target.closest("[role=option]"));
+    const at = (event) => (event.target === this.end ? this.spans.length : position(event));
     box.addEventListener("click", (event) => at(event) >= 0 && choose(at(event)));
-    box.addEventListener("pointerover", (event) => place(event) >= 0 && peek(place(event)));
+    box.addEventListener("pointerover", (event) => position(event) >= 0 && peek(position(event)));
     box.addEventListener("pointerleave", () => peek(null));
     box.addEventListener("keydown", (event) => this.onKey(event));
   }
@@ -64,17 +64,17 @@ class Characters {
   }
 
   /** Shade a character from 0 to 1, and say why. */
-  shade(place, depth, label) {
-    const span = this.spans[place];
+  shade(position, depth, label) {
+    const span = this.spans[position];
     span.style.setProperty("--depth", depth.toFixed(2));
     span.setAttribute("aria-label", label);
     span.title = label;
   }
 
   /** Mark what is chosen; it alone is reached with the Tab key. */
-  select(place) {
-    const span = this.spans[place] ?? this.end;
-    this.chosen = place;
+  select(position) {
+    const span = this.spans[position] ?? this.end;
+    this.chosen = position;
     if (this.selected === span) return;
     this.selected?.setAttribute("aria-selected", false);
     if (this.selected) this.selected.tabIndex = -1;
@@ -97,7 +97,7 @@ class Characters {
     this.selected.focus();
   }
 
-  /** The place in the line above (−1) or below (1) that is nearest to the chosen one. */
+  /** The position in the line above (−1) or below (1) that is nearest to the chosen one. */
   beside(direction) {
     const all = this.end ? [...this.spans, this.end] : this.spans;
     const middle = (span) => {

@@ -1,73 +1,68 @@
 // The model as it is drawn: its parts in the order in which a character passes them, each a
-// square whose area is its number of weights.
+// square whose area is its number of parameters, along the line that is the stream.
 "use strict";
 
-const TITLES = { token: "token", position: "position", "last biases": "norm and lm_head" };
+const TITLES = { token: "token", position: "position", "last biases": "logits" };
 
 class Drawing {
-  /** look({layer, index}) and toggle(name, on) are called as the reader does so. */
-  constructor(box, model, { look, toggle }) {
+  /** watch(name, pointed) and toggle(name, on) are called as the reader does so. */
+  constructor(box, model, { watch, toggle }) {
     const { n_layer, n_head } = model.config;
-    Object.assign(this, { box, tiles: new Map(), lenses: [], sizes: model.sizes() });
+    Object.assign(this, { box, watch, tiles: new Map(), stations: [], sizes: model.sizes() });
     const head = this.sizes.get("head 1.1");
-    this.unit = Math.min(64, 184 / Math.sqrt(Math.max(...this.sizes.values()) / head));
+    const roomy = n_layer < 3 && box.clientWidth > 1100 ? 1.25 : 1;
+    this.unit = roomy * Math.min(64, 184 / Math.sqrt(Math.max(...this.sizes.values()) / head));
     box.style.setProperty("--unit", `${this.unit}px`);
     box.replaceChildren();
     const embeddings = [...this.sizes.keys()].filter((name) => name in TITLES).slice(0, -1)
       .filter((name) => this.sizes.get(name));
-    this.stage("Embedding", embeddings.map((name) => this.tile(name)));
+    this.from = element("b", { className: "glyph" });
+    this.to = element("b", { className: "glyph" });
+    this.stage([word("embedding", "Embedding"), this.from], embeddings.map((n) => this.tile(n)));
     for (let layer = 1; layer <= n_layer; layer++) {
-      const heads = document.createElement("div");
-      heads.className = "heads";
+      const heads = element("div", { className: "heads" });
       heads.style.setProperty("--across", Math.ceil(Math.sqrt(n_head)));
       for (let index = 1; index <= n_head; index++) {
-        heads.append(this.tile(`head ${layer}.${index}`, toggle,
-          () => look({ layer: layer - 1, index: index - 1 })));
+        heads.append(this.tile(`head ${layer}.${index}`, toggle, watch));
       }
-      this.stage(`Block ${layer}`, [heads, this.tile(`feed-forward ${layer}`, toggle)]);
+      this.stage([word("block", `Block ${layer}`)],
+        [heads, this.tile(`feed-forward ${layer}`, toggle, watch)]);
     }
-    this.stage("Logits", [this.tile("last biases")]);
+    this.stage([word("logit", "Logits"), this.to], [this.tile("last biases", null, watch)]);
   }
 
-  stage(title, parts) {
-    const stage = document.createElement("section"), row = document.createElement("div");
-    const heading = document.createElement("h3"), lens = document.createElement("p");
-    stage.className = "stage";
-    row.className = "parts";
-    lens.className = "lens";
-    heading.textContent = title;
-    row.append(...parts);
-    stage.append(heading, row, lens);
-    this.lenses.push(lens);
-    this.box.append(stage);
+  /** A station of the line: its name, its parts, and what the model would say there. */
+  stage(name, parts) {
+    const guess = element("div", { className: "guess" });
+    this.stations.push(guess);
+    this.box.append(element("section", { className: "stage" },
+      element("h3", {}, ...name), element("div", { className: "parts" }, ...parts), guess));
   }
 
   /** The square of a part, with what it adds below. One that can be switched off has a box
-   * to tick; a head is its map, which is chosen to be seen in large. */
-  tile(name, toggle = null, look = null) {
-    const tile = document.createElement("div"), square = document.createElement("label");
-    const share = document.createElement("span"), label = document.createElement("label");
-    tile.className = "tile";
+   * to tick; one that can be watched is chosen by its square. */
+  tile(name, toggle = null, watch = null) {
+    const picture = element("canvas", { "aria-hidden": true });
+    const square = element(watch ? "label" : "div", { className: "square" }, picture);
+    const share = element("span", { className: "share" });
+    const tile = element("div", { className: "tile" });
+    const count = this.sizes.get(name).toLocaleString("en");
     tile.style.setProperty("--side", Math.sqrt(this.sizes.get(name) / this.sizes.get("head 1.1")));
-    tile.title = `${name}: ${this.sizes.get(name).toLocaleString("en")} weights`;
-    square.className = "square";
-    share.className = "share";
-    label.className = "switch";
-    const face = { tile, share };
-    face.picture = document.createElement("canvas");
-    square.append(face.picture);
-    if (look) {
-      face.radio = Object.assign(document.createElement("input"),
-        { type: "radio", name: "head", ariaLabel: `Show the map of ${name}` });
-      face.radio.addEventListener("change", look);
+    tile.title = `${name}: ${count} parameters`;
+    const face = { tile, share, picture };
+    if (watch) {
+      const what = name === "last biases" ? "logits" : name;
+      face.radio = element("input", { type: "radio", name: "watched",
+        ariaLabel: `Watch ${what === "logits" ? "the last layer" : what} compute` });
+      face.radio.addEventListener("click", ({ detail }) => watch(what, detail > 0)); // or a key
       square.prepend(face.radio);
     }
+    const label = element(toggle ? "label" : "span", { className: "switch" });
     if (toggle) {
-      face.box = Object.assign(document.createElement("input"),
-        { type: "checkbox", checked: true, ariaLabel: `${name} is switched on` });
+      face.box = element("input", { type: "checkbox", checked: true,
+        ariaLabel: `${name} is switched on` });
       face.box.addEventListener("change", () => toggle(name, face.box.checked));
       label.append(face.box, name.replace("head ", ""));
-      if (!look) square.addEventListener("click", () => face.box.click());
     } else {
       label.textContent = TITLES[name];
     }
@@ -76,30 +71,47 @@ class Drawing {
     return tile;
   }
 
-  /** shares: a Map by name, in logits; lenses: a sentence for each stage. */
-  update({ shares, off, lenses, head }) {
+  /** shares: a Map by name, in logits; guesses: of each station the likeliest; from, to: the
+   * last character read and the one that is predicted. */
+  update({ shares, off, guesses, watched, from, to, logit, probability }) {
     const most = Math.max(...[...this.tiles.keys()].map((name) => Math.abs(shares.get(name))));
     for (const [name, { tile, share, box, radio }] of this.tiles) {
       const value = shares.get(name);
-      share.textContent = `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+      share.textContent = signed(value);
       tile.style.setProperty("--strength", Math.abs(value) / most);
-      tile.classList.toggle("against", value < 0);
+      tile.classList.toggle("against", value < 0 && !isZero(value));
       tile.classList.toggle("off", off.has(name));
       if (box) box.checked = !off.has(name);
-      if (radio) radio.checked = name === `head ${head.layer + 1}.${head.index + 1}`;
+      if (radio) radio.checked = watched === (name === "last biases" ? "logits" : name);
     }
-    lenses.forEach((text, i) => { this.lenses[i].textContent = text; });
+    [this.from.textContent, this.to.textContent] = [from, to];
+    this.stations.forEach((station, i) => {
+      if (i === guesses.length) {
+        station.textContent = `“${to}”: logit ${number(logit, 2)}, probability `
+          + number(probability);
+        return;
+      }
+      const bars = guesses[i].map(({ char, probability }) => {
+        const bar = element("span", { className: char === to ? "came" : "" },
+          element("b", { textContent: char }), ` ${number(probability, 2)}`);
+        bar.style.setProperty("--share", probability);
+        return bar;
+      });
+      const says = station.firstChild ?? element("span", {}, "would ", word("lens", "say"), " ");
+      station.replaceChildren(says, ...bars);
+    });
   }
 
   /** All heads at a glance, and the neurons, the vectors and the logits of one row. */
   paint(rows, row, ink) {
-    const { parts, neurons, logits } = rows[row];
+    const { parts, layers, logits } = rows[row];
     const wrote = new Map(parts.map((part) => [part.name, part.wrote]));
     for (const [name, { picture }] of this.tiles) {
-      const [layer, index] = name.replace(/^\D+/, "").split(".").map((number) => number - 1);
-      if (name.startsWith("head")) paint(picture, mapOf(rows, { layer, index }), ink);
-      else if (neurons[layer]) paintNumbers(picture, neurons[layer], ink);
-      else paintNumbers(picture, wrote.get(name) ?? softmax(logits), ink);
+      const part = partOf(name);
+      if (part.kind === "head") paint(picture, mapOf(rows, part), ink);
+      else if (part.kind === "feed-forward") {
+        paintSquare(picture, layers[part.layer].neurons, ink);
+      } else paintSquare(picture, wrote.get(name) ?? softmax(logits), ink);
     }
   }
 }

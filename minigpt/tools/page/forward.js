@@ -13,16 +13,16 @@ function unpack(tensors, base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  const weights = {};
+  const parameters = {};
   for (const { name, dtype, shape, at } of tensors) {
     const size = shape.reduce((a, b) => a * b);
     const data = new Float32Array(new BYTES[dtype](bytes.buffer, at, size));
-    weights[name] = { rows: shape[0], columns: size / shape[0], data };
+    parameters[name] = { rows: shape[0], columns: size / shape[0], data };
   }
-  for (const name of Object.keys(weights).filter((n) => n.endsWith(".scale"))) {
-    scaleRows(weights[name.replace(/scale$/, "weight")], weights[name].data);
+  for (const name of Object.keys(parameters).filter((n) => n.endsWith(".scale"))) {
+    scaleRows(parameters[name.replace(/scale$/, "weight")], parameters[name].data);
   }
-  return weights;
+  return parameters;
 }
 
 /** fast/quantization.py, the way back: w = scale * q, a scale for each row. */
@@ -130,62 +130,61 @@ class Cache {
  * `changed` of inside/looking.py: what they write is their mean over the training text, or
  * zeros if the file has no means or `zero` is true. */
 class Model {
-  constructor(config, weights, off = new Set(), zero = false) {
-    Object.assign(this, { config, weights, off, zero });
+  constructor(config, parameters, off = new Set(), zero = false) {
+    Object.assign(this, { config, parameters, off, zero });
     this.headSize = config.n_embd / config.n_head;
   }
 
   without(off, zero) {
-    return new Model(this.config, this.weights, new Set(off), zero);
+    return new Model(this.config, this.parameters, new Set(off), zero);
   }
 
   get hasMeans() {
-    return "body.0.attention.mean" in this.weights;
+    return "body.0.attention.mean" in this.parameters;
   }
 
   linear(x, name) {
-    return linear(x, this.weights[`${name}.weight`], this.weights[`${name}.bias`]);
+    return linear(x, this.parameters[`${name}.weight`], this.parameters[`${name}.bias`]);
   }
 
   norm(x, name) {
-    const gain = this.weights[`${name}.weight`], bias = this.weights[`${name}.bias`];
+    const gain = this.parameters[`${name}.weight`], bias = this.parameters[`${name}.bias`];
     const even = this.config.rms_norm ? rmsNorm(x) : layerNorm(x);
     return even.map((v, i) => v * gain.data[i] + (bias ? bias.data[i] : 0));
   }
 
   /** What a part says that is switched off. */
   silence(name, size, from = 0) {
-    const mean = this.zero ? undefined : this.weights[`${name}.mean`];
+    const mean = this.zero ? undefined : this.parameters[`${name}.mean`];
     return mean ? mean.data.slice(from, from + size) : new Float32Array(size);
   }
 
   /** language_model.py: reads one id into the cache -> logits of what comes next, and
-   * what there is to see on the way: attention[layer][head] over all that was read, the
-   * stream before the first block and after each, the neurons of each feed-forward layer,
-   * and parts: who wrote what into the stream. */
+   * what there is to see on the way: the stream before the first block and after each,
+   * parts: who wrote what into the stream, and layers: what each block computed, as
+   * {heads, fed, hidden, neurons}. */
   step(id, cache) {
     const position = cache.length++, { n_layer } = this.config;
     const row = ({ columns, data }, i) => data.slice(i * columns, (i + 1) * columns);
-    const parts = [{ name: "token", wrote: row(this.weights["token_embedding.weight"], id) }];
-    const positions = this.weights["position_embedding.weight"]; // none with rotary
+    const parts = [{ name: "token", wrote: row(this.parameters["token_embedding.weight"], id) }];
+    const positions = this.parameters["position_embedding.weight"]; // none with rotary
     if (positions) parts.push({ name: "position", wrote: row(positions, position) });
     let x = add(...parts.map((part) => part.wrote));
     const own = new Map(parts.map(({ name, wrote }) => [name, wrote]));
     const token = { position, embedding: x, own, firstValues: null };
-    const streams = [x], attention = [], neurons = [];
+    const streams = [x], layers = [];
     for (let layer = 0; layer < n_layer; layer++) {
       const block = this.block(x, layer, token, cache.layers[layer], parts);
       x = block.x;
       streams.push(x);
-      attention.push(block.attention);
-      neurons.push(block.neurons);
+      layers.push(block.seen);
     }
-    return { logits: this.logits(x), attention, streams, neurons, parts };
+    return { logits: this.logits(x), streams, parts, layers };
   }
 
   /** block.py, Block, and modern/model.py, ModernBlock. */
   block(x, layer, token, kept, parts) {
-    const name = `body.${layer}`, mix = this.weights[`${name}.mix`];
+    const name = `body.${layer}`, mix = this.parameters[`${name}.mix`];
     if (mix) {
       x = mixed(mix, x, token.embedding);
       for (const part of parts) {
@@ -196,18 +195,21 @@ class Model {
     }
     const said = this.attend(this.norm(x, `${name}.norm1`), layer, token, kept);
     x = add(x, ...said.parts.map((part) => part.wrote));
-    const hidden = this.linear(this.norm(x, `${name}.norm2`), `${name}.feed_forward.expand`);
+    const fed = this.norm(x, `${name}.norm2`);
+    const hidden = this.linear(fed, `${name}.feed_forward.expand`);
     const neurons = bend(hidden, this.config.activation), part = `feed-forward ${layer + 1}`;
     const wrote = this.off.has(part)
       ? this.silence(`${name}.feed_forward`, x.length)
       : this.linear(neurons, `${name}.feed_forward.proj`);
     parts.push(...said.parts, { name: part, wrote });
-    return { x: add(x, wrote), attention: said.weights, neurons };
+    return { x: add(x, wrote), seen: { heads: said.heads, fed, hidden, neurons } };
   }
 
   /** multi_head.py, CausalSelfAttention, and modern/model.py, ModernAttention: the query of
    * this character meets the keys of all that are kept, itself included. Its projection is
-   * a sum over the heads, as in `contributions` of inside/looking.py. */
+   * a sum over the heads, as in `contributions` of inside/looking.py. -> what they wrote,
+   * and of each head its query, this character's key and value, the weights over all that
+   * was read, and the output. */
   attend(x, layer, token, kept) {
     const name = `body.${layer}.attention`, size = this.headSize;
     const { n_head, n_kv_head, qk_norm, rotary } = this.config;
@@ -219,26 +221,25 @@ class Model {
     };
     let values = rows.subarray((n_head + n_kv_head) * size);
     token.firstValues ??= values; // those of block 0
-    const mix = this.weights[`${name}.value_mix`];
+    const mix = this.parameters[`${name}.value_mix`];
     if (mix) values = mixed(mix, values, token.firstValues);
     kept.keys.push(Array.from({ length: n_kv_head }, (_, i) => turned(n_head + i)));
-    kept.values.push(values);
+    kept.values.push(Array.from({ length: n_kv_head },
+      (_, i) => values.subarray(i * size, (i + 1) * size)));
 
-    const weights = [], parts = [], bias = this.weights[`${name}.proj.bias`];
+    const heads = [], parts = [], bias = this.parameters[`${name}.proj.bias`];
     for (let h = 0; h < n_head; h++) {
       const shared = Math.floor(h * n_kv_head / n_head); // a group shares its keys
-      weights[h] = attentionWeights(turned(h), kept.keys.map((keys) => keys[shared]));
-      let out = new Float32Array(size);
-      for (let t = 0; t < weights[h].length; t++) {
-        const value = kept.values[t], weight = weights[h][t];
-        for (let d = 0; d < size; d++) out[d] += weight * value[shared * size + d];
-      }
+      const query = turned(h), key = kept.keys.at(-1)[shared], value = kept.values.at(-1)[shared];
+      const weights = attentionWeights(query, kept.keys.map((keys) => keys[shared]));
+      let out = mixture(weights, kept.values.map((some) => some[shared]));
+      heads.push({ query, key, value, weights, out });
       const part = `head ${layer + 1}.${h + 1}`;
       if (this.off.has(part)) out = this.silence(name, size, h * size);
-      parts.push({ name: part, wrote: columns(out, this.weights[`${name}.proj.weight`], h) });
+      parts.push({ name: part, wrote: columns(out, this.parameters[`${name}.proj.weight`], h) });
     }
     if (bias) parts.push({ name: `bias ${layer + 1}`, wrote: bias.data });
-    return { parts, weights };
+    return { parts, heads };
   }
 
   /** What lm_head makes of a stream: of the last one the logits, of an earlier one what
@@ -252,26 +253,43 @@ class Model {
   /** inside/looking.py, logit_shares: what each part adds to the logit of one id, as a Map
    * by name. The sum is the logit (with a softcap: before it). */
   shares({ streams, parts }, id) {
-    const { n_layer, rms_norm } = this.config, last = `body.${n_layer}`;
-    const stream = streams[n_layer], { data, columns: C } = this.weights["lm_head.weight"];
-    const centre = rms_norm ? 0 : meanOf(stream);
-    const scale = 1 / spread(stream, centre, rms_norm ? 1e-6 : 1e-5);
-    const reads = data.subarray(id * C, (id + 1) * C);
-    const gain = this.weights[`${last}.weight`].data;
-    const along = reads.map((v, i) => v * gain[i] * scale);
-    const sum = meanOf(along) * C;
-    const shares = new Map(parts.map(({ name, wrote }) =>
-      [name, dot(wrote, along) - (rms_norm ? 0 : meanOf(wrote) * sum)]));
-    const norm = this.weights[`${last}.bias`], bias = this.weights["lm_head.bias"];
-    shares.set("last biases",
-      (norm ? dot(norm.data, reads) : 0) + (bias ? bias.data[id] : 0));
+    const toward = this.toward(streams, id);
+    const { columns: C, data } = this.parameters["lm_head.weight"];
+    const shares = new Map(parts.map(({ name, wrote }) => [name, dot(wrote, toward)]));
+    const norm = this.parameters[`body.${this.config.n_layer}.bias`];
+    const bias = this.parameters["lm_head.bias"];
+    shares.set("last biases", (norm ? dot(norm.data, data, id * C) : 0)
+      + (bias ? bias.data[id] : 0));
     return shares;
   }
 
-  /** {name: how many numbers were learned for it}, for the parts that are drawn. */
+  /** The direction in the stream (C) that leads to a higher logit of one id, with the last
+   * norm's scale as it is here: what is written into the stream adds its dot product with
+   * this to the logit. */
+  toward(streams, id) {
+    const { n_layer, rms_norm } = this.config;
+    const { columns: C, data } = this.parameters["lm_head.weight"];
+    const centre = rms_norm ? 0 : meanOf(streams[n_layer]);
+    const scale = 1 / spread(streams[n_layer], centre, rms_norm ? 1e-6 : 1e-5);
+    const gain = this.parameters[`body.${n_layer}.weight`].data;
+    const toward = data.slice(id * C, (id + 1) * C).map((v, i) => v * gain[i] * scale);
+    const mean = rms_norm ? 0 : meanOf(toward); // LayerNorm takes off what all share
+    return toward.map((v) => v - mean);
+  }
+
+  /** What is left, after the mixtures of the later blocks, of what a layer has written. */
+  leftOf(layer) {
+    let left = 1;
+    for (let later = layer + 1; later < this.config.n_layer; later++) {
+      left *= this.parameters[`body.${later}.mix`]?.data[0] ?? 1;
+    }
+    return left;
+  }
+
+  /** {name: how many parameters it has}, for the parts that are drawn. */
   sizes() {
     const { n_layer, n_head, n_embd, n_kv_head } = this.config, size = this.headSize;
-    const count = (start) => Object.entries(this.weights)
+    const count = (start) => Object.entries(this.parameters)
       .filter(([name]) => name.startsWith(start) && !/\.(scale|mean)$/.test(name))
       .reduce((sum, [, { data }]) => sum + data.length, 0);
     const sizes = new Map([["token", count("token_embedding.")],
@@ -296,4 +314,14 @@ function columns(x, { rows, columns, data }, h) {
 function attentionWeights(query, keys) {
   const root = Math.sqrt(query.length);
   return softmax(new Float32Array(keys.map((key) => dot(query, key) / root)));
+}
+
+/** Σ weights[t] vectors[t]. */
+function mixture(weights, vectors) {
+  const out = new Float32Array(vectors[0].length);
+  for (let t = 0; t < vectors.length; t++) {
+    const vector = vectors[t], weight = weights[t];
+    for (let d = 0; d < out.length; d++) out[d] += weight * vector[d];
+  }
+  return out;
 }

@@ -1,30 +1,36 @@
-// How the chosen character was predicted, or the one to come will be.
+// All that is shown of one prediction, of the chosen character or of the one to come: the bars
+// on the right, the drawing of the model, the maps, and the sheet that can be watched.
 "use strict";
 
-function choose(side, place) {
+let mapShown = null; // the rows of the large map
+
+function choose(side, position) {
   const was = active;
   active = side;
-  side.chosen = place >= side.ids.length ? null : Math.max(0, place);
+  side.chosen = position >= side.ids.length ? null : Math.max(0, position);
   peeked = null;
-  if (was !== side) [drawing, head] = [null, { layer: 0, index: 0 }]; // it may have fewer
+  if (was !== side) [drawing, watched] = [null, "head 1.1"]; // it may have fewer
   for (const view of views) view.show();
-  showInside().then(() => { $("spoken").textContent = $("place").textContent; });
+  showInside().then(() => {
+    $("spoken").textContent = $("position").textContent;
+    showCard();
+  });
   if (!side.writing) remember();
 }
 
 /** How the chosen character was predicted, or the one to come will be. */
 async function showInside() {
-  const mine = ++looking, side = active, place = placeOf(side);
-  $("parts").hidden = !place;
+  const mine = ++looking, side = active, position = positionOf(side);
+  $("parts").hidden = !position;
   for (const id of ["back", "forth"]) {
-    $(id).setAttribute("aria-disabled", id === "back" ? !place : side.chosen === null);
+    $(id).setAttribute("aria-disabled", id === "back" ? !position : side.chosen === null);
   }
-  if (!place) {
-    $("place").textContent = `Nothing comes before the first ${content.unit}: the model has no `
+  if (!position) {
+    $("position").textContent = `Nothing comes before the first ${content.unit}: the model has no `
       + "prediction for it.";
     return;
   }
-  const work = side.look(place);
+  const work = side.look(position);
   let step = work.next();
   for (let since = performance.now(); !step.done; step = work.next()) {
     if (performance.now() - since < SLICE) continue;
@@ -32,19 +38,26 @@ async function showInside() {
     if (mine !== looking) return;
     since = performance.now();
   }
-  const now = performance.now(), { start, rows } = step.value, seen = rows[place - 1 - start];
-  const actual = side.chosen === null ? null : side.ids[place];
-  showBars(side, place, seen, actual);
-  showDrawing(side, seen, actual);
-  showMaps(side, place, start, rows);
+  const now = performance.now(), { start, rows } = step.value, seen = rows[position - 1 - start];
+  const actual = side.chosen === null ? null : side.ids[position], calm = !side.writing;
+  viewOf(side).described = position;
+  viewOf(side).mark();
+  showBars(side, position, seen, actual);
+  showDrawing(side, position, seen, actual);
+  showMaps(side, position, start, rows);
+  document.body.classList.toggle("resting", !calm);
+  if (calm) showWatch(side, position, start, rows);
   painted = { at: now, took: performance.now() - now };
 }
 
-function describe(side, place, probs, actual) {
-  const before = textOf(side.ids.slice(Math.max(0, place - 20), place));
-  const context = `“${place > 20 ? "…" : ""}${plainly(before)}”`;
+function describe(side, position, probs, actual) {
+  const before = textOf(side.ids.slice(Math.max(0, position - 20), position));
+  const context = `“${position > 20 ? "…" : ""}${plainly(before)}”`;
+  if (side.writing && actual === null) {
+    return `It is writing. This is what it weighed for ${UNIT} ${position + 1}, after ${context}.`;
+  }
   if (actual === null) return `What comes after ${context}? Drag a knob, and see.`;
-  const char = `“${glyph(texts[actual])}”`, drawn = side.drawn[place];
+  const char = `“${glyph(texts[actual])}”`, drawn = side.drawn[position];
   const says = `The model ${side.off.size ? "as it is now " : ""}gives ${char} after ${context} `
     + `a probability of ${number(probs[actual])}: ${number(-Math.log(probs[actual]), 2)} nats.`;
   if (!drawn) return says;
@@ -54,9 +67,9 @@ function describe(side, place, probs, actual) {
     + `${how.filter(Boolean).join(", ")}.`;
 }
 
-function showBars(side, place, seen, actual) {
+function showBars(side, position, seen, actual) {
   const probs = probabilities(seen.logits), knobbed = probabilities(seen.logits, knobs());
-  $("place").textContent = describe(side, place, probs, actual);
+  $("position").textContent = describe(side, position, probs, actual);
   const likeliest = ranked(probs), shown = likeliest.slice(0, ROWS);
   if (actual !== null && !shown.includes(actual)) shown[shown.length - 1] = actual;
   const body = $("bars").tBodies[0];
@@ -83,27 +96,21 @@ function showBars(side, place, seen, actual) {
   if (rest.length) row(`${rest.length} others`, sum(knobbed), sum(probs));
 }
 
-function showDrawing(side, seen, actual) {
+function showDrawing(side, position, seen, actual) {
   const { model } = side.reading;
   drawing ??= new Drawing($("drawing"), model, {
-    look: (chosen) => {
-      head = chosen;
-      showInside();
-    },
+    watch,
     toggle: (name, on) => switchParts(({ off }) => (on ? off.delete(name) : off.add(name))),
   });
-  const id = actual ?? ranked(seen.logits)[0], char = `“${glyph(texts[id])}”`;
-  const last = seen.streams.length - 1;
-  const lenses = seen.streams.map((stream, layer) => {
+  const id = actual ?? ranked(seen.logits)[0], last = seen.streams.length - 1;
+  const guesses = seen.streams.map((stream, layer) => {
     const probs = probabilities(layer < last ? model.logits(stream) : seen.logits);
-    const three = ranked(probs).slice(0, 3)
-      .map((i) => `${glyph(texts[i])}\u00a0${number(probs[i], 2)}`).join("  ");
-    return `It would say: ${three}`;
+    return ranked(probs).slice(0, 3).map((i) => ({ char: glyph(texts[i]), probability: probs[i] }));
   });
-  lenses.push(`It says ${char}: logit ${number(seen.logits[id], 2)}, `
-    + `probability ${number(probabilities(seen.logits)[id])}`);
-  drawing.update({ shares: model.shares(seen, id), off: side.off, lenses, head });
-  $("model-title").textContent = `Inside: what each part adds to ${char}`;
+  drawing.update({ shares: model.shares(seen, id), off: side.off, guesses, watched,
+    from: glyph(texts[side.ids[position - 1]]), to: glyph(texts[id]),
+    logit: seen.logits[id], probability: probabilities(seen.logits)[id] });
+  $("model-title").textContent = `Inside: what each part adds to “${glyph(texts[id])}”`;
   showCut(side);
 }
 
@@ -122,18 +129,25 @@ function showCut(side) {
         + `whole model pays ${number(before, 2)}.` : "…");
 }
 
-/** All heads at a glance, and the chosen one in large. */
-function showMaps(side, place, start, rows) {
+/** All heads at a glance, and the watched one in large. */
+function showMaps(side, position, start, rows) {
   const ink = colours(), tokens = rows.map((_, t) => texts[side.ids[start + t]]);
-  drawing.paint(rows, place - 1 - start, ink);
-  paint($("map"), mapOf(rows, head), ink);
-  const row = Math.min(peeked ?? place - 1 - start, rows.length - 1);
-  showRow(rows, tokens, row);
+  drawing.paint(rows, position - 1 - start, ink);
+  const part = partOf(watched), row = Math.min(peeked ?? position - 1 - start, rows.length - 1);
+  $("where").hidden = part.kind !== "head";
+  $("neurons").hidden = part.kind !== "feed-forward";
+  $("figures").classList.toggle("alone", part.kind === "logits");
+  if (part.kind === "head") {
+    mapShown = mapOf(rows, part);
+    paintMap($("map"), mapShown, tokens, row, ink);
+    showRow(rows, tokens, row, part);
+  }
+  if (part.kind === "feed-forward") paintNeurons(rows[position - 1 - start], part.layer, ink);
 }
 
 /** What one character of the window looks at. */
-function showRow(rows, tokens, row) {
-  const weights = rows[row].attention[head.layer][head.index], most = Math.max(...weights);
+function showRow(rows, tokens, row, { layer, index }) {
+  const { weights } = rows[row].layers[layer].heads[index], most = Math.max(...weights);
   if (windowText.tokens?.join() !== tokens.join()) {
     windowText.clear();
     tokens.forEach((token) => windowText.push(token));
@@ -145,28 +159,28 @@ function showRow(rows, tokens, row) {
     span.classList.toggle("later", t > row);
   });
   windowText.select(row);
-  $("mark").style.top = `${row / rows.length * 100}%`;
-  $("mark").style.height = `${100 / rows.length}%`;
   const top = ranked(weights).slice(0, 4)
     .map((t) => `“${glyph(tokens[t])}” ${back(row - t)} ${number(weights[t], 2)}`);
-  const name = `head ${head.layer + 1}.${head.index + 1}`;
-  $("look-title").textContent = `Where ${name} looks`;
   $("looked").textContent = `“${glyph(tokens[row])}”, ${content.unit} ${row + 1} in view, `
     + `looks at ${top.join(", ")}.`;
 }
 
-const back = (places) => (places ? `${places} back` : "itself");
+/** How far behind the character that looks another one stands. */
+function back(distance) {
+  if (distance === 0) return "itself";
+  return distance > 0 ? `${distance} back` : `${-distance} later`;
+}
 
 /** Look at another row of the window; null: back to the chosen one. */
-function peekAt(place) {
-  const start = placeOf(active) && active.startOf(placeOf(active) - 1);
-  const row = place === null ? null : place - start;
+function peekAt(position) {
+  const start = positionOf(active) && active.startOf(positionOf(active) - 1);
+  const row = position === null ? null : position - start;
   if (row !== null && (row < 0 || row >= windowText.spans.length)) return;
   peeked = row;
   showInside();
 }
 
 const windowText = new Characters($("window"), {
-  choose: (row) => peekAt(row + active.startOf(placeOf(active) - 1)),
-  peek: (row) => row !== null && peekAt(row + active.startOf(placeOf(active) - 1)),
+  choose: (row) => peekAt(row + active.startOf(positionOf(active) - 1)),
+  peek: (row) => row !== null && peekAt(row + active.startOf(positionOf(active) - 1)),
 });

@@ -1,50 +1,113 @@
-// Attention as a picture: a row for each character of the window, a column for each that it
-// may look at; the darker, the more.
+// Numbers as pictures: attention as a map with a row for each character that looks and a
+// column for each that is looked at; vectors as strips. The brighter, the more; what is
+// negative has a colour of its own.
 "use strict";
 
-/** The colours of the page, as the reader's system wants them: [r, g, b] each. */
+/** The colours of the machine, as the reader's system wants them: [r, g, b] each. */
 function colours() {
-  const probe = document.createElement("span");
-  document.body.append(probe);
+  if (colours.found) return colours.found;
+  const probe = element("span");
+  $("drawing").before(probe);
   const read = (colour) => {
     probe.style.color = colour;
     return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
   };
-  const found = { paper: read("var(--map-paper)"), ink: read("var(--map-ink)") };
+  const names = ["paper", "glow", "ink", "for", "against", "text"];
+  colours.found = Object.fromEntries(names.map((name) => [name, read(`var(--map-${name})`)]));
   probe.remove();
-  return found;
+  return colours.found;
 }
 
-/** Paint rows[t][s] onto a canvas of T × T pixels; CSS makes it larger. */
-function paint(canvas, rows, { paper, ink }) {
-  const size = rows.length;
-  if (canvas.width !== size) canvas.width = canvas.height = size;
-  const pixels = new ImageData(size, size);
-  for (let t = 0, i = 0; t < size; t++) {
-    for (let s = 0; s < size; s++, i += 4) {
-      const depth = s <= t ? Math.sqrt(rows[t][s]) : 0; // the root: a tenth is seen, too
-      for (let c = 0; c < 3; c++) pixels.data[i + c] = paper[c] + depth * (ink[c] - paper[c]);
-      pixels.data[i + 3] = s <= t ? 255 : 0; // the future is empty
+for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+  matchMedia(query).addEventListener("change", () => {
+    colours.found = null;
+    sheetKey = {};
+    showInside();
+  });
+}
+
+/** Put pixels onto a canvas: colour(x, y) -> [depth from 0 to 1, the colours at 0 and
+ * at 1], or null for none. */
+function pixels(canvas, width, height, colour) {
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  const image = new ImageData(width, height);
+  for (let y = 0, i = 0; y < height; y++) {
+    for (let x = 0; x < width; x++, i += 4) {
+      const found = colour(x, y);
+      if (!found) continue;
+      const [depth, from, to] = found;
+      for (let c = 0; c < 3; c++) image.data[i + c] = from[c] + depth * (to[c] - from[c]);
+      image.data[i + 3] = 255;
     }
   }
-  canvas.getContext("2d").putImageData(pixels, 0, 0);
+  canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-/** Paint numbers as a square of pixels, row by row; the darker, the larger. */
-function paintNumbers(canvas, numbers, { paper, ink }) {
-  const size = Math.ceil(Math.sqrt(numbers.length));
-  const most = numbers.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-  if (canvas.width !== size) canvas.width = canvas.height = size;
-  const pixels = new ImageData(size, size);
-  numbers.forEach((value, i) => {
-    const depth = Math.abs(value) / most;
-    for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = paper[c] + depth * (ink[c] - paper[c]);
-    pixels.data[4 * i + 3] = 255;
+/** rows[t][s] onto a canvas of T × T pixels, which CSS makes larger; the future is empty. */
+function paint(canvas, rows, { paper, glow, ink }) {
+  pixels(canvas, rows.length, rows.length, (s, t) => {
+    if (s > t) return null;
+    const depth = Math.sqrt(rows[t][s]); // the root: a tenth is seen, too
+    return depth < .5 ? [2 * depth, paper, glow] : [2 * depth - 1, glow, ink];
   });
-  canvas.getContext("2d").putImageData(pixels, 0, 0);
+}
+
+/** Vectors as rows of pixels: how large, and of which sign. */
+function paintSigned(canvas, vectors, ink) {
+  let most = 1e-9;
+  for (const vector of vectors) for (const v of vector) most = Math.max(most, Math.abs(v));
+  pixels(canvas, vectors[0].length, vectors.length, (x, y) => {
+    const value = vectors[y][x] / most;
+    return [Math.sqrt(Math.abs(value)), ink.paper, value < 0 ? ink.against : ink.for];
+  });
+}
+
+/** One vector as a square of pixels, row by row. */
+function paintSquare(canvas, numbers, ink) {
+  const side = Math.ceil(Math.sqrt(numbers.length));
+  const rows = Array.from({ length: Math.ceil(numbers.length / side) }, (_, y) =>
+    Float32Array.from({ length: side }, (_, x) => numbers[y * side + x] ?? 0));
+  paintSigned(canvas, rows, ink);
+}
+
+/** The large map: the tokens of the window along both sides, where there is room, and a
+ * frame around one row. */
+function paintMap(canvas, rows, tokens, row, ink) {
+  const scale = Math.max(1, devicePixelRatio), wide = canvas.clientWidth * scale;
+  const [n, css] = [rows.length, ([r, g, b]) => `rgb(${r} ${g} ${b})`];
+  const labelled = wide / scale / (n + 2) >= 7 && tokens.every((token) => token.length === 1);
+  const cell = wide / (n + (labelled ? 2 : 0)), edge = labelled ? 2 * cell : 0;
+  canvas.width = canvas.height = Math.round(wide);
+  canvas.edge = edge / wide; // where the map begins, for whoever points at it
+  const pen = canvas.getContext("2d"), small = element("canvas");
+  paint(small, rows, ink);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(small, edge, edge, n * cell, n * cell);
+  pen.fillStyle = css(ink.text);
+  pen.font = `${Math.min(cell * 1.15, 20 * scale)}px ui-monospace, monospace`;
+  pen.textAlign = "center";
+  for (let i = 0; labelled && i < n; i++) {
+    pen.globalAlpha = i === row ? 1 : .75;
+    pen.fillText(glyph(tokens[i]), edge / 2, edge + (i + .8) * cell);
+    pen.fillText(glyph(tokens[i]), edge + (i + .5) * cell, edge * .7);
+  }
+  pen.globalAlpha = 1;
+  pen.strokeStyle = css(ink.text);
+  pen.lineWidth = Math.max(1.5 * scale, 1);
+  pen.strokeRect(edge, edge + row * cell, (row + 1) * cell, cell);
+}
+
+/** The neurons of a feed-forward layer before and after they are bent. */
+function paintNeurons({ layers }, layer, ink) {
+  const { hidden, neurons } = layers[layer], n = neurons.length;
+  paintSquare($("before-bend"), hidden.subarray(hidden.length - n), ink);
+  paintSquare($("after-bend"), neurons, ink);
+  const fires = neurons.reduce((count, v) => count + (v !== 0), 0);
+  $("bent").textContent = `${n} neurons before and after the bend: ${fires} of them fire.`;
 }
 
 /** The map of one head over a window: rows as in Reader. */
 function mapOf(rows, { layer, index }) {
-  return rows.map(({ attention }) => attention[layer][index]);
+  return rows.map(({ layers }) => layers[layer].heads[index].weights);
 }

@@ -1,4 +1,5 @@
-// What the reader does, and the address that repeats it.
+// What the reader does: buttons, knobs and keys, the address that repeats what is seen, and
+// how the page introduces itself. It comes last and sets everything going.
 "use strict";
 
 /** What one sees as an address. A text that was written in several ways is given whole. */
@@ -12,6 +13,7 @@ function remember() {
     text, ids: idsOf(text).join() === told.join() ? null : told.join(), n: ids.length - told.length,
     seed: $("seed").value, at: active.chosen, side: sides.indexOf(active),
     zero: sides.some((side) => side.zero) ? 1 : null,
+    part: watched === "head 1.1" ? null : watched, tour: tourIsOff() ? "off" : null,
     sides: sides.map((side) => ({ off: side.off,
       step: side.snapshots.length > 1 ? side.snapshots[side.stage].step : null })),
   };
@@ -34,6 +36,8 @@ async function restore() {
     side.off = new Set(off.filter((name) => /^(head|feed)/.test(name) && sizes.has(name)));
     side.zero = Boolean(state.zero);
   });
+  const known = [...active.whole.sizes().keys()].filter((name) => /^(head|feed)/.test(name));
+  watched = [...known, "logits"].includes(state.part) ? state.part : "head 1.1";
   $("prompt").value = state.text;
   const told = state.ids?.split(",").map(Number).filter((id) => id in texts);
   const ids = told?.length ? told.slice(0, LIMIT) : typedIds();
@@ -70,8 +74,8 @@ const acts = {
     return again();
   },
   whole: () => switchParts(({ off }) => off.clear()),
-  back: () => choose(active, placeOf(active) - 1),
-  forth: () => choose(active, placeOf(active) + 1),
+  back: () => choose(active, positionOf(active) - 1),
+  forth: () => choose(active, positionOf(active) + 1),
   link: async () => {
     remember();
     const done = await copied(location.href);
@@ -81,12 +85,16 @@ const acts = {
   },
   "save-text": () => save(textPicture(viewOf(active).list.spans,
     active.ids.map((id) => texts[id]), document.title), "text.png"),
-  "save-map": () => save(mapPicture($("map"), windowText.tokens,
-    `${$("look-title").textContent}: ${document.title}`), "map.png"),
+  "save-map": () => {
+    if (partOf(watched).kind !== "head") $("status").textContent = "Choose a head first.";
+    else save(mapPicture(mapShown, windowText.tokens, `Where ${watched} looks`), "map.png");
+  },
 };
 for (const [id, act] of Object.entries(acts)) {
   $(id).addEventListener("click", async () => {
-    if ($(id).getAttribute("aria-disabled") !== "true" && await edited()) await act();
+    if ($(id).getAttribute("aria-disabled") === "true" || !await edited()) return;
+    for (const { film } of views) film?.pause();
+    await act();
   });
 }
 $("edit").addEventListener("click", () => ($("prompt").hidden ? edit() : edited()));
@@ -106,19 +114,26 @@ $("zero").addEventListener("change", () =>
   switchParts((side) => { side.zero = $("zero").checked; }));
 $("numbers").addEventListener("change", () =>
   $("sides").classList.toggle("numbers", $("numbers").checked));
-$("map").addEventListener("pointermove", (event) => {
-  const row = Math.floor(event.offsetY / $("map").clientHeight * windowText.spans.length);
-  if (placeOf(active)) peekAt(row + active.startOf(placeOf(active) - 1));
+$("map").addEventListener("pointermove", ({ offsetY }) => {
+  const { edge, clientHeight } = $("map"), down = (offsetY / clientHeight - edge) / (1 - edge);
+  const row = Math.floor(down * windowText.spans.length);
+  if (positionOf(active)) peekAt(row + active.startOf(positionOf(active) - 1));
 });
 for (const box of [$("map"), $("window")]) {
   box.addEventListener("pointerleave", () => peekAt(null));
 }
 document.addEventListener("keydown", async (event) => {
   if (event.key === "Escape") {
-    if (sides.some((side) => side.writing)) stop();
-    else if (!$("prompt").hidden) {
+    if (hush()) return;
+    $("card").hidden = true;
+    watching.stop();
+    if (!$("prompt").hidden) {
       if (!await edited()) giveUp();
       viewOf(active).list.selected.focus();
+    } else {
+      for (const { film } of views) film?.pause();
+      if (sides.some((side) => side.writing)) stop();
+      endTour();
     }
   }
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && await edited()) again();
@@ -135,16 +150,40 @@ for (const example of content.examples) {
   });
   $("examples").append(button);
 }
-/** What the models are, in words. */
+
+/** What the models are, in words: first as a child can read it. */
 function introduce() {
   const counts = content.models.map(({ snapshots }) => snapshots.at(-1).tensors
     .filter(({ name }) => !/\.(scale|mean)$/.test(name))
     .reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b), 0).toLocaleString("en"));
-  document.title = $("title").textContent =
-    `${counts.length > 1 ? "GPTs" : "A GPT"} of ${counts.join(" and ")} weights`;
+  const many = counts.length > 1, { name, story } = content.models[0];
+  const piece = UNIT === "token" ? "piece of a word" : "letter";
+  const who = many ? "They" : name || "It";
+  document.title = `${many ? "GPTs" : "A GPT"} of ${counts.join(" and ")} parameters`;
+  $("title").replaceChildren(`${who} read ${story?.read ?? "a text"}. `, element("em", {
+    textContent: `Now ${many ? "they write" : "it writes"}, one ${piece} at a time.` }));
+  content.models.forEach((model, i) => $("intro").append(...made(model, counts[i], many)));
   $("facts").textContent = content.models.map(({ name, config }) =>
     `${name ? `${name}: ` : ""}${config.n_layer} layers of ${config.n_head} heads, `
-    + `${config.n_embd} channels, a context of ${config.block_size} ${content.unit}s.`).join(" ");
+    + `${config.n_embd} channels, a context of ${config.block_size} ${UNIT}s.`).join(" ");
+}
+
+/** How a model came to be, as text and words. */
+function made({ name, story }, count, many) {
+  const told = [`${many ? `${name}: a` : "A small"} GPT of ${count} `, word("parameters")];
+  if (story?.steps) {
+    const from = content.length ? ` from ${content.length.toLocaleString("en")} ${UNIT}s` : "";
+    told.push(` that learned${from} in ${story.steps.toLocaleString("en")} `,
+      word("step", "steps"), " of training");
+    if (story.seconds) told.push(`: ${duration(story.seconds)}${story.where && ` ${story.where}`}`);
+  }
+  return [...told, ". "];
+}
+
+function duration(seconds) {
+  if (seconds < 90) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? `${minutes} minutes` : `${number(minutes / 60, 1)} hours`;
 }
 
 introduce();
@@ -155,6 +194,7 @@ showKnobs();
 
 /** On the first visit it writes by itself; an address says what else to do. */
 async function open() {
+  offerTour();
   if (await restore()) return;
   await begin(idsOf(content.prompt));
   await write(field("count"));

@@ -26,14 +26,19 @@ function sheet(width, height, title) {
   return { canvas, pen };
 }
 
-/** The large map with the tokens of the window along both sides. */
-function mapPicture(map, tokens, title) {
+/** A map with the tokens of the window along both sides. */
+function mapPicture(rows, tokens, title) {
+  const map = element("canvas");
+  paint(map, rows, colours());
   const cell = Math.max(4, Math.floor(1152 / tokens.length)), size = cell * tokens.length;
   const labels = tokens.map(glyph), longest = Math.max(...labels.map((label) => label.length));
   const font = Math.min(cell, 18), left = Math.ceil(28 + longest * font * .62), top = left + 60;
   const { canvas, pen } = sheet(left + size + 30, left + size + 10, title);
   pen.imageSmoothingEnabled = false;
+  pen.fillStyle = `rgb(${colours().paper.join(" ")})`;
+  pen.fillRect(left, top, size, size);
   pen.drawImage(map, left, top, size, size);
+  pen.fillStyle = getComputedStyle(document.body).color;
   pen.strokeStyle = pen.fillStyle;
   pen.strokeRect(left, top, size, size);
   pen.font = `${font}px ui-monospace, monospace`;

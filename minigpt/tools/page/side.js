@@ -1,7 +1,7 @@
 // One model with its text: what it says of each character, and what it writes.
 "use strict";
 
-const SLICE = 6; // milliseconds of computing between two pictures
+const SLICE = 10; // milliseconds of computing between two pictures
 
 /** Until the next picture: what is written shows, and keys are heard. */
 function pause() {
@@ -20,10 +20,10 @@ class Reading {
   *steps() {
     const { ids } = this.side;
     while (this.after.length < ids.length) {
-      const place = this.after.length, start = this.side.startOf(place);
-      yield* this.reader.steps(ids, start, place + 1);
-      this.nats.push(place
-        ? -Math.log(probabilities(this.after[place - 1].logits)[ids[place]]) : 0);
+      const position = this.after.length, start = this.side.startOf(position);
+      yield* this.reader.steps(ids, start, position + 1);
+      this.nats.push(position
+        ? -Math.log(probabilities(this.after[position - 1].logits)[ids[position]]) : 0);
       this.after.push({ start, logits: this.reader.rows.at(-1).logits });
     }
   }
@@ -56,7 +56,7 @@ class Side {
   begin(ids, seed) {
     this.stop();
     Object.assign(this, { ids: [...ids], given: ids.length, chosen: null, seed, wish: null });
-    this.drawn = []; // of each written place its settings and its probability then
+    this.drawn = []; // of each written position its settings and its probability then
     this.random = mulberry32(seed);
     this.forget();
   }
@@ -77,31 +77,31 @@ class Side {
     if (!this.off.size) this.reading = intact;
   }
 
-  /** Where the window begins in which the character at `place` is read. The reader's text is
+  /** Where the window begins in which the character at `position` is read. The reader's text is
    * read from its beginning, the last of it as `generate` begins: with a whole context. */
-  startOf(place) {
+  startOf(position) {
     const { block_size } = this.whole.config;
-    const first = place < this.given - 1 ? 0 : Math.max(0, this.given - block_size);
-    return windowStart(first, place + 1, block_size);
+    const first = position < this.given - 1 ? 0 : Math.max(0, this.given - block_size);
+    return windowStart(first, position + 1, block_size);
   }
 
-  /** The end of the window in which the character at `place` is read. */
-  endOf(place) {
-    const start = this.startOf(place);
-    while (place < this.ids.length && this.startOf(place) === start) place++;
-    return place;
+  /** The end of the window in which the character at `position` is read. */
+  endOf(position) {
+    const start = this.startOf(position);
+    while (position < this.ids.length && this.startOf(position) === start) position++;
+    return position;
   }
 
   *read() {
     while (this.reading.after.length < this.ids.length) yield* this.reading.steps();
   }
 
-  /** What was seen on the way to the prediction of `place`, and in all of its window:
+  /** What was seen on the way to the prediction of `position`, and in all of its window:
    * {start, rows}, as in Reader. */
-  *look(place) {
-    const start = this.startOf(place - 1), { reader } = this.reading;
-    if (reader.start === start && start + reader.rows.length >= place) return reader;
-    yield* this.looker.steps(this.ids, start, this.endOf(place - 1));
+  *look(position) {
+    const start = this.startOf(position - 1), { reader } = this.reading;
+    if (reader.start === start && start + reader.rows.length >= position) return reader;
+    yield* this.looker.steps(this.ids, start, this.endOf(position - 1));
     return this.looker;
   }
 

@@ -3,15 +3,30 @@
 
 const $ = (id) => document.getElementById(id);
 const content = JSON.parse($("content").textContent);
-const ROWS = 10; // bars
+const ROWS = 8; // bars
 const CALM = 80; // milliseconds between two looks inside, while it writes
 const LIMIT = 10000; // characters or tokens of a text
 const PLAIN = { "’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "--", "…": "...",
   "\u00a0": " ", "\t": " ", "\r": "" }; // what telephones put in by themselves
-const number = (value, digits = 3) => value.toFixed(digits);
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** The models of the file; the weights of one are unpacked when it is first needed. */
+/** A number as one reads it: with a minus as long as a plus, and none before 0.00. */
+function number(value, digits = 3) {
+  if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+}
+
+/** The same with its sign; what is rounded to 0 has none. */
+function signed(value, digits = 2) {
+  const text = number(value, digits);
+  return isZero(value, digits) || text.startsWith("−") ? text : `+${text}`;
+}
+
+const isZero = (value, digits = 2) => Number(value.toFixed(digits)) === 0;
+const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** The models of the file; the parameters of one are unpacked when it is first needed. */
 function unpackedSides() {
   const packed = $("weights").textContent.trim().split("\n");
   return content.models.map(({ config, snapshots }) => new Side(snapshots.map((snapshot) => {
@@ -26,7 +41,7 @@ function unpackedSides() {
 
 const sides = unpackedSides();
 let active = sides[0]; // the one that is shown inside
-let head = { layer: 0, index: 0 };
+let watched = "head 1.1"; // the part whose computation is shown: a head, …, or "logits"
 let peeked = null; // the row of the window that the reader points at
 let drawing = null;
 let looking = 0; // each look inside takes a number; an older one then stops
@@ -50,5 +65,23 @@ function field(id) {
   return $(id).value = Math.min(Math.max(whole, Number(min)), Number(max));
 }
 
+/** "head 2.1" -> {kind: "head", layer: 1, index: 0}; "feed-forward 2" has no index. */
+function partOf(name) {
+  const [kind, numbers = ""] = name.split(" ");
+  const [layer, index] = numbers.split(".").map((digits) => Number(digits) - 1);
+  return { kind, layer, index };
+}
+
 const plainly = (text) => text.replaceAll("\n", "↵"); // in a sentence
-const placeOf = (side) => side.chosen ?? side.ids.length;
+const positionOf = (side) => side.chosen ?? side.ids.length;
+
+/** An element with its properties; those with a dash are set as attributes. */
+function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.includes("-") || name === "role") made.setAttribute(name, value);
+    else made[name] = value;
+  }
+  made.append(...children);
+  return made;
+}

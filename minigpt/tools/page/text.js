@@ -1,9 +1,9 @@
-// What one sees of a side: its name, its training, its text, and what that cost.
+// What one sees of a side: its name, its training as a film, its text, and what that cost.
 "use strict";
 
-/** What one sees of a side: its name, its training, its text and what that cost. */
 class SideView {
-  constructor(side, { name, snapshots }) {
+  constructor(side, model) {
+    const { name, snapshots } = model;
     this.side = side;
     const box = this.box = document.createElement("article");
     box.className = "side";
@@ -13,20 +13,13 @@ class SideView {
       return element;
     };
     if (sides.length > 1) add("h3", { textContent: name });
-    if (snapshots.length > 1) {
-      const label = add("label", { className: "training" });
-      this.step = document.createElement("span");
-      this.slider = Object.assign(document.createElement("input"), {
-        type: "range", min: 0, max: snapshots.length - 1, value: side.stage });
-      this.slider.addEventListener("input", () => train(side, Number(this.slider.value)));
-      label.append(this.step, this.slider);
-    }
+    if (snapshots.length > 1) box.append((this.film = new Film(side, model)).box);
     const text = add("div", { className: "text", lang: "", translate: false });
     text.setAttribute("aria-label", name ? `the text of ${name}` : "the text");
     this.text = text;
     this.list = new Characters(text, {
-      choose: (place) => choose(side, place),
-      peek: (place) => side === active && peekAt(place),
+      choose: (position) => choose(side, position),
+      peek: (position) => side === active && peekAt(position),
       end: "▮",
     });
     text.addEventListener("dblclick", () => edit());
@@ -35,7 +28,9 @@ class SideView {
       event.preventDefault();
       edit();
     });
+    this.figures = document.createElement("span");
     this.means = add("p", { className: "means" });
+    this.means.append("Surprise in ", word("nats"), this.figures);
   }
 
   /** Add what has come since; of a new text, all. */
@@ -51,38 +46,39 @@ class SideView {
       list.spans.at(-1).classList.toggle("given", list.spans.length <= given);
     }
     for (; this.shaded < reading.nats.length; this.shaded++) this.shade(this.shaded);
-    list.select(placeOf(side));
+    this.mark();
     if (side.writing && chosen === null) this.text.scrollTop = this.text.scrollHeight;
     this.box.classList.toggle("active", side === active && sides.length > 1);
-    if (this.slider) {
-      const { step } = side.snapshots[side.stage];
-      const words = step === "end" ? "finished" : `after ${step.toLocaleString("en")} steps`;
-      this.step.textContent = `Training: ${words}`;
-      this.slider.setAttribute("aria-valuetext", words);
-      this.slider.value = side.stage;
-    }
-    this.means.textContent = sentence(reading, given);
+    this.film?.show();
+    this.tellMeans(reading, given);
   }
 
-  shade(place) {
-    const nats = this.reading.nats[place], name = texts[this.ids[place]];
-    const size = place ? `${number(nats, 2)} nats` : "nothing to predict it from";
+  /** Mark the chosen character; while the model writes, the one that the inside describes,
+   * which is drawn less often than the text. */
+  mark() {
+    const { side, list } = this, follows = side.writing && side.chosen === null;
+    list.select(follows ? this.described ?? positionOf(side) : positionOf(side));
+  }
+
+  /** What the text cost: −ln p on average, of the reader's part and of the model's. */
+  tellMeans(reading, given) {
+    const parts = [], ids = reading.side.ids.slice(1);
+    const [typed, written] = [reading.mean(0, given), reading.mean(given)];
+    if (typed !== null) parts.push(`${number(typed, 2)} given`);
+    if (written !== null) parts.push(`${number(written, 2)} written`);
+    const guess = number(Math.log(texts.length) * ids.length / charactersIn(ids), 2);
+    this.means.classList.toggle("idle", !parts.length);
+    this.figures.textContent = ` per character: ${parts.join(", ")} (a blind guess: ${guess}).`;
+  }
+
+  shade(position) {
+    const nats = this.reading.nats[position], name = texts[this.ids[position]];
+    const size = position ? `${number(nats, 2)} nats` : "nothing to predict it from";
     // Fully shaded at 1.5 times what guessing costs.
     const depth = Math.min(1, nats / (1.5 * Math.log(texts.length)));
-    this.list.shade(place, depth, `${spoken(name)}, ${size}`);
-    this.list.spans[place].dataset.nats = place ? number(nats, 1) : "–";
+    this.list.shade(position, depth, `${spoken(name)}, ${size}`);
+    this.list.spans[position].dataset.nats = position ? number(nats, 1) : "–";
   }
-}
-
-/** The mean surprise of the reader's text, `given` tokens, and of the model's. */
-function sentence(reading, given) {
-  const parts = [], ids = reading.side.ids.slice(1);
-  const [typed, written] = [reading.mean(0, given), reading.mean(given)];
-  if (typed !== null) parts.push(`${number(typed, 2)} given`);
-  if (written !== null) parts.push(`${number(written, 2)} written`);
-  const guess = number(Math.log(texts.length) * ids.length / charactersIn(ids), 2);
-  return parts.length
-    ? `Surprise in nats per character: ${parts.join(", ")} (a blind guess: ${guess}).` : "";
 }
 
 const views = sides.map((side, i) => new SideView(side, content.models[i]));

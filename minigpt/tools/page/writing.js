@@ -5,7 +5,7 @@ function show(side) {
   viewOf(side).show();
   showButtons();
   const { at, took } = painted, since = performance.now() - at;
-  if (side === active && (!side.writing || since > CALM + 10 * took)) showInside();
+  if (side === active && (!side.writing || since > CALM + 5 * took)) showInside();
 }
 
 function showButtons() {
@@ -67,7 +67,7 @@ async function again() {
 }
 
 /** Another stage of the training: the same beginning and seed, written by that one. Whoever
- * drags on while it writes still wants the whole text, and the place that was chosen. */
+ * drags on while it writes still wants the whole text, and the position that was chosen. */
 async function train(side, stage) {
   const { given, ids, chosen } = side;
   const wish = (side.writing && side.wish) || { count: ids.length - given, chosen };
@@ -93,6 +93,6 @@ async function switchParts(change) {
 
 /** Read all, but first what is looked at. */
 function* reread(side) {
-  if (side.ids.length && placeOf(side)) yield* side.look(placeOf(side));
+  if (side.ids.length && positionOf(side)) yield* side.look(positionOf(side));
   yield* side.read();
 }

@@ -1,0 +1,196 @@
+// What unfold.js has computed, as a sheet that can be read: rows, columns that belong to a
+// step each, a sentence for each step and a line of arithmetic for each row and step.
+//
+// A sheet: {title, first: what a row is, rows: [{label, aside, later}], shown: the row to look
+// at first, steps: [{name, says}], columns: [{step, head, values, digits, above, vectors,
+// foot}], products(i, step): two vectors that are multiplied there, lines[step](i)}.
+"use strict";
+
+const MOST = 64; // rows of neurons, or of tokens; the others are summed up
+const ALL = 128; // of a vocabulary that is not cut
+
+/** The watched part of what was computed for `position`, as a sheet. */
+function sheetOf(side, position, start, rows, id) {
+  const { model } = side.reading, part = partOf(watched), row = position - 1 - start;
+  const off = side.off.has(watched) ? " It is switched off: this is what it would say." : "";
+  const sheet = { head: headSheet, logits: logitsSheet }[part.kind] ?? feedForwardSheet;
+  return sheet({ model, rows, row, seen: rows[row], part, id, off,
+    tokens: rows.map((_, t) => glyph(texts[side.ids[start + t]])) });
+}
+
+function headSheet({ model, rows, row, part, id, off, tokens }) {
+  const u = unfoldHead(model, rows, row, part, id), n = u.query.length;
+  const me = `“${tokens[row]}”`, to = `“${glyph(texts[id])}”`, share = sum(u.adds);
+  const later = rows.length - 1 - row, root = number(u.root, 2);
+  const other = (i) => `“${tokens[i]}” (${back(row - i)})`;
+  return {
+    title: `Watch head ${part.layer + 1}.${part.index + 1} compute, at ${me}`,
+    first: UNIT,
+    rows: tokens.map((label, t) => ({ label, aside: back(row - t), later: t > row })),
+    shown: ranked(u.weights)[0],
+    steps: [
+      { name: "q · k", says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
+        + "with its ", word("key"), `: ${n} numbers each. They are multiplied one by one, and `
+        + `the ${n} products are added up.${off}`] },
+      { name: `÷ √${n}`, says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
+        + "with how many numbers there are. Now it is a ", word("score"), "."] },
+      { name: "mask", says: [later
+        ? `What comes later than ${me} must not be seen: `
+        : `Nothing stands behind ${me} in view; else `, word("mask", "−∞"),
+      later ? ` takes the place of ${later === 1 ? "one score" : `${later} scores`}.`
+        : " would take the place of its score."] },
+      { name: "softmax", says: [word("softmax", "Softmax"), ": e to the power of each score less "
+        + `the largest, ${number(u.largest, 2)}; then divided by their sum, `
+        + `${number(u.sum, 2)}. That makes the `, word("weight", "weights"), ", which sum to 1."] },
+      { name: "weights · v", says: [`Every ${UNIT} hands out its `, word("value"),
+        ". Each is multiplied by its weight, and all are added up: the ", word("output"),
+        ` of the head, ${n} numbers.`] },
+      { name: "add", says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
+        + "them to the ", word("stream"), `. That moves the `, word("logit"), ` of ${to} by `
+        + `${signed(share)}; each ${UNIT} has its share.`] },
+    ],
+    columns: [
+      { step: 1, head: ["query, keys"], above: u.query, vectors: u.keys },
+      { step: 1, head: ["q · k"], values: u.dots },
+      { step: 2, head: [`÷ ${root}`], values: u.scores },
+      { step: 3, head: ["masked"], values: u.masked },
+      { step: 4, head: ["e^"], values: u.powers, foot: u.sum },
+      { step: 4, head: ["weight"], values: u.weights, bar: true, foot: sum(u.weights) },
+      { step: 5, head: ["values, output"], vectors: u.values, foot: u.out },
+      { step: 6, head: [`to ${to}`], values: u.adds, signed: true, foot: share },
+    ],
+    products: (t, step) => ({
+      1: { names: ["query", "key"], left: u.query, right: u.keys[t] },
+      5: { names: ["value", "weight"], left: u.values[t],
+        right: u.values[t].map(() => u.weights[t]) },
+    })[step],
+    lines: [
+      (t) => `q · k with ${other(t)} = ${number(u.dots[t], 3)}`,
+      (t) => `${number(u.dots[t], 3)} ÷ ${number(u.root, 3)} = ${number(u.scores[t], 3)}`,
+      (t) => (t > row ? `${other(t)} comes later: −∞ instead of ${number(u.scores[t], 3)}`
+        : `${other(t)} may be seen: its score stays ${number(u.scores[t], 3)}`),
+      (t) => (t > row ? "e to the power of −∞ = 0, and 0 remains"
+        : `e to the power of (${number(u.scores[t], 3)} − ${bracket(u.largest)}) = `
+        + `${number(u.powers[t], 3)}, divided by ${number(u.sum, 3)} = ${number(u.weights[t], 3)}`),
+      (t) => `${number(u.weights[t], 3)} × the value of ${other(t)}`,
+      (t) => `${other(t)} adds ${signed(u.adds[t], 3)} to the logit of ${to}; all together `
+        + signed(share, 3),
+    ],
+  };
+}
+
+function feedForwardSheet({ model, rows, row, seen, part, id, off, tokens }) {
+  const u = unfoldFeedForward(model, seen, part.layer, id), { activation } = model.config;
+  const n = u.bent.length, to = `“${glyph(texts[id])}”`, share = sum(u.adds) + u.bias;
+  const fires = u.bent.reduce((count, v) => count + (v !== 0), 0), C = u.fed.length;
+  const order = ranked(u.adds.map(Math.abs)).slice(0, MOST);
+  const rest = Array.from(u.adds.keys()).filter((i) => !order.includes(i));
+  const at = (list) => order.map((i) => list[i]);
+  const bends = {
+    relu: ["What is below 0 becomes 0 (ReLU).", (h) => `max(${number(h, 3)}, 0)`],
+    relu2: ["What is below 0 becomes 0, the rest is squared (ReLU²).",
+      (h) => `max(${number(h, 3)}, 0)²`],
+    swiglu: ["Each is multiplied by its gate g, as g ÷ (1 + e to the power of −g) (SwiGLU).",
+      (h, i) => `${number(h, 3)} × the gate ${number(u.gates[i], 3)}, bent`],
+  }[activation];
+  const last = rest.length ? [{ label: `${rest.length} others`, aside: "" }] : [];
+  return {
+    title: `Watch feed-forward ${part.layer + 1} compute, at “${tokens[row]}”`,
+    first: "neuron",
+    rows: [...order.map((i) => ({ label: String(i + 1), aside: u.bent[i] ? "fires" : "silent" })),
+      ...last],
+    shown: 0,
+    steps: [
+      { name: "w · x + b", says: [`Each of ${n} `, word("neuron", "neurons"), ` has ${C} `,
+        word("parameters"), ` of its own: they are multiplied with the ${C} numbers of the `,
+        word("stream"), ` at “${tokens[row]}”, added up, and a bias is added.${off}`] },
+      { name: "bend", says: [`${bends[0]} ${fires} of ${n} neurons fire here. Without the bend `
+        + "two layers in a row would be no more than one."] },
+      { name: "add", says: [`Each neuron writes ${C} numbers of its own into the stream, as `
+        + "strongly as it fires. That moves the ", word("logit"), ` of ${to} by ${signed(share)}`
+        + ` in all; the ${order.length} neurons that move it most stand first.`] },
+    ],
+    columns: [
+      { step: 1, head: ["w · x + b"], values: [...at(u.hidden), ...last.map(() => null)] },
+      ...(u.gates ? [{ step: 2, head: ["gate"], values: [...at(u.gates), ...last.map(() => null)] }]
+        : []),
+      { step: 2, head: ["bent"], values: [...at(u.bent), ...last.map(() => null)], bar: true },
+      { step: 3, head: [`to ${to}`], signed: true, foot: share, note: u.bias ? "with the bias" : "",
+        values: [...at(u.adds), ...last.map(() => sum(rest.map((i) => u.adds[i])))] },
+    ],
+    products: (k, step) => (step === 1 && k < order.length
+      ? { names: ["stream", "neuron"], left: u.fed, right: u.weightsOf(order[k]),
+        bias: u.biasOf(order[k]) } : undefined),
+    lines: [
+      (k) => (k < order.length
+        ? `neuron ${order[k] + 1}: w · x + b = ${number(u.hidden[order[k]], 3)}`
+        : "the others are summed up"),
+      (k) => (k < order.length
+        ? `neuron ${order[k] + 1}: ${bends[1](u.hidden[order[k]], order[k])} = `
+          + number(u.bent[order[k]], 3) : "the others are summed up"),
+      (k) => (k < order.length
+        ? `neuron ${order[k] + 1} adds ${signed(u.adds[order[k]], 3)} to the logit of ${to}`
+        : `${rest.length} others together add ${signed(sum(rest.map((i) => u.adds[i])), 3)}`),
+    ],
+  };
+}
+
+function logitsSheet({ model, row, seen, tokens }) {
+  const settings = knobs(), u = unfoldLogits(model, seen, settings), C = u.read.length;
+  const { temperature, topK, topP } = settings, { softcap } = model.config;
+  const order = ranked(u.logits).slice(0, V <= ALL ? V : MOST), rest = V - order.length;
+  const at = (list) => order.map((i) => list[i]), char = (k) => `“${glyph(texts[order[k]])}”`;
+  const cut = [topK && `top-k ${topK}`, topP && `top-p ${topP}`].filter(Boolean).join(", ");
+  const dropped = u.kept.filter((v) => v === -Infinity).length;
+  const cap = softcap ? 1 : 0, divided = `÷ ${number(temperature, 2)}`; // a cap is a step more
+  return {
+    title: `Watch the last layer compute, after “${tokens[row]}”`,
+    first: UNIT,
+    rows: order.map((id, k) => ({ label: glyph(texts[id]), aside: `${k + 1}.`,
+      later: u.kept[id] === -Infinity })),
+    shown: 0,
+    steps: [
+      { name: "w · x + b", says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
+        ` in the last layer: multiplied with the ${C} numbers of the `, word("stream"),
+        " and added up, with a bias if it has one, they are its ", word("logit"), "."] },
+      ...(softcap ? [{ name: "cap", says: [`The model holds its logits within ±${softcap}: `
+        + `${softcap} × tanh(score ÷ ${softcap}).`] }] : []),
+      { name: "÷ temperature", says: temperature
+        ? ["All are divided by the ", word("temperature"), ` ${number(temperature, 2)}: the `
+          + `differences ${temperature < 1 ? "grow" : temperature > 1 ? "shrink" : "stay"}.`]
+        : [word("temperature", "Temperature"), " 0: nothing is divided, the largest is taken."] },
+      { name: "top-k, top-p", says: [cut || !temperature
+        ? `${dropped} of ${V} are dropped (${cut || "temperature 0"}): their score becomes −∞.`
+        : `No knob drops any of the ${V}: `, word("top-k"), " and ", word("top-p"),
+      cut || !temperature ? " are knobs above." : " are off."] },
+      { name: "softmax", says: [word("softmax", "Softmax"), ": e to the power of each less the "
+        + `largest, divided by their sum, ${number(u.sum, 2)}: the probabilities from which one `
+        + "is drawn."] },
+    ],
+    columns: [
+      { step: 1, head: [softcap ? "score" : "logit"], values: at(u.scores) },
+      ...(softcap ? [{ step: 2, head: ["logit"], values: at(u.logits) }] : []),
+      { step: 2 + cap, head: [temperature ? divided : "as it is"], values: at(u.cooled) },
+      { step: 3 + cap, head: ["kept"], values: at(u.kept) },
+      { step: 4 + cap, head: ["e^"], values: at(u.powers), foot: u.sum },
+      { step: 4 + cap, head: ["probability"], values: at(u.probs), bar: true, digits: 3,
+        foot: sum(u.probs), note: rest ? `with ${rest} others` : "" },
+    ],
+    products: (k, step) => (step === 1 ? { names: ["stream", glyph(texts[order[k]])],
+      left: u.read, right: u.weightsOf(order[k]), bias: u.biasOf(order[k]) } : undefined),
+    lines: [
+      (k) => `${char(k)}: w · x + b = ${number(u.scores[order[k]], 3)}`,
+      ...(softcap ? [(k) => `${softcap} × tanh(${number(u.scores[order[k]], 3)} ÷ ${softcap}) = `
+        + number(u.logits[order[k]], 3)] : []),
+      (k) => (temperature ? `${char(k)}: ${number(u.logits[order[k]], 3)} ${divided} = `
+        + number(u.cooled[order[k]], 3) : `${char(k)}: ${number(u.logits[order[k]], 3)}`),
+      (k) => `${char(k)} ${u.kept[order[k]] === -Infinity ? "is dropped: −∞" : "stays"}`,
+      (k) => `${char(k)}: e to the power of (${number(u.kept[order[k]], 3)} − `
+        + `${bracket(u.largest)}) = ${number(u.powers[order[k]], 3)}, divided by `
+        + `${number(u.sum, 3)} = ${number(u.probs[order[k]], 3)}`,
+    ],
+  };
+}
+
+const sum = (numbers) => Array.from(numbers).reduce((a, b) => a + b, 0);
+const bracket = (value) => (value < 0 ? `(${number(value, 3)})` : number(value, 3));

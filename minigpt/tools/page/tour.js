@@ -1,0 +1,85 @@
+// The tour: four questions about one, "what happens if a part is switched off?", each beside
+// what it asks about. Esc, or the button, puts it away for good; so does tour=off in the link.
+"use strict";
+
+const STOPS = [
+  { title: "What does it need?", before: "drawing",
+    says: "Guess first: does the text need one of the small squares most, the heads, or a large "
+      + "one? Then take the tick out of one box after the other, and read above what the text "
+      + "costs without that part." },
+  { title: "What does it write without it?", before: "asked",
+    says: "Leave a part off and press “Write again with this”: the same beginning, the same seed. "
+      + "Which part can it not spell without? With “zeros”, what is off says nothing instead of "
+      + "what it says on average: is that dearer or cheaper?" },
+  { title: "Where does it look?", before: "watch",
+    says: "Choose a character in the middle of a word, and guess where a head looks before you "
+      + "click its picture. Then watch it compute. Have you a story about a head? Say what will go "
+      + "wrong without it, then switch it off." },
+  { title: "Who decides?", before: "parts",
+    says: "Set the temperature to 0 and say the next character before “One character” does. Then "
+      + "drag temperature, top-k and top-p: which two settings leave one bar only?",
+    answer: "Temperature 0, and top-k 1: both leave the likeliest alone." },
+];
+const KEPT = "minigpt tour"; // in the browser, so that it stays away
+let tourAt = null; // null: the offer at the top; then the number of a stop
+
+const tourIsOff = () => $("tour").hidden;
+
+/** Show the offer, or a stop; it stands in the page before what it speaks about. */
+function showTour(at, focus = true) {
+  tourAt = at;
+  const { title, says, answer = "", before } = STOPS[at] ?? {};
+  $("tour").hidden = false;
+  $("tour-title").textContent = title ? `${at + 1} of ${STOPS.length}: ${title}` : "New here?";
+  $("tour-says").textContent = says ?? "Four questions lead through this page.";
+  $("tour-answer").hidden = !answer;
+  $("tour-answer").open = false;
+  $("tour-answer").lastElementChild.textContent = answer;
+  $("tour-back").hidden = !at;
+  $("tour-next").textContent = title ? (at + 1 < STOPS.length ? "Next" : "Done") : "Begin";
+  if (before) $(before).before($("tour"));
+  if (!focus) return;
+  $("tour").focus({ preventScroll: true });
+  $("tour").scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
+}
+
+/** Away with it, now and on the next visit. */
+function endTour() {
+  if (tourIsOff()) return;
+  const inside = $("tour").contains(document.activeElement);
+  $("tour").hidden = true;
+  if (inside) $("tour-again").focus();
+  keep("off");
+  remember();
+}
+
+/** The browser's memory, where a page in a file may have one. */
+function keep(value) {
+  try {
+    localStorage.setItem(KEPT, value);
+  } catch { /* then the link alone remembers */ }
+}
+
+function isKept() {
+  try {
+    return localStorage.getItem(KEPT) === "off";
+  } catch {
+    return false;
+  }
+}
+
+/** On the first visit it is offered; who has put it away, or comes by such a link, is not
+ * asked. */
+function offerTour() {
+  if (isKept() || new URLSearchParams(location.hash.slice(1)).get("tour") === "off") return;
+  showTour(null, false);
+}
+
+$("tour-next").addEventListener("click", () => {
+  const next = tourAt === null ? 0 : tourAt + 1;
+  if (next < STOPS.length) showTour(next);
+  else endTour();
+});
+$("tour-back").addEventListener("click", () => showTour(tourAt - 1));
+$("tour-end").addEventListener("click", endTour);
+$("tour-again").addEventListener("click", () => showTour(0));

@@ -1,0 +1,246 @@
+// A sheet of numbers that unfolds step by step: its table, its steps, the row that is looked
+// at and the arithmetic behind it. It can be played, or gone through by hand.
+"use strict";
+
+const SCAN = 1800; // milliseconds for all rows of a step, when it is played
+const REST = 1600; // after a step
+const CELLS = 40; // products shown, one by one; the smaller ones are summed up
+
+class Watch {
+  constructor() {
+    Object.assign(this, { sheet: null, at: 1, row: 0, turn: 0, playing: false, trs: [] });
+    $("play").addEventListener("click", () => (this.playing ? this.stop() : this.play()));
+    $("sheet").addEventListener("click", ({ target }) => {
+      const row = this.trs.indexOf(target.closest("tr"));
+      if (row >= 0) this.choose(row);
+    });
+    $("sheet").addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  /** Another sheet; of the same part, the step stays. */
+  show(sheet, same) {
+    if (!same) this.stop();
+    const open = this.sheet && same ? this.at : sheet.steps.length;
+    this.sheet = sheet;
+    this.row = sheet.shown;
+    $("watch-title").textContent = sheet.title;
+    this.showSteps();
+    this.showTable();
+    this.step(Math.min(open, sheet.steps.length));
+  }
+
+  showSteps() {
+    this.chips = this.sheet.steps.map(({ name }, i) => {
+      const chip = element("button", { type: "button", textContent: name });
+      chip.addEventListener("click", () => {
+        this.stop();
+        this.step(i + 1);
+      });
+      return chip;
+    });
+    $("steps").replaceChildren(...this.chips.map((chip) => element("li", {}, chip)));
+  }
+
+  showTable() {
+    const { first, rows, columns } = this.sheet, foot = columns.some((c) => c.foot !== undefined);
+    const head = element("tr", {}, element("th", { scope: "col", textContent: first }));
+    for (const column of columns) {
+      const th = this.cell("th", column, column.head);
+      if (column.above) th.append(strip([column.above]));
+      head.append(th);
+    }
+    this.trs = rows.map(({ label, aside, later }, i) => {
+      const tr = element("tr", { tabIndex: -1, className: later ? "later" : "" });
+      tr.style.setProperty("--i", i);
+      tr.append(element("th", { scope: "row" }, label,
+        element("small", { textContent: aside })));
+      for (const column of columns) {
+        if (column.values) tr.append(this.numberCell(column, i));
+        else if (i === 0) tr.append(this.stripCell(column, rows.length, column.vectors));
+      }
+      return tr;
+    });
+    const last = element("tr", {}, element("th", { scope: "row", textContent: foot ? "sum" : "" }));
+    for (const column of columns) last.append(this.footCell(column));
+    const part = (tag, ...trs) => element(tag, {}, ...trs);
+    $("sheet").replaceChildren(part("thead", head), part("tbody", ...this.trs),
+      ...(foot ? [part("tfoot", last)] : []));
+  }
+
+  /** A cell that is seen from its column's step on. */
+  cell(tag, { step, bar, vectors }, children) {
+    const made = element(tag, { className: `of-step s${step}` }, ...children);
+    made.classList.toggle("main-of", Boolean(bar));
+    made.classList.toggle("strip-of", Boolean(vectors));
+    made.style.setProperty("--s", step);
+    if (tag === "th") made.scope = "col";
+    return made;
+  }
+
+  numberCell(column, i) {
+    const { values, digits = 2 } = column, value = values[i];
+    const read = column.signed ? signed : number;
+    const td = this.cell("td", column, [value === null ? "" : read(value, digits)]);
+    if (column.bar) {
+      const most = Math.max(...values.map((v) => Math.abs(v ?? 0)), 1e-9);
+      td.classList.add("barred");
+      td.style.setProperty("--share", Math.abs(value ?? 0) / most);
+    }
+    if (column.signed) td.classList.toggle("against", value < 0 && !isZero(value, digits));
+    return td;
+  }
+
+  /** Vectors, one below the other, as one picture beside all rows. */
+  stripCell(column, rows, vectors) {
+    const td = this.cell("td", column, [strip(vectors)]);
+    td.rowSpan = rows;
+    td.classList.add("strip");
+    return td;
+  }
+
+  footCell(column) {
+    const { foot, note = "", digits = 2 } = column;
+    if (foot === undefined) return this.cell("td", column, []);
+    if (column.vectors) return this.stripCell(column, 1, [foot]);
+    const text = column.signed ? signed(foot, digits) : number(foot, digits);
+    return this.cell("td", column, [text, element("small", { textContent: note })]);
+  }
+
+  /** Go to a step, from 1 on: its columns are seen, and those before. */
+  step(at) {
+    this.at = at;
+    $("sheet").dataset.step = at;
+    $("sheet").style.setProperty("--step", at);
+    $("sheet").style.setProperty("--upto", this.sheet.rows.length);
+    this.chips.forEach((chip, i) => {
+      chip.setAttribute("aria-current", i + 1 === at ? "step" : false);
+      chip.classList.toggle("done", i + 1 < at);
+    });
+    $("says").replaceChildren(...this.sheet.steps[at - 1].says);
+    $("play").textContent = this.playing ? "❚❚ Pause" : "▶ Watch it";
+    this.select(this.row);
+  }
+
+  /** The row that is looked at, with its arithmetic. */
+  select(row) {
+    this.row = row;
+    this.trs.forEach((tr, i) => {
+      tr.classList.toggle("selected", i === row);
+      tr.setAttribute("aria-selected", i === row);
+      tr.tabIndex = i === row ? 0 : -1;
+    });
+    const box = $("sheet").parentElement, tr = this.trs[row];
+    const head = $("sheet").tHead.offsetHeight, foot = $("sheet").tFoot?.offsetHeight ?? 0;
+    const top = tr.offsetTop - head, bottom = tr.offsetTop + tr.offsetHeight + foot;
+    if (box.scrollTop > top) box.scrollTop = top;
+    else if (box.scrollTop + box.clientHeight < bottom) box.scrollTop = bottom - box.clientHeight;
+    $("line").textContent = this.sheet.lines[this.at - 1](row);
+    const terms = this.sheet.products(row, this.at);
+    $("products").replaceChildren(...(terms ? productCells(terms) : []));
+  }
+
+  choose(row) {
+    this.stop();
+    this.select(row);
+  }
+
+  onKey(event) {
+    const last = this.trs.length - 1;
+    const to = { ArrowUp: this.row - 1, ArrowDown: this.row + 1, Home: 0, End: last }[event.key];
+    if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    this.choose(Math.min(Math.max(to, 0), last));
+    this.trs[this.row].focus({ preventScroll: true });
+  }
+
+  /** From the first step to the last, row by row; with reduced motion, step by step. */
+  async play() {
+    const mine = ++this.turn, { sheet } = this, n = sheet.rows.length;
+    this.playing = true;
+    for (let at = 1; at <= sheet.steps.length; at++) {
+      this.step(at);
+      const began = performance.now();
+      const now = () => Math.floor((performance.now() - began) / SCAN * n);
+      for (let row = now(); !still && row < n; row = now()) {
+        this.select(row);
+        $("sheet").style.setProperty("--upto", row);
+        await pause();
+        if (mine !== this.turn) return;
+      }
+      $("sheet").style.setProperty("--upto", n);
+      this.select(sheet.shown);
+      await wait(still ? 2 * REST : REST);
+      if (mine !== this.turn) return;
+    }
+    this.stop();
+  }
+
+  /** End the playing; what is seen stays. */
+  stop() {
+    this.turn++;
+    this.playing = false;
+    if (!this.sheet) return;
+    $("sheet").style.setProperty("--upto", this.trs.length);
+    $("play").textContent = "▶ Watch it";
+  }
+}
+
+/** Vectors as a picture, one below the other. */
+function strip(vectors) {
+  const canvas = element("canvas", { "aria-hidden": true });
+  paintSigned(canvas, vectors, colours());
+  return canvas;
+}
+
+/** left[i] × right[i], one by one in their order, or the largest of them and the others'
+ * sum; then the bias, if there is one. */
+function productCells({ names, left, right, bias }) {
+  const products = Array.from(left, (v, i) => v * right[i]);
+  const most = Math.max(...products.map(Math.abs), 1e-9);
+  const cell = (title, total, ...factors) => {
+    const made = element("div", { className: `product${total < 0 ? " against" : ""}`, title });
+    made.style.setProperty("--share", Math.min(1, Math.abs(total) / most));
+    made.append(...factors.map((text) => element("i", { textContent: text })),
+      element("b", { textContent: number(total, 2) }));
+    return made;
+  };
+  const some = products.length > CELLS
+    ? ranked(products.map(Math.abs)).slice(0, CELLS - 1) : [...products.keys()];
+  const legend = element("div", { className: "product legend" },
+    ...names.map((name) => element("i", { textContent: name })),
+    element("b", { textContent: "×" }));
+  const cells = some.map((i) => cell(`number ${i + 1}: ${number(left[i], 4)} × `
+    + `${number(right[i], 4)} = ${number(products[i], 4)}`, products[i],
+  number(left[i], 2), number(right[i], 2)));
+  if (some.length < products.length) {
+    const others = sum(products) - sum(some.map((i) => products[i]));
+    cells.push(cell(`the other ${products.length - some.length} products`, others,
+      `${products.length - some.length}`, "others"));
+  }
+  if (bias) cells.push(cell("the bias", bias, "", "bias"));
+  return [legend, ...cells];
+}
+
+const watching = new Watch();
+let sheetKey = {}; // what the sheet shows
+
+/** The sheet of what is watched, unless it shows it already. */
+function showWatch(side, position, start, rows) {
+  const seen = rows[position - 1 - start], settings = JSON.stringify(knobs());
+  const id = side.chosen === null ? ranked(seen.logits)[0] : side.ids[position];
+  const key = { seen, id, watched, length: rows.length,
+    settings: watched === "logits" ? settings : "", off: side.off.has(watched) };
+  if (Object.keys(key).every((name) => key[name] === sheetKey[name])) return;
+  watching.show(sheetOf(side, position, start, rows, id), watched === sheetKey.watched);
+  sheetKey = key;
+}
+
+/** Another part is watched, and its computation begins; whoever clicks is led there. */
+async function watch(name, pointed) {
+  watched = name;
+  await showInside();
+  remember();
+  if (active.writing) return;
+  if (pointed) $("watch").scrollIntoView({ behavior: still ? "auto" : "smooth" });
+  watching.play();
+}

@@ -1,0 +1,97 @@
+"""Pages of small models, and how to drive them: for the tests of the page."""
+
+import copy
+import json
+
+import chromium
+import torch
+from small import DATA, V
+
+from minigpt.fast.quantization import to_int8
+from minigpt.modern.model import ModernConfig
+from minigpt.tools.page import Text
+
+PROMPT = "the quick"
+SIZES = {"block_size": 8, "n_layer": 3, "n_head": 4, "n_embd": 16}
+OFF = dict.fromkeys(("rms_norm", "rotary", "qk_norm"), False)
+MODERN = {
+    "as it comes": {},
+    "grouped": {"n_kv_head": 2, "value_residual": True, "activation": "swiglu"},
+    "capped": {"softcap": 3.0, "bias": True, "rms_norm": False, "embedding_mix": True},
+    "all off": {**OFF, "activation": "relu", "bias": True},
+}
+QUIET = """active.ids.length && sides.every(({ writing, ids, reading, intact }) =>
+  !writing && reading.after.length === ids.length && intact.after.length === ids.length)
+  || $('complaint').textContent"""
+TEXT = Text(DATA, DATA)
+
+
+def modern(**changes):
+    """A ModernGPT none of whose parameters is at its start, where many are 0 or 1."""
+    torch.manual_seed(1)
+    model = ModernConfig(V, **SIZES, **changes).build()
+    for p in model.parameters():
+        torch.nn.init.normal_(p, mean=0.5 if p.dim() == 1 else 0.0, std=0.4)
+    return model
+
+
+def rounded(model, weights):
+    """The model whose weights the page should have."""
+    model = copy.deepcopy(model)
+    for part in model.modules():
+        if weights == "int8" and isinstance(part, torch.nn.Linear):
+            q, scale = to_int8(part.weight.data)
+            part.weight.data = q * scale
+    return model
+
+
+def call(browser, body):
+    """What a JavaScript function with this body returns."""
+    return browser.evaluate(f"(() => {{ {body} }})()")
+
+
+def with_side(ids, body):
+    """The body of a function that has a `side` of its own, with a text."""
+    return (
+        "const side = new Side(sides[0].snapshots), array = (x) => Array.from(x);"
+        f"side.begin({list(ids)}, 7); array(side.read()); {body}"
+    )
+
+
+def text(browser):
+    """What one sees; the vocabulary here has no line break."""
+    return browser.evaluate("views[0].list.spans.map((e) => e.textContent).join('')")
+
+
+def after(browser, button, length, **fields):
+    """The text when some fields are set and a button is pressed, once it is so long."""
+    for field, value in fields.items():
+        turn(browser, field, value)
+    if button:
+        browser.evaluate(f"$('{button}').click()")
+    done = f"({QUIET}) && active.ids.length === {length}"
+    chromium.wait(lambda: browser.evaluate(done), f"a text of {length} characters")
+    return text(browser)
+
+
+def enter(browser, prompt):
+    """Open the field, and type a prompt over what is there."""
+    browser.evaluate("$('prompt').hidden && $('edit').click()")
+    browser.evaluate(f"$('prompt').value = {json.dumps(prompt)}")
+    browser.evaluate("$('prompt').dispatchEvent(new Event('input'))")
+
+
+def turn(browser, field, value):
+    """Set a knob or a field, as a reader does."""
+    browser.evaluate(f"$('{field}').value = {json.dumps(value)}")
+    for event in ("input", "change"):
+        browser.evaluate(f"$('{field}').dispatchEvent(new Event('{event}'))")
+
+
+def press(browser, key, **how):
+    """A key of the keyboard, down and up."""
+    how, down = {"key": key, "code": key, **how}, {"type": "rawKeyDown"}
+    if key == "Enter":
+        down = {"type": "keyDown", "text": "\r", "windowsVirtualKeyCode": 13}
+    browser.call("Input.dispatchKeyEvent", **down, **how)
+    browser.call("Input.dispatchKeyEvent", type="keyUp", **how)

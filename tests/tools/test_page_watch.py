@@ -1,0 +1,534 @@
+"""The page's computation that one can watch: each number beside torch's; and the rest
+of its first minute: words, tour, card and film."""
+
+import copy
+import json
+import re
+from pathlib import Path
+
+import chromium
+import pytest
+import torch
+import torch.nn.functional as F
+from pages import PROMPT, QUIET, TEXT, after, call, press, turn
+from small import TOKENIZER, V, small_gpt
+from torch.testing import assert_close
+
+from minigpt.generation import probabilities
+from minigpt.gpt import GPT
+from minigpt.inside.looking import hooked
+from minigpt.tools.page import Story, page
+from minigpt.training import Progress
+
+ROOT = Path(__file__).resolve().parents[2]
+WINDOW = "quick br"  # a whole context of the small models
+PLACE = 5  # what is chosen of it: two more characters stand behind the one that looks
+HISTORY = [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)]
+STORY = Story(20, 61.0, HISTORY, "a fox", "on one core")
+
+
+# --- each number is torch's ---
+
+
+def seen_by_torch(model, ids):
+    """{module: its inputs and its output} of one forward pass over ids (T,)."""
+    seen = {}
+
+    def keep(module, inputs, output):
+        seen[module] = inputs, output
+
+    with hooked([(m, keep) for m in model.modules()]), torch.no_grad():
+        seen["logits"] = model(ids[None])[0][0]
+    return seen
+
+
+def queries_keys_values(attention, inputs):
+    """Each (n_head, T, head_size), from what went into a layer's attention."""
+    if hasattr(attention, "queries_keys_values"):  # lesson 08's; groups share keys
+        *qkv, _ = attention.queries_keys_values(*inputs)
+        group = attention.n_head // attention.n_kv_head
+        return [qkv[0][0], *(x[0].repeat_interleave(group, dim=0) for x in qkv[1:])]
+    (x,) = inputs
+    heads = attention.qkv(x).view(x.shape[1], 3, attention.n_head, -1)
+    return heads.permute(1, 2, 0, 3)
+
+
+def toward(model, seen, row, id):
+    """The gradient of the logit of `id` with respect to the stream before the last
+    norm, with the norm's scale held as it is: as in logit_shares of lesson 11."""
+    norm = model.body[-1]
+    stream = seen[norm][0][0][0, row]
+    centred = isinstance(norm, torch.nn.LayerNorm)
+    mean = stream.mean() if centred else 0.0
+    scale = ((stream - mean).square().mean() + (1e-5 if centred else 1e-6)).sqrt()
+    way = model.lm_head.weight[id] * norm.weight / scale
+    return way - way.mean() if centred else way
+
+
+def left_of(model, layer):
+    """By what the mixtures of later blocks multiply what a layer wrote."""
+    mixes = [block.mix for block in list(model.body)[layer + 1 : -1] if has_mix(block)]
+    return torch.stack([mix[0] for mix in mixes]).prod() if mixes else 1.0
+
+
+def has_mix(block):
+    return getattr(block, "mix", None) is not None
+
+
+def shown(browser, part):
+    """What the sheet of a part says: {column: [numbers]}, and its rows' names."""
+    browser.evaluate(f"choose(active, {PLACE}); watched = '{part}'; showInside()")
+    is_there = f"sheetKey.watched === '{part}'"
+    chromium.wait(lambda: browser.evaluate(is_there), part)
+    rows = browser.evaluate(
+        "watching.trs.map((tr) => [...tr.querySelectorAll('td:not(.strip)')]"
+        ".map((td) => td.textContent))"
+    )
+    names = browser.evaluate(
+        "watching.sheet.columns.filter((c) => c.values).map((c) => c.head.join(''))"
+    )
+    assert {len(row) for row in rows} == {len(names)}
+    columns = {
+        name: [read(cell) for cell in column]
+        for name, column in zip(names, zip(*rows), strict=True)
+    }
+    labels = "watching.trs.map((tr) => tr.firstChild.firstChild.textContent)"
+    return columns, browser.evaluate(labels)
+
+
+def read(text):
+    """The number that a reader sees in some text."""
+    return float(text.replace("−∞", "-inf").replace("−", "-") or "nan")
+
+
+def is_shown(numbers, right, digits=2):
+    """Whether what is shown is `right`, rounded."""
+    numbers = torch.tensor(numbers, dtype=torch.float32)
+    right = torch.as_tensor(right, dtype=torch.float32)
+    close = 0.5 * 10**-digits + 2e-4
+    assert_close(numbers, right.detach(), atol=close, rtol=0, equal_nan=True)
+
+
+def test_each_number_that_a_head_shows_is_torchs(visit, models):
+    ids, row = torch.tensor(TOKENIZER.encode(WINDOW)), PLACE - 1
+    for name, model in models.items():
+        browser = visit(model, prompt=WINDOW, weights="float32")
+        seen = seen_by_torch(model, ids)
+        way = toward(model, seen, row, ids[PLACE])
+        for layer, block in enumerate(list(model.body)[:-1]):
+            attention = block.attention
+            inputs = seen[attention][0]
+            for head in (0, attention.n_head - 1):
+                part = f"head {layer + 1}.{head + 1}"
+                columns, labels = shown(browser, part)
+                assert "".join(labels) == WINDOW.replace(" ", "␣"), name
+                with torch.no_grad():
+                    q, k, v = (x[head] for x in queries_keys_values(attention, inputs))
+                    dots, root = q[row] @ k.T, q.shape[-1] ** 0.5  # (T,)
+                    masked = (dots / root).masked_fill(
+                        torch.arange(8) > row, -torch.inf
+                    )
+                    weights = F.softmax(masked, dim=-1)
+                    mine = slice(head * len(q[0]), (head + 1) * len(q[0]))
+                    proj = attention.proj.weight[:, mine]  # (C, head_size)
+                    adds = weights * (v @ proj.T @ way) * left_of(model, layer)
+                powers = (masked - masked.max()).exp()
+                wanted = [dots, dots / root, masked, powers, weights, adds]
+                for column, right in zip(columns.values(), wanted, strict=True):
+                    is_shown(column, right)
+                out = f"return Array.from(unfoldHead(sides[0].whole, {rows()}, {row}, "
+                out += f"partOf('{part}'), 0)"
+                got = torch.tensor(call(browser, out + ".out)"))
+                assert_close(got, weights @ v, atol=1e-4, rtol=0, msg=name)
+                got = torch.tensor(call(browser, out + ".wrote)"))
+                assert_close(got, weights @ v @ proj.T, atol=1e-4, rtol=0, msg=name)
+
+
+def rows():
+    """What was computed for the window, as JavaScript; it is read once more."""
+    return (
+        "(() => { const r = new Reader(sides[0].whole);"
+        "[...r.steps(sides[0].ids, 0, sides[0].ids.length)]; return r.rows; })()"
+    )
+
+
+def test_the_products_that_are_shown_make_the_first_number_of_a_row(visit, gpt):
+    browser = visit(gpt, prompt=WINDOW, weights="float32")
+    ids = torch.tensor(TOKENIZER.encode(WINDOW))
+    seen = seen_by_torch(gpt, ids)
+    attention = gpt.body[1].attention
+    columns, _ = shown(browser, "head 2.1")
+    q, k, v = (x[0] for x in queries_keys_values(attention, seen[attention][0]))
+    browser.evaluate("watching.step(1), watching.select(2)")
+    cells = "[...document.querySelectorAll('.product:not(.legend)')].map((e) => "
+    cells += "[...e.children].map((number) => number.textContent))"
+    factors = [[read(n) for n in cell] for cell in browser.evaluate(cells)]
+    left, right, products = zip(*factors, strict=True)
+    is_shown(left, q[PLACE - 1])
+    is_shown(right, k[2])
+    is_shown(products, q[PLACE - 1] * k[2])
+    assert sum(products) == pytest.approx(columns["q · k"][2], abs=0.05)
+    browser.evaluate("watching.step(5)")
+    left, right, products = zip(
+        *([read(n) for n in c] for c in browser.evaluate(cells))
+    )
+    is_shown(left, v[2])
+    is_shown(products, v[2] * columns["weight"][2], digits=1)
+
+
+def test_each_number_that_a_feed_forward_layer_shows_is_torchs(visit, models):
+    ids, row = torch.tensor(TOKENIZER.encode(WINDOW)), PLACE - 1
+    for name, model in models.items():
+        browser = visit(model, prompt=WINDOW, weights="float32")
+        seen = seen_by_torch(model, ids)
+        way = toward(model, seen, row, ids[PLACE])
+        for layer, block in enumerate(list(model.body)[:-1]):
+            f, n = block.feed_forward, block.feed_forward.proj.in_features
+            hidden, bent = seen[f.expand][1][0, row], seen[f.proj][0][0][0, row]
+            adds = bent * (f.proj.weight.T @ way) * left_of(model, layer)  # (neurons,)
+            columns, labels = shown(browser, f"feed-forward {layer + 1}")
+            some = [int(label) - 1 for label in labels if label.isdigit()]
+            assert len(some) == min(n, 64), name
+            wanted = {"w · x + b": hidden[-n:], "bent": bent, "gate": hidden[:n]}
+            for column, numbers in columns.items():
+                right = wanted.get(column, adds)[some]
+                is_shown(numbers[: len(some)], right)  # then the others' sum
+            total = "$('sheet').tFoot.rows[0].lastElementChild.firstChild.textContent"
+            total = read(browser.evaluate(total))
+            bias = f.proj.bias @ way * left_of(model, layer) if model_bias(f) else 0.0
+            is_shown([total], [(adds.sum() + bias).item()])
+
+
+def model_bias(feed_forward):
+    return feed_forward.proj.bias is not None
+
+
+@pytest.mark.parametrize("choice", [(0.8, V, 1), (1.5, 5, 1), (1, V, 0.6), (0, V, 1)])
+def test_each_number_of_the_last_layer_is_torchs(visit, models, choice):
+    temperature, top_k, top_p = choice
+    ids, row = torch.tensor(TOKENIZER.encode(WINDOW)), PLACE - 1
+    for name, model in models.items():
+        browser = visit(model, prompt=WINDOW, weights="float32")
+        for knob, value in zip(("temperature", "top-k", "top-p"), choice, strict=True):
+            turn(browser, knob, value)
+        seen = seen_by_torch(model, ids)
+        logits = seen["logits"][row]
+        columns, labels = shown(browser, "logits")
+        order = TOKENIZER.encode("".join(labels).replace("␣", " "))
+        assert sorted(order) == list(range(V)), name
+        probs = probabilities(
+            logits[None],
+            temperature,
+            top_k if top_k < V else None,
+            top_p if top_p < 1 else None,
+        )[0]
+        cooled = logits / (temperature or 1)
+        kept = cooled.masked_fill(probs == 0, -torch.inf)
+        wanted = [cooled, kept, (kept - kept.max()).exp()]
+        *numbers, last = columns.values()
+        if getattr(model.config, "softcap", None):
+            is_shown(numbers.pop(0), seen[model.lm_head][1][0, row][order])
+        for column, right in zip(numbers, [logits, *wanted], strict=True):
+            is_shown(column, right[order])
+        is_shown(last, probs[order], digits=3)
+
+
+def test_a_part_that_is_off_shows_what_it_would_say(visit, gpt):
+    browser = visit(gpt, prompt=WINDOW, weights="float32", text=TEXT)
+    before, _ = shown(browser, "head 2.1")
+    browser.evaluate("switchParts(({ off }) => off.add('head 2.1'))")
+    now, _ = shown(browser, "head 2.1")
+    browser.evaluate("watching.step(1)")
+    assert "switched off" in browser.evaluate("$('says').textContent")
+    assert now["weight"] == before["weight"]
+
+
+# --- it unfolds ---
+
+
+def test_a_head_that_is_clicked_computes_step_by_step(visit, gpt):
+    browser = visit(gpt, prompt=WINDOW)
+    browser.evaluate("document.querySelector('[aria-label*=\"head 1.2\"]').click()")
+    chromium.wait(lambda: browser.evaluate("watching.playing"), "the first step")
+    assert "head 1.2" in browser.evaluate("$('watch-title').textContent")
+    opacity = "(step) => Number(getComputedStyle(document.querySelector("
+    opacity += "'#sheet thead .s' + step)).opacity)"
+    see = f"[watching.at, ...[1, 2, 6].map({opacity})]"
+    seen = []
+    while not seen or seen[-1][0] < 3:
+        seen.append(browser.evaluate(see))
+    steps = dict((at, visible) for at, *visible in seen)  # as each step ends
+    assert steps[1] == [1, 0, 0] and steps[2] == [1, 1, 0]
+    press(browser, "Escape")
+    assert not browser.evaluate("watching.playing")
+    browser.evaluate("$('steps').lastElementChild.firstChild.click()")
+    chromium.wait(lambda: browser.evaluate(see)[3] == 1, "the last column")
+    current = "document.querySelector('#steps [aria-current=step]').textContent"
+    assert browser.evaluate(current) == "add"
+
+
+def test_the_rows_of_a_sheet_are_gone_through_by_key(visit, gpt):
+    browser = visit(gpt, prompt=WINDOW)
+    shown(browser, "head 1.1")
+    browser.evaluate("watching.step(2); watching.trs[watching.row].focus()")
+    press(browser, "Home")
+    press(browser, "ArrowDown")
+    assert browser.evaluate("watching.row") == 1
+    assert browser.evaluate("document.activeElement === watching.trs[1]")
+    line = browser.evaluate("$('line').textContent")
+    dot, root, score = map(read, re.findall(r"−?\d+\.\d+", line))
+    assert dot / root == pytest.approx(score, abs=2e-3)
+
+
+def test_an_address_repeats_what_is_watched(visit, gpt):
+    browser = visit(gpt, prompt=WINDOW)
+    browser.evaluate("watch('feed-forward 2')")
+    address = browser.evaluate("location.href")
+    assert "part=feed-forward+2" in address
+    browser.open(address, QUIET)
+    title = "$('watch-title').textContent"
+    there = lambda: "feed-forward 2" in browser.evaluate(title)  # noqa: E731
+    chromium.wait(there, "the same part")
+    assert browser.errors == []
+
+
+# --- the first minute ---
+
+
+def test_the_page_says_what_it_is(visit, gpt):
+    browser = visit(gpt, text=TEXT, stories=[STORY])
+    said = browser.evaluate("document.querySelector('header').innerText")
+    assert "It read a fox. Now it writes, one letter at a time." in said
+    count = sum(p.numel() for p in gpt.parameters())
+    assert f"{count:,} parameters that learned from " in said
+    assert f" {len(TEXT.train):,} characters in 20 steps of training: 61 s" in said
+    assert " on one core. " in said
+
+
+def test_words_are_explained_where_they_stand_by_click_and_by_key(visit, gpt):
+    browser = visit(gpt)
+    is_open = "$('meaning').matches(':popover-open')"
+    words = "[...document.querySelectorAll('.word:not(.plain)')]"
+    named = set(browser.evaluate(f"{words}.map((e) => e.textContent.toLowerCase())"))
+    wanted = "temperature top-k top-p nats logit head say seed parameters probability"
+    assert set(wanted.split()) <= named
+    find = f"{words}.find((e) => e.textContent === 'nats')"
+    browser.evaluate(f"{find}.focus()")
+    press(browser, "Enter")
+    assert browser.evaluate(is_open)
+    assert "−ln p" in browser.evaluate("$('meaning').textContent")
+    box = browser.evaluate("$('meaning').getBoundingClientRect().toJSON()")
+    at = browser.evaluate(f"{find}.getBoundingClientRect().toJSON()")
+    beside = min(abs(box["top"] - at["bottom"]), abs(box["bottom"] - at["top"]))
+    assert beside < 10
+    press(browser, "Escape")
+    assert not browser.evaluate(is_open)
+    for _ in range(2):  # a click opens it, one more closes it
+        browser.evaluate(f"{find}.click()")
+    assert not browser.evaluate(is_open)
+    meanings = browser.evaluate(f"{words}.map((e) => (e.click(), meaning.textContent))")
+    assert all(len(text) > 20 for text in meanings)
+
+
+def test_a_tour_leads_through_four_questions_until_one_key_ends_it_for_good(visit, gpt):
+    browser = visit(gpt)
+    browser.evaluate("localStorage.clear()")
+    hidden, here = "$('tour').hidden", browser.evaluate("location.href.split('#')[0]")
+    assert browser.evaluate(hidden)  # the link said so
+    browser.open(here, "sides[0].ids.length")
+    assert not browser.evaluate(hidden)
+    titles = []
+    for _ in range(4):
+        browser.evaluate("$('tour-next').click()")
+        titles.append(browser.evaluate("$('tour-title').textContent"))
+    assert titles == [
+        "1 of 4: What does it need?",
+        "2 of 4: What does it write without it?",
+        "3 of 4: Where does it look?",
+        "4 of 4: Who decides?",
+    ]
+    press(browser, "Escape")
+    assert browser.evaluate(hidden)
+    assert "tour=off" in browser.evaluate("location.hash")
+    browser.open(here, "sides[0].ids.length")
+    assert browser.evaluate(hidden)
+    browser.evaluate("$('tour-again').click()")
+    assert not browser.evaluate(hidden)
+    browser.evaluate("localStorage.clear()")
+
+
+@pytest.fixture
+def telephone(browser):
+    """The browser as a telephone of 390 × 844 that is touched."""
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=True)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    yield browser
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    size = {"width": 1280, "height": 900, "deviceScaleFactor": 1}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
+
+
+def test_on_a_telephone_the_answer_stands_beside_what_was_tapped(telephone, visit, gpt):
+    browser = visit(gpt)
+    browser.evaluate(f"views[0].list.spans[{PLACE}].click()")
+    there = "!$('card').hidden"
+    chromium.wait(lambda: browser.evaluate(there), "the card")
+    card = browser.evaluate("$('card').getBoundingClientRect().toJSON()")
+    span = f"views[0].list.spans[{PLACE}].getBoundingClientRect().toJSON()"
+    span = browser.evaluate(span)
+    assert 0 <= card["top"] - span["bottom"] < 20
+    assert 0 <= card["left"] < span["left"] and card["right"] <= 390
+    with torch.no_grad():
+        row = gpt(torch.tensor([TOKENIZER.encode(PROMPT[:PLACE])]))[0][0, -1]
+    p = row.softmax(-1)[TOKENIZER.encode(PROMPT[PLACE])].item()
+    came = "document.querySelector('#card .came span').textContent"
+    assert read(browser.evaluate(came)) == pytest.approx(p, abs=2e-3)
+    browser.evaluate("$('card-after').click()")
+    chromium.wait(
+        lambda: browser.evaluate(f"active.chosen === {PLACE + 1}"), "the next"
+    )
+    press(browser, "Escape")
+    assert not browser.evaluate(there)
+
+
+def test_what_is_touched_is_as_large_as_a_finger(telephone, visit, gpt):
+    browser = visit({"": {0: small_gpt().eval(), "end": gpt}}, address={"text": PROMPT})
+    browser.evaluate("document.querySelector('.writing details').open = true")
+    browser.evaluate("showTour(3); switchParts(({ off }) => off.add('head 1.1'))")
+    small = browser.evaluate(
+        "[...document.querySelectorAll('button, select, summary, input, .switch, .tick,"
+        " #sheet tbody tr')].filter((e) => e.offsetParent && !e.matches('.word')"
+        " && !e.closest('.square') && !(e.type === 'checkbox'))"
+        ".filter((e) => e.getBoundingClientRect().height < 44).map((e) => e.outerHTML)"
+    )
+    assert small == []
+    word = "getComputedStyle(document.querySelector('.word'), '::after').height"
+    assert float(browser.evaluate(word).removesuffix("px")) >= 40
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_while_it_writes_the_text_marks_what_the_right_side_describes(visit, gpt):
+    browser = visit(gpt)
+    turn(browser, "count", 5000)
+    turn(browser, "pace", "25")
+    browser.evaluate("$('again').click()")
+    see = (
+        "({ writing: active.writing, said: $('position').textContent, marked: "
+        "views[0].list.spans.indexOf(views[0].list.selected), n: active.ids.length })"
+    )
+    described = set()
+
+    def five_are_described():
+        at = browser.evaluate(see)
+        if at["writing"] and "It is writing" in at["said"]:
+            place = int(re.search(r"character (\d+)", at["said"])[1]) - 1
+            to_come = place == at["n"]
+            assert at["marked"] == (-1 if to_come else place)
+            described.add(place)
+        return len(described) == 5
+
+    chromium.wait(five_are_described, "five characters")
+    press(browser, "Escape")
+
+
+def test_zero_has_no_sign_and_no_colour(visit, gpt):
+    browser = visit(gpt)
+    assert browser.evaluate("[-0.004, 0.004, -0.006].map((v) => signed(v))") == [
+        *("0.00", "0.00", "−0.01")
+    ]
+    browser.evaluate(
+        "drawing.update({ shares: new Map([...drawing.tiles.keys()].map((name) => "
+        "[name, name === 'head 1.1' ? -0.004 : -2])), off: new Set(), "
+        "guesses: drawing.stations.slice(1).map(() => []), "
+        "watched, from: '', to: '', logit: 0, probability: 0 })"
+    )
+    tile = "drawing.tiles.get('{}').tile.matches('.against')"
+    assert not browser.evaluate(tile.format("head 1.1"))
+    assert browser.evaluate(tile.format("head 1.2"))
+
+
+def test_no_choice_is_cut(visit, gpt):
+    browser = visit(gpt)
+    browser.evaluate("document.querySelector('.writing details').open = true")
+    needs = (
+        "(() => { const e = $('pace'), free = e.cloneNode(true); e.after(free);"
+        "free.style.cssText = 'width: max-content; display: inline-block';"
+        "const width = free.offsetWidth; free.remove(); return width; })()"
+    )
+    assert browser.evaluate("$('pace').offsetWidth") >= browser.evaluate(needs)
+
+
+# --- the film ---
+
+
+def test_a_training_plays_like_a_film(visit, gpt):
+    middle = copy.deepcopy(gpt)
+    for p in middle.parameters():
+        p.data *= 0.7
+    stages = {0: small_gpt().eval(), 10: middle, "end": gpt}
+    browser = visit({"": stages}, text=TEXT, stories=[STORY])
+    after(browser, "again", len(PROMPT) + 20, count=20)
+    browser.evaluate("document.querySelector('.reel button').click()")
+    now = (
+        "[sides[0].stage, views[0].film.told.textContent, sides[0].writing, "
+        "[...document.querySelectorAll('.stage-dot')].findIndex((e) => "
+        "e.matches('.now')), textOf(sides[0].ids), $('drawing').querySelector("
+        "'label.square canvas').toDataURL()]"
+    )
+    frames = {}
+
+    def at_its_end():
+        stage, told, writing, dot, written, map = browser.evaluate(now)
+        assert dot == stage
+        if not writing and len(written) == len(PROMPT) + 20:
+            frames[stage] = told, written, map
+        return browser.evaluate("sides[0].stage === 2 && !views[0].film.playing")
+
+    chromium.wait(at_its_end, "the film")
+    assert list(frames) == [0, 1, 2]
+    for part in zip(*frames.values(), strict=True):  # all move: losses, text and heads
+        assert len(set(part)) == 3
+    told = [told for told, *_ in frames.values()]
+    assert told[0].startswith("Training: after 0 steps, loss ")
+    losses = [float(line.split("loss ")[1]) for line in told]
+    with torch.no_grad():
+        windows = TEXT.val.unfold(0, 9, 1)
+        loss = gpt(windows[:, :-1], windows[:, 1:])[1].item()
+    assert losses[0] > losses[2] == pytest.approx(loss, abs=0.05)
+    label = browser.evaluate("document.querySelector('.curve').ariaLabel")
+    assert "in 20 steps" in label and browser.errors == []
+
+
+def test_a_film_stops_where_one_wants_it(visit, gpt):
+    browser = visit({"": {0: small_gpt().eval(), 10: gpt, "end": gpt}})
+    play = "document.querySelector('.reel button').click()"
+    browser.evaluate(play)
+    chromium.wait(lambda: browser.evaluate("views[0].film.playing"), "the film")
+    browser.evaluate(play)
+    stage = browser.evaluate("sides[0].stage")
+    assert not browser.evaluate("views[0].film.playing")
+    assert browser.evaluate("wait(FRAME + 300).then(() => sides[0].stage)") == stage
+
+
+# --- what a page tells of its author ---
+
+
+def test_a_page_tells_no_folder_of_its_author(tmp_path, gpt):
+    from minigpt.tools.page import names_of
+
+    one, two = tmp_path / "a" / "model.pt", tmp_path / "b" / "model.pt"
+    assert names_of([str(one)], None) == [""]
+    assert names_of(["here/a.pt", "b.pt"], None) == ["a.pt", "b.pt"]
+    assert names_of([str(one), str(two)], ["mine", "yours"]) == ["mine", "yours"]
+    for paths, names, wanted in (
+        ([str(one), str(two)], None, "Both are called model.pt: give --name"),
+        (["a.pt", "./a.pt"], None, "is given twice: give two different"),
+        (["a.pt", "b.pt"], ["mine"], "2 checkpoints and 1 names"),
+    ):
+        with pytest.raises(ValueError, match=wanted):
+            names_of(paths, names)
+    html = page({"mine": {"end": gpt}}, TOKENIZER, stories=[STORY])
+    known = json.loads(re.search(r'id="content">(.*?)</script>', html)[1])
+    assert [model["name"] for model in known["models"]] == ["mine"]
+    assert isinstance(gpt, GPT) and str(tmp_path) not in html
