@@ -12,7 +12,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "data": "CharTokenizer train_val_split get_batch",
         "bigram": "BigramLanguageModel next_token_loss",
     },
-    "evidence/01_bigram": {"evaluation": "estimate_loss evaluate"},
+    "evidence/01_bigram": {"evaluation": "evaluating estimate_loss evaluate"},
     "02_averaging": {
         "averaging": "average_loop average_matmul average_softmax average_attention "
         "hide_future"
