@@ -12,15 +12,16 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "data": "CharTokenizer train_val_split get_batch",
         "bigram": "BigramLanguageModel next_token_loss",
     },
-    "evidence/01_bigram": {"evaluation": "estimate_loss evaluate"},
+    "evidence/01_bigram": {"evaluation": "evaluating estimate_loss evaluate"},
     "02_averaging": {
         "averaging": "average_loop average_matmul average_softmax average_attention "
         "hide_future"
     },
     "03_self_attention": {
-        "attention": "attention_weights attention SelfAttention Head",
+        "attention": "attention_weights attention Head",
         "language_model": "LanguageModel",
     },
+    "evidence/03_self_attention": {"attention": "SelfAttention"},
     "04_multi_head": {
         "multi_head": "head_width MultiHeadAttention CausalSelfAttention"
     },

@@ -89,21 +89,21 @@ PLAIN = {
     "6, rate 0.0005": six | {"learning_rate": 5e-4},
     "6, rate 0.01": six | {"learning_rate": 1e-2},
     "6, 1,000 steps": six | {"steps": 1000},
-    "6, weights x 1.73": six | {"change": larger},
+    "6, matrices x 1.73": six | {"change": larger},
     "6, each alone": apart,
-    "6, each alone, weights x 1.73": apart | {"change": larger},
+    "6, each alone, matrices x 1.73": apart | {"change": larger},
     "6, plus sign": bare(6, plus=BOTH),
 }
 # Each reason mended alone: the size of the gradient, or what a position keeps.
 MENDED = {
     "replacing": six,
-    "weights x 1.73": six | {"change": larger},
+    "matrices x 1.73": six | {"change": larger},
     "tiny epsilon": six | {"kind": TinyEpsilon},
     "each alone": apart,
     "plus around attention": bare(6, plus=BOTH[:1]),
 }
 OTHER_PLUS = {"plus around feed-forward": bare(6, plus=BOTH[1:])}
-SLOWED = {name: MENDED[name] for name in ("replacing", "weights x 1.73")}
+SLOWED = {name: MENDED[name] for name in ("replacing", "matrices x 1.73")}
 NORMS = {
     "pre-norm": blocks(6),
     "post-norm": bare(6, PostNorm, n_embd=WIDTH, n_head=4),
@@ -124,6 +124,9 @@ LOWEST = {"learning_rate": [1e-3]}  # the best one of the two, of 600 steps
 BELOW = {"learning_rate": [1e-3, 3e-3]}  # with the other plus 1e-2 breaks down
 EXPERIMENTS = {
     "05-plain": grid("{variant}", brief, variant=PLAIN),
+    "05-mended": grid(STEPS, brief, variant=SLOWED, steps=[2400], **LOWEST)
+    | grid(STEPS, brief, variant=OTHER_PLUS, steps=[600], **BELOW)
+    | grid(STEPS, brief, variant=MENDED, steps=[600], **WIDE),
     "05-norm": grid(f"{AT_RATE}, warm-up 40", brief, variant=NORMS, **LOW),
     "05-depth": grid(STEPS, each, variant=SHAPES, steps=[600], **HIGH)
     | grid(STEPS, each, variant=LARGE, steps=[2400], **HIGH),

@@ -127,14 +127,18 @@ TRAP = {"4 heads, reshaped": {"body": partial(Reshaped, WIDTH, 4)}}
 each = partial(run, base=small)
 AT_RATE = "{variant}, rate {learning_rate:g}"
 STEPS = "{variant}, {steps:,} steps, rate {learning_rate:g}"
-LONG = {"steps": [2400], "learning_rate": [1e-2, 2e-2, 4e-2]}
+LONG = {"steps": [2400], "learning_rate": [5e-3, 1e-2, 2e-2, 4e-2]}
+SLOWLY = {"learning_rate": [1e-3, 2.5e-3]}
 TWICE = LONG | {"learning_rate": [1e-2, 2e-2]}
 ONE_HEAD = partial(each, **ROOTS["root"])  # with `--seeds 1337 … 1348`
 LONG_HEADS = {name: ROOTS[name] for name in ("root", "no root")}
+NO_ROOT = {"no root": ROOTS["no root"]}
 LONG_SETS = {"4 heads": HEADS["4 heads"]} | TRAP
 EXPERIMENTS = {
     "02-averages": grid(AT_RATE, each, variant=AVERAGES, learning_rate=RATES),
     "03-root": grid(AT_RATE, each, variant=ROOTS, learning_rate=RATES),
+    "03-longer": grid(STEPS, each, variant=NO_ROOT, steps=[2400], **SLOWLY)
+    | grid(STEPS, each, variant=LONG_HEADS, **LONG),
     "03-seeds": grid("{learning_rate:g}", ONE_HEAD, learning_rate=[5e-3, 1e-2]),
     "04-heads": grid(AT_RATE, each, variant=HEADS, learning_rate=RATES)
     | grid(AT_RATE, each, variant=TRAP, learning_rate=[5e-3, 1e-2, 2e-2]),
