@@ -1,53 +1,40 @@
-"""Notebook 12: the steps of a training with torch's backward, and with ours."""
+"""Lesson 12: the same training with torch's gradients, and with ours."""
 
 import torch
 import torch.nn as nn
 
-from minigpt.backward.layers import AdamW
 from minigpt.backward.model import copied, forward
-from minigpt.backward.tensor import backward
 from minigpt.data import get_batch
 
 
-def steps_of_torch(gpt, recipe):
-    """A function (x, y, rate) that makes one step of training and returns its loss."""
-    optimizer = recipe.make_optimizer(gpt)
+def torchs(gpt, x, y):
+    """Give each parameter its gradient, by torch's backward; the loss of the batch."""
+    gpt.zero_grad()
+    loss = gpt(x, y)[1]
+    loss.backward()
+    return loss.item()
 
-    def step(x, y, rate):
+
+def ours(gpt, x, y):
+    """The same by our own backward, on arrays of NumPy."""
+    p = copied(gpt)
+    loss = forward(p, gpt.config, x.numpy(), y.numpy())[1]
+    loss.backward()
+    for name, parameter in gpt.named_parameters():  # in memory row by row, as torch's
+        parameter.grad = torch.from_numpy(p[name].grad).contiguous()
+    return loss.data.item()
+
+
+def losses_of(gradients, gpt, data, recipe):
+    """The loss of each step of a training in which gradients(gpt, x, y) computes them
+    on batches of data."""
+    batches = torch.Generator().manual_seed(recipe.seed)
+    optimizer, losses = recipe.make_optimizer(gpt), []
+    for step in range(recipe.steps):
         for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.zero_grad()
-        loss = gpt(x, y)[1]
-        loss.backward()
+            group["lr"] = recipe.learning_rate_at(step)
+        x, y = get_batch(data, recipe.batch_size, recipe.block_size, generator=batches)
+        losses.append(gradients(gpt, x, y))
         nn.utils.clip_grad_norm_(gpt.parameters(), recipe.grad_clip)
         optimizer.step()
-        return loss.item()
-
-    return step
-
-
-def steps_of_ours(gpt, recipe):
-    """The same on arrays of NumPy; each step writes the new weights into `gpt`."""
-    p = copied(gpt, next(gpt.parameters()).detach().numpy().dtype)
-    optimizer = AdamW(list(p.values()), recipe)
-
-    def step(x, y, rate):
-        loss = forward(p, gpt.config, x.numpy(), y.numpy())[1]
-        backward(loss)
-        optimizer.step(rate)
-        with torch.no_grad():
-            for name, weight in gpt.named_parameters():
-                weight.copy_(torch.from_numpy(p[name].data))
-        return loss.data.item()
-
-    return step
-
-
-def losses_of(make_step, gpt, data, recipe):
-    """The loss of each step of a training on batches of data."""
-    batches = torch.Generator().manual_seed(recipe.seed)
-    step, losses = make_step(gpt, recipe), []
-    for i in range(recipe.steps):
-        x, y = get_batch(data, recipe.batch_size, recipe.block_size, generator=batches)
-        losses.append(step(x, y, recipe.learning_rate_at(i)))
     return losses

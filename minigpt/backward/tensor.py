@@ -7,16 +7,46 @@ Differentiation in Machine Learning: a Survey (2018), section 3.2.
 import numpy as np
 
 
-class Tensor:
+class Arithmetic:
+    """The operators that follow from +, * and **; a number or an array may stand on
+    either side."""
+
+    __array_ufunc__ = None  # an array on the left leaves them to us
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __sub__(self, other):
+        return self + -other
+
+    def __truediv__(self, other):
+        return self * other**-1.0
+
+    def __radd__(self, other):
+        return self + other
+
+    def __rmul__(self, other):
+        return self * other
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __rtruediv__(self, other):
+        return self**-1.0 * other
+
+
+class Tensor(Arithmetic):
     """Floats of any shape, the tensors they were made of, and the way back.
 
     back(g): from the gradient of `data` one for each parent, in their order.
+    depth: one more than that of the deepest parent; 0 for a leaf.
     Raises TypeError for whole numbers.
     """
 
     def __init__(self, data, parents=(), back=None):
         self.data, self.grad = np.asarray(data), None
         self.parents, self.back = parents, back
+        self.depth = max([p.depth + 1 for p in parents], default=0)
         if self.data.dtype.kind != "f":
             raise TypeError(
                 f"These are {self.data.dtype}; gradients need floats: "
@@ -35,30 +65,30 @@ class Tensor:
     def __getitem__(self, index):
         return pick(self, index)
 
+    def __pow__(self, exponent):
+        return power(self, exponent)
+
+    def backward(self, grad=None):
+        backward(self, grad)
+
+    def __repr__(self):
+        return f"Tensor({self.data})"
+
 
 def order(root):
-    """All tensors behind root, root first, each before its parents.
+    """All tensors behind root, the deepest first: each comes before its parents.
 
-    Raises RuntimeError where the graph was freed, ValueError for a cycle.
+    Raises RuntimeError where the graph was freed.
     """
-    uses, found = {root: 0}, [root]
+    found, seen = [root], {root}
     for node in found:  # the list grows while we walk along it
         if node.parents is None:
             raise RuntimeError("This graph was freed: compute the loss anew.")
         for parent in node.parents:
-            if parent not in uses:
-                uses[parent] = 0
+            if parent not in seen:
+                seen.add(parent)
                 found.append(parent)
-            uses[parent] += 1
-    ready = [root] if uses[root] == 0 else []
-    for node in ready:
-        for parent in node.parents:
-            uses[parent] -= 1
-            if uses[parent] == 0:  # all that used it stand before it
-                ready.append(parent)
-    if len(ready) < len(found):
-        raise ValueError("This graph has a cycle: a tensor is its own parent.")
-    return ready
+    return sorted(found, key=lambda node: node.depth, reverse=True)
 
 
 def backward(root, grad=None):
@@ -69,15 +99,24 @@ def backward(root, grad=None):
     if grad is None and root.data.size != 1:
         shape = root.data.shape
         raise ValueError(f"The shape is {shape}: begin at one number.")
-    root.grad = np.ones_like(root.data) if grad is None else grad
     nodes = order(root)[::-1]
+    receive(root, np.ones_like(root.data) if grad is None else grad)
     while nodes:
         node = nodes.pop()
         if node.parents:  # a leaf has none, and keeps its gradient
             for parent, g in zip(node.parents, node.back(node.grad)):
-                g = unbroadcast(g, parent.data.shape)
-                parent.grad = g if parent.grad is None else parent.grad + g
+                receive(parent, unbroadcast(g, parent.data.shape))
             node.parents = node.back = node.grad = None
+
+
+def receive(tensor, g):
+    """Add g to the gradient of a tensor."""
+    if tensor.grad is not None:
+        tensor.grad = tensor.grad + g
+    elif tensor.parents:
+        tensor.grad = g  # perhaps also another's: it is only passed on
+    else:
+        tensor.grad = np.array(g)  # a leaf's own
 
 
 def unbroadcast(g, shape):
@@ -89,21 +128,10 @@ def unbroadcast(g, shape):
     return g.sum(axis=ones, keepdims=True)
 
 
-def pair(a, b, inner=0):
-    """Both as tensors. Raises ValueError if they do not broadcast.
-
-    inner: how many of the last dimensions need not.
-    """
+def pair(a, b):
+    """Both as tensors: a number becomes one, of the other's kind of float."""
     if not isinstance(b, Tensor):
         b = Tensor(np.asarray(b, a.data.dtype))
-    shapes = [x.data.shape[: x.data.ndim - inner] for x in (a, b)]
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(
-            f"{shapes[0]} and {shapes[1]} do not broadcast: from "
-            "the right, lengths must be equal, or one of them 1."
-        ) from None
     return a, b
 
 
@@ -121,7 +149,7 @@ def multiply(a, b):
 
 def matmul(a, b):
     """(..., n, k) @ (..., k, m) -> (..., n, m)."""
-    a, b = pair(a, b, inner=2)
+    a, b = pair(a, b)
     x, y = a.data, b.data
     if min(x.ndim, y.ndim) < 2 or x.shape[-1] != y.shape[-2]:
         raise ValueError(f"{x.shape} @ {y.shape}: needs (..., n, k) @ (..., k, m).")
@@ -130,6 +158,16 @@ def matmul(a, b):
         return g @ y.swapaxes(-1, -2), x.swapaxes(-1, -2) @ g
 
     return Tensor(x @ y, (a, b), back)
+
+
+def power(x, exponent):
+    """x to a fixed number."""
+    y = x.data**exponent
+
+    def back(g):
+        return (g * exponent * x.data ** (exponent - 1),)
+
+    return Tensor(y, (x,), back)
 
 
 def exp(x):
@@ -168,7 +206,11 @@ def transpose(x, axes):
 
 
 def pick(x, index):
-    """x[index]; what is picked twice gets both gradients."""
+    """x[index]; what is picked twice gets both gradients.
+
+    Raises ValueError for ids below 0.
+    """
+    refuse_negative(index)
     y = x.data[index]
 
     def back(g):
@@ -180,6 +222,13 @@ def pick(x, index):
         return (whole,)
 
     return Tensor(y, (x,), back)
+
+
+def refuse_negative(index):
+    """Raise ValueError for ids below 0 in an index: NumPy counts them from the end."""
+    for ids in index if isinstance(index, tuple) else (index,):
+        if isinstance(ids, np.ndarray) and (ids < 0).any():
+            raise ValueError(f"There is no id {ids.min()}: they begin at 0.")
 
 
 def slopes(f, x, h=1e-6):
