@@ -1,34 +1,59 @@
 # `make lab` opens the course, `make test` checks it, `make help` lists the rest.
 PYTHON ?= python3
 BIN := .venv/bin
-COMPARE := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-  -p minigpt.course.publish.compare --nbval --nbval-current-env --nbval-cell-timeout=900
-ifdef MINIGPT_DATA
-export MINIGPT_DATA := $(abspath $(MINIGPT_DATA))
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+COMPARE := $(PYTEST) -p minigpt.course.publish.compare --nbval --nbval-current-env \
+  --nbval-cell-timeout=900
+ifdef MINIGPT_DATA  # commands run in other folders, too; abspath would split at a blank
+export MINIGPT_DATA := $(or $(shell cd "$(MINIGPT_DATA)" && pwd),$(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test portable notebooks experiments train sample page bench slides book worksheets nbgrader otter colab lint clean
+.PHONY: help lab test unit portable notebooks experiments train sample page bench slides book worksheets nbgrader otter colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
+# `.venv/ready` says which torch is there: cpu or gpu. A folder that never became ready,
+# whose Python is gone, or that has no CUDA when GPU=1 asks for it, is made anew.
+NOW := $(shell $(BIN)/python -V >/dev/null 2>&1 && cat .venv/ready 2>/dev/null || echo none)
+ANEW := $(filter none$(if $(GPU), cpu),$(NOW))
+KIND := $(if $(GPU)$(filter gpu,$(NOW)),gpu,cpu)
+ifneq ($(ANEW),)
+.PHONY: .venv/ready
+endif
+
+OLD := minigpt needs Python 3.10 or newer, and $(PYTHON) is Python %d.%d. Get a newer \
+  one from python.org, then give its name: make lab PYTHON=python3.13
+
+# On Linux PyPI has torch with CUDA, 3 GB: the CPU build has an index of its own. If
+# that does not answer within 15 seconds, the usual index serves.
+CPU_TORCH := --no-deps --retries 0 --timeout 15 \
+  --extra-index-url https://download.pytorch.org/whl/cpu
+
 .venv/ready: requirements.txt pyproject.toml
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 10) and "$(OLD)" % v)'
+	$(PYTHON) -m venv $(if $(ANEW),--clear) .venv
+ifeq ($(shell uname) $(KIND),Linux cpu)
+	-$(BIN)/python -m pip install --quiet $(CPU_TORCH) $$(grep ^torch= requirements.txt)
+endif
 	$(BIN)/python -m pip install --quiet -r requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
-	@touch $@
+	@echo $(KIND) > $@
 
 .venv/publish: .venv/ready  # Node's npm, 60 MB: only slides and book need it
 	$(BIN)/python -m pip install --quiet --editable ".[publish]"
 	@touch $@
 
 # .jupyter/overrides.json keeps JupyterLab from asking whether it may fetch news.
-lab: .venv/ready  ## set up on first use, then open JupyterLab at notebook 00
-	$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.app_settings_dir=.jupyter \
+lab: .venv/ready  ## set up on first use, then open JupyterLab; GPU=1: torch with CUDA
+	$(BIN)/python -m jupyter lab --ServerApp.root_dir=. --LabApp.app_settings_dir=.jupyter \
 	  --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
-test: .venv/ready  ## unit tests, and every notebook executed and compared; two at a time
-	OMP_NUM_THREADS=1 $(COMPARE) notebooks tests
+test: .venv/ready  ## unit tests, and every notebook run and compared; ARGS="notebooks/03*"
+	OMP_NUM_THREADS=1 $(COMPARE) $(or $(ARGS),notebooks tests)
+
+unit: .venv/ready  ## unit tests without the notebooks (three minutes); ARGS=tests/spine
+	OMP_NUM_THREADS=1 $(PYTEST) $(or $(ARGS),tests)
 
 # As other processors would, once without Tiny Shakespeare, for which the play stands in,
 # and the trainings of 01 to 06 from other seeds. (From 1340 one head of 03 gets stuck.)

@@ -2,6 +2,8 @@
 
 import random
 import re
+import sys
+import unicodedata
 
 import numpy as np
 import pytest
@@ -141,6 +143,37 @@ def test_the_tokens_are_those_of_tiktoken():
     for _ in range(100):
         text = drawn(rng, ALIKE)
         assert ours.encode(text) == theirs.encode(text)
+
+
+def test_the_tokens_are_those_of_tokenizers():
+    library = pytest.importorskip("tokenizers")
+    ours, rng = tokenizer_of(True), random.Random(5)
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    shown = {byte: chr(byte) for byte in printable}  # a letter for each byte
+    shown |= {byte: chr(256 + n) for n, byte in enumerate(others)}
+    names = ["".join(shown[byte] for byte in token) for token in ours.vocabulary]
+    merges = [(names[left], names[right]) for left, right in ours.merges]
+    vocabulary = {name: i for i, name in enumerate(names)}
+    theirs = library.Tokenizer(library.models.BPE(vocabulary, merges))
+    cut = library.pre_tokenizers.ByteLevel(add_prefix_space=False)  # as GPT-2 cuts
+    theirs.pre_tokenizer = cut
+    for _ in range(100):
+        text = drawn(rng, ALIKE)
+        assert ours.encode(text) == theirs.encode(text).ids
+
+
+def test_of_all_characters_only_few_are_cut_otherwise_than_by_gpt2():
+    regex = pytest.importorskip("regex")
+    of_gpt2, other = regex.compile(GPT2), []
+    for char in map(chr, range(sys.maxunicode + 1)):
+        if unicodedata.category(char) not in ("Cs", "Cn"):  # half ones, and not yet any
+            text = f"a{char}1{char} {char}?{char}"
+            if list(pieces(text)) != of_gpt2.findall(text):
+                other.append(char)
+    numbers = {c for c in other if unicodedata.category(c) in ("No", "Nl")}
+    assert {"²", "½", "Ⅷ"} < numbers
+    assert set(other) - numbers == set("\x1c\x1d\x1e\x1f")
 
 
 # --- Bad input. ---
