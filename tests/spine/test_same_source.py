@@ -54,10 +54,10 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     },
     "evidence/12_backward": {"backward/layers": "checkpoint"},
     "13_tokens": {
-        "tokens/byte_pairs": "pieces laid_out apart count_pairs joined "
-        "refuse_unknown BytePairTokenizer learn",
-        "tokens/judging": "token_nats judge next_bytes",
+        "tokens/byte_pairs": "merge BytePairTokenizer learn",
+        "tokens/judging": "judge",
     },
+    "evidence/13_tokens": {"tokens/judging": "next_bytes"},
 }
 LESSON_OF = {
     name: module
