@@ -11,8 +11,8 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "01_bigram": {
         "data": "CharTokenizer train_val_split get_batch",
         "bigram": "BigramLanguageModel next_token_loss",
-        "evaluation": "estimate_loss evaluate",
     },
+    "evidence/01_bigram": {"evaluation": "estimate_loss evaluate"},
     "02_averaging": {
         "averaging": "average_loop average_matmul average_softmax average_attention "
         "hide_future"
@@ -28,15 +28,15 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "06_full_training": {
         "gpt": "GPT init_weights",
         "optimizer": "make_optimizer learning_rate_at",
-        "training": "Run train",
-        "generation": "generate probabilities",
+        "generation": "generate probabilities keep_top_k",
     },
+    "evidence/06_full_training": {"training": "Run train"},
     "08_modern_gpt": {
         "modern/parts": "ShortConvolution",
         "modern/muon": "orthogonalize Muon",
     },
     "08b_counts": {
-        "modern/counting": "train_beside_counts fold_batch",
+        "modern/counting": "fold_batch",
         "modern/counts": "window_counts",
         "modern/ngrams": "NgramEmbedding",
     },
@@ -64,7 +64,7 @@ LESSON_OF = {
     for modules in BUILT.values()
     for module, names in modules.items()
     for name in names.split()
-}
+} | {"check_knobs": "generation", "require": "require"}
 
 
 def definitions(source):

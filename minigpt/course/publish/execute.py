@@ -4,7 +4,8 @@
     python -m minigpt.course.publish.execute 03 exercises/05      those that begin so
 
 The exercises' folded solutions are written anew from minigpt/course/checks/solutions,
-and the README's figure of the ladder is drawn from the record.
+the README's figure of the ladder is drawn from the record, and each lesson says at its
+top, and notebook 00 in its table, how many minutes a newcomer needs.
 """
 
 import re
@@ -17,7 +18,7 @@ from nbclient import NotebookClient
 from minigpt.course import ladder, plots
 from minigpt.course.checks.solutions import texts
 from minigpt.course.publish import page
-from minigpt.tools.files import replacing
+from minigpt.files import replacing
 
 FIGURE = page.ROOT / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -77,6 +78,29 @@ def clean(notebook):
                 output.metadata.pop("transient", None)
 
 
+def write_minutes():
+    """The time row of each lesson, and the last column of the table in 00."""
+    lessons = page.notebook_paths()
+    needed = {path.name: page.minutes(page.read(path)) for path in lessons}
+    for path in lessons:
+        notebook = page.read(path)
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = with_minutes(cell.source, path.name, needed)
+        with replacing(path) as unfinished:
+            nbformat.write(notebook, unfinished)
+
+
+def with_minutes(text, name, needed):
+    """A cell of the lesson `name`, with the minutes that each lesson needs."""
+    time = r"(?m)^(\| Time \| )(?:about )?\S+ minutes(?: to read)?"
+    text = re.sub(time, rf"\g<1>{needed[name]} minutes", text)
+    for other, number in needed.items():
+        row = rf"(?m)^(\| \[.*\]\({re.escape(other)}\) \|.*\| )\S+ \|$"
+        text = re.sub(row, rf"\g<1>{number} |", text)
+    return text
+
+
 def draw_ladder():
     """The README's figure, from the record."""
     FIGURE.parent.mkdir(exist_ok=True)
@@ -94,6 +118,7 @@ def main(prefixes):
             sys.exit(f"no notebook begins with {prefix!r}: give 03 or exercises/03.")
     for name in chosen:
         print(f"{name}: {execute(page.NOTEBOOKS / name):.0f} s", flush=True)
+    write_minutes()
     draw_ladder()
 
 
