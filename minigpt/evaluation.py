@@ -1,8 +1,21 @@
 """Lesson 01: how good a model is: an estimate while it learns, and the exact loss."""
 
+from contextlib import contextmanager
+
 import torch
 
 from minigpt.data import get_batch
+
+
+@contextmanager
+def evaluating(model):
+    """Inside, the model is in evaluation mode; then as it was, even after an error."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
 
 
 @torch.no_grad()
@@ -10,13 +23,11 @@ def estimate_loss(model, data, block_size, batch_size=32, n_batches=20):
     """Mean loss over random batches, at each call the same ones: nats per token."""
     device = next(model.parameters()).device
     batches = torch.Generator().manual_seed(0)
-    was_training = model.training
-    model.eval()
     total = 0.0
-    for _ in range(n_batches):
-        x, y = get_batch(data, batch_size, block_size, device, batches)
-        total += model(x, y)[1].item()
-    model.train(was_training)
+    with evaluating(model):
+        for _ in range(n_batches):
+            x, y = get_batch(data, batch_size, block_size, device, batches)
+            total += model(x, y)[1].item()
     return total / n_batches
 
 
@@ -26,7 +37,13 @@ def evaluate(model, data, block_size, batch_size=128):
 
     data: (N,). It is cut into windows of block_size tokens, the last one perhaps
     shorter; each token but the first is predicted once.
+    Raises ValueError for fewer than two tokens: there is nothing to predict.
     """
+    if len(data) < 2:
+        raise ValueError(
+            f"The data has {len(data)} tokens, but one to read and one to predict "
+            "make 2: use more text."
+        )
     device = next(model.parameters()).device
     n = len(data) - 1
     rows = n // block_size
@@ -34,12 +51,10 @@ def evaluate(model, data, block_size, batch_size=128):
     inputs = data[:whole].view(rows, block_size).split(batch_size)
     targets = data[1 : whole + 1].view(rows, block_size).split(batch_size)
     rest = data[whole:-1][None], data[whole + 1 :][None]  # (1, n - whole)
-    was_training = model.training
-    model.eval()
     total = 0.0
-    for x, y in [*zip(inputs, targets), rest]:
-        if y.numel() > 0:
-            loss = model(x.to(device), y.to(device))[1].item()
-            total += loss * y.numel()
-    model.train(was_training)
+    with evaluating(model):
+        for x, y in [*zip(inputs, targets), rest]:
+            if y.numel() > 0:
+                loss = model(x.to(device), y.to(device))[1].item()
+                total += loss * y.numel()
     return total / n

@@ -92,19 +92,22 @@ def heatmap(
 
 
 def attention_maps(panels, alt, label="weight"):
-    """Heatmaps of attention with the text on both axes, side by side.
+    """Heatmaps of attention with the text on both axes, side by side; four by twos.
 
     panels: {title: (text, weights (T, T))}, a row of weights for the character that
     looks, a column for the one that is looked at.
     """
-    n = len(panels)
-    fig = Figure(figsize=(5.6 * n + 1.2, 5.4), layout="constrained")
-    axes = fig.subplots(1, n, squeeze=False)[0]
+    columns = 2 if len(panels) == 4 else len(panels)
+    rows = len(panels) // columns
+    fig = Figure(figsize=(5.6 * columns + 1.2, 5.4 * rows), layout="constrained")
+    grid = fig.subplots(rows, columns, squeeze=False)
+    axes = grid.flatten()
     for ax, (title, (text, weights)) in zip(axes, panels.items()):
         letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in text]
         image = heatmap(ax, weights, letters, letters, vmin=0, vmax=1)
         ax.set(title=title, xlabel="looked at")
-    axes[0].set_ylabel("looks")
+    for ax in grid[:, 0]:
+        ax.set_ylabel("looks")
     fig.colorbar(image, ax=axes, label=label)
     fig.alt = alt
     return fig

@@ -1,6 +1,6 @@
 """The models and the play that come with the course, made anew, into minigpt/stored.
 
-    python -m minigpt.course.stored               all of them: ten minutes on a core
+    python -m minigpt.course.stored               all of them: eleven minutes on a core
     python -m minigpt.course.stored pocket-1338   one of them
 
     name          what it has learned, and how                  seed     loss
@@ -10,9 +10,18 @@
     pocket-1339   the same                                      1339   0.1682
     play          (the text of load_text("playwright"))         1337
 
+                  Tiny Shakespeare, the rungs of the ladder:
+    bigram        the counted table, one added to each count       -   2.4819
+    weighted-mean 02's last body, the recipe of 02 to 05        1337   2.3964
+    one-head      03's                                          1337   2.3880
+    four-heads    04's                                          1337   2.2171
+    one-block     05's                                          1337   1.9978
+    three-blocks  05's                                          1337   1.9636
+
 The loss is exact, in nats per character of the validation split, and that of the
-stored float16 weights; torch 2.13 on an x86 processor. On another processor a training
-takes another path, and its heads may change places: that is why these are stored.
+stored float16 parameters; torch 2.13 on an x86 processor. On another processor a
+training takes another path, and its heads may change places: that is why these are
+stored.
 """
 
 import lzma
@@ -22,12 +31,15 @@ from functools import partial
 
 import torch
 
+from minigpt.bigram import BigramLanguageModel
 from minigpt.course.experiments import how_low
-from minigpt.course.experiments.fit import corpus, cpu, made
+from minigpt.course.experiments.fit import corpus, cpu, made, small
+from minigpt.course.experiments.ladder import counted_table
 from minigpt.data import PLAY
 from minigpt.evaluation import evaluate
 from minigpt.playwright.play import write_play
 from minigpt.stored import FOLDER
+from minigpt.stored.rungs import BODIES
 from minigpt.tools.files import replacing
 from minigpt.training import train
 
@@ -37,7 +49,25 @@ def gpt(name):
     text = corpus()
     model, recipe = made(1337, cpu)
     history = train(model, text.train, text.val, recipe)
-    store(name, model, history, text.tokenizer, text.val)
+    built = {"config": asdict(model.config)}
+    store(name, model, history, text.tokenizer, text.val, built)
+
+
+def bigram(name):
+    """The counted table of notebook 01, as a model."""
+    text = corpus()
+    model = BigramLanguageModel(text.vocab_size)
+    model.token_embedding.weight.data = counted_table().log()
+    store(name, model, [], text.tokenizer, text.val, {"rung": name})
+
+
+def rung(name):
+    """A small model of notebooks 02 to 05."""
+    torch.set_num_threads(1)
+    text, body = corpus(), name.replace("-", " ")
+    model, recipe = made(1337, small, body=BODIES[body])
+    history = train(model, text.train, text.val, recipe)
+    store(name, model, history, text.tokenizer, text.val, {"rung": body})
 
 
 def pocket(seed, name):
@@ -46,16 +76,17 @@ def pocket(seed, name):
     p = how_low.pocket()
     model, recipe = made(seed, how_low.reader)
     history = train(model, p.ids[: p.n], p.ids[p.n :], recipe)
-    store(name, model, history, p.tokenizer, p.ids[p.n :])
+    built = {"config": asdict(model.config)}
+    store(name, model, history, p.tokenizer, p.ids[p.n :], built)
 
 
-def store(name, model, history, tokenizer, val_data):
-    """Write what load_stored reads."""
-    weights = {key: value.half() for key, value in model.state_dict().items()}
-    model.load_state_dict(weights)  # to judge what is stored
+def store(name, model, history, tokenizer, val_data, built):
+    """Write what load_stored reads; built: of what it builds the model."""
+    parameters = {key: value.half() for key, value in model.state_dict().items()}
+    model.load_state_dict(parameters)  # to judge what is stored
     content = {
-        "model": weights,
-        "config": asdict(model.config),
+        "model": parameters,
+        **built,
         "chars": tokenizer.chars,
         "loss": evaluate(model, val_data, model.block_size),
         "torch": str(torch.__version__),
@@ -74,6 +105,7 @@ def play(name):
 
 MADE = {"gpt": gpt, "play": play}
 MADE |= {f"pocket-{seed}": partial(pocket, seed) for seed in (1337, 1338, 1339)}
+MADE |= {"bigram": bigram} | {body.replace(" ", "-"): rung for body in BODIES}
 
 
 if __name__ == "__main__":

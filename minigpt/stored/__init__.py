@@ -1,8 +1,9 @@
 """Trained models that come with the course, so that what is said of one holds.
 
-A training takes another path on another processor; these weights do not. Each file
-holds float16 weights, the configuration, the characters, the exact validation loss,
-the history and torch's version; `python -m minigpt.course.stored` trains them anew.
+A training takes another path on another processor; these files do not. Each of them
+holds float16 parameters, the configuration of a GPT or the name of a smaller model,
+the characters, the exact validation loss, the history and torch's version;
+`python -m minigpt.course.stored` trains them anew.
 """
 
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 
 from minigpt.data import CharTokenizer
 from minigpt.gpt import GPT, GPTConfig
+from minigpt.stored.rungs import build_rung
 
 FOLDER = Path(__file__).parent
 
@@ -19,10 +21,15 @@ def load_stored(name="gpt"):
     """(model, tokenizer) of a stored training, ready to be asked.
 
     "gpt" is 06's on Tiny Shakespeare; "pocket-1337", -1338 and -1339 are 07's on the
-    pocket play, from three seeds.
+    pocket play, from three seeds. The rungs of the ladder below the GPT are "bigram"
+    (the counted table), "weighted-mean", "one-head", "four-heads", "one-block" and
+    "three-blocks".
     """
     content = torch.load(FOLDER / f"{name}.pt", weights_only=True)
     with torch.random.fork_rng():  # to build a model draws random numbers
-        model = GPT(GPTConfig(**content["config"]))
+        if "rung" in content:
+            model = build_rung(content["rung"], len(content["chars"]))
+        else:
+            model = GPT(GPTConfig(**content["config"]))
     model.load_state_dict(content["model"])  # float16 becomes float32
     return model.eval(), CharTokenizer(content["chars"])

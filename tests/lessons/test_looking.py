@@ -1,7 +1,6 @@
 """Looking inside: what is caught adds up, scores are known by hand, cuts heal."""
 
 import copy
-import re
 from xml.etree import ElementTree
 
 import pytest
@@ -10,10 +9,8 @@ import torch.nn as nn
 from torch.testing import assert_close
 
 from minigpt.attention import attention_weights
-from minigpt.course import plots, stored
-from minigpt.course.experiments import how_low
+from minigpt.course import plots
 from minigpt.data import CharTokenizer
-from minigpt.evaluation import evaluate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.inside.looking import (
     capture,
@@ -31,7 +28,6 @@ from minigpt.inside.marks import (
     same,
     score,
 )
-from minigpt.stored import FOLDER, load_stored
 
 V, T, C = 7, 12, 8
 
@@ -273,32 +269,3 @@ def test_a_text_shaded_by_attention_does_not_need_colour(monkeypatch):
     assert "<figcaption>what a head reads</figcaption>" in page
     with pytest.raises(ValueError, match="shorter"):
         plots.reading("ab", [1.0], "two")
-
-
-# Stored models
-
-
-@pytest.mark.parametrize("name", ["gpt", "pocket-1337", "pocket-1338", "pocket-1339"])
-def test_a_stored_model_has_the_loss_that_is_written_beside_it(name, request):
-    model, tokenizer = load_stored(name)
-    if name == "gpt":
-        learned = request.getfixturevalue("tokenizer")
-        val = request.getfixturevalue("splits")[1]
-    else:
-        learned = how_low.pocket().tokenizer
-        val = how_low.pocket().ids[how_low.pocket().n :]
-    assert tokenizer.chars == learned.chars
-    loss = torch.load(FOLDER / f"{name}.pt", weights_only=True)["loss"]
-    assert evaluate(model, val, model.block_size) == pytest.approx(loss, abs=1e-3)
-    assert f"{loss:.4f}" in re.search(f"    {name} .*", stored.__doc__)[0]
-    assert not model.training and next(model.parameters()).dtype == torch.float32
-    assert set(stored.MADE) == {"play", *(path.stem for path in FOLDER.glob("*.pt"))}
-
-
-def test_a_training_is_stored_as_load_stored_reads_it(tmp_path, monkeypatch, model):
-    monkeypatch.setattr(stored, "FOLDER", tmp_path)
-    data, tokenizer = torch.randint(V, (50,)), CharTokenizer("abcdefg")
-    stored.store("mine", model, [(1, 2.0, 3.0, 4.0)], tokenizer, data)
-    content = torch.load(tmp_path / "mine.pt", weights_only=True)
-    assert content["loss"] == evaluate(model, data, T)  # that of the rounded weights
-    assert content["chars"] == "abcdefg" and content["history"] == [(1, 2.0, 3.0, 4.0)]

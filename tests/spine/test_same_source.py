@@ -11,8 +11,8 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "01_bigram": {
         "data": "CharTokenizer train_val_split get_batch",
         "bigram": "BigramLanguageModel next_token_loss",
-        "evaluation": "estimate_loss evaluate",
     },
+    "evidence/01_bigram": {"evaluation": "estimate_loss evaluate"},
     "02_averaging": {
         "averaging": "average_loop average_matmul average_softmax average_attention "
         "hide_future"
@@ -28,9 +28,9 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "06_full_training": {
         "gpt": "GPT init_weights",
         "optimizer": "make_optimizer learning_rate_at",
-        "training": "Run train",
         "generation": "generate probabilities",
     },
+    "evidence/06_full_training": {"training": "Run train"},
     "08_modern_gpt": {
         "modern/parts": "ShortConvolution",
         "modern/muon": "orthogonalize Muon",

@@ -14,8 +14,8 @@ import torch
 
 from minigpt.course import record
 
-MODULES = """ladder small_models full_training how_low modern speedrun fast_generation
-many_machines looking_inside tokens""".split()
+MODULES = """ladder small_models residual_blocks full_training how_low modern speedrun
+fast_generation many_machines looking_inside tokens""".split()
 SEEDS = [1337, 1338, 1339]
 
 

@@ -14,10 +14,10 @@ import torch.nn as nn
 from minigpt.data import train_val_split
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
+from minigpt.stored.rungs import CONTEXT, WIDTH
 from minigpt.tools.corpus import corpus
 from minigpt.training import Run, TrainConfig, preset, train
 
-WIDTH, CONTEXT = 64, 32  # of the small models in 02 to 05
 SMALL = TrainConfig(steps=600, batch_size=32, block_size=CONTEXT, learning_rate=1e-2)
 
 

@@ -1,5 +1,6 @@
 """Experiments of notebook 06: the CPU preset, changed in one thing at a time, in 600
-steps with a schedule of their own, where the preset takes 2400."""
+steps with a schedule of their own where the preset takes 2400, and some in 2400; and
+the way from 05's three blocks to it."""
 
 import math
 from functools import partial
@@ -8,6 +9,8 @@ import torch
 import torch.nn as nn
 
 from minigpt.course.experiments.fit import cpu, grid, run
+from minigpt.course.experiments.small_models import STEPS
+from minigpt.gpt import GPTConfig
 from minigpt.training import TrainConfig
 
 
@@ -69,7 +72,58 @@ GPT2 = {
     "tied embeddings": {"change": tied},
     "dropout 0.1": {"dropout": 0.1},
 }
+
+
+# From the last rung of 05 to the GPT, one change after another.
+def between(seed, n_layer, n_embd, context, batch_size, steps, rate, start):
+    """Train a GPT of this shape, with this recipe, from start."""
+
+    def base():
+        config = GPTConfig(65, context, n_layer, n_head=4, n_embd=n_embd)
+        return config, TrainConfig(steps, batch_size, context, rate)
+
+    return run(seed, base, change=start)
+
+
+def our_start(model):
+    """As `init_weights` left it."""
+
+
+def way(*names):
+    """{name: function(seed)}, each with all the changes up to its own."""
+    now, found = dict(THREE_BLOCKS), {}
+    for name in names:
+        now |= CHANGES[name]
+        found[", then ".join(names[: names.index(name) + 1])] = partial(between, **now)
+    return found
+
+
+THREE_BLOCKS = {"n_layer": 3, "n_embd": 64, "context": 32, "batch_size": 32}
+THREE_BLOCKS |= {"steps": 600, "rate": 1e-2, "start": torch_start}
+CHANGES = {
+    "four times the steps": {"steps": 2400},
+    "twice the context": {"context": 64, "batch_size": 16},  # as many characters
+    "two wide blocks": {"n_layer": 2, "n_embd": 128},
+    "rate 0.003": {"rate": 3e-3},
+    "our start": {"start": our_start},
+}
+STEPS_FIRST = list(CHANGES)
+STEPS_LAST = [*STEPS_FIRST[1:], STEPS_FIRST[0]]  # both ways end alike
+
+short = partial(run, base=cpu, steps=600)
+WARM, COLD = {"warm-up": {}}, {"no warm-up": {"warmup_steps": 0}}
+HEAD = {"lm_head not smaller": RECIPE["lm_head not smaller"]}
+AT = {"learning_rate": [2e-3, 3e-3, 5e-3]}
 EXPERIMENTS = {
-    name: grid("{variant}", partial(run, base=cpu, steps=600), variant=table)
-    for name, table in (("06-recipe", RECIPE), ("06-gpt2", GPT2))
+    "06-recipe": grid("{variant}", short, variant=RECIPE),
+    "06-gpt2": grid("{variant}", short, variant=GPT2),
+    "06-warm-up": grid(STEPS, short, variant=WARM, steps=[600], **AT)
+    | grid(STEPS, short, variant=COLD, steps=[600], learning_rate=[1e-3, 2e-3, 3e-3])
+    | grid(STEPS, short, variant=WARM, steps=[2400], learning_rate=[3e-3, 5e-3])
+    | grid(STEPS, short, variant=COLD, steps=[2400], learning_rate=[2e-3, 3e-3]),
+    "06-start": grid(STEPS, short, variant=HEAD, steps=[600], **AT)
+    | grid(STEPS, short, variant=HEAD, steps=[2400], learning_rate=[3e-3]),
+    "06-last-step": {"three blocks": partial(between, **THREE_BLOCKS)}
+    | way(*STEPS_FIRST)
+    | way(*STEPS_LAST[:-1]),
 }

@@ -8,9 +8,9 @@ import torch
 
 from minigpt.bigram import BigramLanguageModel
 from minigpt.course.experiments import fit
-from minigpt.course.experiments.small_models import AVERAGES, HEADS, ROOTS, blocks
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
+from minigpt.stored.rungs import BODIES
 
 THREADS = torch.get_num_threads()  # as many as there are cores
 
@@ -58,25 +58,28 @@ def gpt(seed):
     return fit.run(seed, fit.cpu)
 
 
-def counted(seed):
-    """The counted table, with one added to each count; no seed changes it."""
+def counted_table():
+    """01's other table (V, V): the shares counted, with one added to each count."""
     text, V = fit.corpus(), fit.corpus().vocab_size
     pairs = text.train[:-1] * V + text.train[1:]  # (N - 1,)
     counts = torch.bincount(pairs, minlength=V * V).view(V, V) + 1
-    p = counts / counts.sum(dim=1, keepdim=True)
+    return counts / counts.sum(dim=1, keepdim=True)
+
+
+def counted(seed):
+    """How good it is; no seed changes it."""
+    text, p = fit.corpus(), counted_table()
     losses = {"train loss": text.train, "loss": text.val}
     return {n: -p[d[:-1], d[1:]].log().mean().item() for n, d in losses.items()}
 
 
-BODIES = {"weighted mean": AVERAGES["version 4"], "one head": ROOTS["root"]}
-BODIES |= {"four heads": HEADS["4 heads"], "one block": blocks(1)}
-BODIES |= {"three blocks": blocks(3)}
+RUNGS = {name: {"body": body} for name, body in BODIES.items()}
 EXPERIMENTS = {
     "ladder": {
         "uniform guess": uniform,
         "unigram counts": unigram,
         "bigram": partial(trained, steps=10_000),
-        **fit.grid("{body}", partial(fit.run, base=fit.small), body=BODIES),
+        **fit.grid("{body}", partial(fit.run, base=fit.small), body=RUNGS),
         "GPT": gpt,
     },
     "01-longer": {

@@ -1,4 +1,4 @@
-"""Experiments of 02 to 05: the small model of these lessons around other bodies."""
+"""Experiments of 02 to 04: the small model of these lessons around other bodies."""
 
 import math
 from functools import partial
@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from minigpt import averaging
 from minigpt.attention import Head, attention_weights
-from minigpt.block import Block, FeedForward
-from minigpt.course.experiments.fit import CONTEXT, WIDTH, corpus, grid, run, small
+from minigpt.course.experiments.fit import CONTEXT, WIDTH, grid, run, small
 from minigpt.multi_head import CausalSelfAttention
+from minigpt.stored.rungs import WeightedMean
 from minigpt.training import TrainConfig
 
 RATES = [2.5e-3, 5e-3, 1e-2, 2e-2, 4e-2, 8e-2]  # the recipe's is 1e-2
@@ -50,24 +50,12 @@ class Learned(nn.Module):
         return F.softmax(scores, dim=-1) @ x
 
 
-class Chosen(nn.Module):
-    """Version 4 with learned queries and keys."""
-
-    def __init__(self):
-        super().__init__()
-        self.query = nn.Linear(WIDTH, WIDTH, bias=False)
-        self.key = nn.Linear(WIDTH, WIDTH, bias=False)
-
-    def forward(self, x):
-        return averaging.average_attention(x, self.query(x), self.key(x))
-
-
 AVERAGES = {
     "the present alone": {"body": nn.Identity},
     "mean": {"body": Mean},
     "present + mean": {"body": partial(Residual, Mean)},
     "learned table": {"body": Learned},
-    "version 4": {"body": Chosen},
+    "version 4": {"body": partial(WeightedMean, WIDTH)},
 }
 
 
@@ -109,6 +97,7 @@ ROOTS = {
     "root": {"body": partial(Head, WIDTH, WIDTH)},
     "no root": UNSCALED,
     "no root, queries / 8": UNSCALED | {"change": quiet},
+    "no root, queries' rate / 8": UNSCALED | SLOW,
     "no root, queries and their rate / 8": UNSCALED | SLOW | {"change": quiet},
 }
 
@@ -135,100 +124,19 @@ HEADS = {
 TRAP = {"4 heads, reshaped": {"body": partial(Reshaped, WIDTH, 4)}}
 
 
-# 05: what makes blocks stack.
-class Alone(CausalSelfAttention):
-    """The same weights, but each position sees only itself: none is mixed."""
-
-    def forward(self, x):
-        return self.proj(self.qkv(x)[..., -x.shape[-1] :])
-
-
-class Parts(nn.Module):
-    """A block without norms, which may lack its plus signs or the mixing, too."""
-
-    def __init__(self, plus=False, attention=CausalSelfAttention):
-        super().__init__()
-        self.plus, self.attention = plus, attention(WIDTH, 4)
-        self.feed_forward = FeedForward(WIDTH)
-
-    def forward(self, x):
-        x = self.attention(x) + (x if self.plus else 0)
-        return self.feed_forward(x) + (x if self.plus else 0)
-
-
-class PostNorm(Block):
-    """The block of 2017: LayerNorm on the pathway, after each addition."""
-
-    def forward(self, x):
-        x = self.norm1(x + self.attention(x))
-        return self.norm2(x + self.feed_forward(x))
-
-
-def stack(block, n_layer, n_embd=WIDTH, last=nn.LayerNorm):
-    """Blocks one behind the other, and what ends them."""
-    return nn.Sequential(*(block() for _ in range(n_layer)), last(n_embd))
-
-
-def blocks(n_layer, n_embd=WIDTH, dropout=0.0):
-    """The changes that make a stack of lesson 05's blocks."""
-    block = partial(Block, n_embd, 4, dropout)
-    return {"body": partial(stack, block, n_layer, n_embd), "n_embd": n_embd}
-
-
-def bare(n_layer, block=Parts, **parts):
-    """The changes that make a stack of other blocks, without a last norm."""
-    return {"body": partial(stack, partial(block, **parts), n_layer, last=nn.Identity)}
-
-
-@torch.no_grad()
-def larger(model):
-    """The matrices of the layers, times √3."""
-    for p in model.body.parameters():
-        p.mul_(3**0.5 if p.dim() == 2 else 1.0)
-
-
-def beginning():
-    """The first 25,000 characters of the training text, and the validation text."""
-    return corpus().train[:25_000], corpus().val
-
-
-six, apart = bare(6), bare(6, attention=Alone)
-PLAIN = {
-    "1 plain layer": bare(1),
-    "6 plain layers": six,
-    "6, rate 0.0005": six | {"learning_rate": 5e-4},
-    "6, rate 0.01": six | {"learning_rate": 1e-2},
-    "6, 1,000 steps": six | {"steps": 1000},
-    "6, weights x 1.73": six | {"change": larger},
-    "6, each alone": apart,
-    "6, each alone, weights x 1.73": apart | {"change": larger},
-    "6, plus sign": bare(6, plus=True),
-}
-NORMS = {
-    "pre-norm": blocks(6),
-    "post-norm": bare(6, PostNorm, n_embd=WIDTH, n_head=4),
-    "no norm": bare(6, plus=True),
-}
-LARGE = {"1 x 108": blocks(1, 108), "3 x 64": blocks(3)}
-SHAPES = {"1 x 64": blocks(1)} | LARGE
-LENGTHS = {"25,000 characters, 1,500 steps": {"data": beginning, "steps": 1500}}
-LENGTHS |= {"all, 600 steps": {}}
-DROPOUTS = {f"dropout {p}": blocks(3, dropout=p) for p in (0.0, 0.2)}
 each = partial(run, base=small)
-brief = partial(each, steps=200, batch_size=16, learning_rate=3e-3)
-LOW, HIGH = [1e-3, 3e-3, 6e-3, 1e-2, 2e-2], [5e-3, 1e-2, 2e-2]
 AT_RATE = "{variant}, rate {learning_rate:g}"
-SHAPED = "{variant}, {steps} steps, rate {learning_rate:g}"
+STEPS = "{variant}, {steps:,} steps, rate {learning_rate:g}"
+LONG = {"steps": [2400], "learning_rate": [1e-2, 2e-2, 4e-2]}
+TWICE = LONG | {"learning_rate": [1e-2, 2e-2]}
 ONE_HEAD = partial(each, **ROOTS["root"])  # with `--seeds 1337 … 1348`
+LONG_HEADS = {name: ROOTS[name] for name in ("root", "no root")}
+LONG_SETS = {"4 heads": HEADS["4 heads"]} | TRAP
 EXPERIMENTS = {
     "02-averages": grid(AT_RATE, each, variant=AVERAGES, learning_rate=RATES),
     "03-root": grid(AT_RATE, each, variant=ROOTS, learning_rate=RATES),
     "03-seeds": grid("{learning_rate:g}", ONE_HEAD, learning_rate=[5e-3, 1e-2]),
     "04-heads": grid(AT_RATE, each, variant=HEADS, learning_rate=RATES)
-    | grid(AT_RATE, each, variant=TRAP, learning_rate=[5e-3, 2e-2]),
-    "05-plain": grid("{variant}", brief, variant=PLAIN),
-    "05-norm": grid(f"{AT_RATE}, warm-up 40", brief, variant=NORMS, learning_rate=LOW),
-    "05-depth": grid(SHAPED, each, variant=SHAPES, steps=[600], learning_rate=HIGH)
-    | grid(SHAPED, each, variant=LARGE, steps=[2400], learning_rate=[1e-2]),
-    "05-dropout": grid("{length}, {dropout}", each, length=LENGTHS, dropout=DROPOUTS),
+    | grid(AT_RATE, each, variant=TRAP, learning_rate=[5e-3, 1e-2, 2e-2]),
+    "04-longer": grid(STEPS, each, variant=LONG_SETS, **TWICE),
 }

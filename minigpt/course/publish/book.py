@@ -45,7 +45,7 @@ def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS, repo=None):
         entry = {"file": file, "title": page.title(notebook), "shelf": shelf}
         place = path.relative_to(notebooks).as_posix()
         entry["colab"] = colab.address(repo, place) if repo else ""
-        contents.append(entry | {"minutes": door.minutes(notebook)})
+        contents.append(entry | {"minutes": page.minutes(notebook)})
     page.write_model(folder / "model.html")
     written = [folder / "index.html"]
     page.write(written[0], index(contents, loaded))

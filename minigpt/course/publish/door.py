@@ -24,31 +24,10 @@ LINKS = """[![tests]({tests}/badge.svg)]({tests})
 · [Ask a question](https://github.com/{repo}/discussions)"""
 
 
-def minutes(notebook):
-    """A newcomer's minutes for a notebook, who reads every line: int.
-
-    150 words a minute; a line of code takes 7 seconds, a printed one 3, a figure one
-    minute, and a question that is to be answered first one and a half.
-    """
-    text = page.markdown(notebook)
-    asked = len(re.findall(r"\*\*(?:Predict|Think first)", text))
-    text = re.sub(r"```.*?```|<[^>]+>|\]\([^)]*\)", "", text, flags=re.S)
-    seconds = len(text.split()) * 60 / 150 + asked * 90
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            seconds += 7 * sum(bool(line.strip()) for line in cell.source.splitlines())
-            for output in cell.outputs:
-                data = output.get("data", {})
-                printed = output.get("text") or data.get("text/plain", "")
-                lines = len(printed.splitlines())
-                seconds += 60 if "image/png" in data else 3 * lines
-    return round(seconds / 60)
-
-
 def written(text, repo=""):
     """The README with its marked places filled in."""
     paths = {path.stem: path for path in page.notebook_paths()}
-    spent = {name: minutes(page.read(path)) for name, path in paths.items()}
+    spent = {name: page.minutes(page.read(path)) for name, path in paths.items()}
     text = ROW.sub(lambda row: f"{row[1]}{spent[row[2]]}{row[4]}", text)
     main = sum(spent[name] for name in paths if re.match(r"0[0-6]_", name))
     text = fill(text, "hours", hours(main))

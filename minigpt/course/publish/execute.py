@@ -4,8 +4,9 @@
     python -m minigpt.course.publish.execute 03 exercises/05      those that begin so
 
 The exercises' folded solutions are written anew from minigpt/course/checks/solutions,
-and the README's figure of the ladder is drawn from the record, its minutes and its
-exercises written (minigpt/course/publish/door.py).
+the README's figure of the ladder is drawn from the record, its minutes and exercises
+are written (minigpt/course/publish/door.py), and each lesson says at its top, and
+notebook 00 in its table, how many minutes a newcomer needs.
 """
 
 import re
@@ -78,6 +79,29 @@ def clean(notebook):
                 output.metadata.pop("transient", None)
 
 
+def write_minutes():
+    """The time row of each lesson, and the last column of the table in 00."""
+    lessons = page.notebook_paths()
+    needed = {path.name: page.minutes(page.read(path)) for path in lessons}
+    for path in lessons:
+        notebook = page.read(path)
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = with_minutes(cell.source, path.name, needed)
+        with replacing(path) as unfinished:
+            nbformat.write(notebook, unfinished)
+
+
+def with_minutes(text, name, needed):
+    """A cell of the lesson `name`, with the minutes that each lesson needs."""
+    time = r"(?m)^(\| Time \| )(?:about )?\S+ minutes(?: to read)?"
+    text = re.sub(time, rf"\g<1>{needed[name]} minutes", text)
+    for other, number in needed.items():
+        row = rf"(?m)^(\| \[.*\]\({re.escape(other)}\) \|.*\| )\S+ \|$"
+        text = re.sub(row, rf"\g<1>{number} |", text)
+    return text
+
+
 def draw_ladder():
     """The README's figure, from the record."""
     FIGURE.parent.mkdir(exist_ok=True)
@@ -95,6 +119,7 @@ def main(prefixes):
             sys.exit(f"no notebook begins with {prefix!r}: give 03 or exercises/03.")
     for name in chosen:
         print(f"{name}: {execute(page.NOTEBOOKS / name):.0f} s", flush=True)
+    write_minutes()
     draw_ladder()
     door.refresh()
 

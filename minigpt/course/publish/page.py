@@ -110,6 +110,34 @@ def markdown(notebook):
     return "\n\n".join(cells)
 
 
+def minutes(notebook):
+    """What a newcomer needs for a lesson: 150 words a minute, 7 seconds for a line of
+    code, 3 for a line of output, a minute for a figure, 1.5 for a prediction. Folded
+    answers are left out."""
+    text = re.sub("<details>.*?</details>", "", markdown(notebook), flags=re.S)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    outputs = [output for cell in code for output in cell.outputs]
+    figures = [o for o in outputs if "image/png" in o.get("data", {})]
+    printed = [
+        o.get("text") or o.get("data", {}).get("text/plain", "")
+        for o in outputs
+        if o not in figures
+    ]
+    predictions = len(re.findall(r"\*\*(?:Predict|Think first)", text))
+    return round(
+        len(text.split()) / 150
+        + sum(full_lines(cell.source) for cell in code) * 7 / 60
+        + sum(map(full_lines, printed)) * 3 / 60
+        + len(figures)
+        + 1.5 * predictions
+    )
+
+
+def full_lines(text):
+    """How many lines of a text are not empty."""
+    return sum(bool(line.strip()) for line in text.splitlines())
+
+
 def title(notebook):
     """The text of the notebook's first heading."""
     return re.search(r"^# (.*)", markdown(notebook), flags=re.M)[1]

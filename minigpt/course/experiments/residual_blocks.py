@@ -1,0 +1,131 @@
+"""Experiments of 05: what makes blocks stack."""
+
+from functools import partial
+
+import torch
+import torch.nn as nn
+
+from minigpt.block import Block, FeedForward
+from minigpt.course.experiments.fit import WIDTH, corpus, grid, run, small
+from minigpt.course.experiments.small_models import AT_RATE, STEPS
+from minigpt.multi_head import CausalSelfAttention
+from minigpt.training import TrainConfig
+
+
+class Alone(CausalSelfAttention):
+    """The same weights, but each position sees only itself: none is mixed."""
+
+    def forward(self, x):
+        return self.proj(self.qkv(x)[..., -x.shape[-1] :])
+
+
+class Parts(nn.Module):
+    """A block without norms, which may lack its plus signs or the mixing, too.
+
+    plus: around which parts a plus sign stands, a tuple of their names.
+    """
+
+    def __init__(self, plus=(), attention=CausalSelfAttention):
+        super().__init__()
+        self.plus, self.attention = plus, attention(WIDTH, 4)
+        self.feed_forward = FeedForward(WIDTH)
+
+    def forward(self, x):
+        x = self.attention(x) + (x if "attention" in self.plus else 0)
+        return self.feed_forward(x) + (x if "feed-forward" in self.plus else 0)
+
+
+class PostNorm(Block):
+    """The block of 2017: LayerNorm on the pathway, after each addition."""
+
+    def forward(self, x):
+        x = self.norm1(x + self.attention(x))
+        return self.norm2(x + self.feed_forward(x))
+
+
+def stack(block, n_layer, n_embd=WIDTH, last=nn.LayerNorm):
+    """Blocks one behind the other, and what ends them."""
+    return nn.Sequential(*(block() for _ in range(n_layer)), last(n_embd))
+
+
+def blocks(n_layer, n_embd=WIDTH, dropout=0.0):
+    """The changes that make a stack of lesson 05's blocks."""
+    block = partial(Block, n_embd, 4, dropout)
+    return {"body": partial(stack, block, n_layer, n_embd), "n_embd": n_embd}
+
+
+def bare(n_layer, block=Parts, **parts):
+    """The changes that make a stack of other blocks, without a last norm."""
+    return {"body": partial(stack, partial(block, **parts), n_layer, last=nn.Identity)}
+
+
+@torch.no_grad()
+def larger(model):
+    """The matrices of the layers, times √3."""
+    for p in model.body.parameters():
+        p.mul_(3**0.5 if p.dim() == 2 else 1.0)
+
+
+def beginning():
+    """The first 25,000 characters of the training text, and the validation text."""
+    return corpus().train[:25_000], corpus().val
+
+
+class TinyEpsilon(TrainConfig):
+    """A TrainConfig whose ε is below any gradient here: 1e-20, not 1e-8."""
+
+    def make_optimizer(self, model):
+        optimizer = super().make_optimizer(model)
+        for group in optimizer.param_groups:
+            group["eps"] = 1e-20
+        return optimizer
+
+
+BOTH = ("attention", "feed-forward")
+six, apart = bare(6), bare(6, attention=Alone)
+PLAIN = {
+    "1 plain layer": bare(1),
+    "6 plain layers": six,
+    "6, rate 0.0005": six | {"learning_rate": 5e-4},
+    "6, rate 0.01": six | {"learning_rate": 1e-2},
+    "6, 1,000 steps": six | {"steps": 1000},
+    "6, weights x 1.73": six | {"change": larger},
+    "6, each alone": apart,
+    "6, each alone, weights x 1.73": apart | {"change": larger},
+    "6, plus sign": bare(6, plus=BOTH),
+}
+# Each reason mended alone: the size of the gradient, or what a position keeps.
+MENDED = {
+    "replacing": six,
+    "weights x 1.73": six | {"change": larger},
+    "tiny epsilon": six | {"kind": TinyEpsilon},
+    "each alone": apart,
+    "plus around attention": bare(6, plus=BOTH[:1]),
+}
+OTHER_PLUS = {"plus around feed-forward": bare(6, plus=BOTH[1:])}
+SLOWED = {name: MENDED[name] for name in ("replacing", "weights x 1.73")}
+NORMS = {
+    "pre-norm": blocks(6),
+    "post-norm": bare(6, PostNorm, n_embd=WIDTH, n_head=4),
+    "no norm": bare(6, plus=BOTH),
+}
+LARGE = {"1 x 108": blocks(1, 108), "3 x 64": blocks(3)}
+SHAPES = {"1 x 64": blocks(1)} | LARGE
+SHORT = {"data": beginning, "steps": 1500, "learning_rate": 5e-3}
+LENGTHS = {"25,000 characters, 1,500 steps": SHORT}
+LENGTHS |= {"all, 600 steps": {"learning_rate": 5e-3}}
+DROPOUTS = {f"dropout {p}": blocks(3, dropout=p) for p in (0.0, 0.2)}
+each = partial(run, base=small)
+brief = partial(each, batch_size=16, steps=200, learning_rate=3e-3)
+LOW = {"learning_rate": [1e-3, 3e-3, 6e-3, 1e-2, 2e-2]}
+HIGH = {"learning_rate": [5e-3, 1e-2, 2e-2]}
+WIDE = {"learning_rate": [1e-3, 3e-3, 1e-2]}
+LOWEST = {"learning_rate": [1e-3]}  # the best one of the two, of 600 steps
+BELOW = {"learning_rate": [1e-3, 3e-3]}  # with the other plus 1e-2 breaks down
+EXPERIMENTS = {
+    "05-plain": grid("{variant}", brief, variant=PLAIN),
+    "05-norm": grid(f"{AT_RATE}, warm-up 40", brief, variant=NORMS, **LOW),
+    "05-depth": grid(STEPS, each, variant=SHAPES, steps=[600], **HIGH)
+    | grid(STEPS, each, variant=LARGE, steps=[2400], **HIGH),
+    "05-dropout": grid("{length}, {dropout}", each, length=LENGTHS, dropout=DROPOUTS),
+}
