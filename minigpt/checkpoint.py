@@ -1,30 +1,41 @@
-"""Lesson 06: a training run in a file."""
+"""Lesson 06: a training run in a file.
 
-import io
-import os
+A configuration and a tokenizer are kept as what they were made of, beside the name of
+their class. Who reads the file says which classes it may name: `kinds`.
+"""
+
 import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 
 from minigpt.data import CharTokenizer
 from minigpt.device import random_state, set_random_state
+from minigpt.files import save_whole
 from minigpt.gpt import GPTConfig
 from minigpt.language_model import LanguageModel
+from minigpt.require import require
 from minigpt.training import Progress, Run, TrainConfig
+
+KINDS = (GPTConfig, TrainConfig, CharTokenizer)  # of every checkpoint of lesson 06
+MADE = ["model_config", "train_config", "tokenizer"]  # kept with their class
+PARTS = [*MADE, "model", "optimizer", "step", "seconds", "history"]
+PARTS += ["batches", "random", "text"]
 
 
 @dataclass
 class Checkpoint:
     """A model, its vocabulary, its recipe, and where its training stands.
 
-    Raises ValueError for a model that its config does not build, or with another
-    vocabulary than the tokenizer's.
+    tokenizer: with encode, decode, vocab_size, and state(), which is what its class
+    makes it of. Raises ValueError for a model that its config does not build, or with
+    another vocabulary than the tokenizer's.
     """
 
     model: LanguageModel
-    tokenizer: CharTokenizer  # or a dataclass: lesson 13's
+    tokenizer: CharTokenizer
     config: TrainConfig
     run: Run
     random: dict | None = None  # as saved: set_random_state goes on from there
@@ -32,52 +43,53 @@ class Checkpoint:
 
     def __post_init__(self):
         shape, known = self.model.config, self.tokenizer.vocab_size
-        if known != shape.vocab_size:
-            raise ValueError(
-                f"The tokenizer knows {known} tokens, the model "
-                f"{shape.vocab_size}: give the tokenizer of the model's own text."
-            )
+        require(
+            known == shape.vocab_size,
+            f"The tokenizer knows {known} tokens, the model {shape.vocab_size}: "
+            "give the tokenizer of the model's own text.",
+        )
         with torch.device("meta"):  # without memory, and without random numbers
             weights = shape.build().state_dict()
-        if weights.keys() != self.model.state_dict().keys():
-            raise ValueError(
-                f"This {type(self.model).__name__} has other weights than its config "
-                "describes: a checkpoint holds a model as config.build() makes it."
-            )
+        require(
+            weights.keys() == self.model.state_dict().keys(),
+            f"This {type(self.model).__name__} has other weights than its config "
+            "describes: a checkpoint holds a model as config.build() makes it.",
+        )
 
 
 def save_checkpoint(path, checkpoint):
-    """Write a Checkpoint; the file appears whole or not at all."""
+    """Write a Checkpoint; the file appears whole or not at all.
+
+    Raises OSError if it cannot be written.
+    """
     c = checkpoint
     content = {
+        "model_config": with_class(c.model.config, asdict(c.model.config)),
+        "train_config": with_class(c.config, asdict(c.config)),
+        "tokenizer": with_class(c.tokenizer, c.tokenizer.state()),
         "model": c.model.state_dict(),
-        "model_config": [type(c.model.config).__name__, asdict(c.model.config)],
-        "train_config": [type(c.config).__name__, asdict(c.config)],
-        "chars": getattr(c.tokenizer, "chars", None) or asdict(c.tokenizer),
-        "text": c.text,
+        "optimizer": c.run.optimizer.state_dict(),
         "step": c.run.step,
         "seconds": c.run.seconds,
         "history": [tuple(row) for row in c.run.history],
-        "optimizer": c.run.optimizer.state_dict(),
         "batches": c.run.batches.get_state(),
         "random": random_state(next(c.model.parameters()).device),
+        "text": c.text,
     }
-    torch.save(content, data := io.BytesIO())
-    unfinished = Path(f"{path}.{os.getpid()}.tmp")
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(data.getbuffer())
-            os.fsync(file.fileno())  # on the disk, before it takes the old one's place
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    save_whole(path, content)
 
 
-def load_checkpoint(path, device="cpu", kinds=(GPTConfig, TrainConfig)):
+def with_class(thing, state):
+    """[module, name of its class, state]: what `load_checkpoint` makes it of again."""
+    return [type(thing).__module__, type(thing).__name__, state]
+
+
+def load_checkpoint(path, device="cpu", kinds=()):
     """Read a Checkpoint and build its model on `device`; nothing is unpickled.
 
-    kinds: the classes that it may hold: of configurations, and lesson 13's tokenizer.
-    Raises FileNotFoundError, or ValueError for a file that is no checkpoint.
+    kinds: classes that it may name besides KINDS, of configurations and tokenizers.
+    Raises FileNotFoundError; or ValueError that says what the file is instead, and
+    what reads it.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(
@@ -85,28 +97,113 @@ def load_checkpoint(path, device="cpu", kinds=(GPTConfig, TrainConfig)):
             f"python -m minigpt train --out {path}"
         )
     device = torch.empty(0, device=device).device  # one that fails is no damage
+    content = read(path)
+    require(is_checkpoint(content), f"{path} is no checkpoint: it {holds(content)}")
+    lacking = [name for name in PARTS if name not in content]
+    another_version = "it was changed, or written by another version of minigpt."
+    require(not lacking, f"{path} is a checkpoint without {lacking}: {another_version}")
+    known = {kind.__name__: kind for kind in (*KINDS, *kinds)}
     before = random_state(device)  # to build a model draws random numbers
     try:
-        with zipfile.ZipFile(path) as file:
-            if file.testzip():  # torch itself would read a flipped bit
-                raise ValueError("a part of it has changed")
-        content = torch.load(path, map_location="cpu", weights_only=True)
-        return from_content(content, device, kinds)
-    except Exception as error:  # whatever a strange file makes torch raise
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        others = [content[name][:2] for name in MADE if content[name][1] not in known]
+        checkpoint = None if others else from_content(content, device, known)
+    except Exception as error:  # whatever strange parts make Python and torch raise
         raise ValueError(
-            f"{path} is damaged, or no readable checkpoint ({reason[:99]}). "
-            "Give another file, or train again."
+            f"{path} is a checkpoint whose parts do not fit together "
+            f"({reason(error)}): {another_version}"
         ) from None
     finally:
         set_random_state(before, device)
+    require(
+        not others,
+        f"{path} is the checkpoint of another kind of run. {call(path, others)}",
+    )
+    return checkpoint
+
+
+def call(path, others):
+    """The call that reads a checkpoint with others, classes as [module, name]."""
+    imports = "; ".join(f"from {module} import {name}" for module, name in others)
+    names = ", ".join(name for _, name in others)
+    return f"This reads it: {imports}; load_checkpoint({str(path)!r}, kinds=[{names}])."
+
+
+def read(path):
+    """What torch.save wrote into a file, if these are numbers, texts, lists and dicts.
+
+    Raises ValueError that says what the file is instead.
+    """
+    require(
+        not is_safetensors(path),
+        f"{path} is a safetensors file, which holds weights alone: "
+        f"safetensors.torch.load_file({str(path)!r}) reads it.",
+    )
+    try:
+        with zipfile.ZipFile(path) as file:
+            # torch itself would read a flipped bit
+            require(file.testzip() is None, "a part of it has changed")
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError:
+        raise ValueError(
+            f"{path} holds Python objects, which can run code when they are read, and "
+            "nothing is unpickled here: save a state_dict() instead, and read that."
+        ) from None
+    except Exception as error:  # whatever a strange file makes zipfile and torch raise
+        raise ValueError(
+            f"{path} is damaged, or no readable checkpoint ({reason(error)}). "
+            "Give another file, or train again."
+        ) from None
+
+
+def is_safetensors(path):
+    """Whether a file begins as safetensors do: the size of a header, then that JSON."""
+    with open(path, "rb") as file:
+        start = file.read(9)
+    size = int.from_bytes(start[:8], "little")
+    return start[8:] == b"{" and 8 + size <= Path(path).stat().st_size
+
+
+def is_checkpoint(content):
+    """Whether save_checkpoint wrote this, in this version or another."""
+    return isinstance(content, dict) and {"model_config", "train_config"} & set(content)
+
+
+def holds(content):
+    """What a file of torch's holds that is no checkpoint, and the call that reads it,
+    in words that go on from "it"."""
+    load = "torch.load(path, weights_only=True)"
+    if not isinstance(content, dict):
+        return f"holds a {type(content).__name__}, which {load} reads."
+    if {"model", "config", "chars"} <= set(content):
+        return (
+            "is a stored model of the course, without its training: "
+            "minigpt.stored.load_stored(path) reads it."
+        )
+    if {"model", "model_args", "iter_num"} <= set(content):
+        return (
+            "is one of nanoGPT's, whose GPT has other parts than ours: nanoGPT's "
+            f"sample.py reads it, and {load} reads its numbers."
+        )
+    if content and all(isinstance(part, torch.Tensor) for part in content.values()):
+        return (
+            "holds weights alone, a state_dict: build the model that they belong to, "
+            f"then model.load_state_dict({load})."
+        )
+    names = ", ".join(map(repr, list(content)[:9]))
+    return f"holds a dictionary of {names}, which {load} reads."
+
+
+def reason(error):
+    """An error in a few words."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:99]
 
 
 def from_content(content, device, kinds):
-    """The Checkpoint that save_checkpoint took apart."""
-    kinds = {kind.__name__: kind for kind in kinds}
-    parts = [content[name] for name in ("model_config", "train_config")]
-    shape, config = [kinds[kind](**values) for kind, values in parts]
+    """The Checkpoint that save_checkpoint took apart; kinds: {name: class}."""
+    made = []
+    for _, name, state in (content[part] for part in MADE):
+        made.append(kinds[name](**state))
+    shape, config, tokenizer = made
     model = shape.build().to(device)
     model.load_state_dict(content["model"])
     run = Run(model, config)
@@ -115,6 +212,4 @@ def from_content(content, device, kinds):
     run.optimizer.load_state_dict(content["optimizer"])
     run.batches.set_state(content["batches"])
     random, text = content["random"], content["text"]
-    chars, pairs = content["chars"], kinds.get("BytePairTokenizer", CharTokenizer)
-    tokenizer = pairs(**chars) if isinstance(chars, dict) else CharTokenizer(chars)
     return Checkpoint(model.eval(), tokenizer, config, run, random, text)

@@ -16,6 +16,7 @@ URL = (
 NAME = "tinyshakespeare.txt"
 SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 PLAY = Path(__file__).parent / "stored" / "play.txt.xz"  # 07 tells whose
+PIECE = 2**18  # characters of a text that are read at a time
 
 
 def load_text(source="tinyshakespeare"):
@@ -25,27 +26,49 @@ def load_text(source="tinyshakespeare"):
     place: 1.1 million characters of a play that lesson 07 explains.
     Raises FileNotFoundError if there is no such file, ValueError if it is no text.
     """
+    try:
+        path = find_text(source)
+    except FileNotFoundError as error:
+        if source != "tinyshakespeare":
+            raise
+        print(f"{error} You get the course's own play instead.", file=sys.stderr)
+        path = PLAY
+    return "".join(read_text(path))
+
+
+def find_text(source):
+    """The path of a text by its name or path, and never another text in its place.
+
+    Raises FileNotFoundError if it is not there and cannot be downloaded.
+    """
     if source == "tinyshakespeare":
-        try:
-            source = tiny_shakespeare()
-        except FileNotFoundError as error:
-            print(f"{error} You get the course's own play instead.", file=sys.stderr)
-            source = "playwright"
+        return tiny_shakespeare()
     if source == "playwright":
-        return lzma.decompress(PLAY.read_bytes()).decode("utf-8")
-    path = Path(source)
-    if not path.is_file():
+        return PLAY
+    if not Path(source).is_file():
         raise FileNotFoundError(
             f"There is no file {str(source)!r}. Give the path of a UTF-8 text file, "
             "or one of the names 'tinyshakespeare', 'playwright'."
         )
+    return Path(source)
+
+
+def read_text(path):
+    """Yield the text in a file, piece by piece: a long one need not fit in memory.
+
+    Raises ValueError if it is empty, or not UTF-8.
+    """
+    opened = lzma.open if path == PLAY else open
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with opened(path, "rt", encoding="utf-8-sig") as file:
+            piece = file.read(PIECE)
+            if not piece:
+                raise ValueError(f"{path} is empty. Give a file with some text in it.")
+            while piece:
+                yield piece
+                piece = file.read(PIECE)
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
-    if not text:
-        raise ValueError(f"{path} is empty. Give a file with some text in it.")
-    return text
 
 
 def tiny_shakespeare():
@@ -92,8 +115,15 @@ class CharTokenizer:
         return [self.id_of[char] for char in text]
 
     def decode(self, ids):
-        """list[int] or tensor (N,) -> str."""
+        """list[int] or tensor (N,) -> str. Raises ValueError for an id that is none."""
+        unknown = sorted(set(map(int, ids)) - set(range(self.vocab_size)))
+        if unknown:
+            raise ValueError(f"No tokens {unknown}: ids end at {self.vocab_size - 1}.")
         return "".join(self.chars[i] for i in ids)
+
+    def state(self):
+        """What a checkpoint keeps: CharTokenizer(**state) is this one again."""
+        return {"text": self.chars}
 
 
 def train_val_split(ids, train_fraction=0.9):

@@ -13,6 +13,7 @@ import torch.nn as nn
 from minigpt.block import Block
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import head_width
+from minigpt.require import require
 
 
 @dataclass
@@ -27,22 +28,22 @@ class GPTConfig:
     dropout: float = 0.0
 
     def __post_init__(self):
-        check_sizes(self, "vocab_size block_size n_layer n_head n_embd")
+        check_sizes(self, "vocab_size", "block_size", "n_layer", "n_head", "n_embd")
         head_width(self.n_embd, self.n_head)
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout}; give 0 or more, below 1.")
+        said = f"dropout is {self.dropout}; give 0 or more, below 1."
+        require(0 <= self.dropout < 1, said)
 
     def build(self):
         """A model of this shape, with new weights."""
         return GPT(self)
 
 
-def check_sizes(config, names):
+def check_sizes(config, *names):
     """Raise ValueError unless each named field is a whole number, at least 1."""
-    for name in names.split():
+    for name in names:
         size = getattr(config, name)
-        if type(size) is not int or size < 1:
-            raise ValueError(f"{name} is {size!r}; give a whole number, at least 1.")
+        said = f"{name} is {size!r}; give a whole number, at least 1."
+        require(type(size) is int and size >= 1, said)
 
 
 class GPT(LanguageModel):

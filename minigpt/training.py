@@ -13,6 +13,7 @@ from minigpt.device import autocast
 from minigpt.evaluation import estimate_loss
 from minigpt.gpt import GPTConfig, check_sizes
 from minigpt.optimizer import learning_rate_at, make_optimizer
+from minigpt.require import require
 
 
 @dataclass
@@ -32,18 +33,29 @@ class TrainConfig:
     seed: int = 1337
 
     def __post_init__(self):
-        check_sizes(self, "steps batch_size block_size eval_every eval_batches")
-        warmup, decay = self.warmup_steps, self.weight_decay
-        for name, fine, need in (
-            ("warmup_steps", type(warmup) is int and warmup >= 0, "whole, 0 or more"),
-            ("learning_rate", 0 < self.learning_rate < math.inf, "above 0 and finite"),
-            ("weight_decay", 0 <= decay < math.inf, "0 or more and finite"),
-            ("beta2", 0 <= self.beta2 < 1, "0 or more and below 1"),
-            ("grad_clip", self.grad_clip > 0, "above 0; math.inf clips nothing"),
-            ("seed", type(self.seed) is int, "a whole number"),
-        ):
-            if not fine:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; give {need}.")
+        check_sizes(self, "steps", "batch_size", "block_size")
+        check_sizes(self, "eval_every", "eval_batches")
+        require(
+            type(self.warmup_steps) is int and self.warmup_steps >= 0,
+            f"warmup_steps is {self.warmup_steps!r}; give whole, 0 or more.",
+        )
+        require(
+            0 < self.learning_rate < math.inf,
+            f"learning_rate is {self.learning_rate!r}; give above 0 and finite.",
+        )
+        require(
+            0 <= self.weight_decay < math.inf,
+            f"weight_decay is {self.weight_decay!r}; give 0 or more and finite.",
+        )
+        require(
+            0 <= self.beta2 < 1,
+            f"beta2 is {self.beta2!r}; give 0 or more and below 1.",
+        )
+        require(
+            self.grad_clip > 0,
+            f"grad_clip is {self.grad_clip!r}; give above 0; math.inf clips nothing.",
+        )
+        check_seed(self.seed)
 
     def make_optimizer(self, model):
         return make_optimizer(model, self)
@@ -61,6 +73,14 @@ def preset(name, vocab_size):
         model = GPTConfig(vocab_size, 256, n_layer=6, n_head=6, n_embd=384, dropout=0.2)
         return model, TrainConfig(2000, 64, 256, learning_rate=1e-3, eval_every=250)
     raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
+
+
+def check_seed(seed):
+    """Raise ValueError for a seed that torch's random numbers cannot begin from."""
+    require(
+        type(seed) is int and -(2**63) <= seed < 2**64,
+        f"seed is {seed!r}; give a whole number, from -2**63 to 2**64 - 1.",
+    )
 
 
 class Progress(NamedTuple):
@@ -82,11 +102,21 @@ class Run:
         torch.manual_seed(config.seed)  # for dropout
 
 
-def train(model, train_data, val_data, config, run=None, on_eval=None, on_step=None):
+def train(
+    model,
+    train_data,
+    val_data,
+    config,
+    run=None,
+    on_eval=None,
+    on_step=None,
+    draw=get_batch,
+):
     """Train `model` in place; return its history, a list of Progress.
 
     run: a Run to go on with. on_eval(run) is called after each evaluation,
     on_step(run) after each step; if it returns True, the run ends there, judged.
+    draw: what makes a batch x, y (B, T) of train_data, called as get_batch is.
     """
     device = next(model.parameters()).device
     run = run or Run(model, config)
@@ -95,7 +125,7 @@ def train(model, train_data, val_data, config, run=None, on_eval=None, on_step=N
         model.train()
         for group in run.optimizer.param_groups:
             group["lr"] = config.learning_rate_at(run.step)
-        x, y = get_batch(
+        x, y = draw(
             train_data, config.batch_size, config.block_size, device, run.batches
         )  # each (B, T)
         run.optimizer.zero_grad()

@@ -5,6 +5,7 @@ python -m minigpt.whole [my_book.txt]    trains on Tiny Shakespeare or your text
 
 import math
 import sys
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import torch
@@ -145,18 +146,44 @@ def learning_rate_at(step, config):
 def generate(
     model, idx, max_new_tokens, temperature=1.0, top_k=None, top_p=None, generator=None
 ):
-    was_training = model.training
-    model.eval()
-    for _ in range(max_new_tokens):
-        logits, _ = model(idx[:, -model.block_size :])  # (B, T, vocab_size)
-        probs = probabilities(logits[:, -1], temperature, top_k, top_p)
-        next_idx = torch.multinomial(probs, 1, generator=generator)  # (B, 1)
-        idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
-    model.train(was_training)
+    with evaluating(model):
+        for _ in range(max_new_tokens):
+            logits, _ = model(idx[:, -model.block_size :])  # (B, T, vocab_size)
+            probs = probabilities(logits[:, -1], temperature, top_k, top_p)
+            next_idx = torch.multinomial(probs, 1, generator=generator)  # (B, 1)
+            idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
     return idx
 
 
+@contextmanager
+def evaluating(model):
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
+def require(condition, message):
+    if not condition:
+        raise ValueError(message)
+
+
+def check_knobs(temperature=1.0, top_k=None, top_p=None):
+    require(
+        temperature == 0 or 1e-6 <= temperature < math.inf,  # below, logits overflow
+        f"temperature is {temperature}; give 0, or a finite one from 1e-6 on.",
+    )
+    require(top_k is None or top_k >= 1, f"top_k is {top_k}; give at least 1.")
+    require(
+        top_p is None or 0 < top_p <= 1,
+        f"top_p is {top_p}; give above 0, at most 1.",
+    )
+
+
 def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
+    check_knobs(temperature, top_k, top_p)
     if temperature == 0:
         return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
     logits = logits / temperature

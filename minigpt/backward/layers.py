@@ -7,7 +7,13 @@ Decay Regularization (2019).
 
 import numpy as np
 
-from minigpt.backward.tensor import Tensor, backward, reshape, transpose
+from minigpt.backward.tensor import (
+    Tensor,
+    backward,
+    refuse_negative,
+    reshape,
+    transpose,
+)
 
 
 def linear(x, weight, bias=None):
@@ -19,7 +25,11 @@ def linear(x, weight, bias=None):
 
 
 def cross_entropy(logits, targets):
-    """Mean surprise in nats. logits: (N, V), targets: ids (N,)."""
+    """Mean surprise in nats. logits: (N, V), targets: ids (N,).
+
+    Raises ValueError for targets below 0.
+    """
+    refuse_negative(targets)
     z = logits.data - logits.data.max(axis=-1, keepdims=True)
     p = np.exp(z)
     sums = p.sum(axis=-1, keepdims=True)

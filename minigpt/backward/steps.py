@@ -1,53 +1,44 @@
-"""Notebook 12: the steps of a training with torch's backward, and with ours."""
+"""Notebook 12: the losses of a training with torch's backward, and with ours."""
+
+from dataclasses import replace
 
 import torch
-import torch.nn as nn
 
 from minigpt.backward.layers import AdamW
 from minigpt.backward.model import copied, forward
 from minigpt.backward.tensor import backward
 from minigpt.data import get_batch
+from minigpt.training import train
 
 
-def steps_of_torch(gpt, recipe):
-    """A function (x, y, rate) that makes one step of training and returns its loss."""
-    optimizer = recipe.make_optimizer(gpt)
+def losses_of_torch(gpt, data, recipe):
+    """The loss of each step of a GPT's training by `train` of lesson 06."""
+    losses = []
 
-    def step(x, y, rate):
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.zero_grad()
-        loss = gpt(x, y)[1]
-        loss.backward()
-        nn.utils.clip_grad_norm_(gpt.parameters(), recipe.grad_clip)
-        optimizer.step()
-        return loss.item()
+    def keep(model, inputs, output):
+        if model.training:  # not when it is judged
+            losses.append(output[1].item())
 
-    return step
+    seldom = replace(recipe, eval_every=recipe.steps, eval_batches=1)
+    with gpt.register_forward_hook(keep):
+        train(gpt, data, data, seldom)
+    return losses
 
 
-def steps_of_ours(gpt, recipe):
-    """The same on arrays of NumPy; each step writes the new weights into `gpt`."""
+def losses_of_ours(gpt, data, recipe):
+    """The same on arrays of NumPy: the same start, batches and rates. The trained
+    weights are written into `gpt` at the end."""
     p = copied(gpt, next(gpt.parameters()).detach().numpy().dtype)
     optimizer = AdamW(list(p.values()), recipe)
-
-    def step(x, y, rate):
+    batches = torch.Generator().manual_seed(recipe.seed)
+    losses = []
+    for step in range(recipe.steps):
+        x, y = get_batch(data, recipe.batch_size, recipe.block_size, generator=batches)
         loss = forward(p, gpt.config, x.numpy(), y.numpy())[1]
         backward(loss)
-        optimizer.step(rate)
-        with torch.no_grad():
-            for name, weight in gpt.named_parameters():
-                weight.copy_(torch.from_numpy(p[name].data))
-        return loss.data.item()
-
-    return step
-
-
-def losses_of(make_step, gpt, data, recipe):
-    """The loss of each step of a training on batches of data."""
-    batches = torch.Generator().manual_seed(recipe.seed)
-    step, losses = make_step(gpt, recipe), []
-    for i in range(recipe.steps):
-        x, y = get_batch(data, recipe.batch_size, recipe.block_size, generator=batches)
-        losses.append(step(x, y, recipe.learning_rate_at(i)))
+        optimizer.step(recipe.learning_rate_at(step))
+        losses.append(loss.data.item())
+    with torch.no_grad():
+        for name, weight in gpt.named_parameters():
+            weight.copy_(torch.from_numpy(p[name].data))
     return losses

@@ -7,7 +7,35 @@ Differentiation in Machine Learning: a Survey (2018), section 3.2.
 import numpy as np
 
 
-class Tensor:
+class Arithmetic:
+    """The operators that follow from +, * and **; a number or an array may stand on
+    either side."""
+
+    __array_ufunc__ = None  # an array on the left leaves them to us
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __sub__(self, other):
+        return self + -other
+
+    def __truediv__(self, other):
+        return self * other**-1.0
+
+    def __radd__(self, other):
+        return self + other
+
+    def __rmul__(self, other):
+        return self * other
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __rtruediv__(self, other):
+        return self**-1.0 * other
+
+
+class Tensor(Arithmetic):
     """Floats of any shape, the tensors they were made of, and the way back.
 
     back(g): from the gradient of `data` one for each parent, in their order.
@@ -34,6 +62,15 @@ class Tensor:
 
     def __getitem__(self, index):
         return pick(self, index)
+
+    def __pow__(self, exponent):
+        return power(self, exponent)
+
+    def backward(self, grad=None):
+        backward(self, grad)
+
+    def __repr__(self):
+        return f"Tensor({self.data})"
 
 
 def order(root):
@@ -69,15 +106,24 @@ def backward(root, grad=None):
     if grad is None and root.data.size != 1:
         shape = root.data.shape
         raise ValueError(f"The shape is {shape}: begin at one number.")
-    root.grad = np.ones_like(root.data) if grad is None else grad
     nodes = order(root)[::-1]
+    receive(root, np.ones_like(root.data) if grad is None else grad)
     while nodes:
         node = nodes.pop()
         if node.parents:  # a leaf has none, and keeps its gradient
             for parent, g in zip(node.parents, node.back(node.grad)):
-                g = unbroadcast(g, parent.data.shape)
-                parent.grad = g if parent.grad is None else parent.grad + g
+                receive(parent, unbroadcast(g, parent.data.shape))
             node.parents = node.back = node.grad = None
+
+
+def receive(tensor, g):
+    """Add g to the gradient of a tensor."""
+    if tensor.grad is not None:
+        tensor.grad = tensor.grad + g
+    elif tensor.parents:
+        tensor.grad = g  # perhaps also another's: it is only passed on
+    else:
+        tensor.grad = np.array(g)  # a leaf's own
 
 
 def unbroadcast(g, shape):
@@ -132,6 +178,16 @@ def matmul(a, b):
     return Tensor(x @ y, (a, b), back)
 
 
+def power(x, exponent):
+    """x to a fixed number."""
+    y = x.data**exponent
+
+    def back(g):
+        return (g * exponent * x.data ** (exponent - 1),)
+
+    return Tensor(y, (x,), back)
+
+
 def exp(x):
     """e to the x."""
     y = np.exp(x.data)
@@ -168,7 +224,11 @@ def transpose(x, axes):
 
 
 def pick(x, index):
-    """x[index]; what is picked twice gets both gradients."""
+    """x[index]; what is picked twice gets both gradients.
+
+    Raises ValueError for ids below 0.
+    """
+    refuse_negative(index)
     y = x.data[index]
 
     def back(g):
@@ -180,6 +240,13 @@ def pick(x, index):
         return (whole,)
 
     return Tensor(y, (x,), back)
+
+
+def refuse_negative(index):
+    """Raise ValueError for ids below 0 in an index: NumPy counts them from the end."""
+    for ids in index if isinstance(index, tuple) else (index,):
+        if isinstance(ids, np.ndarray) and (ids < 0).any():
+            raise ValueError(f"There is no id {ids.min()}: they begin at 0.")
 
 
 def slopes(f, x, h=1e-6):

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from minigpt.course import record
 from minigpt.course.plots import COLORS, STYLES
+from minigpt.files import replacing
 from minigpt.tools.benchmark import GOAL, bench, contenders, table
 from minigpt.tools.corpus import corpus
-from minigpt.tools.files import replacing
 
 FIGURE = Path(__file__).resolve().parents[2] / ".github" / "bench.png"
 

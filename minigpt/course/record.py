@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from minigpt.tools.files import replacing
+from minigpt.files import replacing
 
 FOLDER = Path(__file__).with_name("records")
 

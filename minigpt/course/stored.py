@@ -37,10 +37,10 @@ from minigpt.course.experiments.fit import corpus, cpu, made, small
 from minigpt.course.experiments.ladder import counted_table
 from minigpt.data import PLAY
 from minigpt.evaluation import evaluate
+from minigpt.files import replacing, save_whole
 from minigpt.playwright.play import write_play
 from minigpt.stored import FOLDER
 from minigpt.stored.rungs import BODIES
-from minigpt.tools.files import replacing
 from minigpt.training import train
 
 
@@ -92,8 +92,7 @@ def store(name, model, history, tokenizer, val_data, built):
         "torch": str(torch.__version__),
         "history": [tuple(row) for row in history],
     }
-    with replacing(FOLDER / f"{name}.pt") as unfinished:
-        torch.save(content, unfinished)
+    save_whole(FOLDER / f"{name}.pt", content)
     print(f"{name}: {content['loss']:.4f} nats per character")
 
 

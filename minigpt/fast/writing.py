@@ -2,6 +2,7 @@
 
 import torch
 
+from minigpt.evaluation import evaluating
 from minigpt.fast.reading import Reader
 from minigpt.generation import probabilities
 
@@ -21,17 +22,14 @@ def tokens(model, idx, max_new_tokens, generator=None, window=None, **knobs):
 
     Until the last one the model is in evaluation mode.
     """
-    reader, was_training = Reader(model, window), model.training
-    model.eval()
-    try:
+    reader = Reader(model, window)
+    with evaluating(model):  # also if nobody wants the rest
         for _ in range(max_new_tokens):
             logits = reader(idx)[:, -1]  # (B, vocab_size)
             probs = probabilities(logits, **knobs)
             next_idx = torch.multinomial(probs, 1, generator=generator)  # (B, 1)
             idx = torch.cat([idx, next_idx], dim=1)  # (B, T + 1)
             yield next_idx
-    finally:  # also if nobody wants the rest
-        model.train(was_training)
 
 
 def stream(model, tokenizer, prompt, max_new_tokens, stop=(), **knobs):

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.attention import attention_weights
+from minigpt.evaluation import evaluating
 
 
 class Flow(NamedTuple):
@@ -46,11 +47,9 @@ def capture(model, idx):
     def keep(module, inputs, output):
         seen[module] = inputs[0], output
 
-    was_training = model.training
-    model.eval()
-    with hooked([(module, keep) for module in model.modules()]):
+    hooks = [(module, keep) for module in model.modules()]
+    with evaluating(model), hooked(hooks):
         model(idx)
-    model.train(was_training)
     token, position = model.token_embedding, model.position_embedding
     flow = Flow(seen[token][1], seen[position][1], [], [], [], [], [])
     for block in model.body[:-1]:  # the last is the LayerNorm

@@ -1,6 +1,8 @@
 """Lesson 08: smooth counts, and a GPT that only adds what counting cannot know."""
 
 import math
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn as nn
@@ -11,6 +13,7 @@ from minigpt.data import get_batch
 from minigpt.modern.counts import window_counts
 from minigpt.modern.model import ModernGPT
 from minigpt.modern.parts import ShortConvolution
+from minigpt.training import TrainConfig, train
 
 RECENT = 4  # the longest context that is counted within the window
 
@@ -68,8 +71,8 @@ class CountingGPT(ModernGPT):
     logits = ModernGPT's + a mixture of the log-probabilities of all orders and of the
     logarithms of the counts within the window, whose weights the model chooses at
     each position; at first, the longest order's alone.
-    Train it with `train_beside_counts`: a model that sees its own text in the counts
-    learns to trust them too far.
+    Train it with draw=partial(fold_batch, model): a model that sees its own text in the
+    counts learns to trust them too far.
     """
 
     def __init__(self, config, counts, smoothing):
@@ -101,33 +104,26 @@ class CountingGPT(ModernGPT):
         return logits, next_token_loss(logits, targets)
 
 
-def train_beside_counts(model, ids, config):
-    """Train a CountingGPT on ids (N,): each batch comes from one fold, whose counts
-    are left out meanwhile. The loop is that of lesson 06 but for this."""
-    optimizer = config.make_optimizer(model)
-    batches = torch.Generator().manual_seed(config.seed)
-    model.train()
-    for step in range(config.steps):
-        for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate_at(step)
-        x, y = fold_batch(model, ids, config, batches)  # each (B, T)
-        loss = model(x, y)[1]
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
-        optimizer.step()
-    model.eval()
-
-
-def fold_batch(model, ids, config, generator):
-    """A batch x, y from one fold of ids (N,), whose counts the model now leaves out."""
+def fold_batch(model, ids, batch_size, block_size, device="cpu", generator=None):
+    """A batch as get_batch draws it, but from one fold of ids (N,): the one whose
+    counts `model` leaves out from now on while it trains."""
     folds = model.counts.folds
     fold = torch.randint(folds, (), generator=generator).item()
     model.without = fold
     n = len(ids) - 1  # as ContextCounts cuts: a pair belongs where its target lies
-    start, end = (-(-f * n // folds) for f in (fold, fold + 1))
-    sizes = config.batch_size, config.block_size
-    return get_batch(ids[start : end + 1], *sizes, generator=generator)
+    start, end = (-(-f * n // folds) for f in (fold, fold + 1))  # n * f / folds, up
+    return get_batch(ids[start : end + 1], batch_size, block_size, device, generator)
+
+
+@dataclass
+class PlainAdam(TrainConfig):
+    """Adam at one rate, from the first step to the last."""
+
+    def make_optimizer(self, model):
+        return torch.optim.Adam(model.parameters(), self.learning_rate)
+
+    def learning_rate_at(self, step):
+        return self.learning_rate
 
 
 def fit_smoothing(counts, ids, config, steps=100):
@@ -136,12 +132,16 @@ def fit_smoothing(counts, ids, config, steps=100):
     Draws steps batches as `config` says; the loss is that of the longest order.
     """
     model = CountsAlone(counts, Smoothing(counts.order), config.block_size)
-    optimizer = torch.optim.Adam(model.parameters(), 0.05)
-    generator = torch.Generator().manual_seed(config.seed)
-    for _ in range(steps):
-        x, y = fold_batch(model, ids, config, generator)
-        loss = model(x, y)[1]
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    plan = PlainAdam(
+        steps,
+        config.batch_size,
+        config.block_size,
+        learning_rate=0.05,
+        grad_clip=math.inf,
+        eval_every=steps,
+        eval_batches=1,
+        seed=config.seed,
+    )
+    with torch.random.fork_rng():  # a Run sets the seed of all random numbers
+        train(model, ids, ids, plan, draw=partial(fold_batch, model))
     return model.smoothing

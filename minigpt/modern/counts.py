@@ -9,7 +9,8 @@ class ContextCounts:
 
     ids: (N,) training text. It is cut into `folds` pieces of equal length; the
     counts can be asked for without those of one piece. One sorted list holds all
-    (context, next character) pairs as numbers in base vocab_size.
+    (context, next character) pairs as numbers in base vocab_size. It lies on the device
+    of ids; what is asked from another one is answered there.
     """
 
     def __init__(self, ids, vocab_size, order, folds=10):
@@ -20,7 +21,8 @@ class ContextCounts:
             )
         self.vocab_size, self.order, self.folds = vocab_size, order, folds
         contexts = self._contexts(ids[None, :-1])[0]  # (N - 1, order + 1)
-        fold = torch.arange(len(ids) - 1) * folds // (len(ids) - 1)  # (N - 1,)
+        N = len(ids)
+        fold = torch.arange(N - 1, device=ids.device) * folds // (N - 1)  # (N - 1,)
         pairs, counts = [], []
         for n in range(order + 1):
             pair = contexts[:, n] * vocab_size + ids[1:]
@@ -49,8 +51,8 @@ class ContextCounts:
         for n in range(1, min(order, T) + 1):  # one character further back
             further = idx[:, : T - n + 1] * V ** (n - 1)
             codes[:, n - 1 :, n] = codes[:, n - 1 :, n - 1] + further
-        longest = V**order * torch.arange(order + 1)  # so that no two orders collide
-        codes += longest
+        lengths = torch.arange(order + 1, device=idx.device)
+        codes += V**order * lengths  # so that no two orders collide
         for n in range(2, order + 1):
             codes[:, : n - 1, n] = -1
         return codes
@@ -60,20 +62,20 @@ class ContextCounts:
 
         without: number of the fold whose counts are left out.
         """
-        V = self.vocab_size
-        asked = self._contexts(idx).flatten()  # (R,)
+        V, here = self.vocab_size, self.pairs.device
+        asked = self._contexts(idx.to(here)).flatten()  # (R,)
         place = torch.searchsorted(self.contexts, asked)
         place.clamp_(max=len(self.contexts) - 1)
         length = self.length[place] * (self.contexts[place] == asked)
         row = torch.repeat_interleave(length)  # which question an answer belongs to
         begin = length.cumsum(0) - length
-        entry = torch.arange(len(row)) + (self.first[place] - begin)[row]
+        entry = torch.arange(len(row), device=here) + (self.first[place] - begin)[row]
         values = self.counts[entry]
         if without is not None:
             values = values - self.by_fold[without][entry]
-        out = torch.zeros(len(asked) * V)
+        out = torch.zeros(len(asked) * V, device=here)
         out[row * V + self.pairs[entry] % V] = values
-        return out.view(*idx.shape, self.order + 1, V)
+        return out.view(*idx.shape, self.order + 1, V).to(idx.device)
 
 
 class ContinuationCounts(ContextCounts):
@@ -95,10 +97,10 @@ class ContinuationCounts(ContextCounts):
         only = (self.by_fold == self.counts)[:, longer].float()  # in no other fold
         kept = self.by_fold * (n == order), self.counts * (n == order)
         self.by_fold = kept[0].index_add(1, place, only)
-        self.counts = kept[1].index_add(0, place, torch.ones(len(place)))
+        self.counts = kept[1].index_add(0, place, only.new_ones(len(place)))
 
     def __call__(self, idx, without=None):
-        """As there, (B, T, order + 1, V)."""
+        """As ContextCounts: idx (B, T) -> (B, T, order + 1, V)."""
         out = super().__call__(idx, without)
         often = self.often(idx[:, : max(self.order - 1, 0)], without)
         for t in range(often.shape[1]):  # the window holds no longer context there

@@ -15,6 +15,17 @@ from minigpt.bigram import next_token_loss
 from minigpt.gpt import GPTConfig, init_weights
 from minigpt.language_model import LanguageModel
 from minigpt.modern import parts
+from minigpt.require import require
+
+# The fields that make a ModernConfig the GPT of lesson 06.
+AS_IN_06 = {
+    "rms_norm": False,
+    "rotary": False,
+    "qk_norm": False,
+    "activation": "relu",
+    "bias": True,
+    "zero_init": False,
+}
 
 
 @dataclass
@@ -31,21 +42,36 @@ class ModernConfig(GPTConfig):
     value_residual: bool = False
     embedding_mix: bool = False
     softcap: float | None = None
+    norm_eps: float = 1e-6  # of RMSNorm: what is added to the mean square
 
     def __post_init__(self):
         super().__post_init__()
-        kv, cap, bend = self.n_kv_head, self.softcap, self.activation
-        shared = kv is None or type(kv) is int and kv >= 1 and self.n_head % kv == 0
-        pairs = not self.rotary or self.n_embd // self.n_head % 2 == 0
-        for name, fine, need in (
-            ("dropout", self.dropout == 0, "0: a ModernGPT has none"),
-            ("n_kv_head", shared, f"a divisor of n_head = {self.n_head}"),
-            ("n_head", pairs, "one with an even n_embd / n_head: rotary turns pairs"),
-            ("activation", bend in parts.BENDS, f"one of {[*parts.BENDS]}"),
-            ("softcap", cap is None or 0 < cap < math.inf, "above 0, finite, or None"),
-        ):
-            if not fine:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; give {need}.")
+        require(
+            self.dropout == 0,
+            f"dropout is {self.dropout!r}; give 0: a ModernGPT has none.",
+        )
+        kv = self.n_kv_head
+        require(
+            kv is None or type(kv) is int and kv >= 1 and self.n_head % kv == 0,
+            f"n_kv_head is {kv!r}; give a divisor of n_head = {self.n_head}.",
+        )
+        require(
+            not self.rotary or self.n_embd // self.n_head % 2 == 0,
+            f"n_head is {self.n_head!r}; give one with an even n_embd / n_head: rotary "
+            "turns pairs.",
+        )
+        require(
+            self.activation in parts.BENDS,
+            f"activation is {self.activation!r}; give one of {[*parts.BENDS]}.",
+        )
+        require(
+            self.softcap is None or 0 < self.softcap < math.inf,
+            f"softcap is {self.softcap!r}; give above 0, finite, or None.",
+        )
+        require(
+            0 < self.norm_eps < math.inf,
+            f"norm_eps is {self.norm_eps!r}; give above 0 and finite.",
+        )
 
     def build(self):
         """A model of this shape, with new weights."""
@@ -70,7 +96,7 @@ class ModernAttention(nn.Module):
         c = config
         self.n_head, self.n_kv_head = c.n_head, c.n_kv_head or c.n_head
         self.head_size = c.n_embd // c.n_head
-        self.qk_norm, self.rotary = c.qk_norm, c.rotary
+        self.qk_norm, self.norm_eps, self.rotary = c.qk_norm, c.norm_eps, c.rotary
         out = (self.n_head + 2 * self.n_kv_head) * self.head_size
         self.qkv = nn.Linear(c.n_embd, out, bias=False)
         self.proj = nn.Linear(c.n_embd, c.n_embd, bias=c.bias)
@@ -85,7 +111,7 @@ class ModernAttention(nn.Module):
         n = self.n_head + self.n_kv_head
         qk, values = heads[:, :, :n], heads[:, :, n:]  # norm and rotate both at once
         if self.qk_norm:
-            qk = parts.rms_norm(qk)
+            qk = parts.rms_norm(qk, self.norm_eps)
         if self.rotary:
             qk = parts.rotate(qk, turns)
         v = values
@@ -103,6 +129,13 @@ class ModernAttention(nn.Module):
         return self.proj(out.transpose(1, 2).flatten(2)), values  # (B, T, C)
 
 
+def norm_of(config):
+    """The norm that a config asks for, (..., n_embd) -> the same."""
+    if config.rms_norm:
+        return parts.RMSNorm(config.n_embd, config.norm_eps)
+    return nn.LayerNorm(config.n_embd)
+
+
 class ModernBlock(nn.Module):
     """Block of lesson 05, of these parts; it also hands on the first values.
 
@@ -112,8 +145,7 @@ class ModernBlock(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        norm = parts.RMSNorm if config.rms_norm else nn.LayerNorm
-        self.norm1, self.norm2 = norm(config.n_embd), norm(config.n_embd)
+        self.norm1, self.norm2 = norm_of(config), norm_of(config)
         self.attention = ModernAttention(config)
         sizes = config.n_embd, config.activation, config.bias
         self.feed_forward = parts.ModernFeedForward(*sizes)
@@ -132,10 +164,9 @@ class ModernBody(nn.Sequential):
     """The stack: (B, T, C) -> (B, T, C). Its last part is the final norm."""
 
     def __init__(self, config):
-        norm = parts.RMSNorm if config.rms_norm else nn.LayerNorm
         blocks = [ModernBlock(config) for _ in range(config.n_layer)]
         blocks[0].attention.value_mix = None
-        super().__init__(*blocks, norm(config.n_embd))
+        super().__init__(*blocks, norm_of(config))
 
     def forward(self, x):
         *blocks, norm = self
@@ -150,7 +181,12 @@ class ModernBody(nn.Sequential):
 
 
 class ModernGPT(LanguageModel):
-    """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None."""
+    """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
+
+    What it cannot be: differentiated twice, or taken by torch.func, for its norms bring
+    their own first derivative; and ONNX, for rotary positions are complex numbers. Real
+    ones do the same with sines and cosines, and took longer in training.
+    """
 
     def __init__(self, config):
         c = config

@@ -29,6 +29,7 @@ class Muon(torch.optim.Optimizer):
 
     params: matrices (m, n). The step is lr * scale, times sqrt(max(1, m / n)). The
     scale lets one learning rate, set for several optimizers, mean for this one more.
+    Raises ValueError for what is no matrix.
     """
 
     def __init__(
@@ -36,9 +37,21 @@ class Muon(torch.optim.Optimizer):
     ):
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, scale=scale))
         self.momentum, self.ns_steps = momentum, ns_steps
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.dim() != 2:
+                    raise ValueError(
+                        f"A parameter has the shape {tuple(p.shape)}: Muon steps "
+                        "matrices; give the others to AdamW."
+                    )
 
     @torch.no_grad()
-    def step(self):
+    def step(self, closure=None):
+        """One step; closure: computes the loss and its gradients anew, as torch's."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         for group in self.param_groups:
             lr = group["lr"] * group["scale"]
             decay = group["weight_decay"]
@@ -52,6 +65,7 @@ class Muon(torch.optim.Optimizer):
                 m, n = p.shape
                 p.mul_(1 - lr * decay)
                 p.sub_(update, alpha=lr * math.sqrt(max(1, m / n)))
+        return loss
 
 
 class Together:

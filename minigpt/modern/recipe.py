@@ -8,6 +8,7 @@ import torch
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.muon import Muon, Together
 from minigpt.modern.ngrams import NgramConfig
+from minigpt.require import require
 from minigpt.training import TrainConfig
 
 
@@ -20,13 +21,15 @@ class MuonConfig(TrainConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        share = self.cooldown_fraction
-        for name, fine, need in (
-            ("muon_rate", 0 < self.muon_rate < math.inf, "above 0 and finite"),
-            ("cooldown_fraction", 0 < share <= 1, "above 0, at most 1"),
-        ):
-            if not fine:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; give {need}.")
+        require(
+            0 < self.muon_rate < math.inf,
+            f"muon_rate is {self.muon_rate!r}; give above 0 and finite.",
+        )
+        require(
+            0 < self.cooldown_fraction <= 1,
+            f"cooldown_fraction is {self.cooldown_fraction!r}; give above 0, at most "
+            "1.",
+        )
 
     def make_optimizer(self, model):
         """Muon for the matrices of model.body; AdamW, without decay, for the rest:

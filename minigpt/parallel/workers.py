@@ -10,6 +10,8 @@ import torch.distributed as dist
 import torch.nn as nn
 from torch.nn.parallel import DistributedDataParallel
 
+from minigpt.require import require
+
 
 class Worker(nn.Module):
     """A model that shares each batch with other workers: train(Worker(model), ...).
@@ -33,31 +35,33 @@ class Worker(nn.Module):
         When it is judged, that is the mean loss of the batch. In training, the pieces
         but the last have left their gradients, and this loss will add the rest.
         """
-        B, pieces = len(idx), self.accumulate if self.training else 1
-        if self.training and B < self.size * pieces:
-            raise ValueError(
-                f"batch_size is {B}; give {self.size * pieces} or more, for {pieces} "
-                f"pieces on each of {self.size} workers."
-            )
+        B, n = len(idx), self.accumulate
+        require(
+            not self.training or B >= self.size * n,
+            f"batch_size is {B}; give {self.size * n} or more, for {n} pieces on each "
+            f"of {self.size} workers.",
+        )
         mine = slice(self.rank * B // self.size, (self.rank + 1) * B // self.size)
+        windows = B  # that all workers read together
         if B < self.size:  # too few to share: all read all
-            mine, B = slice(B), B * self.size
+            mine, windows = slice(B), B * self.size
         x, y = idx[mine], targets[mine]  # each (about B / size, T)
         if not self.training:
             loss = self.model(x, y)[1]
-            return None, loss.new_tensor(total(loss.item() * len(x) / B))
-        *pieces, last = zip(x.tensor_split(pieces), y.tensor_split(pieces))
+            return None, loss.new_tensor(total(loss.item() * len(x) / windows))
+        *pieces, last = zip(x.tensor_split(n), y.tensor_split(n))
         with self.own_numbers(idx.device):
             for piece in pieces:
                 with self.shared.no_sync() if self.size > 1 else nullcontext():
-                    loss = self.part_of(B, *piece)
+                    loss = self.part_of(windows, *piece)
                     with torch.autocast(idx.device.type, enabled=False):
                         loss.backward()
-            return None, self.part_of(B, *last)
+            return None, self.part_of(windows, *last)
 
-    def part_of(self, B, x, y):
-        """The loss of some windows, weighed: the workers' gradients are averaged."""
-        return self.shared(x, y)[1] * (len(x) * self.size / B)
+    def part_of(self, windows, x, y):
+        """The loss of some of the windows, weighed: the workers' gradients are
+        averaged."""
+        return self.shared(x, y)[1] * (len(x) * self.size / windows)
 
     @contextmanager
     def own_numbers(self, device):

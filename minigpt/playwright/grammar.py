@@ -16,6 +16,8 @@ import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from minigpt.require import require
+
 ALPHABET = set("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 # The slots that the action fills, and the lists of lines that may use them.
 ACTION_SLOTS = {
@@ -82,17 +84,24 @@ class Lexicon:
         usable |= {s for s, users in ACTION_SLOTS.items() if where.startswith(users)}
         unknown, n_enter = {*slots} - usable, slots.count("enter")
         strange = {*re.sub(r"\{.*?\}", "", entry)} - ALPHABET
-        for fine, need in (
-            (not unknown, f"slots among {sorted(usable)}, and not {sorted(unknown)}"),
-            (not strange, f"Tiny Shakespeare's 65 characters, not {sorted(strange)}"),
-            (where[:7] != "couplet" or slots.count("rhyme") == 1, "{rhyme} once"),
-            (
-                where != "entrance" or 2 <= n_enter <= len(self.names),
-                f"{{enter}} twice at least, at most once for {len(self.names)} names",
-            ),
-        ):
-            if not fine:
-                raise ValueError(f"{entry!r} in {where!r} must have {need}.")
+        must = f"{entry!r} in {where!r} must have"
+        require(
+            not unknown,
+            f"{must} slots among {sorted(usable)}, and not {sorted(unknown)}.",
+        )
+        require(
+            not strange,
+            f"{must} Tiny Shakespeare's 65 characters, not {sorted(strange)}.",
+        )
+        require(
+            not where.startswith("couplet") or slots.count("rhyme") == 1,
+            f"{must} {{rhyme}} once.",
+        )
+        require(
+            where != "entrance" or 2 <= n_enter <= len(self.names),
+            f"{must} {{enter}} twice at least, at most once for {len(self.names)} "
+            "names.",
+        )
 
     def lists(self):
         """Every list of texts, by name."""

@@ -23,9 +23,10 @@ def load_stored(name="gpt"):
     "gpt" is 06's on Tiny Shakespeare; "pocket-1337", -1338 and -1339 are 07's on the
     pocket play, from three seeds. The rungs of the ladder below the GPT are "bigram"
     (the counted table), "weighted-mean", "one-head", "four-heads", "one-block" and
-    "three-blocks".
+    "three-blocks". Or the path of such a file, which ends in .pt.
     """
-    content = torch.load(FOLDER / f"{name}.pt", weights_only=True)
+    path = Path(name) if Path(name).suffix == ".pt" else FOLDER / f"{name}.pt"
+    content = torch.load(path, weights_only=True)
     with torch.random.fork_rng():  # to build a model draws random numbers
         if "rung" in content:
             model = build_rung(content["rung"], len(content["chars"]))

@@ -12,12 +12,11 @@ knows \p{N}, but with it a text would have other tokens where that package is mi
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 LARGEST = 4096  # tokens: to learn them, all pairs of two are counted in a table
-ANY = "utf-8", "surrogatepass"  # half characters, too, so that they can be named
 CUT = re.compile(  # GPT-2's, but its \p{L} for letters is unknown to Python's re
     r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
 )
@@ -111,10 +110,18 @@ class BytePairTokenizer:
             raise ValueError(f"No tokens {unknown}: ids end at {self.vocab_size - 1}.")
         return b"".join(self.vocabulary[i] for i in ids).decode("utf-8", "replace")
 
+    def state(self):
+        """What a checkpoint keeps: BytePairTokenizer(**state) is this one again."""
+        return asdict(self)
+
 
 def refuse_unknown(text, alphabet):
     """Raise ValueError that lists the characters whose bytes are not in `alphabet`."""
-    unknown = [c for c in sorted(set(text)) if set(c.encode(*ANY)) - set(alphabet)]
+    unknown = []
+    for c in sorted(set(text)):
+        half = "\ud800" <= c <= "\udfff"  # of a character: no bytes stand for it
+        if half or set(c.encode()) - set(alphabet):
+            unknown.append(c)
     if unknown:
         raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
 
@@ -125,8 +132,9 @@ def learn(text, vocab_size, cut=True, alphabet=None):
     alphabet: byte values, by default those that the text has; range(256) reads any
     text. Of equally frequent pairs the one of smaller ids comes first.
     Raises ValueError if there are fewer tokens than bytes, or the text has not enough
-    pairs that occur twice.
+    pairs that occur twice, or characters whose bytes are not in `alphabet`.
     """
+    refuse_unknown(text, range(256) if alphabet is None else alphabet)
     alphabet = sorted(set(text.encode("utf-8")) if alphabet is None else alphabet)
     if not len(alphabet) <= vocab_size <= LARGEST:
         raise ValueError(

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
+from minigpt.evaluation import evaluating
+
 
 class Loss(NamedTuple):
     """Of one model on one text: nats per token and per character, bits per byte."""
@@ -21,15 +23,14 @@ def token_nats(model, ids, window=None):
 
     They are read in windows side by side of so many tokens, or of block_size.
     """
-    window, n, was_training = window or model.block_size, len(ids) - 1, model.training
+    window, n = window or model.block_size, len(ids) - 1
     x, y = (F.pad(part, (0, -n % window)) for part in (ids[:-1], ids[1:]))
     x, y = x.view(-1, window), y.view(-1, window)  # the end is filled up, and cut off
-    model.eval()
     rows = []
-    for inputs, targets in zip(x.split(64), y.split(64)):
-        logits = model(inputs)[0].transpose(1, 2)  # (B, vocab_size, T)
-        rows.append(F.cross_entropy(logits, targets, reduction="none"))
-    model.train(was_training)
+    with evaluating(model):
+        for inputs, targets in zip(x.split(64), y.split(64)):
+            logits = model(inputs)[0].transpose(1, 2)  # (B, vocab_size, T)
+            rows.append(F.cross_entropy(logits, targets, reduction="none"))
     return torch.cat(rows).flatten()[:n]
 
 

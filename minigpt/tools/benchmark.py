@@ -25,8 +25,9 @@ from minigpt.modern.counts import ContinuationCounts
 from minigpt.modern.recipe import counting_preset, minute_preset
 from minigpt.tools.corpus import corpus
 from minigpt.tools.speedrun import THREADS, DemoConfig, demo
-from minigpt.training import preset
+from minigpt.training import Run, preset, train
 
+SELDOM = {"eval_every": 10**9, "eval_batches": 1}  # `judge` says how good they are
 GOAL = 1.898  # what nanoGPT's CPU demo reaches, exact, in windows of its context
 DEMO, RECONSTRUCTED = "demo, our GPT", "demo, nanoGPT's way"
 
@@ -87,43 +88,53 @@ class TheirConfig(DemoConfig):
 
 
 class Training:
-    """A contender in the middle of its training. `seconds` runs while it counts and
-    learns; `times` holds the seconds of each step."""
+    """A contender in the middle of its training."""
 
     def __init__(self, contender, text, seed=1337):
         shape, plan, order, _ = contender
-        self.plan, self.seconds = replace(plan, seed=seed), 0.0
+        self.text, self.marks, self.curve = text, [0.0], []
+        self.plan, self.counting = replace(plan, seed=seed, **SELDOM), 0.0
         torch.manual_seed(seed)
         if order is None:
-            self.model = shape.build()
-            self.draw = partial(get_batch, text.train, plan.batch_size, plan.block_size)
+            self.model, self.draw = shape.build(), get_batch
         else:
             start = time.perf_counter()
             counts = ContinuationCounts(text.train, text.vocab_size, order)
             smoothing = fit_smoothing(counts, text.train, self.plan)
-            self.seconds = time.perf_counter() - start
+            self.counting = time.perf_counter() - start
             self.model = CountingGPT(shape, counts, smoothing)
-            self.draw = partial(fold_batch, self.model, text.train, plan)
-        self.optimizer = self.plan.make_optimizer(self.model)
-        self.generator = torch.Generator().manual_seed(seed)
-        self.step, self.times, self.curve = 0, [], []
+            self.draw = partial(fold_batch, self.model)
+        self.run = Run(self.model, self.plan)
+
+    @property
+    def seconds(self):
+        """Of counting and of training, so far."""
+        return self.counting + self.run.seconds
+
+    @property
+    def times(self):
+        """The seconds of each step."""
+        return [end - start for start, end in zip(self.marks, self.marks[1:])]
 
     def advance(self, steps):
-        """Make so many steps, each as `train` makes it."""
-        self.model.train()
-        for _ in range(steps):
-            start = time.perf_counter()
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.plan.learning_rate_at(self.step)
-            x, y = self.draw(generator=self.generator)
-            loss = self.model(x, y)[1]
-            self.optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.plan.grad_clip)
-            self.optimizer.step()
-            self.step += 1
-            self.times.append(time.perf_counter() - start)
-            self.seconds += self.times[-1]
+        """Make so many steps."""
+        if steps < 1:
+            return
+        end = self.run.step + steps
+
+        def on_step(run):
+            self.marks.append(run.seconds)
+            return run.step == end
+
+        train(
+            self.model,
+            self.text.train,
+            self.text.val,
+            self.plan,
+            self.run,
+            on_step=on_step,
+            draw=self.draw,
+        )
 
     def judge(self, val):
         """Put the exact loss on val (N,) on the curve: (seconds, nats per token)."""
@@ -145,7 +156,7 @@ def learn(trainings, val, turns=48):
     stops = {0} | {round(turns * share) for share in (1 / 12, 1 / 6, 1 / 3, 2 / 3, 1)}
     for turn in range(turns + 1):
         for training in trainings.values():
-            training.advance(training.plan.steps * turn // turns - training.step)
+            training.advance(training.plan.steps * turn // turns - training.run.step)
             if turn in stops:
                 training.judge(val)
 

@@ -11,20 +11,22 @@ import torch
 from tqdm import tqdm
 
 from minigpt.checkpoint import Checkpoint
-from minigpt.data import CharTokenizer, train_val_split
+from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
 from minigpt.fast.writing import stream
+from minigpt.generation import check_knobs
 from minigpt.modern.recipe import minute_preset
 from minigpt.parallel.meeting import joined, own_device, restarts
 from minigpt.parallel.workers import Worker, first, standing, total
+from minigpt.require import require
 from minigpt.tools import benchmark, doctor, page, speedrun
-from minigpt.tools.corpus import find, read_ids, read_tokens
-from minigpt.tools.files import only_one
+from minigpt.tools.corpus import read_ids, read_tokens
 from minigpt.tools.interrupts import Interrupts
+from minigpt.tools.locking import only_one
 from minigpt.tools.options import TEXTS, add_sample, add_train, device_named
 from minigpt.tools.saving import keep, load_any, load_or_stored, saver, snapshots_of
-from minigpt.training import Run, preset, train
+from minigpt.training import Run, check_seed, preset, train
 
 SHAPE = ["block_size", "n_layer", "n_head", "n_embd", "dropout"]
 RECIPE = ["steps", "batch_size", "learning_rate", "seed"]
@@ -71,9 +73,9 @@ def run_train(options):
     """Train from scratch or go on, with a progress bar; write --out."""
     refuse(options)
     with joined(), ExitStack() as held:
-        first(lambda: find(options.data))  # one may download it, for all
+        first(lambda: find_text(options.data))  # one may download it, for all
         first(lambda: held.enter_context(only_one(options.out)))
-        path, device = find(options.data), own_device(device_named(options.device))
+        path, device = find_text(options.data), own_device(device_named(options.device))
         old = run_at(options, device)
         tokenizer, ids, n = read(options, old, path)
         if options.resume and old:
@@ -83,43 +85,51 @@ def run_train(options):
             checkpoint = begun(options, tokenizer, ids, device)
             first(lambda: snapshots_of(options.out).unlink(missing_ok=True))
         train_data, val_data = ids[:n], ids[n:]
-        if len(val_data) <= checkpoint.config.block_size:
-            raise ValueError(
-                f"The last tenth of {path} has {len(val_data)} {unit(tokenizer)}, but "
-                f"one window takes {checkpoint.config.block_size + 1}: use a longer "
-                "text or a smaller --block-size."
-            )
+        window = checkpoint.config.block_size + 1
+        require(
+            len(val_data) >= window,
+            f"The last tenth of {path} has {len(val_data)} {unit(tokenizer)}, but one "
+            f"window takes {window}: use a longer text or a smaller --block-size.",
+        )
         return trained(options, checkpoint, train_data, val_data)
 
 
 def refuse(options):
     """Raise ValueError for options that do not go together, or not here."""
     o = options
-    if o.resume and o.overwrite:
-        raise ValueError("--resume goes on, --overwrite begins anew: leave one out.")
-    if o.accumulate < 1:
-        raise ValueError(f"accumulate is {o.accumulate}; give 1 or more pieces.")
-    if restarts()[1] and not o.resume:
-        raise ValueError("--max-restarts starts this command again: add --resume.")
+    require(
+        not (o.resume and o.overwrite),
+        "--resume goes on, --overwrite begins anew: leave one out.",
+    )
+    require(
+        o.accumulate >= 1,
+        f"accumulate is {o.accumulate}; give 1 or more pieces.",
+    )
+    require(
+        o.resume or not restarts()[1],
+        "--max-restarts starts this command again: add --resume.",
+    )
 
 
 def run_at(options, device):
     """The Checkpoint in --out, None if there is no such file. Raises ValueError for a
     file that is not to be written over."""
     out = Path(options.out)
-    if total(out.exists()) not in (0, total(1)):
-        raise ValueError(f"Only some workers see {out}: put it where all machines do.")
+    require(
+        total(out.exists()) in (0, total(1)),
+        f"Only some workers see {out}: put it where all machines do.",
+    )
     if not out.exists():
         return None
     try:
         old = load_any(out, device)
     except ValueError as error:
         raise ValueError(f"{error} It is left as it is: give another --out.") from None
-    if not (options.resume or options.overwrite):
-        raise ValueError(
-            f"{out} exists. Pass --resume to go on with it, --overwrite to replace "
-            "it, or another --out."
-        )
+    require(
+        options.resume or options.overwrite,
+        f"{out} exists. Pass --resume to go on with it, --overwrite to replace it, or "
+        "another --out.",
+    )
     return old
 
 
@@ -155,14 +165,17 @@ def begun(options, tokenizer, ids, device):
 def resumed(options, old, tokenizer, ids):
     """The Checkpoint of a run that goes on, with the same text."""
     fixed = given(options, ["preset", "seed", "tokens", *SHAPE])
-    if fixed and not restarts()[0]:  # else they began this very run
-        flags = ", ".join("--" + name.replace("_", "-") for name in fixed)
-        raise ValueError(f"--resume goes on with the run as it is: leave out {flags}.")
-    if vars(tokenizer) != vars(old.tokenizer) or old.text not in (None, ids.hash()):
-        raise ValueError(
-            f"The run in {options.out} learned from another text: give that one as "
-            "--data, or another --out to begin a new run."
-        )
+    flags = ", ".join("--" + name.replace("_", "-") for name in fixed)
+    require(
+        not fixed or restarts()[0],  # after a restart, they began this very run
+        f"--resume goes on with the run as it is: leave out {flags}.",
+    )
+    same = tokenizer.state() == old.tokenizer.state()
+    require(
+        same and old.text in (None, ids.hash()),
+        f"The run in {options.out} learned from another text: give that one as --data, "
+        "or another --out to begin a new run.",
+    )
     config = replace(old.config, **given(options, RECIPE))
     return replace(old, config=config, text=ids.hash())
 
@@ -170,11 +183,8 @@ def resumed(options, old, tokenizer, ids):
 def trained(options, checkpoint, train_data, val_data):
     """Train, saving at each evaluation, and judge; returns the exit code."""
     c, start = checkpoint, checkpoint.run.step
-    device = next(c.model.parameters()).device
     model = Worker(c.model, options.accumulate)
-
-    n, quiet = c.config.steps, model.rank > 0
-    bar = tqdm(total=n, initial=start, unit="step", disable=quiet)
+    bar = tqdm(total=c.config.steps, initial=start, unit="step", disable=model.rank > 0)
     with Interrupts() as interrupts, bar:
 
         def on_keep(run):
@@ -201,20 +211,28 @@ def trained(options, checkpoint, train_data, val_data):
         return 130
     if start >= c.config.steps:
         say(f"The run in {options.out} is complete; --steps beyond {start} goes on.")
-    judged = val_data[:JUDGED].ids.long()
-    part = "the whole split"
-    if len(judged) < len(val_data):
-        part = f"the first {len(judged):,} of {len(val_data):,} {unit(c.tokenizer)}"
-    loss = evaluate(model, judged, c.config.block_size)  # nats per token
-    said = c.tokenizer.decode(judged[1:].tolist())
-    told = "" if len(said) == len(judged) - 1 else f" ({loss:.4f} per token)"
-    loss *= (len(judged) - 1) / len(said)
-    where = f"{model.size} workers on {device}" if model.size > 1 else device
-    say(
-        f"Validation loss {loss:.4f} nats per character{told} over {part}; "
-        f"{c.run.seconds:.0f} s of training on {where}; written to {options.out}."
-    )
+    say(f"{judged(c, model, val_data)}; written to {options.out}.")
     return 0
+
+
+def judged(checkpoint, model, val_data):
+    """The exact loss, and how long it took to get there, in words."""
+    c = checkpoint
+    ids = val_data[:JUDGED].ids.long()
+    part = "the whole split"
+    if len(ids) < len(val_data):
+        part = f"the first {len(ids):,} of {len(val_data):,} {unit(c.tokenizer)}"
+    per_token = evaluate(model, ids, c.config.block_size)  # nats
+    tokens, characters = len(ids) - 1, len(c.tokenizer.decode(ids[1:].tolist()))
+    per_character = per_token * tokens / characters
+    also = "" if tokens == characters else f" ({per_token:.4f} per token)"
+    where = next(c.model.parameters()).device
+    if model.size > 1:
+        where = f"{model.size} workers on {where}"
+    return (
+        f"Validation loss {per_character:.4f} nats per character{also} over {part}; "
+        f"{c.run.seconds:.0f} s of training on {where}"
+    )
 
 
 def say(text):
@@ -226,7 +244,7 @@ def say(text):
 def run_sample(options):
     """Print the prompt with what a model makes of it, as it is written; several such
     texts with a line of dashes between them."""
-    check_knobs(options)
+    check_sample(options)
     model, tokenizer = load_or_stored(options.checkpoint, device_named(options.device))
     if options.seed is not None:
         torch.manual_seed(options.seed)
@@ -234,17 +252,24 @@ def run_sample(options):
     prompt = tokenizer.decode([0]) if options.prompt is None else options.prompt
     if prompt == "-":
         prompt = sys.stdin.read()
-    if not prompt:
-        raise ValueError("The prompt is empty: give at least one character.")
-    knobs = "temperature top_k top_p window".split()
-    settings = {name: getattr(options, name) for name in knobs}
-    settings["stop"] = [text.replace(r"\n", "\n") for text in options.stop]
-    for text in range(options.n):
-        pieces = stream(model, tokenizer, prompt, options.tokens, **settings)
-        piece = next(pieces, "")  # what is wrong shows before anything is printed
-        dashes = "-" * 20 + "\n" if text else ""
+    require(prompt, "The prompt is empty: give at least one character.")
+    for i in range(options.n):
+        pieces = stream(
+            model,
+            tokenizer,
+            prompt,
+            options.tokens,
+            stop=[text.replace(r"\n", "\n") for text in options.stop],
+            window=options.window,
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+        )
+        begun = next(pieces, "")  # what is wrong shows before anything is printed
+        if i > 0:
+            print("-" * 20)
         try:
-            print(dashes + prompt + piece, end="", flush=True)
+            print(prompt + begun, end="", flush=True)
             for piece in pieces:
                 print(piece, end="", flush=True)
         finally:  # an interrupted text ends its line, too
@@ -252,19 +277,15 @@ def run_sample(options):
     return 0
 
 
-def check_knobs(options):
+def check_sample(options):
     """Raise ValueError for a number with which no text can be written."""
-    o, t, inf = options, options.temperature, float("inf")
-    for name, fine, need in (
-        ("n", 1 <= o.n <= TEXTS, f"1 to {TEXTS}"),
-        ("tokens", o.tokens >= 0, "0 or more"),
-        ("temperature", t == 0 or 1e-6 <= t < inf, "0, or a finite one from 1e-6 on"),
-        ("top_k", o.top_k is None or o.top_k >= 1, "at least 1"),
-        ("top_p", o.top_p is None or 0 < o.top_p <= 1, "above 0, at most 1"),
-        ("stop", all(o.stop), "at least one character each time"),
-    ):
-        if not fine:
-            raise ValueError(f"{name} is {getattr(o, name)}; give {need}.")
+    o = options
+    require(1 <= o.n <= TEXTS, f"n is {o.n}; give 1 to {TEXTS}.")
+    require(o.tokens >= 0, f"tokens is {o.tokens}; give 0 or more.")
+    require(all(o.stop), f"stop is {o.stop}; give at least one character each time.")
+    check_knobs(o.temperature, o.top_k, o.top_p)
+    if o.seed is not None:
+        check_seed(o.seed)
 
 
 def given(options, names):

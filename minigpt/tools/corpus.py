@@ -5,19 +5,15 @@ more, and a tensor of int64 eight again: 2 GB of text would fill 16 GB. Read in 
 into the smallest integers that hold its vocabulary, they take 2 GB.
 """
 
-import lzma
 import sys
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from minigpt.data import PLAY, CharTokenizer, tiny_shakespeare, train_val_split
+from minigpt.data import CharTokenizer, read_text, tiny_shakespeare, train_val_split
 from minigpt.tokens.byte_pairs import learn
-
-PIECE = 2**18  # characters read at a time
 
 
 class Ids:
@@ -59,23 +55,6 @@ def corpus():
     return Corpus(*train_val_split(ids.ids.long()), tokenizer)
 
 
-def find(source):
-    """The path of a text by its name or path, and never another text in its place.
-
-    Raises FileNotFoundError if it is not there and cannot be downloaded.
-    """
-    if source == "tinyshakespeare":
-        return tiny_shakespeare()
-    if source == "playwright":
-        return PLAY
-    if not Path(source).is_file():
-        raise FileNotFoundError(
-            f"There is no file {source!r}. Give the path of a UTF-8 text file, or one "
-            "of the names 'tinyshakespeare', 'playwright'."
-        )
-    return Path(source)
-
-
 def read_ids(path):
     """(CharTokenizer(text), its Ids) of the text in a file, as load_text reads it.
 
@@ -85,8 +64,6 @@ def read_ids(path):
     for codes in _codes(path):
         there[codes] = True
         n += len(codes)
-    if n == 0:
-        raise ValueError(f"{path} is empty. Give a file with some text in it.")
     characters = there.nonzero()[:, 0]
     V = len(characters)
     large = torch.int16 if V <= 2**15 else torch.int32
@@ -106,7 +83,7 @@ def read_tokens(path, tokenizer):
     tokenizer: one, or the number of tokens for one that learns from the training text,
     which is the first nine tenths of the characters. All of the text is in memory.
     """
-    learned, judged = train_val_split("".join(_texts(path)))
+    learned, judged = train_val_split("".join(read_text(path)))
     if isinstance(tokenizer, int):
         tokenizer = learn(learned, tokenizer)
     ids = tokenizer.encode(learned)
@@ -117,15 +94,5 @@ def read_tokens(path, tokenizer):
 
 def _codes(path):
     """The code points of a text, piece by piece: tensors of int32."""
-    for piece in _texts(path):
+    for piece in read_text(path):
         yield torch.frombuffer(bytearray(piece, "utf-32-le"), dtype=torch.int32)
-
-
-def _texts(path):
-    opened = lzma.open if path == PLAY else open
-    try:
-        with opened(path, "rt", encoding="utf-8-sig") as file:
-            while piece := file.read(PIECE):
-                yield piece
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text: save it as UTF-8.") from None

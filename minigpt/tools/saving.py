@@ -6,36 +6,38 @@ from pathlib import Path
 import torch
 
 from minigpt.checkpoint import load_checkpoint, save_checkpoint
-from minigpt.gpt import GPTConfig
+from minigpt.files import save_whole
 from minigpt.modern.model import ModernConfig
+from minigpt.modern.ngrams import NgramConfig
 from minigpt.modern.recipe import MuonConfig
-from minigpt.stored import load_stored
+from minigpt.stored import FOLDER, load_stored
 from minigpt.tokens.byte_pairs import BytePairTokenizer
-from minigpt.tools.files import replacing
-from minigpt.training import TrainConfig
 
-KINDS = GPTConfig, ModernConfig, TrainConfig, MuonConfig, BytePairTokenizer
+LATER = ModernConfig, NgramConfig, MuonConfig, BytePairTokenizer  # than lesson 06
 ASTRAY = 100  # nats per token; guessing costs the log of the vocabulary, 4 to 11
 
 
 def load_any(path, device="cpu"):
-    """load_checkpoint for what `train` writes: models of lessons 06 and 08,
-    and tokenizers of 13."""
-    return load_checkpoint(path, device, KINDS)
+    """load_checkpoint for the models of lessons 06 and 08 and the tokenizers of 13,
+    and so for all that `train` writes."""
+    return load_checkpoint(path, device, LATER)
 
 
 def load_or_stored(path, device="cpu"):
-    """(model, tokenizer) of a checkpoint; of the course's own for None, if there is
-    no model.pt yet, which a line on stderr says."""
+    """(model, tokenizer) of a checkpoint, or of one of the course's stored models; of
+    its GPT for None, if there is no model.pt yet, which a line on stderr says."""
     if path is None and not Path("model.pt").exists():
         print(
             "There is no model.pt yet, so this is the GPT that comes with the course; "
             "python -m minigpt train makes your own.",
             file=sys.stderr,
         )
-        model, tokenizer = load_stored("gpt")
+        path = FOLDER / "gpt.pt"
+    path = Path(path or "model.pt")
+    if path.resolve().parent == FOLDER.resolve() and path.exists():
+        model, tokenizer = load_stored(path)
         return model.to(device), tokenizer
-    checkpoint = load_any(path or "model.pt", device)
+    checkpoint = load_any(path, device)
     return checkpoint.model, checkpoint.tokenizer
 
 
@@ -50,8 +52,7 @@ def keep(path, checkpoint):
     kept = torch.load(file, weights_only=True) if file.exists() else {}
     weights = checkpoint.model.state_dict()
     kept[checkpoint.run.step] = {name: w.cpu().half() for name, w in weights.items()}
-    with replacing(file) as unfinished:
-        torch.save(kept, unfinished)
+    save_whole(file, kept)
 
 
 def load_snapshots(path, config):

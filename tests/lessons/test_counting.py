@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import partial
 
 import pytest
 import torch
@@ -17,7 +18,6 @@ from minigpt.modern.counting import (
     Smoothing,
     fit_smoothing,
     fold_batch,
-    train_beside_counts,
 )
 from minigpt.modern.counts import ContextCounts, ContinuationCounts, window_counts
 from minigpt.modern.model import ModernConfig
@@ -256,7 +256,7 @@ def test_a_batch_comes_from_the_fold_that_is_left_out(counts):
     model, generator, seen = counting_gpt(counts), torch.Generator(), set()
     text = IDS.tolist()
     for _ in range(20):
-        x, y = fold_batch(model, IDS, plan(block_size=8), generator)
+        x, y = fold_batch(model, IDS, 4, 8, generator=generator)
         fold = model.without
         seen.add(fold)
         first, last = PIECES.index(fold), len(PIECES) - PIECES[::-1].index(fold)
@@ -267,28 +267,21 @@ def test_a_batch_comes_from_the_fold_that_is_left_out(counts):
     assert len(seen) > 2
 
 
-def test_training_beside_counts_is_that_of_lesson_06_on_these_batches(
-    counts, monkeypatch
-):
-    """The same batches through `train` end in the same weights."""
-    config, batches = plan(block_size=8, eval_batches=1), []
+def test_a_training_beside_counts_draws_its_batches_from_the_folds(counts):
+    """One step by hand ends where `train` with draw=fold_batch ends."""
+    config = plan(block_size=8, steps=1, eval_batches=1)
     model, twin = counting_gpt(counts), counting_gpt(counts)
-    generator = torch.Generator().manual_seed(config.seed)
-    for _ in range(config.steps):
-        x, y = fold_batch(twin, IDS, config, generator)
-        batches.append((twin.without, x, y))
-    train_beside_counts(model, IDS, config)
-
-    def batch(data, *sizes):
-        twin.without, x, y = batches.pop(0)
-        return x, y
-
-    monkeypatch.setattr(training, "get_batch", batch)
-    training.train(twin, IDS, IDS, config)
-    assert not batches
-    torch.testing.assert_close(weights_of(model), weights_of(twin), rtol=0, atol=0)
+    training.train(model, IDS, IDS, config, draw=partial(fold_batch, model))
+    batches = torch.Generator().manual_seed(config.seed)
+    x, y = fold_batch(twin, IDS, config.batch_size, 8, generator=batches)
+    optimizer = config.make_optimizer(twin)
+    for group in optimizer.param_groups:
+        group["lr"] = config.learning_rate_at(0)
+    twin(x, y)[1].backward()
+    torch.nn.utils.clip_grad_norm_(twin.parameters(), config.grad_clip)
+    optimizer.step()
+    torch.testing.assert_close(weights_of(model), weights_of(twin))
     assert (model.smoothing.discount == 1).all()  # stays as it was given
-    assert not model.training
 
 
 def test_the_gradient_reaches_every_parameter_that_learns(model):

@@ -21,7 +21,7 @@ TRAIN = {  # what follows `train`, and what the last line must say
     "--steps ten": ["--steps", "'ten'"],
     "--steps 0": ["steps is 0", "at least 1"],
     "--learning-rate nan": ["learning_rate is nan", "above 0"],
-    "--seed 99999999999999999999999": ["Overflow"],
+    "--seed 99999999999999999999999": ["seed is 9999", "-2**63 to 2**64 - 1"],
     "--accumulate 0": ["accumulate is 0", "1 or more"],
     "--block-size 5000": ["5001", "smaller --block-size"],
     "--n-head 3": ["n_head = 3 must divide n_embd"],

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import zipfile
 from dataclasses import asdict
 
@@ -10,10 +11,16 @@ import torch
 from small import PLAN, TOKENIZER, Intruder, V, fit, plan, small_gpt, weights_of
 from torch.testing import assert_close
 
-from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from minigpt.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+    with_class,
+)
 from minigpt.data import CharTokenizer
 from minigpt.device import set_random_state
 from minigpt.modern.model import ModernConfig
+from minigpt.stored import FOLDER
 from minigpt.training import Run
 
 
@@ -116,12 +123,18 @@ def test_a_model_that_its_config_does_not_build_is_refused_before_training():
 # --- Damage. ---
 
 
-def refused(path):
+DAMAGED = "is damaged, or no readable checkpoint ("
+NANOGPT = "model optimizer model_args iter_num best_val_loss config"
+
+
+def refused(path, how=DAMAGED):
     """What load_checkpoint says of a file that it refuses."""
     with pytest.raises(ValueError) as e:
         load_checkpoint(path)
-    assert str(e.value).startswith(f"{path} is damaged, or no readable checkpoint (")
-    assert "\n" not in str(e.value) and e.value.__suppress_context__
+    assert str(e.value).startswith(f"{path} {how}")
+    assert ("train again" in str(e.value)) == how.startswith("is damaged")
+    assert "\n" not in str(e.value)
+    assert e.value.__context__ is None or e.value.__suppress_context__
     return str(e.value)
 
 
@@ -163,37 +176,63 @@ def pickled_zip(path, intruder):
         archive.writestr("run/version", "3")
 
 
-STRANGERS = {
-    "a text": lambda path, _: path.write_text("O Romeo!", encoding="utf-8"),
-    "a pickle": lambda path, it: path.write_bytes(pickle.dumps(it)),
-    "a pickle in a zip": pickled_zip,
-    "a pickle of torch's": lambda path, it: torch.save({"model": it}, path),
-    "another file of torch's": lambda path, _: torch.save({"a": "b"}, path),
-    "a tensor": lambda path, _: torch.save(torch.zeros(3), path),
+OTHER = "is no checkpoint: it "  # a healthy file that holds something else
+OBJECTS = "holds Python objects, which can run code"
+STRANGERS = {  # what writes it, and how it is refused
+    "a text": (lambda path, _: path.write_text("Romeo", encoding="utf-8"), DAMAGED),
+    "a pickle": (lambda path, it: path.write_bytes(pickle.dumps(it)), DAMAGED),
+    "a pickle in a zip": (pickled_zip, OBJECTS),
+    "a pickle of torch's": (lambda path, it: torch.save({"model": it}, path), OBJECTS),
+    "another file of torch's": (
+        lambda path, _: torch.save({"a": "b"}, path),
+        OTHER + "holds a dictionary of 'a', which torch.load(",
+    ),
+    "a tensor": (
+        lambda path, _: torch.save(torch.zeros(3), path),
+        OTHER + "holds a Tensor, which torch.load(",
+    ),
+    "parameters alone": (
+        lambda path, _: torch.save(small_gpt().state_dict(), path),
+        OTHER + "holds weights alone, a state_dict: build the model",
+    ),
+    "a stored model": (
+        lambda path, _: shutil.copy(FOLDER / "gpt.pt", path),
+        OTHER + "is a stored model of the course, without its training: minigpt.stored",
+    ),
+    "nanoGPT's": (
+        lambda path, _: torch.save(dict.fromkeys(NANOGPT.split(), 0), path),
+        OTHER + "is one of nanoGPT's",
+    ),
+    "safetensors": (
+        lambda path, _: path.write_bytes((2).to_bytes(8, "little") + b"{}"),
+        "is a safetensors file, which holds weights alone: safetensors.torch.load_file",
+    ),
 }
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_nothing_in_a_file_of_another_kind_is_executed(tmp_path, stranger):
+def test_a_file_of_another_kind_is_named_and_not_executed(tmp_path, stranger):
     path, intruder = tmp_path / "stranger.pt", Intruder(tmp_path / "in")
-    STRANGERS[stranger](path, intruder)
-    refused(path)
+    write, said = STRANGERS[stranger]
+    write(path, intruder)
+    refused(path, said)
     assert os.listdir(tmp_path) == ["stranger.pt"]
     pickle.loads(pickle.dumps(intruder))  # it would have come in
     assert (tmp_path / "in").is_dir()
 
 
-SHAPE = asdict(small_gpt().config)
+CONFIG = small_gpt().config
+SHAPE = asdict(CONFIG)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"model_config": ["GPTConfig", SHAPE | {"n_embd": 32}]},
-        {"model_config": ["GPTConfig", SHAPE | {"n_embd": 15}]},
-        {"model_config": ["GPTConfig", SHAPE | {"bias": True}]},
-        {"train_config": ["TrainConfig", asdict(PLAN) | {"steps": 0}]},
-        {"chars": "abc"},
+        {"model_config": with_class(CONFIG, SHAPE | {"n_embd": 32})},
+        {"model_config": with_class(CONFIG, SHAPE | {"n_embd": 15})},
+        {"model_config": with_class(CONFIG, SHAPE | {"bias": True})},
+        {"train_config": with_class(PLAN, asdict(PLAN) | {"steps": 0})},
+        {"tokenizer": with_class(TOKENIZER, {"chars": "abc"})},
         {"history": [(1, 2)]},
         {"model": {}},
     ],
@@ -202,14 +241,14 @@ SHAPE = asdict(small_gpt().config)
 def test_a_checkpoint_whose_parts_do_not_fit_is_refused(finished, tmp_path, change):
     path, content = tmp_path / "odd.pt", torch.load(finished, weights_only=True)
     torch.save(content | change, path)
-    refused(path)
+    refused(path, "is a checkpoint whose parts do not fit together (")
 
 
 def test_a_checkpoint_without_one_of_its_parts_is_refused(finished, tmp_path):
     path, content = tmp_path / "odd.pt", torch.load(finished, weights_only=True)
     for name in content:
         torch.save({n: part for n, part in content.items() if n != name}, path)
-        assert name in refused(path)
+        assert name in refused(path, "is a checkpoint without [")
 
 
 # --- Writing. ---

@@ -28,7 +28,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "06_full_training": {
         "gpt": "GPT init_weights",
         "optimizer": "make_optimizer learning_rate_at",
-        "generation": "generate probabilities",
+        "generation": "generate probabilities keep_top_k",
     },
     "evidence/06_full_training": {"training": "Run train"},
     "08_modern_gpt": {
@@ -36,7 +36,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "modern/muon": "orthogonalize Muon",
     },
     "08b_counts": {
-        "modern/counting": "train_beside_counts fold_batch",
+        "modern/counting": "fold_batch",
         "modern/counts": "window_counts",
         "modern/ngrams": "NgramEmbedding",
     },
@@ -47,8 +47,9 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "evidence/08_modern_gpt": {"modern/experts": "MixtureOfExperts"},
     "evidence/09_fast_generation": {"fast/quantization": "to_int8"},
     "12_backward": {
-        "backward/tensor": "Tensor order backward unbroadcast pair add multiply "
-        "matmul exp log relu total reshape transpose pick slopes",
+        "backward/tensor": "Arithmetic Tensor order backward receive unbroadcast pair "
+        "add multiply matmul power exp log relu total reshape transpose "
+        "refuse_negative pick slopes",
         "backward/layers": "linear cross_entropy standardize layer_norm attention "
         "checkpoint AdamW",
         "backward/model": "copied part heads block forward",
@@ -64,7 +65,7 @@ LESSON_OF = {
     for modules in BUILT.values()
     for module, names in modules.items()
     for name in names.split()
-}
+} | {"check_knobs": "generation", "require": "require"}
 
 
 def definitions(source):

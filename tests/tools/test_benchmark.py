@@ -1,6 +1,7 @@
 """The benchmark: who trains as what, what is timed, and what is written."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from small import DATA, PLAN, TOKENIZER, V, weights_of
 from minigpt.course import benchmark as published
 from minigpt.course import record
 from minigpt.gpt import GPTConfig
-from minigpt.modern.counting import CountingGPT, fit_smoothing, train_beside_counts
+from minigpt.modern.counting import CountingGPT, fit_smoothing, fold_batch
 from minigpt.modern.counts import ContinuationCounts
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
@@ -64,7 +65,8 @@ def test_a_counting_model_trains_as_in_the_course_too():
     smoothing = fit_smoothing(counts, TEXT.train, MUON)
     torch.manual_seed(MUON.seed)
     model = CountingGPT(MODERN, counts, smoothing)
-    train_beside_counts(model, TEXT.train, MUON)
+    draw = partial(fold_batch, model)
+    train(model, TEXT.train, TEXT.val, MUON, draw=draw)
     torch.testing.assert_close(weights_of(timed.model), weights_of(model))
 
 
@@ -83,7 +85,7 @@ def test_the_reconstruction_has_as_many_parameters_as_nanogpt_says():
 
 def test_the_reconstruction_learns_and_does_not_read_ahead():
     timed = Training(KNOWN[benchmark.RECONSTRUCTED], TEXT)
-    assert not any(group["fused"] for group in timed.optimizer.param_groups)
+    assert not any(group["fused"] for group in timed.run.optimizer.param_groups)
     timed.judge(TEXT.val)
     timed.advance(30)
     timed.judge(TEXT.val)
@@ -99,7 +101,7 @@ def test_the_others_get_the_time_of_the_demo_or_their_share_of_it(monkeypatch):
     class Timed(Training):
         def __init__(self, contender, text):
             super().__init__(contender, text)
-            self.seconds = 0.02 if contender.order else 0.0
+            self.counting = 0.02 if contender.order else 0.0
 
     def times(trainings, rounds):
         return dict.fromkeys(trainings, 1.0) | {benchmark.DEMO: 3.0}

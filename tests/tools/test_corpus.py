@@ -7,10 +7,17 @@ import pytest
 import torch
 from small import CORPUS, DATA, small_gpt
 
-from minigpt.data import PLAY, CharTokenizer, get_batch, load_text, train_val_split
+from minigpt import data
+from minigpt.data import (
+    PLAY,
+    CharTokenizer,
+    find_text,
+    get_batch,
+    load_text,
+    train_val_split,
+)
 from minigpt.evaluation import estimate_loss
-from minigpt.tools import corpus
-from minigpt.tools.corpus import Ids, find, read_ids
+from minigpt.tools.corpus import Ids, read_ids
 
 TEXTS = {
     "ASCII": CORPUS.encode(),
@@ -27,8 +34,9 @@ TEXTS = {
 def test_a_text_in_pieces_is_the_text_at_once(tmp_path, monkeypatch, name, size):
     path = tmp_path / "text.txt"
     path.write_bytes(TEXTS[name])
-    monkeypatch.setattr(corpus, "PIECE", size)
-    text = load_text(path)
+    monkeypatch.setattr(data, "PIECE", size)
+    text = path.read_text(encoding="utf-8-sig")
+    assert load_text(path) == text
     tokenizer, ids = read_ids(path)
     assert tokenizer.chars == CharTokenizer(text).chars
     assert ids.ids.tolist() == tokenizer.encode(text)
@@ -49,7 +57,7 @@ def test_the_ids_take_few_bytes_and_are_all_there(tmp_path, n_chars, dtype):
 
 
 def test_the_built_in_play_has_a_name(tmp_path):
-    assert find("playwright") == PLAY
+    assert find_text("playwright") == PLAY
     tokenizer, ids = read_ids(PLAY)
     text = load_text("playwright")
     assert tokenizer.decode(ids[torch.arange(99)]) == text[:99]

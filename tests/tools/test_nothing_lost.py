@@ -13,8 +13,8 @@ from small import PLAN, TOKENIZER, fit, small_gpt, weights_of
 from small import TRAIN_SMALL as SMALL
 
 from minigpt.checkpoint import Checkpoint
+from minigpt.files import replacing
 from minigpt.tools.command_line import main
-from minigpt.tools.files import replacing
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.saving import load_any, saver
 from minigpt.training import Run
@@ -146,7 +146,7 @@ def test_a_write_that_fails_says_what_is_kept(folder, monkeypatch, capsys):
 
 HOLD = """
 import sys
-from minigpt.tools.files import only_one
+from minigpt.tools.locking import only_one
 
 with only_one(sys.argv[1]):
     print("in", flush=True)

@@ -18,9 +18,8 @@ from minigpt.evaluation import evaluate
 from minigpt.modern import counting, recipe
 from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.experts import MixtureOfExperts
-from minigpt.modern.model import ModernConfig
+from minigpt.modern.model import AS_IN_06, ModernConfig
 from minigpt.modern.parts import ShortConvolution
-from minigpt.tools.page import OLD
 from minigpt.training import TrainConfig, train
 
 STEPS = {"steps": 300, "eval_every": 300, "eval_batches": 1}
@@ -51,7 +50,7 @@ NEW = {
 def old():
     """06's GPT, and its recipe."""
     config, plan = fit.cpu()
-    return ModernConfig(**asdict(config), **OLD), replace(plan, **STEPS)
+    return ModernConfig(**asdict(config), **AS_IN_06), replace(plan, **STEPS)
 
 
 def modern():
@@ -91,7 +90,7 @@ ADDED = {
 }
 REMOVED = {
     "modern": {},
-    **{f"- {name}": {f: OLD[f] for f in fields} for name, fields in NEW.items()},
+    **{f"- {name}": {f: AS_IN_06[f] for f in fields} for name, fields in NEW.items()},
     **{"ReLU² to SwiGLU": SWIGLU, **EITHER, "- trapezoid": MUON, "- Muon": ADAMW},
 }
 LONGER = {
@@ -143,16 +142,16 @@ def beside_counts(variant, seed):
         nn.init.zeros_(model.read.weight).requires_grad_(False)
     if variant in ("counts added", "counts added and read"):
         model.gate.requires_grad_(False)  # it stays: all for the longest order
+    draw = partial(counting.fold_batch, model)
     if alone or variant == "own counts seen":
-        train(model, learn, judge, plan)
-        draw = partial(get_batch, learn, plan.batch_size, plan.block_size)
-    else:
-        counting.train_beside_counts(model, learn, plan)
-        draw = partial(counting.fold_batch, model, learn, plan)
+        draw = get_batch
+    train(model, learn, judge, plan, draw=draw)
     model.train()
+    sizes = plan.batch_size, plan.block_size
     fresh = torch.Generator().manual_seed(seed + 1000)
     with torch.no_grad():
-        seen = [model(*draw(generator=fresh))[1].item() for _ in range(50)]
+        batches = (draw(learn, *sizes, generator=fresh) for _ in range(50))
+        seen = [model(x, y)[1].item() for x, y in batches]
     return {"loss": evaluate(model, judge, T), "in training": mean(seen)}
 
 

@@ -84,7 +84,8 @@ def train(model, train_ids, seed, name):
     fitted = counting.fit_smoothing(model.counts, train_ids, plan, FIT_STEPS)
     model.smoothing.load_state_dict(fitted.state_dict())
     if name != "counts alone":
-        counting.train_beside_counts(model, train_ids, plan)
+        draw = partial(counting.fold_batch, model)
+        training.train(model, train_ids, train_ids, plan, draw=draw)
 
 
 def entry(name, seed):

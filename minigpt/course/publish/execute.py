@@ -4,9 +4,8 @@
     python -m minigpt.course.publish.execute 03 exercises/05      those that begin so
 
 The exercises' folded solutions are written anew from minigpt/course/checks/solutions,
-the README's figure of the ladder is drawn from the record, its minutes and exercises
-are written (minigpt/course/publish/door.py), and each lesson says at its top, and
-notebook 00 in its table, how many minutes a newcomer needs.
+each lesson says at its top, and notebook 00 in its table, how many minutes a newcomer
+needs, and the README's figure, minutes and exercises follow (door.py).
 """
 
 import re
@@ -19,7 +18,7 @@ from nbclient import NotebookClient
 from minigpt.course import ladder, plots
 from minigpt.course.checks.solutions import texts
 from minigpt.course.publish import door, page
-from minigpt.tools.files import replacing
+from minigpt.files import replacing
 
 FIGURE = page.ROOT / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}

@@ -16,8 +16,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import Highlight2HTML
 
 from minigpt.course.publish import npm
+from minigpt.files import replacing
 from minigpt.stored import load_stored
-from minigpt.tools.files import replacing
 from minigpt.tools.page import training_text, write_page
 
 ROOT = Path(__file__).resolve().parents[3]

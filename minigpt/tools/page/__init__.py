@@ -17,13 +17,14 @@ from pathlib import Path
 import torch
 import torch.nn as nn
 
-from minigpt.data import CharTokenizer, train_val_split
+from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.fast.quantization import to_int8
+from minigpt.files import replacing
 from minigpt.gpt import GPT
 from minigpt.inside.looking import hooked
-from minigpt.modern.model import ModernConfig, ModernGPT
-from minigpt.tools.corpus import find, read_ids, read_tokens
-from minigpt.tools.files import replacing
+from minigpt.modern.model import AS_IN_06, ModernConfig, ModernGPT
+from minigpt.require import require
+from minigpt.tools.corpus import read_ids, read_tokens
 from minigpt.tools.saving import load_or_stored, load_snapshots
 
 FOLDER = Path(__file__).resolve().parent
@@ -33,8 +34,6 @@ WEIGHTS = {name: getattr(torch, name) for name in "float32 int16 int8".split()}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 WINDOWS = 200  # of the training text, over which a part's mean is taken
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
-OLD = dict.fromkeys(["rms_norm", "rotary", "qk_norm", "zero_init"], False)
-OLD |= {"activation": "relu", "bias": True}  # what makes a ModernConfig the GPT of 06
 SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -120,7 +119,8 @@ def knows(tokenizer, text):
 def page_config(model):
     """The ModernConfig of a GPT or ModernGPT: all switched off, it is lesson 06's.
 
-    Raises TypeError for any other model.
+    Raises TypeError for any other model, ValueError for a norm_eps that the page's
+    JavaScript does not know.
     """
     if type(model) not in (GPT, ModernGPT):
         raise TypeError(
@@ -128,9 +128,14 @@ def page_config(model):
             "GPT of lesson 06 and the ModernGPT of lesson 08. Give one of these."
         )
     if isinstance(model, ModernGPT):
+        eps, known = model.config.norm_eps, ModernConfig.norm_eps
+        require(
+            eps == known,
+            f"norm_eps is {eps!r}; a page's JavaScript knows {known!r} alone.",
+        )
         return model.config
     shape = {**asdict(model.config), "dropout": 0.0}  # a page only reads and writes
-    return ModernConfig(**shape, **OLD)
+    return ModernConfig(**shape, **AS_IN_06)
 
 
 @torch.no_grad()
@@ -191,7 +196,7 @@ def training_text(source, tokenizer):
     """The ids of a text that a model learned from; None if it is not to be had, or has
     other characters or bytes. source: as --data of `train`."""
     try:
-        path = find(source)
+        path = find_text(source)
     except FileNotFoundError:
         return None
     known, ids = read_ids(path)

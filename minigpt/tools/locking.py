@@ -1,24 +1,10 @@
-"""Files that are whole at every moment, and that one run at a time may write."""
+"""Files that one run at a time may write."""
 
-import os
 import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-
-
-@contextmanager
-def replacing(path):
-    """A path to write to, which takes the place of `path` when all went well."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        yield unfinished
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 @contextmanager

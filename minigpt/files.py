@@ -1,0 +1,31 @@
+"""Files that are whole at every moment: what is written appears at once, or not."""
+
+import io
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+
+@contextmanager
+def replacing(path):
+    """A path to write to, which takes the place of `path` when all went well."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        yield unfinished
+        with open(unfinished, "rb+") as file:
+            os.fsync(file.fileno())  # on the disk, before it takes the old one's place
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def save_whole(path, content):
+    """torch.save(content, path), whole or not at all. Raises OSError without room."""
+    memory = io.BytesIO()  # on a full disk torch.save itself hides the system's error
+    torch.save(content, memory)
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(memory.getbuffer())
