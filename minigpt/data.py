@@ -116,9 +116,9 @@ class CharTokenizer:
 
     def decode(self, ids):
         """list[int] or tensor (N,) -> str. Raises ValueError for an id that is none."""
-        unknown = sorted(set(map(int, ids)) - set(range(self.vocab_size)))
+        unknown = {int(i) for i in ids} - set(range(self.vocab_size))
         if unknown:
-            raise ValueError(f"No tokens {unknown}: ids end at {self.vocab_size - 1}.")
+            raise ValueError(f"No tokens {sorted(unknown)} here.")
         return "".join(self.chars[i] for i in ids)
 
     def state(self):

@@ -16,7 +16,12 @@ SIZES = {"block_size": 8, "n_layer": 3, "n_head": 4, "n_embd": 16}
 OFF = dict.fromkeys(("rms_norm", "rotary", "qk_norm"), False)
 MODERN = {
     "as it comes": {},
-    "grouped": {"n_kv_head": 2, "value_residual": True, "activation": "swiglu"},
+    "grouped": {
+        "n_kv_head": 2,
+        "norm_eps": 0.01,
+        "value_residual": True,
+        "activation": "swiglu",
+    },
     "capped": {"softcap": 3.0, "bias": True, "rms_norm": False, "embedding_mix": True},
     "all off": {**OFF, "activation": "relu", "bias": True},
 }

@@ -1,8 +1,7 @@
-"""Lesson 12: what a GPT is made of, each with a backward of its own, and AdamW.
+"""Lesson 12: what a GPT is made of, each with a backward of its own.
 
 Sources: Ba et al., Layer Normalization (2016); Chen et al., Training Deep Nets with
-Sublinear Memory Cost (2016), for `checkpoint`; Loshchilov and Hutter, Decoupled Weight
-Decay Regularization (2019).
+Sublinear Memory Cost (2016), for `checkpoint`.
 """
 
 import numpy as np
@@ -94,26 +93,3 @@ def checkpoint(f, x, *rest):
         return (once_more.grad,)
 
     return Tensor(y, (x,), back)
-
-
-class AdamW:
-    """The optimizer of lesson 06, for a list of tensors; decay for matrices only."""
-
-    def __init__(self, parameters, config):
-        self.parameters, self.config, self.steps = parameters, config, 0
-        self.m = [np.zeros_like(p.data) for p in parameters]
-        self.v = [np.zeros_like(p.data) for p in parameters]
-
-    def step(self, rate):
-        """Clip the gradients as one vector, move, and forget the gradients."""
-        c, self.steps = self.config, self.steps + 1
-        length = np.sqrt(sum((p.grad * p.grad).sum() for p in self.parameters))
-        shrink = min(1.0, c.grad_clip / (float(length) + 1e-6))
-        for p, m, v in zip(self.parameters, self.m, self.v):
-            g, p.grad = p.grad * shrink, None
-            m += 0.1 * (g - m)
-            v += (1 - c.beta2) * (g * g - v)
-            mean = m / (1 - 0.9**self.steps)
-            size = np.sqrt(v / (1 - c.beta2**self.steps)) + 1e-8
-            decay = c.weight_decay if p.data.ndim > 1 else 0.0
-            p.data = p.data - rate * (decay * p.data + mean / size)

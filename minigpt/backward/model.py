@@ -1,26 +1,18 @@
 """Lesson 12: the GPT of lesson 06 on our own tensors: functions of its weights."""
 
-import numpy as np
-
-from minigpt.backward.layers import (
-    attention,
-    checkpoint,
-    cross_entropy,
-    layer_norm,
-    linear,
-)
+from minigpt.backward.layers import attention, cross_entropy, layer_norm, linear
 from minigpt.backward.tensor import Tensor, relu, reshape, transpose
 
 
-def copied(gpt, dtype=np.float32):
-    """{name: Tensor}, the weights of a torch GPT, copied.
+def copied(gpt):
+    """{name: Tensor}, the parameters of a torch GPT, copied.
 
     Raises ValueError for a model with dropout.
     """
     if gpt.config.dropout:
         raise ValueError(f"dropout is {gpt.config.dropout}; this lesson has none.")
     named = gpt.named_parameters()
-    return {name: Tensor(p.detach().numpy().astype(dtype)) for name, p in named}
+    return {name: Tensor(p.detach().numpy().copy()) for name, p in named}
 
 
 def part(p, name):
@@ -48,17 +40,15 @@ def block(x, p, name, n_head):
     return x + linear(hidden, *part(p, f"{name}.feed_forward.proj"))
 
 
-def forward(p, config, idx, targets, again=False):
+def forward(p, config, idx, targets, block=block):
     """GPT: arrays of ids (B, T), twice -> logits (B * T, vocab_size), loss.
 
-    again: whether backward computes each block once more, to save memory.
+    block: what computes one, the function above or one like it.
     """
     B, T = idx.shape
     x = p["token_embedding.weight"][idx] + p["position_embedding.weight"][:T]
     for i in range(config.n_layer):
-        args = p, f"body.{i}", config.n_head
-        x = checkpoint(block, x, *args) if again else block(x, *args)
-    x = layer_norm(x, *part(p, f"body.{config.n_layer}"))  # (B, T, C)
-    x = reshape(x, (B * T, -1))
-    logits = linear(x, *part(p, "lm_head"))  # (B * T, vocab_size)
+        x = block(x, p, f"body.{i}", config.n_head)  # (B, T, C)
+    x = layer_norm(x, *part(p, f"body.{config.n_layer}"))
+    logits = linear(reshape(x, (B * T, -1)), *part(p, "lm_head"))
     return logits, cross_entropy(logits, targets.reshape(-1))

@@ -1,44 +1,40 @@
-"""Notebook 12: the losses of a training with torch's backward, and with ours."""
-
-from dataclasses import replace
+"""Lesson 12: the same training with torch's gradients, and with ours."""
 
 import torch
+import torch.nn as nn
 
-from minigpt.backward.layers import AdamW
 from minigpt.backward.model import copied, forward
-from minigpt.backward.tensor import backward
 from minigpt.data import get_batch
-from minigpt.training import train
 
 
-def losses_of_torch(gpt, data, recipe):
-    """The loss of each step of a GPT's training by `train` of lesson 06."""
-    losses = []
-
-    def keep(model, inputs, output):
-        if model.training:  # not when it is judged
-            losses.append(output[1].item())
-
-    seldom = replace(recipe, eval_every=recipe.steps, eval_batches=1)
-    with gpt.register_forward_hook(keep):
-        train(gpt, data, data, seldom)
-    return losses
+def torchs(gpt, x, y):
+    """Give each parameter its gradient, by torch's backward; the loss of the batch."""
+    gpt.zero_grad()
+    loss = gpt(x, y)[1]
+    loss.backward()
+    return loss.item()
 
 
-def losses_of_ours(gpt, data, recipe):
-    """The same on arrays of NumPy: the same start, batches and rates. The trained
-    weights are written into `gpt` at the end."""
-    p = copied(gpt, next(gpt.parameters()).detach().numpy().dtype)
-    optimizer = AdamW(list(p.values()), recipe)
+def ours(gpt, x, y):
+    """The same by our own backward, on arrays of NumPy."""
+    p = copied(gpt)
+    loss = forward(p, gpt.config, x.numpy(), y.numpy())[1]
+    loss.backward()
+    for name, parameter in gpt.named_parameters():  # in memory row by row, as torch's
+        parameter.grad = torch.from_numpy(p[name].grad).contiguous()
+    return loss.data.item()
+
+
+def losses_of(gradients, gpt, data, recipe):
+    """The loss of each step of a training in which gradients(gpt, x, y) computes them
+    on batches of data."""
     batches = torch.Generator().manual_seed(recipe.seed)
-    losses = []
+    optimizer, losses = recipe.make_optimizer(gpt), []
     for step in range(recipe.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.learning_rate_at(step)
         x, y = get_batch(data, recipe.batch_size, recipe.block_size, generator=batches)
-        loss = forward(p, gpt.config, x.numpy(), y.numpy())[1]
-        backward(loss)
-        optimizer.step(recipe.learning_rate_at(step))
-        losses.append(loss.data.item())
-    with torch.no_grad():
-        for name, weight in gpt.named_parameters():
-            weight.copy_(torch.from_numpy(p[name].data))
+        losses.append(gradients(gpt, x, y))
+        nn.utils.clip_grad_norm_(gpt.parameters(), recipe.grad_clip)
+        optimizer.step()
     return losses

@@ -39,12 +39,14 @@ class Tensor(Arithmetic):
     """Floats of any shape, the tensors they were made of, and the way back.
 
     back(g): from the gradient of `data` one for each parent, in their order.
+    depth: one more than that of the deepest parent; 0 for a leaf.
     Raises TypeError for whole numbers.
     """
 
     def __init__(self, data, parents=(), back=None):
         self.data, self.grad = np.asarray(data), None
         self.parents, self.back = parents, back
+        self.depth = max([p.depth + 1 for p in parents], default=0)
         if self.data.dtype.kind != "f":
             raise TypeError(
                 f"These are {self.data.dtype}; gradients need floats: "
@@ -74,28 +76,19 @@ class Tensor(Arithmetic):
 
 
 def order(root):
-    """All tensors behind root, root first, each before its parents.
+    """All tensors behind root, the deepest first: each comes before its parents.
 
-    Raises RuntimeError where the graph was freed, ValueError for a cycle.
+    Raises RuntimeError where the graph was freed.
     """
-    uses, found = {root: 0}, [root]
+    found, seen = [root], {root}
     for node in found:  # the list grows while we walk along it
         if node.parents is None:
             raise RuntimeError("This graph was freed: compute the loss anew.")
         for parent in node.parents:
-            if parent not in uses:
-                uses[parent] = 0
+            if parent not in seen:
+                seen.add(parent)
                 found.append(parent)
-            uses[parent] += 1
-    ready = [root] if uses[root] == 0 else []
-    for node in ready:
-        for parent in node.parents:
-            uses[parent] -= 1
-            if uses[parent] == 0:  # all that used it stand before it
-                ready.append(parent)
-    if len(ready) < len(found):
-        raise ValueError("This graph has a cycle: a tensor is its own parent.")
-    return ready
+    return sorted(found, key=lambda node: node.depth, reverse=True)
 
 
 def backward(root, grad=None):
@@ -135,21 +128,10 @@ def unbroadcast(g, shape):
     return g.sum(axis=ones, keepdims=True)
 
 
-def pair(a, b, inner=0):
-    """Both as tensors. Raises ValueError if they do not broadcast.
-
-    inner: how many of the last dimensions need not.
-    """
+def pair(a, b):
+    """Both as tensors: a number becomes one, of the other's kind of float."""
     if not isinstance(b, Tensor):
         b = Tensor(np.asarray(b, a.data.dtype))
-    shapes = [x.data.shape[: x.data.ndim - inner] for x in (a, b)]
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(
-            f"{shapes[0]} and {shapes[1]} do not broadcast: from "
-            "the right, lengths must be equal, or one of them 1."
-        ) from None
     return a, b
 
 
@@ -167,7 +149,7 @@ def multiply(a, b):
 
 def matmul(a, b):
     """(..., n, k) @ (..., k, m) -> (..., n, m)."""
-    a, b = pair(a, b, inner=2)
+    a, b = pair(a, b)
     x, y = a.data, b.data
     if min(x.ndim, y.ndim) < 2 or x.shape[-1] != y.shape[-2]:
         raise ValueError(f"{x.shape} @ {y.shape}: needs (..., n, k) @ (..., k, m).")

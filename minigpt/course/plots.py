@@ -151,6 +151,22 @@ def lines(curves, xs, xlabel, ylabel, log=False):
     return fig
 
 
+def laid_over(curves, ylabel):
+    """Two runs over their steps: the first broad and pale, the second thin on top."""
+    fig = Figure(figsize=(8, 4.2), layout="constrained")
+    ax = fig.subplots()
+    looks = {"lw": 7, "alpha": 0.4}, {"lw": 1.5, "color": "black", "linestyle": "-"}
+    for (name, ys), look in zip(curves.items(), looks):
+        ax.plot(range(1, len(ys) + 1), ys, label=name, **look)
+    ax.set(xlabel="step", ylabel=ylabel)
+    ax.legend()
+    broad, thin = curves
+    start, end = (curves[broad][i] for i in (0, -1))
+    fig.alt = f"{ylabel}, from {start:.2f} to {end:.2f} over the steps: {broad}, a "
+    fig.alt += f"broad line, and {thin}, a thin line on top of it."
+    return fig
+
+
 def tables(panels, characters):
     """Heatmaps of tables side by side, a row for each character seen.
 

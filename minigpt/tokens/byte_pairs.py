@@ -1,8 +1,9 @@
 r"""Lesson 13: byte-pair encoding: tokens that are pieces of words, learned from a text.
 
-Sources: Sennrich et al., Neural Machine Translation of Rare Words with Subword Units
-(2016), section 3.2; bytes below and the cut at spaces: Radford et al., Language Models
-are Unsupervised Multitask Learners (2019), section 2.2.
+Sources: Gage, A New Algorithm for Data Compression (1994); for words: Sennrich et al.,
+Neural Machine Translation of Rare Words with Subword Units (2016), section 3.2; bytes
+below and the cut at spaces: Radford et al., Language Models are Unsupervised Multitask
+Learners (2019), section 2.2.
 
 Text is cut as GPT-2 cuts it, but for 1,135 characters of Unicode 14: numbers that are
 no decimal digits (`²`, `½`, `①`, `Ⅷ`) count as letters in Python's re and as digits in
@@ -11,12 +12,10 @@ knows \p{N}, but with it a text would have other tokens where that package is mi
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
-LARGEST = 4096  # tokens: to learn them, all pairs of two are counted in a table
+LARGEST = 4096  # tokens: more are of no use to models as small as the course's
 CUT = re.compile(  # GPT-2's, but its \p{L} for letters is unknown to Python's re
     r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
 )
@@ -28,40 +27,20 @@ def pieces(text, cut=True):
     return (found[0] for found in CUT.finditer(text)) if cut else iter([text])
 
 
-def laid_out(parts, alphabet):
-    """Texts side by side: their ids before any merge (N,), their bytes' places in
-    `alphabet`; and the number of each one's text (N,)."""
-    data = [part.encode("utf-8") for part in parts]
-    place = np.repeat(np.arange(len(data)), [len(part) for part in data])
-    return np.searchsorted(alphabet, np.frombuffer(b"".join(data), np.uint8)), place
+def merge(tokens, pair, new):
+    """A list of tokens in which each `pair` of neighbours has become the token `new`.
 
-
-def apart(starts):
-    """Of the rising places (n,) at which pairs begin, those that do not overlap: from
-    a row of neighbours, as in `aaa`, every second one."""
-    i = np.arange(len(starts))
-    row_begins = np.diff(starts, prepend=-2) > 1
-    return starts[(i - np.maximum.accumulate(np.where(row_begins, i, 0))) % 2 == 0]
-
-
-def count_pairs(ids, place, times, size):
-    """How often each pair of ids below `size` can be joined: (size * size,).
-
-    ids, place: (N,), as laid out; times: how often each of the texts occurs.
+    From the left: of `aaa` the first two are joined.
     """
-    at = np.flatnonzero(place[1:] == place[:-1])
-    twins = ids[at] == ids[at + 1]
-    at = np.append(at[~twins], apart(at[twins]))
-    pairs = ids[at] * size + ids[at + 1]
-    return np.bincount(pairs, times[place[at]], minlength=size * size or 1)
-
-
-def joined(ids, place, left, right, new):
-    """ids and place (N,) after each pair left, right has become the one id `new`."""
-    hits = (ids[1:] == right) & (ids[:-1] == left) & (place[1:] == place[:-1])
-    at, ids = apart(np.flatnonzero(hits)), ids.copy()
-    ids[at] = new
-    return np.delete(ids, at + 1), np.delete(place, at + 1)
+    out, i = [], 0
+    while i < len(tokens):
+        if tuple(tokens[i : i + 2]) == pair:
+            out.append(new)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
 
 
 @dataclass
@@ -85,20 +64,24 @@ class BytePairTokenizer:
         self.vocab_size = len(self.vocabulary)
 
     def encode(self, text):
-        """str -> list[int]. The merges are made in their order, each wherever it can
-        be, as GPT-2 joins the pair of the lowest rank first.
+        """str -> list[int]. Of a piece's pairs the one that was learned first is joined
+        first, until none is left.
 
         Raises ValueError that lists the characters whose bytes are not in `alphabet`.
         """
         refuse_unknown(text, self.alphabet)
-        order = list(pieces(text, self.cut))
-        parts = list(set(order))  # each distinct piece is encoded once
-        ids, place = laid_out(parts, self.alphabet)
-        for new, pair in enumerate(self.merges, len(self.alphabet)):
-            ids, place = joined(ids, place, *pair, new)
-        ends = np.searchsorted(place, range(1, len(parts)))
-        found = {part: row.tolist() for part, row in zip(parts, np.split(ids, ends))}
-        return [i for piece in order for i in found[piece]]
+        id_of = {byte: i for i, byte in enumerate(self.alphabet)}
+        joined = {tuple(pair): len(id_of) + i for i, pair in enumerate(self.merges)}
+        known, ids = {}, []
+        for piece in pieces(text, self.cut):
+            if piece not in known:  # each distinct piece is encoded once
+                row = [id_of[byte] for byte in piece.encode("utf-8")]
+                while here := joined.keys() & set(zip(row, row[1:])):
+                    first = min(here, key=joined.get)
+                    row = merge(row, first, joined[first])
+                known[piece] = row
+            ids += known[piece]
+        return ids
 
     def decode(self, ids):
         """list[int] or tensor (N,) -> str; bytes that are no UTF-8 become "\ufffd".
@@ -127,7 +110,7 @@ def refuse_unknown(text, alphabet):
 
 
 def learn(text, vocab_size, cut=True, alphabet=None):
-    """A BytePairTokenizer of so many tokens, from the pairs that a text joins most.
+    """A BytePairTokenizer of so many tokens, from the most frequent pairs of a text.
 
     alphabet: byte values, by default those that the text has; range(256) reads any
     text. Of equally frequent pairs the one of smaller ids comes first.
@@ -140,16 +123,28 @@ def learn(text, vocab_size, cut=True, alphabet=None):
         raise ValueError(
             f"{vocab_size} tokens: give at least {len(alphabet)}, at most {LARGEST}."
         )
-    counts, merges = Counter(pieces(text, cut)), []
-    times = np.array(list(counts.values()))
-    ids, place = laid_out(counts, alphabet)
+    times = Counter(pieces(text, cut))  # each distinct piece, and how often it occurs
+    id_of = {byte: i for i, byte in enumerate(alphabet)}
+    rows = {piece: [id_of[byte] for byte in piece.encode("utf-8")] for piece in times}
+    found, where = Counter(), defaultdict(set)  # of each pair: how often, and in which
+
+    def count(piece, sign):
+        for pair in zip(rows[piece], rows[piece][1:]):
+            found[pair] += sign * times[piece]
+            where[pair].add(piece)
+
+    for piece in rows:
+        count(piece, 1)
+    merges = []
     for new in range(len(alphabet), vocab_size):
-        found = count_pairs(ids, place, times, new)
-        best = int(found.argmax())
+        best = min(found, key=lambda pair: (-found[pair], pair), default=None)
         if found[best] < 2:
             raise ValueError(
                 f"Too short for {vocab_size} tokens: use more text, or ask for {new}."
             )
-        merges.append(divmod(best, new))
-        ids, place = joined(ids, place, *merges[-1], new)
+        merges.append(best)
+        for piece in where[best]:  # only these change
+            count(piece, -1)
+            rows[piece] = merge(rows[piece], best, new)
+            count(piece, 1)
     return BytePairTokenizer(merges, alphabet, cut)

@@ -7,17 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-import torch.nn as nn
 
 from minigpt.backward import layers
-from minigpt.backward.layers import AdamW, attention, checkpoint, cross_entropy
-from minigpt.backward.model import copied, forward
+from minigpt.backward.layers import attention, checkpoint, cross_entropy
+from minigpt.backward.model import block, copied, forward
+from minigpt.backward.steps import losses_of, ours, torchs
 from minigpt.backward.tensor import (
     Tensor,
     backward,
     exp,
     log,
     matmul,
+    order,
     pick,
     relu,
     reshape,
@@ -26,7 +27,6 @@ from minigpt.backward.tensor import (
     transpose,
 )
 from minigpt.gpt import GPT, GPTConfig
-from minigpt.optimizer import make_optimizer
 from minigpt.training import TrainConfig
 
 
@@ -171,6 +171,47 @@ def test_a_chain_of_thousands_is_no_trouble():
     assert x.grad == 1
 
 
+@pytest.mark.parametrize(
+    "f, slope",
+    [
+        (lambda x: 1 - x, -1),
+        (lambda x: 2 / x, -0.5),
+        (lambda x: -x / 4, -0.25),
+        (lambda x: x**3 - x, 11),
+        (lambda x: np.array(5.0) * x, 5),
+    ],
+)
+def test_operators_follow_from_plus_times_and_power(f, slope):
+    x = Tensor(2.0)
+    f(x).backward()
+    np.testing.assert_allclose(x.grad, slope)
+
+
+def test_a_leaf_owns_its_gradient():
+    x, y = Tensor(np.ones(2)), Tensor(np.ones(2))
+    g = np.ones(2)
+    (x + y).backward(g)
+    x.grad *= 5
+    assert y.grad.tolist() == g.tolist() == [1, 1]
+
+
+def test_ids_below_zero_are_refused():
+    with pytest.raises(ValueError, match="no id -1"):
+        Tensor(np.ones((3, 2)))[np.array([0, -1])]
+    with pytest.raises(ValueError, match="no id -2"):
+        cross_entropy(Tensor(np.ones((1, 3))), np.array([-2]))
+
+
+def test_each_tensor_comes_before_its_parents():
+    a, b = Tensor(1.0), Tensor(2.0)
+    c = a * b
+    d = c + a  # a is used by both, and comes after both
+    nodes = order(d * c)
+    for node in nodes:
+        assert all(nodes.index(node) < nodes.index(p) for p in node.parents)
+    assert len(nodes) == 5 and set(nodes[-2:]) == {a, b}
+
+
 def test_backward_frees_the_graph_on_its_way():
     x = Tensor(np.ones(3))
     middle = exp(x)
@@ -195,6 +236,10 @@ def random_ids(high, *shape):
     return torch.randint(high, shape)
 
 
+def checkpointed(x, *rest):
+    return checkpoint(block, x, *rest)
+
+
 def both(config, dtype, B=3, again=False):
     """(loss, {name: gradient}) of torch, and ours."""
     torch.manual_seed(1337)
@@ -202,15 +247,16 @@ def both(config, dtype, B=3, again=False):
     with torch.no_grad():  # at the start all biases are 0 and gains 1
         for p in gpt.parameters():
             p.add_(0.1 * torch.randn_like(p))
-    ours = copied(gpt, np.dtype(str(dtype)[6:]))
+    mine = copied(gpt)
     T = max(1, config.block_size - 1)  # a position is left over
     x, y = random_ids(config.vocab_size, B, T), random_ids(config.vocab_size, B, T)
     loss = gpt(x, y)[1]
     loss.backward()
-    same = forward(ours, config, x.numpy(), y.numpy(), again)[1]
+    run = checkpointed if again else block
+    same = forward(mine, config, x.numpy(), y.numpy(), run)[1]
     backward(same)
     theirs = {n: p.grad.numpy() for n, p in gpt.named_parameters()}
-    mine = {n: p.grad for n, p in ours.items()}
+    mine = {n: p.grad for n, p in mine.items()}
     assert all(g.dtype == same.data.dtype for g in mine.values())
     return (loss.item(), theirs), (same.data.item(), mine)
 
@@ -228,34 +274,22 @@ def test_loss_and_all_gradients_are_torchs(size, again):
             np.testing.assert_allclose(mine[name], g, rtol=0, atol=near * scale)
 
 
-@pytest.mark.parametrize("clip", [1.0, 0.01])
-def test_the_optimizer_is_torchs(clip):
-    config = TrainConfig(10, 2, 4, learning_rate=0.01, grad_clip=clip)
-    torch.manual_seed(0)
-    gpt = GPT(SIZES["small"]).double()
-    ours = copied(gpt, np.float64)
-    theirs = make_optimizer(gpt, config)
-    mine = AdamW(list(ours.values()), config)
-    for step in range(5):
-        for group in theirs.param_groups:
-            group["lr"] = config.learning_rate_at(step)
-        x, y = random_ids(7, 3, 5), random_ids(7, 3, 5)
-        theirs.zero_grad()
-        gpt(x, y)[1].backward()
-        nn.utils.clip_grad_norm_(gpt.parameters(), config.grad_clip)
-        theirs.step()
-        backward(forward(ours, SIZES["small"], x.numpy(), y.numpy())[1])
-        mine.step(config.learning_rate_at(step))
-    for name, p in gpt.named_parameters():
-        new = p.detach().numpy()
-        np.testing.assert_allclose(ours[name].data, new, atol=1e-8)
+def test_a_training_with_our_gradients_is_torchs():
+    data, config = random_ids(7, 500), TrainConfig(9, 2, 5, 0.01, warmup_steps=2)
+    curves, after = [], []
+    for gradients in (torchs, ours):
+        torch.manual_seed(0)
+        gpt = GPT(SIZES["small"]).double()
+        curves.append(losses_of(gradients, gpt, data, config))
+        after.append(gpt.lm_head.weight.detach().numpy())
+    np.testing.assert_allclose(*curves, atol=1e-8)
+    np.testing.assert_allclose(*after, atol=1e-8)
 
 
 def test_a_training_takes_no_weight_of_the_model_it_began_with():
     gpt = GPT(SIZES["small"])
     before = {n: p.clone() for n, p in gpt.state_dict().items()}
-    ours = copied(gpt)
-    for p in ours.values():
+    for p in copied(gpt).values():
         p.data += 1
     assert all(torch.equal(p, before[n]) for n, p in gpt.state_dict().items())
 
@@ -270,7 +304,7 @@ def test_whole_numbers_are_told_what_to_do():
 
 def test_shapes_that_do_not_fit_are_named():
     a, b = Tensor(np.ones((2, 3))), Tensor(np.ones(2))
-    with pytest.raises(ValueError, match=r"\(2, 3\) and \(2,\) do not broadcast"):
+    with pytest.raises(ValueError, match="could not be broadcast together"):
         a + b
     with pytest.raises(ValueError, match="needs"):
         a @ b
@@ -289,16 +323,6 @@ def test_a_second_backward_is_told_that_the_graph_is_gone():
     with pytest.raises(RuntimeError, match="compute the loss anew"):
         backward(y * 2.0)
     assert x.grad == 2
-
-
-def test_a_cycle_is_found():
-    x = Tensor(1.0)
-    y = x * 2.0
-    z = y + 1.0
-    y.parents = (x, z)
-    with pytest.raises(ValueError, match="cycle"):
-        backward(z)
-    assert x.grad is None
 
 
 def test_a_model_with_dropout_is_refused():

@@ -4,6 +4,7 @@ import random
 import re
 import sys
 import unicodedata
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -15,8 +16,7 @@ from minigpt.data import CharTokenizer
 from minigpt.evaluation import evaluate
 from minigpt.fast.writing import decoder
 from minigpt.gpt import GPT, GPTConfig
-from minigpt.tokens import byte_pairs
-from minigpt.tokens.byte_pairs import BytePairTokenizer, learn, pieces
+from minigpt.tokens.byte_pairs import BytePairTokenizer, learn, merge, pieces
 from minigpt.tokens.judging import judge, next_bytes, token_nats
 from minigpt.tools.command_line import main
 from minigpt.tools.saving import load_any
@@ -43,24 +43,13 @@ def tokenizer(request):
 # --- Merging, by loops. ---
 
 
-def merge(ids, pair, new):
-    out, i = [], 0
-    while i < len(ids):
-        hit = tuple(ids[i : i + 2]) == tuple(pair)
-        out.append(new if hit else ids[i])
-        i += 1 + hit
-    return out
-
-
 def encode(tokenizer, text):
-    """GPT-2's way: of all pairs, join those of the lowest rank, until none is left."""
-    rank, out = {tuple(pair): r for r, pair in enumerate(tokenizer.merges)}, []
+    """By the definition: all merges in their order, in each piece."""
+    out = []
     for piece in pieces(text, tokenizer.cut):
         ids = [tokenizer.alphabet.index(byte) for byte in piece.encode()]
-        while best := min(zip(ids, ids[1:]), key=lambda p: rank.get(p, 1e9), default=0):
-            if best not in rank:
-                break
-            ids = merge(ids, best, len(tokenizer.alphabet) + rank[best])
+        for new, pair in enumerate(tokenizer.merges, len(tokenizer.alphabet)):
+            ids = merge(ids, tuple(pair), new)
         out += ids
     return out
 
@@ -83,7 +72,7 @@ def test_any_bytes_have_tokens_and_any_tokens_have_a_text(tokenizer):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_pairs_are_those_that_are_joined_most(seed):
+def test_the_pairs_are_those_that_are_seen_most(seed):
     rng = random.Random(seed)
     text = drawn(rng, ["a", "b", "aa", " ", "é"], 200) + "ab ab"
     cut = bool(seed % 2)
@@ -91,22 +80,21 @@ def test_the_pairs_are_those_that_are_joined_most(seed):
     alphabet = tokenizer.alphabet
     parts = [[alphabet.index(b) for b in p.encode()] for p in pieces(text, cut)]
     for new, pair in enumerate(map(tuple, tokenizer.merges), len(alphabet)):
-        times = {
-            (a, b): sum(len(ids) - len(merge(ids, (a, b), new)) for ids in parts)
-            for a in range(new)
-            for b in range(new)
-        }
+        times = Counter(p for ids in parts for p in zip(ids, ids[1:]))
         assert pair == min(times, key=lambda p: (-times[p], p))
         parts = [merge(ids, pair, new) for ids in parts]
 
 
-def test_a_letter_is_in_one_pair_only():
+def test_a_letter_is_in_one_token_only():
     for n in range(2, 12):
-        ids, place = np.zeros(n, dtype=int), np.zeros(n, dtype=int)
-        assert byte_pairs.count_pairs(ids, place, np.ones(1), 1).tolist() == [n // 2]
-        assert byte_pairs.joined(ids, place, 0, 0, 1)[0].tolist() == [1] * (n // 2) + [
-            0
-        ] * (n % 2)
+        ids = merge([0] * n, (0, 0), 1)
+        assert ids == [1] * (n // 2) + [0] * (n % 2)
+
+
+def test_a_smaller_vocabulary_is_the_beginning_of_a_larger_one():
+    small, large = learn(PLAIN * 9, 40), learn(PLAIN * 9, 50)
+    assert large.merges[: len(small.merges)] == small.merges
+    assert large.vocabulary[:40] == small.vocabulary
 
 
 def test_nothing_is_joined_across_the_cut():

@@ -29,12 +29,12 @@ LIMITS = {
     "04": (700, 35),
     "05": (950, 42),
     "06": (1300, 58),
-    "07": (1500, 45),
+    "07": (1650, 45),
     "08": (1300, 45),
     "08b": (1200, 40),
     "09": (1400, 45),
     "10": (1300, 40),
-    "11": (1300, 45),
+    "11": (1400, 45),
     "12": (1300, 45),
     "13": (1300, 45),
 }
@@ -106,8 +106,8 @@ def test_code_fits_on_a_slide(path, notebook):
         lines = cell.source.splitlines()
         wide = [line for line in lines if len(line) > 72]
         assert not wide, f"{cell.id}: {wide}"
-        one_piece = re.search("def train\\(|class (KVCache|BytePair)", cell.source)
-        limit = 40 if one_piece else 30
+        whole = re.search("def (train|learn)\\(|class (KVCache|BytePair)", cell.source)
+        limit = 45 if whole else 30  # what must stand in one piece
         assert len(lines) <= limit, f"{cell.id} has {len(lines)} lines"
 
 

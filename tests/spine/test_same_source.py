@@ -48,18 +48,17 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
     "evidence/08_modern_gpt": {"modern/experts": "MixtureOfExperts"},
     "evidence/09_fast_generation": {"fast/quantization": "to_int8"},
     "12_backward": {
-        "backward/tensor": "Arithmetic Tensor order backward receive unbroadcast pair "
-        "add multiply matmul power exp log relu total reshape transpose "
-        "refuse_negative pick slopes",
-        "backward/layers": "linear cross_entropy standardize layer_norm attention "
-        "checkpoint AdamW",
-        "backward/model": "copied part heads block forward",
+        "backward/tensor": "Tensor order backward receive unbroadcast pair add "
+        "multiply matmul power relu reshape transpose pick slopes",
+        "backward/layers": "cross_entropy standardize layer_norm attention",
+        "backward/steps": "ours",
     },
+    "evidence/12_backward": {"backward/layers": "checkpoint"},
     "13_tokens": {
-        "tokens/byte_pairs": "pieces laid_out apart count_pairs joined "
-        "refuse_unknown BytePairTokenizer learn",
-        "tokens/judging": "token_nats judge next_bytes",
+        "tokens/byte_pairs": "merge BytePairTokenizer learn",
+        "tokens/judging": "judge",
     },
+    "evidence/13_tokens": {"tokens/judging": "next_bytes"},
 }
 LESSON_OF = {
     name: module

@@ -60,7 +60,9 @@ def toward(model, seen, row, id):
     stream = seen[norm][0][0][0, row]
     centred = isinstance(norm, torch.nn.LayerNorm)
     mean = stream.mean() if centred else 0.0
-    scale = ((stream - mean).square().mean() + (1e-5 if centred else 1e-6)).sqrt()
+    scale = (
+        (stream - mean).square().mean() + (1e-5 if centred else model.config.norm_eps)
+    ).sqrt()
     way = model.lm_head.weight[id] * norm.weight / scale
     return way - way.mean() if centred else way
 
@@ -532,3 +534,13 @@ def test_a_page_tells_no_folder_of_its_author(tmp_path, gpt):
     known = json.loads(re.search(r'id="content">(.*?)</script>', html)[1])
     assert [model["name"] for model in known["models"]] == ["mine"]
     assert isinstance(gpt, GPT) and str(tmp_path) not in html
+
+
+def test_a_model_that_comes_with_the_course_becomes_a_page_or_says_why_not():
+    from minigpt.stored import FOLDER
+    from minigpt.tools.page import with_story
+
+    _, _, story, _ = with_story(FOLDER / "gpt.pt")
+    assert story.steps == 2400 and story.where == "on one processor core"
+    with pytest.raises(ValueError, match="Bigram.* cannot become a page"):
+        with_story(FOLDER / "bigram.pt")

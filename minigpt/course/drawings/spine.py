@@ -28,10 +28,11 @@ WAY = [  # name, second line, notebook; left edge, upper edge, width, height
 ]
 
 
-def way(lit=None):
+def way(lit=None, about=()):
     """The way of a text through a GPT; beside each part the notebook that builds it.
 
     lit: a notebook's number: what it builds stands out, what comes later is dashed.
+    about: the parts, by name, that a notebook behind 06 is about: they stand out, too.
     """
     fig = Figure(figsize=(13.05, 3.1), layout="constrained")
     ax = fig.subplots()
@@ -41,6 +42,7 @@ def way(lit=None):
         kind = "built"
         if lit is not None and notebook >= lit:
             kind = "new" if notebook == lit else "to come"
+        kind = "new" if name in about else kind
         look, color, weight = LOOKS[kind]
         style = "round,pad=0,rounding_size=0.12"
         ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, **look))
@@ -69,6 +71,8 @@ def way(lit=None):
     if lit is not None:
         new = ", ".join(part[0].replace("-\n", "-") for part in WAY if part[2] == lit)
         fig.alt += f" New in {lit}: {new}."
+    if about:
+        fig.alt += f" Here it is about: {', '.join(about)}."
     return fig
 
 

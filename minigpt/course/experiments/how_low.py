@@ -42,7 +42,7 @@ def pocket():
 
 @torch.no_grad()
 def surprises(model, stop=WATCHED):
-    """Nats at ids[n : n + stop], each with a past of 142 characters or more."""
+    """Nats at ids[n : n + stop], each with a past of 143 characters or more."""
     p, before = pocket(), CONTEXT - FRESH + 1
     data = p.ids[p.n - before : p.n + stop]
     windows = data.unfold(0, CONTEXT + 1, FRESH)  # (number, T + 1)

@@ -25,7 +25,7 @@ from minigpt.training import TrainConfig, train
 
 STEPS, T, B, WIDTH = 1000, 64, 16, 64  # the model of characters, whose seconds all have
 SOURCES = ["Shakespeare", "playwright"]
-RATES = [4e-3, 8e-3, 16e-3]
+RATES = [2e-3, 4e-3, 8e-3, 16e-3]
 PROMPTS, PAST = 200, 150  # prompts that end in a space, and their characters
 VARIANTS = {"characters": {}}
 VARIANTS |= {f"{size} tokens": {"size": size} for size in (128, 256, 512, 1024)}
@@ -34,6 +34,7 @@ VARIANTS |= {
     "characters, table of pairs": {"pairs": True},
     "512 tokens, 64 characters": {"size": 512, "window": "64 characters"},
     "512 tokens, equal characters": {"size": 512, "budget": "characters"},
+    "512 tokens, equal text and steps": {"size": 512, "batch": "characters"},
 }
 
 
@@ -71,17 +72,19 @@ def encoded(source, size, choosing=False):
 
 
 def begun(source, name, seed, steps=STEPS, rate=RATES[0], choosing=False):
-    """(tokenizer, a new model, ids, its plan); in a step as many tokens for all."""
+    """(tokenizer, a new model, ids, its plan); in a step as many tokens for all, but
+    for the one whose steps read as many characters as the first one's."""
     variant = VARIANTS[name]
     tokenizer, ids = encoded(source, variant.get("size"), choosing)
     characters = len(texts(source)[0]) / len(encoded(source, 512)[1])  # of a token
+    tokens = T * B / characters if "batch" in variant else T * B  # of a step
     windows = {"of 512": T * characters, "64 characters": T / characters}
     window = round(windows.get(variant.get("window"), T))
     torch.manual_seed(seed)
     model = GPT(GPTConfig(tokenizer.vocab_size, window, 2, 4, WIDTH))
     if "pairs" in variant:
         model.token_embedding = PairEmbedding(model.token_embedding)
-    plan = TrainConfig(steps, round(T * B / window), window, rate, seed=seed)
+    plan = TrainConfig(steps, round(tokens / window), window, rate, seed=seed)
     return tokenizer, model, ids, replace(plan, eval_every=steps, eval_batches=1)
 
 
@@ -92,12 +95,19 @@ def cost(source, name):
     return step_cost(*both, rounds=60)
 
 
-def trained(source, name, seed, rate, choosing=False):
-    """(tokenizer, the trained model, processor seconds, steps)."""
+def trained(source, name, seed, rate, budget=STEPS, choosing=False):
+    """(tokenizer, the trained model, processor seconds, steps).
+
+    budget: the steps of the model of characters, whose seconds this one has, too.
+    """
+    variant = VARIANTS[name]
     share = cost(source, name)
-    if "budget" in VARIANTS[name]:  # as many characters are read as the first one reads
+    if "budget" in variant:  # as many characters are read as the first one reads
         share = len(texts(source)[0]) / len(encoded(source, 512)[1])
-    steps = round(STEPS / share)
+    if "batch" in variant:  # and in as many steps; whole windows read a little more
+        tokens = len(texts(source)[0]) / len(encoded(source, 512)[1])
+        share = round(B / tokens) * tokens / B
+    steps = round(budget / share)
     tokenizer, model, ids, plan = begun(source, name, seed, steps, rate, choosing)
     start = time.process_time()
     train(model, ids, ids, plan)
@@ -105,11 +115,11 @@ def trained(source, name, seed, rate, choosing=False):
 
 
 @cache
-def best_rate(source, name):
+def best_rate(source, name, budget=STEPS):
     """That of the lowest loss on the last tenth of the training text, with one seed."""
 
     def loss(rate):
-        tokenizer, model, *_ = trained(source, name, 1337, rate, choosing=True)
+        tokenizer, model, *_ = trained(source, name, 1337, rate, budget, choosing=True)
         return judge(model, tokenizer, texts(source, True)[1]).per_character
 
     return min(RATES, key=loss)
@@ -125,11 +135,11 @@ def exact(source):
     return torch.tensor(write_play(1_100_000).surprise[-len(judged) :])
 
 
-def compared(seed, source, variant):
+def compared(seed, source, variant, budget=STEPS):
     """A variant at its best rate, on the validation text: the loss per character, what
     of it is above the playwright, and the first letter after a space."""
-    rate = best_rate(source, variant)
-    tokenizer, model, seconds, steps = trained(source, variant, seed, rate)
+    rate = best_rate(source, variant, budget)
+    tokenizer, model, seconds, steps = trained(source, variant, seed, rate, budget)
     judged = texts(source)[1]
     loss = judge(model, tokenizer, judged).per_character
     floor = exact(source)[len(tokenizer.decode(tokenizer.encode(judged)[:1])) :]
@@ -157,5 +167,12 @@ def after_space(tokenizer, model, text):
     return {name: mean(values) for name, values in nats.items()}
 
 
-GRID = grid("{variant}, {source}", compared, source=SOURCES, variant=list(VARIANTS))
-EXPERIMENTS = {"13-tokens": GRID}
+NAME = "{variant}, {source}"
+LONG = {
+    v: {"variant": v, "budget": 4 * STEPS}
+    for v in ("characters", "512 tokens", "1024 tokens")
+}
+EXPERIMENTS = {
+    "13-tokens": grid(NAME, compared, source=SOURCES, variant=list(VARIANTS)),
+    "13-longer": grid(NAME, compared, source=SOURCES[:1], variant=LONG),
+}

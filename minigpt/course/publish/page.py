@@ -17,7 +17,8 @@ from nbconvert.filters import Highlight2HTML
 
 from minigpt.course.publish import npm
 from minigpt.files import replacing
-from minigpt.tools.page import course_model, learned_text, write_page
+from minigpt.stored import FOLDER as STORED
+from minigpt.tools.page import learned_text, with_story, write_page
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTEBOOKS = ROOT / "notebooks"
@@ -87,7 +88,8 @@ def write(path, text):
 
 def write_model(path):
     """The GPT that comes with the course, as `python -m minigpt page` shows it."""
-    model, tokenizer, story = course_model()
+    model, tokenizer, story, _ = with_story(STORED / "gpt.pt")
+    story = story._replace(read="Shakespeare")
     text, _ = learned_text("tinyshakespeare", tokenizer)
     write_page(path, model, tokenizer, text=text, stories=[story])
 

@@ -154,8 +154,7 @@ def knows(tokenizer, text):
 def page_config(model):
     """The ModernConfig of a GPT or ModernGPT: all switched off, it is lesson 06's.
 
-    Raises TypeError for any other model, ValueError for a norm_eps that the page's
-    JavaScript does not know.
+    Raises TypeError for any other model.
     """
     if type(model) not in (GPT, ModernGPT):
         raise TypeError(
@@ -163,11 +162,6 @@ def page_config(model):
             "GPT of lesson 06 and the ModernGPT of lesson 08. Give one of these."
         )
     if isinstance(model, ModernGPT):
-        eps, known = model.config.norm_eps, ModernConfig.norm_eps
-        require(
-            eps == known,
-            f"norm_eps is {eps!r}; a page's JavaScript knows {known!r} alone.",
-        )
         return model.config
     shape = {**asdict(model.config), "dropout": 0.0}  # a page only reads and writes
     return ModernConfig(**shape, **AS_IN_06)
@@ -264,14 +258,29 @@ def learned_text(source, tokenizer, known=None):
     return Text(train, val), ""
 
 
-def course_model():
-    """(model, tokenizer, Story) of the GPT that comes with the course."""
-    content = torch.load(STORED / "gpt.pt", weights_only=True)
+def as_page_config(model):
+    """page_config, or ValueError, which the command line tells as a sentence."""
+    try:
+        return page_config(model)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def with_story(path):
+    """(model, tokenizer, Story, the hash of the text's ids or None) of a checkpoint, or
+    of a model that comes with the course."""
+    if Path(path).resolve().parent != STORED.resolve():
+        c = load_any(path)
+        as_page_config(c.model)
+        story = Story(c.run.step, c.run.seconds, c.run.history)
+        return c.model, c.tokenizer, story, c.text
+    model, tokenizer = load_stored(path)
+    as_page_config(model)
+    content = torch.load(path, weights_only=True)
     history = [Progress(*row) for row in content["history"]]
     step, _, _, seconds = history[-1]
     where = "on one processor core"  # course/stored.py holds torch to one thread
-    story = Story(step, seconds, history, "Shakespeare", where)
-    return *load_stored("gpt"), story
+    return model, tokenizer, Story(step, seconds, history, where=where), None
 
 
 def add_options(parser):
@@ -298,16 +307,20 @@ def names_of(paths, names):
     """
     files = [Path(path).resolve() for path in paths]
     for i, path in enumerate(paths):
-        if files[i] in files[:i]:
-            raise ValueError(f"{path} is given twice: give two different checkpoints.")
-    if names and len(names) != len(paths):
-        raise ValueError(
-            f"There are {len(paths)} checkpoints and {len(names)} names: give --name "
-            "once for each, in the same order."
+        require(
+            files[i] not in files[:i],
+            f"{path} is given twice: give two different checkpoints.",
         )
+    require(
+        not names or len(names) == len(paths),
+        f"There are {len(paths)} checkpoints and {len(names or [])} names: give --name "
+        "once for each, in the same order.",
+    )
     names = names or ([file.name for file in files] if len(files) > 1 else [""])
-    if len(set(names)) < len(names):
-        raise ValueError(f"Both are called {names[0]}: give --name once for each.")
+    require(
+        len(set(names)) == len(names),
+        f"Both are called {names[0]}: give --name once for each.",
+    )
     return names
 
 
@@ -319,11 +332,8 @@ def main(options):
     for name, path in zip(names, paths):
         if options.checkpoint is None and not Path(path).exists():
             load_or_stored(None)  # says so
-            model, tokenizer, story = course_model()
-        else:
-            c = load_any(path)
-            model, tokenizer, text = c.model, c.tokenizer, c.text
-            story = Story(c.run.step, c.run.seconds, c.run.history)
+            path = STORED / "gpt.pt"
+        model, tokenizer, story, text = with_story(path)
         known[json.dumps(vocabulary(tokenizer))] = tokenizer
         models[name] = {**load_snapshots(path, model.config), "end": model}
         stories.append(story)

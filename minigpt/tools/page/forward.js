@@ -6,6 +6,7 @@
 // forward_with_cache of minigpt/fast/reading.py.
 "use strict";
 
+const LAYER_EPS = 1e-5; // torch.nn.LayerNorm's eps, unless asked otherwise
 const BYTES = { float32: Float32Array, int16: Int16Array, int8: Int8Array };
 
 /** What pack() of minigpt/tools/page wrote -> {name: {rows, columns, data: Float32Array}}. */
@@ -38,15 +39,15 @@ function linear(x, weight, bias) {
   return out;
 }
 
-/** modern/parts.py, rms_norm: x / sqrt(mean(x²)). */
-function rmsNorm(x) {
-  const scale = 1 / spread(x, 0, 1e-6);
+/** modern/parts.py, rms_norm: x / sqrt(mean(x²) + eps). */
+function rmsNorm(x, eps) {
+  const scale = 1 / spread(x, 0, eps);
   return x.map((v) => v * scale);
 }
 
 /** torch.nn.LayerNorm, before its gain and bias. */
 function layerNorm(x) {
-  const mean = meanOf(x), scale = 1 / spread(x, mean, 1e-5);
+  const mean = meanOf(x), scale = 1 / spread(x, mean, LAYER_EPS);
   return x.map((v) => (v - mean) * scale);
 }
 
@@ -149,7 +150,8 @@ class Model {
 
   norm(x, name) {
     const gain = this.parameters[`${name}.weight`], bias = this.parameters[`${name}.bias`];
-    const even = this.config.rms_norm ? rmsNorm(x) : layerNorm(x);
+    const { rms_norm, norm_eps } = this.config;
+    const even = rms_norm ? rmsNorm(x, norm_eps) : layerNorm(x);
     return even.map((v, i) => v * gain.data[i] + (bias ? bias.data[i] : 0));
   }
 
@@ -212,11 +214,11 @@ class Model {
    * was read, and the output. */
   attend(x, layer, token, kept) {
     const name = `body.${layer}.attention`, size = this.headSize;
-    const { n_head, n_kv_head, qk_norm, rotary } = this.config;
+    const { n_head, n_kv_head, qk_norm, norm_eps, rotary } = this.config;
     const rows = this.linear(x, `${name}.qkv`);
     const head = (i) => rows.subarray(i * size, (i + 1) * size);
     const turned = (i) => {
-      const even = qk_norm ? rmsNorm(head(i)) : head(i);
+      const even = qk_norm ? rmsNorm(head(i), norm_eps) : head(i);
       return rotary ? rotate(even, token.position) : even;
     };
     let values = rows.subarray((n_head + n_kv_head) * size);
@@ -267,10 +269,10 @@ class Model {
    * norm's scale as it is here: what is written into the stream adds its dot product with
    * this to the logit. */
   toward(streams, id) {
-    const { n_layer, rms_norm } = this.config;
+    const { n_layer, rms_norm, norm_eps } = this.config;
     const { columns: C, data } = this.parameters["lm_head.weight"];
     const centre = rms_norm ? 0 : meanOf(streams[n_layer]);
-    const scale = 1 / spread(streams[n_layer], centre, rms_norm ? 1e-6 : 1e-5);
+    const scale = 1 / spread(streams[n_layer], centre, rms_norm ? norm_eps : LAYER_EPS);
     const gain = this.parameters[`body.${n_layer}.weight`].data;
     const toward = data.slice(id * C, (id + 1) * C).map((v, i) => v * gain[i] * scale);
     const mean = rms_norm ? 0 : meanOf(toward); // LayerNorm takes off what all share

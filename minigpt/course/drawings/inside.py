@@ -1,0 +1,82 @@
+"""Drawings of notebook 11: an exchange, and what twelve of them find beside a cut."""
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+
+from minigpt.course.drawings.canvas import Drawing
+from minigpt.course.drawings.spine import LOOKS
+from minigpt.course.plots import COLORS
+
+
+def exchange():
+    """The output of one head goes from a text into its double; all else stays."""
+    drawing = Drawing(6.6, 2.6)
+    drawing.ax.set(xlim=(-0.9, 6.1), ylim=(1.95, -0.5))
+    for row, name, says in ((0, "Nan", "Nan"), (1.5, "Hob", "Hob, or now Nan?")):
+        text, first, head, rest, out = (f"{part} {row}" for part in "tfhro")
+        drawing.box(text, -0.1, row, "a text", f"… Hear me, {name}: …", width=1.45)
+        drawing.box(first, 1.55, row, "block 1", kind="layer", width=1.0)
+        drawing.box(head, 2.95, row, "one head", "of block 2", "layer", 1.1)
+        if row:
+            drawing.ax.patches[-1].set(**LOOKS["new"][0])
+            drawing.ax.texts[-1].set(color="black")
+        drawing.box(rest, 4.25, row, "the rest", kind="layer", width=0.95)
+        drawing.box(out, 5.5, row, "who answers?", says, width=1.1)
+        for start, end in ((text, first), (first, head), (head, rest), (rest, out)):
+            drawing.arrow(start, end)
+    look = {"arrowstyle": "-|>", "mutation_scale": 22, "lw": 3, "color": COLORS[1]}
+    look |= {"shrinkA": 0, "shrinkB": 0}
+    drawing.ax.add_patch(FancyArrowPatch((2.95, 0.33), (2.95, 1.17), **look))
+    label = "its output\nfor the last position"
+    drawing.ax.text(3.1, 0.75, label, fontsize=12, va="center", color=COLORS[1])
+    drawing.fig.alt = (
+        "Two texts in which Nan and Hob are named go through block 1, the heads of "
+        "block 2 and the rest. An arrow leads from one head in the first text to the "
+        "same head in the second: its output for the last position takes the place of "
+        "the second's. Who must answer now?"
+    )
+    return drawing.fig
+
+
+def pairs(shares, cuts, heads):
+    """Above, how much of the lead each head brings over, a row for each pair of names;
+    below, what its cut costs.
+
+    shares: {model: {pair: [share of each head]}}, cuts: {model: [nats]}.
+    """
+    fig = Figure(figsize=(13, 6.4), layout="constrained")
+    axes = fig.subplots(2, len(shares), height_ratios=[12, 1.2], squeeze=False)
+    said = []
+    for (model, rows), above, below in zip(shares.items(), *axes):
+        panels = (
+            (above, list(rows.values()), 1, "Blues", "{:.2f}"),
+            (below, [cuts[model]], 6, "Oranges", "{:.1f}"),
+        )
+        for ax, table, most, colours, form in panels:
+            ax.imshow(table, cmap=colours, vmin=0, vmax=most, aspect="auto")
+            for y, row in enumerate(table):
+                for x, value in enumerate(row):
+                    if value >= 0.1 * most**0.5:
+                        color = "white" if value > 0.6 * most else "black"
+                        words = form.format(value)
+                        look = {"fontsize": 10, "ha": "center", "va": "center"}
+                        ax.text(x, y, words, color=color, **look)
+            ax.set_xticks(range(len(heads)), heads, fontsize=11)
+            ax.set_yticks([])
+            ax.grid(False)
+        above.set_title(model)
+        below.set_xlabel("head")
+        best = [max(range(len(heads)), key=row.__getitem__) for row in rows.values()]
+        found = ", ".join(f"{heads[i]} in {best.count(i)}" for i in sorted({*best}))
+        dear = heads[max(range(len(heads)), key=cuts[model].__getitem__)]
+        said.append(f"{model}: most is brought by {found}; the dearest cut is {dear}")
+    first = next(iter(shares.values()))
+    names = [f"{one} for {other}" for one, other in first]
+    axes[0][0].set_yticks(range(len(names)), names, fontsize=11)
+    axes[1][0].set_yticks([0], ["nats of a cut"], fontsize=11)
+    fig.alt = (
+        f"Heatmaps, a row for each of {len(names)} pairs of names and a column for "
+        "each head: the share of the lead that it brings over. Below, what its cut "
+        f"costs. {'. '.join(said)}."
+    )
+    return fig

@@ -1,0 +1,37 @@
+"""Drawing of notebook 13: a text as a row of boxes, one for each token."""
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from minigpt.course.drawings.spine import LOOKS, MIDDLE
+
+
+def boxes(rows):
+    """The same text in several rows, cut in other ways, letters one below the other.
+
+    rows: (label, list of tokens, those that stand out).
+    """
+    letters = sum(map(len, rows[0][1]))
+    fig = Figure(figsize=(13, 0.75 * len(rows) + 0.2), layout="constrained")
+    ax = fig.subplots()
+    room = max(len(label) for label, *_ in rows) * letters / 95  # left, for labels
+    ax.set(xlim=(-room - 0.4, letters), ylim=(len(rows), 0))
+    ax.set_axis_off()
+    said = []
+    for y, (label, tokens, lit) in enumerate(rows):
+        ax.text(-0.4, y + 0.5, label, fontsize=13, ha="right", va="center")
+        x, size = 0, min(17, 500 / letters)
+        for token in tokens:
+            look, color, weight = LOOKS["new" if token in lit else "built"]
+            look = {"boxstyle": "round,pad=0,rounding_size=0.12"} | look
+            n = len(token)
+            ax.add_patch(FancyBboxPatch((x + 0.06, y + 0.14), n - 0.12, 0.72, **look))
+            for i, letter in enumerate(token):
+                shown = {" ": "␣", "\n": "↵"}.get(letter, letter)
+                style = {"fontsize": size, "family": "monospace", "color": color}
+                style |= {"weight": weight}
+                ax.text(x + i + 0.5, y + 0.5, shown, **MIDDLE, **style)
+            x += n
+        said.append(f"{label}: {' | '.join(tokens)}".replace("\n", "line break"))
+    fig.alt = f"A text in boxes, one for each token. {'; '.join(said)}."
+    return fig
