@@ -188,16 +188,24 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
     logits = logits / temperature
     if top_k is not None:
-        k = min(top_k, logits.shape[-1])
-        kth = logits.topk(k, dim=-1).values[:, -1:]  # (B, 1)
-        logits = logits.masked_fill(logits < kth, float("-inf"))
-    if top_p is not None and top_p < 1:
-        probs, order = F.softmax(logits, dim=-1).sort(dim=-1, descending=True)
-        before = probs.cumsum(dim=-1) - probs  # what the likelier ones sum to
-        drop = before >= top_p  # (B, vocab_size), in sorted order
-        drop = drop.scatter(-1, order, drop)  # back in the order of the ids
-        logits = logits.masked_fill(drop, float("-inf"))
+        logits = keep_top_k(logits, top_k)
+    if top_p is not None:
+        logits = keep_top_p(logits, top_p)
     return F.softmax(logits, dim=-1)
+
+
+def keep_top_k(logits, top_k):
+    k = min(top_k, logits.shape[-1])
+    kth = logits.topk(k, dim=-1).values[:, -1:]  # (B, 1)
+    return logits.masked_fill(logits < kth, float("-inf"))
+
+
+def keep_top_p(logits, top_p):
+    probs, order = F.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    before = probs.cumsum(dim=-1) - probs  # what the likelier ones sum to
+    drop = (before >= top_p) & (top_p < 1)  # (B, vocab_size), in sorted order
+    drop = drop.scatter(-1, order, drop)  # back in the order of the ids
+    return logits.masked_fill(drop, float("-inf"))
 
 
 def main(source="tinyshakespeare", c=config):
