@@ -6,7 +6,9 @@ import torch
 
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
+from minigpt.generation import generate
 from minigpt.playwright.grammar import ALPHABET
+from minigpt.stored import load_stored
 
 
 class Corpus(NamedTuple):
@@ -26,3 +28,12 @@ def setup(seed=1337):
     ids = torch.tensor(tokenizer.encode(text))  # (N,)
     torch.manual_seed(seed)
     return Corpus(text, tokenizer, *train_val_split(ids), pick_device())
+
+
+def continued(prompt, n=300, temperature=0.8, seed=1337):
+    """The prompt and n characters that the stored GPT of lesson 06 writes after it."""
+    model, tokenizer = load_stored("gpt")
+    ids = torch.tensor([tokenizer.encode(prompt)])  # (1, T)
+    dice = torch.Generator().manual_seed(seed)
+    written = generate(model, ids, n, temperature, generator=dice)  # (1, T + n)
+    return tokenizer.decode(written[0])

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from minigpt.course import record
 
-NAMES = ["uniform guess", "unigram counts", "bigram", "one head", "four heads"]
-NAMES += ["one block", "three blocks", "GPT"]
+NAMES = ["uniform guess", "unigram counts", "bigram", "weighted mean", "one head"]
+NAMES += ["four heads", "one block", "three blocks", "GPT"]
 
 
 class Rung(NamedTuple):

@@ -28,9 +28,12 @@ plt.rcParams.update(
 )
 
 
-def show(fig, alt):
-    """Display `fig` with its alternative text, then close it."""
-    _display(fig, alt)
+def show(fig, alt=None):
+    """Display `fig` with its alternative text, then close it.
+
+    A figure of this package knows its own, `fig.alt`.
+    """
+    _display(fig, alt or getattr(fig, "alt", None))
 
 
 def _display(fig, alt, handle=None):
@@ -78,6 +81,83 @@ def heatmap(
     return image
 
 
+def attention_maps(panels, alt, label="weight"):
+    """Heatmaps of attention with the text on both axes, side by side.
+
+    panels: {title: (text, weights (T, T))}, a row of weights for the character that
+    looks, a column for the one that is looked at.
+    """
+    n = len(panels)
+    fig = Figure(figsize=(5.6 * n + 1.2, 5.4), layout="constrained")
+    axes = fig.subplots(1, n, squeeze=False)[0]
+    for ax, (title, (text, weights)) in zip(axes, panels.items()):
+        letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in text]
+        image = heatmap(ax, weights, letters, letters, vmin=0, vmax=1)
+        ax.set(title=title, xlabel="looked at")
+    axes[0].set_ylabel("looks")
+    fig.colorbar(image, ax=axes, label=label)
+    fig.alt = alt
+    return fig
+
+
+def training_curve(losses, goal=None, goal_label=None, mean_of=100):
+    """The loss of each batch in grey, the mean of every `mean_of` of them in black.
+
+    losses: one number a step, nats per character; goal: a dotted line at this loss.
+    """
+    fig = Figure(figsize=(8, 4.2), layout="constrained")
+    ax = fig.subplots()
+    ax.plot(losses, lw=0.5, color="0.7", linestyle="-", label="each batch")
+    whole = len(losses) // mean_of * mean_of
+    means = np.array(losses[:whole]).reshape(-1, mean_of).mean(axis=1)
+    middles = np.arange(mean_of // 2, whole, mean_of)
+    label = f"mean of {mean_of} batches"
+    ax.plot(middles, means, color="black", linestyle="-", label=label)
+    if goal is not None:
+        ax.axhline(goal, color=COLORS[1], linestyle=":", label=goal_label)
+    ax.set(xlabel="step", ylabel="loss (nats per character)")
+    ax.legend()
+    end = "" if goal is None else f" just above the dotted line, {goal_label}"
+    fig.alt = f"The loss falls steeply at first, then flattens{end}; single batches "
+    fig.alt += "scatter around the mean."
+    return fig
+
+
+def lines(curves, xs, xlabel, ylabel, log=False):
+    """A line for each of {name: numbers over xs}; log: a logarithmic y axis."""
+    fig = Figure(figsize=(8, 4.2), layout="constrained")
+    ax = fig.subplots()
+    for (name, ys), marker in zip(curves.items(), "os^Dv"):
+        ax.plot(list(xs), ys, marker=marker, label=name)
+    if log:
+        ax.set_yscale("log")
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.legend()
+    ends = [f"{name} from {ys[0]:.2g} to {ys[-1]:.2g}" for name, ys in curves.items()]
+    fig.alt = f"{ylabel}, over {xlabel}: {'; '.join(ends)}."
+    return fig
+
+
+def tables(panels, characters):
+    """Heatmaps of tables side by side, a row for each character seen.
+
+    panels: {title: ln of the probabilities (V, V)}; characters: the V of them.
+    """
+    letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in characters]
+    fig = Figure(figsize=(7 * len(panels), 7), layout="constrained")
+    axes = fig.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for ax, (title, table) in zip(axes, panels.items()):
+        image = heatmap(ax, table, letters, letters, vmin=-8, vmax=0)
+        ax.set(title=title, xlabel="next character")
+    axes[0].set_ylabel("character seen")
+    fig.colorbar(image, ax=axes, label="ln probability")
+    fig.alt = (
+        f"Heatmaps of {len(characters)} by {len(characters)} characters, one for each "
+        f"table: {', '.join(panels)}. A row is the character seen, a column the next."
+    )
+    return fig
+
+
 class LiveCurve:
     """The loss curve of a running training, redrawn in place: on_eval=curve.update."""
 
@@ -101,10 +181,24 @@ class LiveCurve:
         self.handle = _display(fig, self.alt, self.handle)
 
 
-def ladder(rungs):
+IN_WORDS = {  # the rungs, for who has not begun
+    "uniform guess": "a blind guess",
+    "unigram counts": "common letters first",
+    "bigram": "01: the last character",
+    "weighted mean": "02: a mean of the past",
+    "one head": "03: one head",
+    "four heads": "04: four heads",
+    "one block": "05: one block",
+    "three blocks": "05: three blocks",
+    "GPT": "06: the GPT",
+}
+
+
+def ladder(rungs, in_words=False):
     """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung."""
     fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
     ax = fig.subplots()
+    names = [IN_WORDS[rung.name] if in_words else rung.name for rung in rungs]
     losses = [rung.loss for rung in rungs]
     spreads = [rung.spread / 2 or float("nan") for rung in rungs]  # no bar if exact
     colors = [COLORS[0]] * (len(rungs) - 1) + [COLORS[1]]
@@ -112,10 +206,14 @@ def ladder(rungs):
     bars[-1].set_hatch("//")
     for y, loss in enumerate(losses):
         ax.text(loss + 0.06, y, f"{loss:.2f}", va="center")
-    ax.set_yticks(range(len(rungs)), [rung.name for rung in rungs])
+    ax.set_yticks(range(len(rungs)), names)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 4.6), xlabel="validation loss (nats per character)")
+    label = "validation loss (nats per character)"
+    ax.set(xlim=(0, 4.6), xlabel="average surprise" if in_words else label)
     ax.grid(axis="y", visible=False)
+    fig.alt = "The loss ladder, shorter from bar to bar: " + ", ".join(
+        f"{name} {loss:.2f}" for name, loss in zip(names, losses)
+    )
     return fig
 
 

@@ -62,4 +62,4 @@ def test_changes_reach_the_config_the_recipe_and_the_model(noise):
     )
     assert model.lm_head.weight.shape == (9, 8) and not model.lm_head.weight.any()
     assert type(plan) is Other and (plan.steps, plan.seed) == (9, 7)
-    assert (plan.learning_rate, plan.batch_size) == (1e-2, 32)
+    assert (plan.learning_rate, plan.batch_size) == (2e-2, 32)

@@ -1,8 +1,33 @@
 """Drawings of how the pieces fit together, one module for the notebooks of a part.
 
-`canvas` holds what they are drawn with; the main line's stand here by name.
+Each function returns a figure that knows its alternative text, for plots.show. `canvas`
+holds what they are drawn with; the main line's stand here by name.
 """
 
-from minigpt.course.drawings.spine import attention, block, heads, listeners, way
+from minigpt.course.drawings.spine import (
+    asks,
+    attention,
+    block,
+    cut,
+    downhill,
+    gpt,
+    heads,
+    listeners,
+    shell,
+    way,
+    windows,
+)
 
-__all__ = ["attention", "block", "heads", "listeners", "way"]
+__all__ = [
+    "asks",
+    "attention",
+    "block",
+    "cut",
+    "downhill",
+    "gpt",
+    "heads",
+    "listeners",
+    "shell",
+    "way",
+    "windows",
+]

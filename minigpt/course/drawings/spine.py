@@ -1,39 +1,179 @@
-"""Drawings of notebooks 00 to 06."""
+"""Drawings of notebooks 00 to 06. Each returns a figure that knows its own alternative
+text, `fig.alt`."""
 
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from minigpt.course.drawings.canvas import FILL, Drawing
 from minigpt.course.plots import COLORS
 
+MIDDLE = {"ha": "center", "va": "center"}
+LOOKS = {  # how a part of the way is drawn: its fill, its border, its letters
+    "new": ({"fc": "#F5A623", "ec": "black", "lw": 2.5}, "black", "bold"),
+    "built": ({"fc": FILL["tensor"], "ec": "0.35", "lw": 1.4}, "black", "normal"),
+    "to come": ({"fc": "white", "ec": "0.6", "lw": 1.2, "ls": "--"}, "0.4", "normal"),
+}
+WAY = [  # name, second line, notebook; left edge, upper edge, width, height
+    ("text", "First Ci", "01", 0.1, 1.15, 1.25, 0.8),
+    ("ids", "18 47 56 …", "01", 1.65, 1.15, 1.25, 0.8),
+    ("vectors", "C numbers", "03", 3.2, 1.15, 1.25, 0.8),
+    ("a stack of blocks", None, "06", 4.75, 0.1, 4.75, 2.9),
+    ("a block: read, then compute", None, "05", 4.9, 0.55, 4.45, 2.3),
+    ("many heads", None, "04", 5.05, 1.0, 2.75, 1.7),
+    ("one head", None, "03", 5.2, 1.42, 2.45, 1.13),
+    ("mean of the past", "", "02", 5.35, 1.84, 2.15, 0.58),
+    ("feed-\nforward", "", "05", 7.95, 1.0, 1.25, 1.7),
+    ("logits", "V numbers", "01", 9.8, 1.15, 1.25, 0.8),
+    ("next character", "t", "01", 11.35, 1.15, 1.6, 0.8),
+]
 
-def way():
-    """What a GPT does with a text, and the notebook in which each part is built."""
-    drawing = Drawing(7, 3)
-    row = [
-        ("text", "text", "First Ci", "tensor", "01"),
-        ("ids", "ids", "(B, T)", "tensor", "01"),
-        ("vectors", "vectors", "(B, T, C)", "tensor", "03"),
-        ("blocks", "blocks", "one after another", "layer", "06"),
-        ("logits", "logits", "(B, T, V)", "tensor", "01"),
-        ("next", "next character", "t", "tensor", "06"),
-    ]
-    inside = [
-        ("averages", "averages", "of the past", "layer", "02"),
-        ("head", "one head", "of attention", "layer", "03"),
-        ("heads", "many heads", "side by side", "layer", "04"),
-        ("block", "a block", "(B, T, C)", "layer", "05"),
-    ]
-    for y, boxes, below in ((0.4, row, -1), (1.6, inside, 1)):
-        for i, (name, label, shape, kind, lesson) in enumerate(boxes):
-            x = 1.21 * i
-            drawing.box(name, x, y, label, shape, kind, width=1.02)
-            look = {"color": COLORS[0], "fontsize": 13, "weight": "bold"}
-            look |= {"ha": "center", "va": "center", "family": "monospace"}
-            drawing.ax.text(x, y + below * 0.5, lesson, **look)
-        for start, end in zip(boxes, boxes[1:]):
-            drawing.arrow(start[0], end[0])
-    drawing.arrow("block", "blocks")
-    return drawing.fig
+
+def way(lit=None):
+    """The way of a text through a GPT; beside each part the notebook that builds it.
+
+    lit: a notebook's number: what it builds stands out, what comes later is dashed.
+    """
+    fig = Figure(figsize=(13.05, 3.1), layout="constrained")
+    ax = fig.subplots()
+    ax.set(xlim=(0, 13.05), ylim=(3.1, 0))
+    ax.set_axis_off()
+    for name, below, notebook, x, y, width, height in WAY:
+        kind = "built"
+        if lit is not None and notebook >= lit:
+            kind = "new" if notebook == lit else "to come"
+        look, color, weight = LOOKS[kind]
+        style = "round,pad=0,rounding_size=0.12"
+        ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, **look))
+        letters = {"color": color, "weight": weight}
+        at = y + 0.24 if below is None else y + height / 2 - (0.1 if below else 0)
+        ax.text(x + width / 2, at, name, fontsize=13, **MIDDLE, **letters)
+        small = {"fontsize": 11, "family": "monospace", "color": color}
+        ax.text(x + width / 2, at + 0.3, below or "", **MIDDLE, **small)
+        ax.text(x + 0.08, y + 0.13, notebook, fontsize=9.5, va="center", **letters)
+    for tail, head in [
+        (1.35, 1.65),
+        (2.9, 3.2),
+        (4.45, 4.75),
+        (9.5, 9.8),
+        (11.05, 11.35),
+    ]:
+        look = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8, "color": "black"}
+        look |= {"shrinkA": 0, "shrinkB": 0}
+        ax.add_patch(FancyArrowPatch((tail, 1.55), (head, 1.55), **look))
+    fig.alt = (
+        "The way of a text: text, ids, vectors, a stack of blocks, logits, next "
+        "character. A block holds many heads and a feed-forward layer, many heads are "
+        "made of one head, and a head takes a mean of the past. Each part names its "
+        "notebook."
+    )
+    if lit is not None:
+        new = ", ".join(part[0].replace("-\n", "-") for part in WAY if part[2] == lit)
+        fig.alt += f" New in {lit}: {new}."
+    return fig
+
+
+def cells(ax, x, y, text, fill="white", size=0.9, fontsize=15, **look):
+    """A row of squares, a character in each; x, y: the middle of the first."""
+    for i, char in enumerate(text):
+        corner = (x + i - size / 2, y - size / 2)
+        style = {"fc": fill, "ec": "0.35", "lw": 1.2} | look
+        ax.add_patch(Rectangle(corner, size, size, **style))
+        shown = {" ": "␣", "\n": "↵"}.get(char, char)
+        ax.text(x + i, y, shown, fontsize=fontsize, family="monospace", **MIDDLE)
+
+
+def windows(text):
+    """x and y of one window, and the examples that stand in them: a figure."""
+    T = len(text) - 1
+    fig = Figure(figsize=(0.62 * T + 3.6, 0.5 * T + 2), layout="constrained")
+    ax = fig.subplots()
+    ax.set(xlim=(-2.3, T + 3.4), ylim=(T + 3.1, -0.7), aspect="equal")
+    ax.set_axis_off()
+    blue, orange = FILL["tensor"], "#F5A623"
+    for y, name, row, fill in ((0, "x", text[:-1], blue), (1, "y", text[1:], orange)):
+        ax.text(-1.3, y, name, fontsize=15, family="monospace", **MIDDLE)
+        cells(ax, 0, y, row, fill)
+    for t in range(T):
+        y = t + 2.6
+        ax.text(-1.3, y, f"t = {t}", fontsize=13, **MIDDLE)
+        cells(ax, 0, y, text[: t + 1], blue)
+        ax.text(t + 1, y, "→", fontsize=15, **MIDDLE)
+        cells(ax, t + 2, y, text[t + 1], orange)
+    fig.alt = (
+        f"The window {text[:-1]!r} over the same text shifted by one, and below it "
+        f"{T} examples: after the first character comes the second, after the first "
+        "two the third, and so on."
+    )
+    return fig
+
+
+def downhill():
+    """A loss over one parameter: its slope, and the step that follows from it."""
+    fig = Figure(figsize=(8, 4), layout="constrained")
+    ax = fig.subplots()
+    w = [i / 50 for i in range(-75, 151)]
+    ax.plot(w, [0.5 * (v - 1) ** 2 + 0.4 for v in w], color=COLORS[0])
+    at, slope = 2.5, 1.5
+    loss = 0.5 * (at - 1) ** 2 + 0.4
+    ends = [at - 0.75, at + 0.45]
+    ax.plot(ends, [loss + slope * (v - at) for v in ends], "--", color=COLORS[1])
+    ax.plot(at, loss, "o", ms=11, color=COLORS[5])
+    ax.annotate(
+        "the slope here is the gradient:\nit goes up to the right",
+        (at + 0.3, loss + slope * 0.3),
+        (0.75, 2.35),
+        fontsize=13,
+        arrowprops={"arrowstyle": "-", "color": "0.5"},
+    )
+    arrow = {"arrowstyle": "-|>", "lw": 2.5, "color": COLORS[2], "mutation_scale": 22}
+    ax.annotate("", (at - 0.85, 0.14), (at, 0.14), arrowprops=arrow)
+    ax.text(at + 0.05, 0.14, "so the step goes left", fontsize=13, va="center")
+    ax.plot([at, at], [0.14, loss], ":", color="0.6", lw=1.2)
+    ax.set(xlabel="one parameter", ylabel="loss", ylim=(0, 2.7), xlim=(-0.9, 3.9))
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.grid(False)
+    fig.alt = (
+        "A curve, the loss over one parameter, shaped like a valley. At a point on its "
+        "right side the slope is drawn; it rises to the right, so the step goes left."
+    )
+    return fig
+
+
+def asks(text, t, scores, weights, found):
+    """How the position t of a text asks all before it: a figure.
+
+    scores, weights: numbers (t + 1,); found: what comes out, in a word.
+    """
+    T = len(text)
+    fig = Figure(figsize=(0.95 * T + 3.2, 3.9), layout="constrained")
+    ax = fig.subplots()
+    ax.set(xlim=(-2.6, T + 1.2), ylim=(4.35, -1.35))
+    ax.set_axis_off()
+    names = [(0, "text"), (1.05, "scores"), (2.5, "weights"), (3.75, "output")]
+    for y, name in names:
+        ax.text(-0.8, y, name, fontsize=13, ha="right", va="center")
+    cells(ax, 0, 0, text[:t], FILL["tensor"], size=0.8)
+    cells(ax, t, 0, text[t], "#F5A623", size=0.8)
+    cells(ax, t + 1, 0, text[t + 1 :], "white", size=0.8, ls="--")
+    ax.text(t, -0.85, "asks", fontsize=13, **MIDDLE)
+    for i in range(T):
+        score = f"{scores[i]:.1f}" if i <= t else "−∞"
+        ax.text(
+            i, 1.05, score, fontsize=13, color="black" if i <= t else "0.5", **MIDDLE
+        )
+        weight = float(weights[i]) if i <= t else 0.0
+        ax.add_patch(Rectangle((i - 0.3, 2.9), 0.6, -1.1 * weight, fc=COLORS[0]))
+        ax.plot([i - 0.4, i + 0.4], [2.9, 2.9], color="0.4", lw=1, ls="-")
+        ax.text(i, 3.13, f"{weight:.2f}", fontsize=11, **MIDDLE)
+    ax.text(-0.5, 3.78, found, fontsize=13, va="center")
+    first = max(range(t + 1), key=lambda i: float(weights[i]))
+    fig.alt = (
+        f"The character {text[t]!r} in {text!r} asks all before it and itself: below "
+        f"each stand its score and its weight, a bar. The largest weight, "
+        f"{float(weights[first]):.2f}, belongs to {text[first]!r} at position {first}."
+    )
+    return fig
 
 
 def attention(B, T, C, head_size):
@@ -54,11 +194,18 @@ def attention(B, T, C, head_size):
     drawing.box("mask", 4.42, 0.5, shape="future: −∞", kind="layer", width=0.7)
     drawing.box("softmax", 5.27, 0.5, shape="each row", kind="layer", width=0.7)
     drawing.box("weights", 6.02, 0.5, shape=square, width=0.65)
-    drawing.box("out", 6.02, 2, label="weights · v", shape=narrow, width=1.15)
+    drawing.box(
+        "out", 6.02, 2, label="output", shape=f"weights · v {narrow}", width=1.15
+    )
     steps = ["scores", "mask", "softmax", "weights", "out"]
     for start, end in [("q", "scores"), ("k", "scores"), *zip(steps, steps[1:])]:
         drawing.arrow(start, end)
     drawing.arrow("v", "out")
+    drawing.fig.alt = (
+        "A head: x goes through three layers to q, k and v. q and k make the scores, "
+        "divided by the root of head_size; mask and softmax make the weights; weights "
+        "times v is the output."
+    )
     return drawing.fig
 
 
@@ -79,7 +226,44 @@ def listeners(text):
         ax.text(t, 0, letter, fontsize=22, bbox=circle, **center)
     ax.set(xlim=(-0.5, len(text) - 0.5), ylim=(-0.6, 1.1))
     ax.set_axis_off()
+    fig.alt = (
+        f"The letters of {text!r} in circles; an arrow runs from each letter to every "
+        "earlier one and to itself, none to a later one."
+    )
     return fig
+
+
+def shell():
+    """The shell of all models: embeddings, a body, an output layer."""
+    drawing = Drawing(6.6, 2.2)
+    drawing.box("idx", -0.1, 0.6, "ids", "(B, T)", width=0.85)
+    drawing.box(
+        "tokens", 1.25, 0.05, "token_embedding", "a row a character", "layer", 1.5
+    )
+    places = "position_embedding"
+    drawing.box("places", 1.25, 1.15, places, "a row a position", "layer", 1.5)
+    drawing.plus("plus", 2.4, 0.6)
+    drawing.box("x", 3.15, 0.6, "vectors", "(B, T, C)", width=0.9)
+    drawing.box("body", 4.3, 0.6, "body", "what changes", "layer", 1.0)
+    drawing.box("lm_head", 5.4, 0.6, "lm_head", "C → V", "layer", 0.85)
+    drawing.box("logits", 6.45, 0.6, "logits", "(B, T, V)", width=0.85)
+    drawing.arrow("idx", "tokens", sideways=True)
+    drawing.arrow("idx", "places", sideways=True)
+    drawing.arrow("tokens", "plus", sideways=True)
+    drawing.arrow("places", "plus", sideways=True)
+    for pair in [
+        ("plus", "x"),
+        ("x", "body"),
+        ("body", "lm_head"),
+        ("lm_head", "logits"),
+    ]:
+        drawing.arrow(*pair)
+    drawing.ax.set(xlim=(-0.6, 6.95), ylim=(1.6, -0.4))
+    drawing.fig.alt = (
+        "The shell: ids go into a table of characters and a table of positions; the "
+        "two vectors are added, go through the body, and lm_head makes logits of them."
+    )
+    return drawing.fig
 
 
 def heads():
@@ -99,7 +283,61 @@ def heads():
     drawing.box("y", 6.12, middle, "out", shape=wide, width=0.8)
     drawing.arrow("together", "proj")
     drawing.arrow("proj", "y")
+    drawing.fig.alt = (
+        "Four heads side by side: x goes into each of them, their outputs are laid "
+        "side by side and then mixed by the projection, as wide as x was."
+    )
     return drawing.fig
+
+
+def cut():
+    """The channels of one position, cut into two heads and laid side by side again."""
+    fig = Figure(figsize=(11.5, 3.6), layout="constrained")
+    ax = fig.subplots()
+    ax.set(xlim=(-0.3, 12.4), ylim=(4.1, -0.75))
+    ax.set_axis_off()
+    colors = ["#DCEBF5", "#FBE6CF"]
+
+    def vector(x, y, first, count, heads):
+        for i in range(count):
+            fill = colors[heads[i]]
+            ax.add_patch(Rectangle((x + 0.42 * i, y), 0.42, 0.55, fc=fill, ec="0.35"))
+            number = f"{first + i}"
+            ax.text(x + 0.42 * i + 0.21, y + 0.28, number, fontsize=11, **MIDDLE)
+
+    def arrow(x0, y0, x1, y1):
+        look = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8, "color": "black"}
+        ax.add_patch(FancyArrowPatch((x0, y0), (x1, y1), **look))
+
+    vector(0, 1.4, 0, 8, [0] * 4 + [1] * 4)
+    ax.text(1.68, 1.05, "one position, C = 8", fontsize=13, **MIDDLE)
+    for head, y in ((0, 0.3), (1, 2.5)):
+        vector(4.2, y, 4 * head, 4, [head] * 4)
+        ax.text(5.04, y - 0.32, f"head {head}, head_size 4", fontsize=13, **MIDDLE)
+        arrow(3.4, 1.67, 4.15, y + 0.28)
+        style = "round,pad=0,rounding_size=0.12"
+        box = FancyBboxPatch(
+            (6.5, y - 0.05), 1.5, 0.65, boxstyle=style, fc="white", ec="0.25"
+        )
+        ax.add_patch(box)
+        ax.text(7.25, y + 0.28, "attention", fontsize=13, **MIDDLE)
+        arrow(5.9, y + 0.28, 6.5, y + 0.28)
+        arrow(8.0, y + 0.28, 8.75, 1.67)
+    vector(8.8, 1.4, 0, 8, [0] * 4 + [1] * 4)
+    ax.text(10.48, 1.05, "side by side again, C = 8", fontsize=13, **MIDDLE)
+    ax.text(
+        6.1,
+        3.75,
+        "(B, T, C)  →  (B, n_head, T, head_size)  →  (B, T, C)",
+        fontsize=13,
+        family="monospace",
+        **MIDDLE,
+    )
+    fig.alt = (
+        "Eight channels of one position are cut in two: 0 to 3 go to head 0, 4 to 7 to "
+        "head 1. Each head attends, and the results are laid side by side again."
+    )
+    return fig
 
 
 def block():
@@ -123,4 +361,51 @@ def block():
     drawing.box("out", end, 1, label="x", shape="(B, T, C)", width=0.8)
     for start, stop in [("x", "plus1"), ("plus1", "plus2"), ("plus2", "out")]:
         drawing.arrow(start, stop)
+    drawing.fig.alt = (
+        "The block: x runs along a straight line. A side road leads through norm1 and "
+        "attention and is added to it, then one through norm2 and feed-forward."
+    )
+    return drawing.fig
+
+
+def gpt():
+    """The whole GPT: each box with its shape and the notebook that builds it."""
+    drawing = Drawing(8.55, 2.9)
+    ax = drawing.ax
+    ax.set(xlim=(-0.65, 8.2), ylim=(2.15, -0.75))
+    frame = {"boxstyle": "round,pad=0,rounding_size=0.15", "fc": "#F4F4F4", "ec": "0.4"}
+    ax.add_patch(FancyBboxPatch((1.32, -0.65), 4.17, 2.4, ls="--", zorder=0, **frame))
+    ax.text(3.4, 1.95, "a Block (05); a stack of them (06)", fontsize=13, **MIDDLE)
+    ax.plot([1.2, 5.7], [1.3, 1.3], color=COLORS[4], lw=8, ls="-", zorder=0.5)
+
+    def part(name, x, y, label, shape, lesson, width, kind="layer"):
+        drawing.box(name, x, y, label, shape, kind, width)
+        small = {"fontsize": 11, "color": COLORS[0], "weight": "bold"}
+        ax.text(x, y - 0.43, lesson, **MIDDLE, **small)
+
+    part("ids", -0.22, 1.3, "ids", "(B, T)", "01", 0.72, "tensor")
+    part("embeddings", 0.72, 1.3, "embeddings", "(B, T, C)", "03", 0.98)
+    for i, fork, x, label, lesson in (
+        (1, 1.75, 2.75, "attention", "03, 04"),
+        (2, 3.78, 4.82, "feed-forward", "05"),
+    ):
+        drawing.places["fork"] = (fork, 1.3, 0, 0)
+        part(f"norm{i}", fork, 0.1, "norm", "(B, T, C)", "05", 0.74)
+        part(label, x, 0.1, label, "(B, T, C)", lesson, 1.14)
+        drawing.plus(f"plus{i}", x, 1.3)
+        drawing.arrow(f"norm{i}", label)
+        drawing.arrow("fork", f"norm{i}", sideways=False)
+        drawing.arrow(label, f"plus{i}", sideways=False)
+    part("norm", 6.02, 1.3, "norm", "(B, T, C)", "05", 0.74)
+    part("lm_head", 6.87, 1.3, "lm_head", "C → V", "03", 0.74)
+    part("logits", 7.75, 1.3, "logits", "(B, T, V)", "01", 0.8, "tensor")
+    line = ["ids", "embeddings", "plus1", "plus2", "norm", "lm_head", "logits"]
+    for start, end in zip(line, line[1:]):
+        drawing.arrow(start, end)
+    drawing.fig.alt = (
+        "The whole GPT in a row: ids, embeddings, then blocks, each with a norm and "
+        "attention and a norm and the feed-forward layer on side roads that are added "
+        "to the straight line, then a last norm, lm_head, logits. Beside each part "
+        "stands its notebook."
+    )
     return drawing.fig

@@ -18,7 +18,7 @@ from minigpt.tools.corpus import corpus
 from minigpt.training import Run, TrainConfig, preset, train
 
 WIDTH, CONTEXT = 64, 32  # of the small models in 02 to 05
-SMALL = TrainConfig(steps=600, batch_size=32, block_size=CONTEXT, learning_rate=5e-3)
+SMALL = TrainConfig(steps=600, batch_size=32, block_size=CONTEXT, learning_rate=1e-2)
 
 
 def development():
@@ -40,7 +40,7 @@ class Shell:
 
 
 def small():
-    """The shell and the recipe of 03, 04 and 05."""
+    """The shell of 03 and the recipe of 02 to 05."""
     return Shell(), SMALL
 
 

@@ -14,7 +14,7 @@ from minigpt.course.experiments.fit import CONTEXT, WIDTH, corpus, grid, run, sm
 from minigpt.multi_head import CausalSelfAttention
 from minigpt.training import TrainConfig
 
-RATES = [2.5e-3, 5e-3, 1e-2, 2e-2, 4e-2, 8e-2]  # the recipe's is 5e-3
+RATES = [2.5e-3, 5e-3, 1e-2, 2e-2, 4e-2, 8e-2]  # the recipe's is 1e-2
 ROOT = WIDTH**0.5
 
 

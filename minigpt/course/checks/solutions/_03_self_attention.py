@@ -1,4 +1,4 @@
-"""Solutions of notebook 03; 03.0 is its `my_attention`, under the package's name."""
+"""Solutions of notebook 03; 03.0 is its attention, as the package has it."""
 
 import math
 
@@ -6,16 +6,20 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.attention import Head, attention
+from minigpt.attention import Head, attention, attention_weights
 
 # 03.0
-def attention(q, k, v, causal=True):
+def attention_weights(q, k, causal=True):
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if causal:
         T, S = scores.shape[-2:]
         past = torch.ones(T, S, dtype=torch.bool).tril(S - T)
         scores = scores.masked_fill(~past, float("-inf"))
-    weights = F.softmax(scores, dim=-1)
+    return F.softmax(scores, dim=-1)
+
+
+def attention(q, k, v, causal=True):
+    weights = attention_weights(q, k, causal)
     return weights @ v, weights
 
 # 03.1
@@ -55,14 +59,13 @@ def reach(model, idx):
     places = torch.arange(idx.shape[1])  # (T,)
     x = model.token_embedding(idx) + model.position_embedding(places)
     head = model.body
-    q, k, v = head.query(x), head.key(x), head.value(x)
-    _, weights = attention(q, k, v)  # (B, T, T)
+    weights = attention_weights(head.query(x), head.key(x))  # (B, T, T)
     distances = places[:, None] - places  # (T, T)
     return (weights * distances).sum(dim=-1)  # (B, T)
 # ✗ You give the average place that is looked at, not how far away it is.
 # places[:, None] - places → places
 # ✗ Query and key have changed places: the keys ask.
-# attention(q, k, v) → attention(k, q, v)
+# head.query(x), head.key(x) → head.key(x), head.query(x)
 # ✗ You take the likeliest place alone; wanted is the mean over all places.
 # (weights * distances).sum(dim=-1) → (places - weights.argmax(dim=-1)).float()
 

@@ -1,0 +1,44 @@
+"""A displayed solution runs where it stands: with its own notebook's names alone."""
+
+import re
+
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from minigpt.course.publish import page
+
+PATHS = page.notebook_paths(shelf="exercises")
+ANSWER = re.compile(r"# (?:Exercise|Bug hunt) \d\d\w?\.\d+\n")
+FOLD = re.compile(r"<summary>Solution[^<]*</summary>.*?```python\n(.*?)```", re.S)
+
+
+def with_solutions(notebook):
+    """Put each displayed solution in place of its answer cell; the checks' cells."""
+    checks = []
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and ANSWER.match(cell.source):
+            check, *after = notebook.cells[place + 1 :]
+            text = next(c.source for c in after if c.cell_type == "markdown")
+            cell.source = FOLD.search(text)[1]
+            checks.append(check)
+    return checks
+
+
+def printed(cell):
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_each_displayed_solution_runs_in_its_own_notebook(path):
+    notebook = page.read(path)
+    checks = with_solutions(notebook)
+    where = {"metadata": {"path": str(path.parent)}}
+    try:
+        NotebookClient(
+            notebook, timeout=900, kernel_name="python3", resources=where
+        ).execute()
+    except CellExecutionError as error:
+        pytest.fail(f"{path.name}: {error}")
+    for check in checks:
+        assert printed(check).startswith("✓"), printed(check)
