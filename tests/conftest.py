@@ -2,6 +2,7 @@ import shutil
 import signal
 
 import chromium
+import last_bits
 import pytest
 import torch
 from small import TRAIN_SMALL
@@ -11,6 +12,10 @@ from minigpt.data import CharTokenizer, load_text, train_val_split
 torch.set_num_threads(1)  # the tests' tensors are tiny: threads would only wait
 # A run in the background is told to ignore Ctrl+C; the tests of interrupts are not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header():
+    return f"last bits moved: LAST_BITS={last_bits.SALT}" if last_bits.SALT else None
 
 
 @pytest.fixture(scope="session")

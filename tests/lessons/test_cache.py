@@ -47,8 +47,6 @@ CONFIGS = {
     "counts, learned positions": CountingConfig(**SHAPE, rotary=False),
 }
 ROTARY = ["modern", "grouped", "one key head"]
-# Sums of float32 in another order; the logits are of size 1 to 20.
-CLOSE = dict(rtol=0, atol=4e-5)
 
 
 @pytest.fixture(params=CONFIGS)
@@ -59,6 +57,15 @@ def model(request):
 @pytest.fixture(params=ROTARY)
 def rotary(request):
     return opinionated(CONFIGS[request.param])
+
+
+def assert_same_logits(ours, expected):
+    """Sums of float32 in another order: an error is measured by the largest logit.
+
+    Beside counts that is 20 where it is 4 elsewhere. Most of it is common to all
+    characters, and a softmax drops it: many times the logarithm of 1 / V.
+    """
+    assert_close(ours, expected, rtol=0, atol=1e-5 * expected.abs().max().item())
 
 
 def new_cache(model, B=1):
@@ -74,7 +81,7 @@ def some_text(B=2, length=T):
 def test_a_text_read_in_pieces_gets_the_logits_of_one_pass(model, pieces):
     idx, cache = some_text(3), new_cache(model, 3)
     logits = [forward_with_cache(model, new, cache) for new in idx.split(pieces, dim=1)]
-    assert_close(torch.cat(logits, dim=1), model(idx)[0], **CLOSE)
+    assert_same_logits(torch.cat(logits, dim=1), model(idx)[0])
 
 
 def test_what_is_forgotten_leaves_no_trace(model):
@@ -83,7 +90,7 @@ def test_what_is_forgotten_leaves_no_trace(model):
     cache.length = 4
     again = forward_with_cache(model, idx.flip(1)[:, :5], cache)
     spliced = torch.cat([idx[:, :4], idx.flip(1)[:, :5]], dim=1)
-    assert_close(again, model(spliced)[0][:, 4:], **CLOSE)
+    assert_same_logits(again, model(spliced)[0][:, 4:])
 
 
 def test_a_refused_call_leaves_the_cache_as_it_was(model):
@@ -108,7 +115,7 @@ def test_two_texts_can_be_read_in_turns(model):
     for t in range(T):
         one = forward_with_cache(model, idx[:1, t : t + 1], first)
         two = forward_with_cache(model, idx[1:, t : t + 1], second)
-    assert_close(torch.cat([one, two]), before[:, -1:], **CLOSE)
+    assert_same_logits(torch.cat([one, two]), before[:, -1:])
     assert torch.equal(model(idx)[0], before)
 
 
@@ -173,7 +180,7 @@ def test_beyond_the_context_each_window_is_read_as_in_one_pass(model, window, pr
     idx, reader = some_text(2, 3 * T), Reader(model, window)
     for start, end in windows_of(3 * T, prompt, window):
         expected = model(idx[:, start:end])[0][:, -1:]
-        assert_close(reader(idx[:, :end]), expected, **CLOSE)
+        assert_same_logits(reader(idx[:, :end]), expected)
 
 
 def test_how_many_characters_are_read_for_each_that_is_written(rotary):
