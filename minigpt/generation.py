@@ -31,9 +31,9 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     """Of each token to come next, as the knobs have it: (B, vocab_size) -> the same.
 
     temperature divides the logits; 0 gives all to the likeliest token. top_k and
-    top_p: see `keep_top_k` and `keep_top_p`. Raises ValueError as `check_knobs`.
+    top_p: see `keep_top_k` and `keep_top_p`. Raises ValueError as `refuse_knobs`.
     """
-    check_knobs(temperature, top_k, top_p)
+    refuse_knobs(temperature, top_k, top_p)
     if temperature == 0:
         return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
     logits = logits / temperature
@@ -63,7 +63,7 @@ def keep_top_p(logits, top_p):
     return logits.masked_fill(drop, float("-inf"))
 
 
-def check_knobs(temperature=1.0, top_k=None, top_p=None):
+def refuse_knobs(temperature=1.0, top_k=None, top_p=None):
     """Raise ValueError for a number with which no token can be drawn."""
     require(
         temperature == 0 or 1e-6 <= temperature < math.inf,  # below, logits overflow

@@ -170,7 +170,7 @@ def require(condition, message):
         raise ValueError(message)
 
 
-def check_knobs(temperature=1.0, top_k=None, top_p=None):
+def refuse_knobs(temperature=1.0, top_k=None, top_p=None):
     require(
         temperature == 0 or 1e-6 <= temperature < math.inf,  # below, logits overflow
         f"temperature is {temperature}; give 0, or a finite one from 1e-6 on.",
@@ -183,7 +183,7 @@ def check_knobs(temperature=1.0, top_k=None, top_p=None):
 
 
 def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
-    check_knobs(temperature, top_k, top_p)
+    refuse_knobs(temperature, top_k, top_p)
     if temperature == 0:
         return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
     logits = logits / temperature

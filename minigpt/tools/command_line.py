@@ -15,7 +15,7 @@ from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
 from minigpt.fast.writing import stream
-from minigpt.generation import check_knobs
+from minigpt.generation import refuse_knobs
 from minigpt.modern.recipe import minute_preset
 from minigpt.parallel.meeting import joined, own_device, restarts
 from minigpt.parallel.workers import Worker, first, standing, total
@@ -283,7 +283,7 @@ def check_sample(options):
     require(1 <= o.n <= TEXTS, f"n is {o.n}; give 1 to {TEXTS}.")
     require(o.tokens >= 0, f"tokens is {o.tokens}; give 0 or more.")
     require(all(o.stop), f"stop is {o.stop}; give at least one character each time.")
-    check_knobs(o.temperature, o.top_k, o.top_p)
+    refuse_knobs(o.temperature, o.top_k, o.top_p)
     if o.seed is not None:
         check_seed(o.seed)
 

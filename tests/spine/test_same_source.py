@@ -65,7 +65,7 @@ LESSON_OF = {
     for modules in BUILT.values()
     for module, names in modules.items()
     for name in names.split()
-} | {"check_knobs": "generation", "keep_top_p": "generation", "require": "require"}
+} | {"refuse_knobs": "generation", "keep_top_p": "generation", "require": "require"}
 
 
 def definitions(source):
