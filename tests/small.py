@@ -29,6 +29,11 @@ TRAIN_SMALL = (
 ).split()
 
 
+def identical(*values):
+    """Whether all are equal to the last bit: for the same call again, or a restart."""
+    return all(value == values[0] for value in values)
+
+
 def plan(**changes):
     return replace(PLAN, **changes)
 

@@ -146,16 +146,26 @@ def test_each_mistake_that_is_listed_is_told_to_who_makes_it(number, says, code)
 
 
 @pytest.mark.parametrize("number", EXERCISES)
-def test_a_check_is_quick_and_leaves_randomness_and_threads_alone(number, capsys):
+def test_a_right_answer_is_searched_for_nothing_and_leaves_all_else_alone(
+    number, monkeypatch, capsys
+):
+    """Counted in candidates: seconds would be those of a busy machine."""
     said(number, EXERCISES[number].solution)  # imports done, memory warm
     learner = solved(number)
     torch.manual_seed(5)
     threads = torch.get_num_threads(), threading.active_count()
-    before, start = torch.get_rng_state(), time.process_time()
+    before, tried = torch.get_rng_state(), []
+    monkeypatch.setattr(search, "first", lambda *given: tried.append(given) or [])
     exec(EXERCISES[number].check, learner)
-    assert time.process_time() - start < 2
+    assert tried == []
     assert torch.equal(torch.get_rng_state(), before)
     assert (torch.get_num_threads(), threading.active_count()) == threads
+
+
+def test_of_a_wrong_answer_no_more_is_tried_than_the_budget_allows():
+    tried = []
+    assert search.first(range(10_000), tried.append, search.CANDIDATES) == []
+    assert len(tried) == search.CANDIDATES
 
 
 def test_an_answer_without_end_is_stopped_and_its_thread_ends(monkeypatch):

@@ -33,7 +33,9 @@ def test_tables_over_rates():
     losses = {"a, rate 0.1": 2.5, "a, rate 0.2": 2.25, "b, c, rate 0.2": 3.0}
     variants = {n: record.Variant(n, {1: {"loss": x}}) for n, x in losses.items()}
     best = record.at_best(variants)
-    assert {n: v.mean() for n, v in best.items()} == {"a": 2.25, "b, c": 3.0}
+    assert {n: v.mean() for n, v in best.items()} == pytest.approx(
+        {"a": 2.25, "b, c": 3.0}
+    )
     head, a, b = record.grid(variants).splitlines()
     assert head.split() == ["learning", "rate", "0.1", "0.2"]
     assert a.split() == ["a", "2.500", "2.250"]

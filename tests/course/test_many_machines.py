@@ -60,7 +60,7 @@ def test_steps_to_a_loss_are_fewer_to_a_higher_one_and_end_at_most(monkeypatch):
 
 def test_the_rate_that_is_tried_grows_like_the_root_of_the_batch():
     rates = [many_machines.rate_of(size) for size in (4, 16, 64)]
-    assert rates[1] / rates[0] == rates[2] / rates[1] == pytest.approx(2)
+    assert [b / a for a, b in zip(rates, rates[1:])] == pytest.approx([2, 2])
 
 
 def test_two_processes_tell_what_a_step_takes(monkeypatch):

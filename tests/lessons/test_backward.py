@@ -192,7 +192,7 @@ def test_a_leaf_owns_its_gradient():
     g = np.ones(2)
     (x + y).backward(g)
     x.grad *= 5
-    assert y.grad.tolist() == g.tolist() == [1, 1]
+    assert y.grad.tolist() == [1, 1] and g.tolist() == [1, 1]
 
 
 def test_ids_below_zero_are_refused():

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import torch
-from small import DATA, PLAN, Recorder, fit, plan, small_gpt, weights_of
+from small import DATA, PLAN, Recorder, fit, identical, plan, small_gpt, weights_of
 from torch.testing import assert_close
 
 from minigpt import training
@@ -117,7 +117,7 @@ def test_training_lowers_the_loss_and_reports_it():
     assert [row.step for row in history] == [10, 20, 25]
     assert evaluate(model, DATA, 8) < before - 0.3
     assert not model.training
-    assert history[-1].val_loss == estimate_loss(model, DATA, 8, 4, 2)
+    assert identical(history[-1].val_loss, estimate_loss(model, DATA, 8, 4, 2))
     assert 0 < history[0].seconds < history[1].seconds < history[2].seconds < seconds
 
 
@@ -214,8 +214,8 @@ def test_a_run_that_is_asked_to_end_is_judged_first_and_can_go_on():
     assert [row.step for row in cut] == [10, 13] and len(told) == 2
     assert not model.training and run.step == 13
     cut_loss = cut[-1].val_loss
-    assert cut_loss == estimate_loss(model, DATA, 8, 4, 2)
-    assert fit(model, run=run)[-1].val_loss == history[-1].val_loss
+    assert identical(cut_loss, estimate_loss(model, DATA, 8, 4, 2))
+    assert identical(fit(model, run=run)[-1].val_loss, history[-1].val_loss)
     assert torch.equal(weights_of(model), weights_of(whole))
 
 
