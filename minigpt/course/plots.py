@@ -99,7 +99,8 @@ def attention_maps(panels, alt, label="weight"):
     """
     columns = 2 if len(panels) == 4 else len(panels)
     rows = len(panels) // columns
-    fig = Figure(figsize=(5.6 * columns + 1.2, 5.4 * rows), layout="constrained")
+    height = 5.4 if rows == 1 else 3.1
+    fig = Figure(figsize=(5.6 * columns + 1.2, height * rows), layout="constrained")
     grid = fig.subplots(rows, columns, squeeze=False)
     axes = grid.flatten()
     for ax, (title, (text, weights)) in zip(axes, panels.items()):

@@ -33,17 +33,18 @@ def test_every_link_in_what_is_handed_out_leads_to_a_file_beside_it(tool, tmp_pa
 
 
 def test_what_is_not_handed_out_is_named_or_found_in_the_published_book():
-    text = "[02 · Means](../02_means.ipynb#One), [the next](03_heads.ipynb), and "
-    text += "[what was measured](../evidence/02_means.ipynb)."
-    assert page.handed_out(text, beside=["03_heads"]) == (
-        "02 · Means, [the next](03_heads.ipynb), and "
-        "what was measured (`evidence/02_means`)."
+    text = "[02 · Means](../02_means.ipynb#One), "
+    text += "[the next](03_heads_exercises.ipynb), and "
+    text += "[what was measured](../evidence/02_means_evidence.ipynb)."
+    assert page.handed_out(text, beside=["03_heads_exercises"]) == (
+        "02 · Means, [the next](03_heads_exercises.ipynb), and "
+        "what was measured (`evidence/02_means_evidence`)."
     )
     book = "https://owner.github.io/name/"
     assert page.handed_out(text, "Owner/name") == (
         f"[02 · Means]({book}02_means.html#One), "
-        f"[the next]({book}03_heads-exercises.html), and "
-        f"[what was measured]({book}02_means-evidence.html)."
+        f"[the next]({book}03_heads_exercises.html), and "
+        f"[what was measured]({book}02_means_evidence.html)."
     )
 
 

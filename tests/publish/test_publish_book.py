@@ -5,7 +5,7 @@ import pytest
 from minigpt.course.publish import book, page
 
 PATHS = page.every_path()
-NAMES = [page.web_name(p.stem, page.shelf_of(p))[: -len(".html")] for p in PATHS]
+NAMES = [page.web_name(p.stem)[: -len(".html")] for p in PATHS]
 pytestmark = pytest.mark.weekly  # thirty pages
 READY = "document.documentElement.dataset.ready === 'yes'"
 

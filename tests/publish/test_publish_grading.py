@@ -176,7 +176,9 @@ def test_the_solutions_are_right_with_other_numbers(path):
 
 
 def test_a_check_that_a_cell_has_overwritten_still_checks(course, capsys):
-    sheet = page.read(course / "source/02_averaging/02_averaging.ipynb")
+    sheet = page.read(
+        course / "source/02_averaging_exercises/02_averaging_exercises.ipynb"
+    )
     learner = {"check_mean_so_far": lambda answer: core.Result("", "solved", "", 1.0)}
     exec("def mean_so_far(x, t): return x[:, t]", learner)
     *lines, last = cell_of(sheet, "02-1-check").source.splitlines()
@@ -202,7 +204,9 @@ def test_what_an_answer_writes_to_stderr_is_no_failure(capsys):
 
 @pytest.fixture
 def source(course):
-    return page.read(course / "source/03_self_attention/03_self_attention.ipynb")
+    return page.read(
+        course / "source/03_self_attention_exercises/03_self_attention_exercises.ipynb"
+    )
 
 
 @pytest.fixture
@@ -335,7 +339,10 @@ def test_a_failed_case_says_what_the_check_says(right, otters):
 
     exercise, wrong = EXERCISES["02.1"], "def mean_so_far(x, t): return x[:, 0]"
     learner = answered(exercise, names("02"), exercise.solution if right else wrong)
-    notebook, messages = page.read(otters / "02_averaging/02_averaging.ipynb"), []
+    notebook, messages = (
+        page.read(otters / "02_averaging_exercises/02_averaging_exercises.ipynb"),
+        [],
+    )
     for case in (1, 2, 3):
         exec(cell_by_id(notebook, f"02-1-check-{case}"), learner)
         test = [learner.pop(n) for n in list(learner) if n.startswith("test_")][0]
@@ -389,15 +396,19 @@ def test_everybody_in_a_class_has_other_numbers(key):
 
 
 def test_the_key_is_in_no_sheet_that_is_handed_out(key):
-    rows = (key / "key/02_averaging.csv").read_text("utf-8").splitlines()[1:]
-    sheet = page.read(key / "source/02_averaging/02_averaging.ipynb")
+    rows = (key / "key/02_averaging_exercises.csv").read_text("utf-8").splitlines()[1:]
+    sheet = page.read(
+        key / "source/02_averaging_exercises/02_averaging_exercises.ipynb"
+    )
     text = nbformat.writes(released(sheet))
     assert not any(number in text for row in rows for number in row.split(",")[1:])
 
 
 def sheet_with(key, number, found):
     """The teacher's sheet of 02 with other numbers written into it."""
-    sheet = page.read(key / "source/02_averaging/02_averaging.ipynb")
+    sheet = page.read(
+        key / "source/02_averaging_exercises/02_averaging_exercises.ipynb"
+    )
     answer = cell_of(sheet, "02-numbers-answer")
     answer.source = f"number = {number}\nfound = {found}"
     return sheet
@@ -406,7 +417,7 @@ def sheet_with(key, number, found):
 def test_a_copied_number_is_named_to_the_teacher_and_not_to_the_learner(
     key, tmp_path, capsys
 ):
-    rows = (key / "key/02_averaging.csv").read_text("utf-8").splitlines()
+    rows = (key / "key/02_averaging_exercises.csv").read_text("utf-8").splitlines()
     seven = [float(one) for one in rows[7].split(",")[1:]]
     sheets = {"a": (7, seven), "b": (9, seven), "c": ("x", "[1000, max(3, 4)]")}
     sheets["d"] = (7, seven[:2])
@@ -414,7 +425,7 @@ def test_a_copied_number_is_named_to_the_teacher_and_not_to_the_learner(
     for path, (number, found) in zip(paths, sheets.values()):
         page.write(path, nbformat.writes(sheet_with(key, number, found)))
     a, b, c, d = paths
-    assert copied.table(key / "key/02_averaging.csv", paths)[1:] == [
+    assert copied.table(key / "key/02_averaging_exercises.csv", paths)[1:] == [
         [str(a), "7", str(d), *["right"] * 3],
         [str(b), "9", "", *["of number 7"] * 3],
         [str(c), "", "", "wrong", "not written", "not written"],

@@ -12,7 +12,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "data": "CharTokenizer train_val_split get_batch",
         "bigram": "BigramLanguageModel next_token_loss",
     },
-    "evidence/01_bigram": {"evaluation": "evaluating estimate_loss evaluate"},
+    "evidence/01_bigram_evidence": {"evaluation": "evaluating estimate_loss evaluate"},
     "02_averaging": {
         "averaging": "average_loop average_matmul average_softmax average_attention "
         "hide_future"
@@ -21,7 +21,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "attention": "attention_weights attention Head",
         "language_model": "LanguageModel",
     },
-    "evidence/03_self_attention": {"attention": "SelfAttention"},
+    "evidence/03_self_attention_evidence": {"attention": "SelfAttention"},
     "04_multi_head": {
         "multi_head": "head_width MultiHeadAttention CausalSelfAttention"
     },
@@ -31,7 +31,7 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "optimizer": "make_optimizer learning_rate_at",
         "generation": "generate probabilities keep_top_k",
     },
-    "evidence/06_full_training": {"training": "Run train"},
+    "evidence/06_full_training_evidence": {"training": "Run train"},
     "08_modern_gpt": {
         "modern/parts": "ShortConvolution",
         "modern/muon": "orthogonalize Muon",
@@ -45,20 +45,20 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "fast/cache": "KVCache past_mask attend gpt_with_cache",
         "fast/speculative": "check speculate",
     },
-    "evidence/08_modern_gpt": {"modern/experts": "MixtureOfExperts"},
-    "evidence/09_fast_generation": {"fast/quantization": "to_int8"},
+    "evidence/08_modern_gpt_evidence": {"modern/experts": "MixtureOfExperts"},
+    "evidence/09_fast_generation_evidence": {"fast/quantization": "to_int8"},
     "12_backward": {
         "backward/tensor": "Tensor order backward receive unbroadcast pair add "
         "multiply matmul power relu reshape transpose pick slopes",
         "backward/layers": "cross_entropy standardize layer_norm attention",
         "backward/steps": "ours",
     },
-    "evidence/12_backward": {"backward/layers": "checkpoint"},
+    "evidence/12_backward_evidence": {"backward/layers": "checkpoint"},
     "13_tokens": {
         "tokens/byte_pairs": "merge BytePairTokenizer learn",
         "tokens/judging": "judge",
     },
-    "evidence/13_tokens": {"tokens/judging": "next_bytes"},
+    "evidence/13_tokens_evidence": {"tokens/judging": "next_bytes"},
 }
 LESSON_OF = {
     name: module

@@ -41,7 +41,7 @@ def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS, repo=None):
     contents = []
     for path, notebook in zip(paths, loaded):
         shelf = page.shelf_of(path)
-        file = page.web_name(path.stem, shelf)
+        file = page.web_name(path.stem)
         entry = {"file": file, "title": page.title(notebook), "shelf": shelf}
         place = path.relative_to(notebooks).as_posix()
         entry["colab"] = colab.address(repo, place) if repo else ""
@@ -75,7 +75,7 @@ def chapter(notebook, contents, number):
     """The page of one notebook, the number-th of the contents, and what a search finds
     there: a list of an anchor, its heading and the text below it."""
     own = contents[number]
-    body, sections = with_anchors(page.to_html("book", notebook, own["shelf"]))
+    body, sections = with_anchors(page.to_html("book", notebook))
     body = with_sizes(body)
     whole = page.whole_page(
         "book",

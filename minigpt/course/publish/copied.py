@@ -1,7 +1,6 @@
 """Whose numbers are these? A table of what a class wrote down, beside the key.
 
-    python -m minigpt.course.publish.copied build/nbgrader/key/02_averaging.csv \\
-        build/nbgrader/submitted/*/02_averaging/*.ipynb
+    python -m minigpt.course.publish.copied KEY.csv SUBMITTED.ipynb ...
 
 Prints a table (CSV): for each notebook the number that it claims, who else claims it,
 and for each function "right", "of number 7", "wrong" or "not written". Nothing of a

@@ -8,7 +8,7 @@
         build/nbgrader/key/NN_name.csv
 
 Then, in that folder, with nbgrader 0.9 and minigpt installed in one environment:
-`nbgrader generate_assignment 03_self_attention`, `nbgrader autograde …`,
+`nbgrader generate_assignment 03_self_attention_exercises`, `nbgrader autograde …`,
 `nbgrader generate_feedback …`.
 
 The teacher's answer cell holds the notebook's skeleton and, between BEGIN SOLUTION

@@ -60,7 +60,9 @@ def every_path(folder=NOTEBOOKS):
     """All notebooks: each lesson, then its evidence and its exercises."""
     paths = []
     for path in notebook_paths(folder):
-        beside = [path.parent / shelf / path.name for shelf in SHELVES[1:]]
+        beside = [
+            path.parent / shelf / f"{path.stem}_{shelf}.ipynb" for shelf in SHELVES[1:]
+        ]
         paths += [path, *(other for other in beside if other.is_file())]
     return paths
 
@@ -70,9 +72,9 @@ def shelf_of(path):
     return path.parent.name if path.parent.name in SHELVES else ""
 
 
-def web_name(name, shelf):
-    """The file of a notebook's page: 04_heads.html, 04_heads-evidence.html."""
-    return f"{name}-{shelf}.html" if shelf else f"{name}.html"
+def web_name(name):
+    """The file of a notebook's page: 04_heads.html, 04_heads_evidence.html."""
+    return f"{name}.html"
 
 
 def read(path):
@@ -144,11 +146,10 @@ def title(notebook):
     return re.search(r"^# (.*)", markdown(notebook), flags=re.M)[1]
 
 
-def to_html(template, notebook, shelf="", **resources):
+def to_html(template, notebook, **resources):
     """Fill templates/<template>/index.html.j2 with a notebook: the page's body.
 
-    shelf: where the notebook stands. The template finds `resources` under the names
-    given here.
+    The template finds `resources` under the names given here.
     """
     exporter = HTMLExporter(
         template_name=template,
@@ -157,7 +158,7 @@ def to_html(template, notebook, shelf="", **resources):
         exclude_anchor_links=True,
         filters={"highlight_code": highlight, "mark_questions": mark_questions},
     )
-    html, _ = exporter.from_notebook_node(local_links(notebook, shelf), dict(resources))
+    html, _ = exporter.from_notebook_node(local_links(notebook), dict(resources))
     return html
 
 
@@ -182,13 +183,12 @@ def mark_questions(body):
     return re.sub(cue, r'<strong class="cue">\1', body)
 
 
-def local_links(notebook, shelf=""):
+def local_links(notebook):
     """The notebook with links to notebooks turned into links to pages."""
 
     def link(found):
-        up, other, name, anchor = found.groups()
-        there = other.strip("/") if other else "" if up else shelf
-        return f"]({web_name(name, there)}{anchor or ''})"
+        _, _, name, anchor = found.groups()
+        return f"]({web_name(name)}{anchor or ''})"
 
     changed = nbformat.from_dict(notebook)
     for cell in changed.cells:
@@ -232,7 +232,7 @@ def handed_out(source, repo="", beside=()):
             return found[0]
         shelf = (other or "").strip("/") or ("" if up else "exercises")
         if repo:
-            return f"[{text}]({site(repo)}{web_name(name, shelf)}{anchor or ''})"
+            return f"[{text}]({site(repo)}{web_name(name)}{anchor or ''})"
         named = re.match(r"\d\d", text) and (shelf == "" or text.endswith(shelf))
         return text if named else f"{text} (`{f'{shelf}/{name}'.strip('/')}`)"
 
