@@ -224,7 +224,7 @@ def test_healing_takes_the_last_token_back():
     ids = tokenizer.encode(text)
     logits = model(torch.tensor([ids[:-1]]))[0][0, -1]
     p = dict(zip(tokenizer.vocabulary, logits.softmax(-1).tolist()))
-    plain = next_bytes(model, tokenizer, text, heal=False)
+    plain = next_bytes(model, tokenizer, text, heal=False).tolist()
     begins = {t: q for t, q in p.items() if t.startswith(b" ")}
     begun = sum(begins.values())
     h = sum(q for t, q in begins.items() if t[1:2] == b"h") + p[b" "] * plain[ord("h")]
