@@ -391,3 +391,14 @@ def test_a_new_ngram_model_is_the_modern_one_and_stays_causal():
     before, after = model(idx)[0], model(changed)[0]
     assert_close(before[:, :5], after[:, :5])
     assert (before - after)[:, 5].abs().max() > 1e-4
+
+
+def test_the_eps_of_the_norms_is_a_field():
+    for eps in (1e-6, 1e-2):
+        model = config(norm_eps=eps).build()
+        x = torch.full((1, T, C), 0.01)
+        expected = 0.01 / math.sqrt(1e-4 + eps)
+        normed = model.body[0].norm1(x)
+        assert_close(normed, torch.full_like(x, expected), rtol=1e-5, atol=0)
+    with pytest.raises(ValueError, match="norm_eps is 0; give above 0"):
+        config(norm_eps=0)

@@ -142,3 +142,22 @@ def test_a_recipe_that_makes_no_sense_is_refused_with_its_value(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"^{name} is {value!r}; give "):
         replace(RUN, **wrong)
+
+
+def test_vectors_are_refused_when_it_is_made():
+    with pytest.raises(ValueError, match=r"shape \(3,\): Muon steps matrices"):
+        Muon([torch.zeros(3, requires_grad=True)])
+
+
+def test_a_step_with_a_closure_computes_the_loss_and_gives_it_back():
+    w = torch.nn.Parameter(torch.ones(2, 3))
+    optimizer = Muon([w], lr=0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (w**2).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == pytest.approx(6.0)
+    assert (w < 1).all()

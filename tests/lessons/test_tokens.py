@@ -5,6 +5,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,6 +236,12 @@ def test_healing_takes_the_last_token_back():
     assert healed_of_both == pytest.approx([h / begun, space / begun], rel=1e-5)
 
 
+@pytest.mark.parametrize("alphabet", [None, range(256)])
+def test_half_a_character_is_refused(alphabet):
+    with pytest.raises(ValueError, match=r"has no \['\\ud800'\]"):
+        learn("ab\ud800ab", 260, alphabet=alphabet)
+
+
 # --- The command line. ---
 
 
@@ -277,6 +284,7 @@ def test_a_model_of_tokens_writes(tokens, capsys):
         "train --data corpus.txt --out new.pt --tokens 3": "give at least 8",
         "train --data corpus.txt --out tokens.pt --resume --tokens 9": "out --tokens",
         "train --data other.txt --out tokens.pt --resume": "another text",
+        "train --data empty.txt --out new.pt --tokens 9": "empty.txt is empty",
         "sample --checkpoint damaged.pt": "is a checkpoint whose parts do not fit",
         "train --data corpus.txt --out damaged.pt --resume": "It is left as it is",
     }.items(),
@@ -286,6 +294,7 @@ def test_what_does_not_go_with_tokens_is_a_sentence(tokens, capsys, line, says):
     content = torch.load("tokens.pt", weights_only=True)
     content["tokenizer"][2]["merges"][0] = (0, 99)
     torch.save(content, "damaged.pt")
+    Path("empty.txt").touch()
     before = {path.name: path.read_bytes() for path in tokens.iterdir()}
     assert main(line.split()) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]

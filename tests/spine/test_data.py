@@ -173,3 +173,9 @@ def test_without_network_the_built_in_play_stands_in_and_says_so(
         assert part in said
     assert text == load_text("playwright") and len(text) == 1_100_000
     assert capsys.readouterr().err == ""  # asked for by name: nothing to explain
+
+
+@pytest.mark.parametrize("ids", [[-1], [0, 3], torch.tensor([-3])], ids=str)
+def test_an_id_that_is_none_is_not_decoded(ids):
+    with pytest.raises(ValueError, match="No tokens"):
+        CharTokenizer("abc").decode(ids)

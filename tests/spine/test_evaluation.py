@@ -10,6 +10,8 @@ from minigpt.data import get_batch
 from minigpt.device import autocast, pick_device, random_state, set_random_state
 from minigpt.evaluation import estimate_loss, evaluate
 from minigpt.generation import generate
+from minigpt.inside.looking import capture
+from minigpt.tokens.judging import token_nats
 
 START = torch.zeros(1, 1, dtype=torch.long)
 JUDGES = {
@@ -30,6 +32,35 @@ def test_evaluate_equals_brute_force_over_all_windows(n):
     for batch_size in (1, 3, 128):
         exact = evaluate(model, data, 8, batch_size)
         assert exact == pytest.approx(total / (n - 1), abs=1e-5)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_text_with_nothing_to_predict_is_refused(n):
+    with pytest.raises(ValueError, match=f"has {n} tokens.*make 2: use more text"):
+        evaluate(small_gpt(), DATA[:n], 8)
+
+
+READERS = JUDGES | {
+    "capture": lambda model: capture(model, DATA[:8][None]),
+    "token_nats": lambda model: token_nats(model, DATA[:9]),
+}
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("reader", READERS)
+def test_after_an_error_the_mode_is_what_it_was(reader, training):
+    model = small_gpt().train(training)
+    modes = []
+
+    def fail(module, inputs):
+        modes.append(module.training)
+        raise InterruptedError
+
+    model.body.register_forward_pre_hook(fail)
+    with pytest.raises(InterruptedError):
+        READERS[reader](model)
+    assert modes == [False]
+    assert all(module.training == training for module in model.modules())
 
 
 @pytest.mark.parametrize("judge", JUDGES)

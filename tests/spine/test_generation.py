@@ -96,3 +96,19 @@ def test_what_a_model_wrote_can_be_learned_from(model):
     out = generate(model, START, 5)
     model(out[:, -4:], out[:, -4:])[1].backward()
     assert model.lm_head.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    "knobs, said",
+    [
+        ({"temperature": -1}, "temperature is -1; give 0"),
+        ({"temperature": float("nan")}, "temperature is nan; give 0"),
+        ({"top_k": 0}, "top_k is 0; give at least 1"),
+        ({"top_p": 0}, "top_p is 0; give above 0"),
+        ({"top_p": 1.5}, "top_p is 1.5; give above 0, at most 1"),
+    ],
+    ids=str,
+)
+def test_knobs_with_which_nothing_can_be_drawn_are_refused(model, knobs, said):
+    with pytest.raises(ValueError, match=said):
+        generate(model, START, 1, **knobs)
