@@ -142,7 +142,8 @@ def lines(curves, xs, xlabel, ylabel, log=False):
     fig = Figure(figsize=(8, 4.2), layout="constrained")
     ax = fig.subplots()
     for (name, ys), marker in zip(curves.items(), "os^Dv"):
-        ax.plot(list(xs), ys, marker=marker, label=name)
+        many = len(ys) > 50  # points so dense that their markers would be a thick line
+        ax.plot(list(xs), ys, marker=None if many else marker, label=name)
     if log:
         ax.set_yscale("log")
     ax.set(xlabel=xlabel, ylabel=ylabel)
