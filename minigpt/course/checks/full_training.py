@@ -168,3 +168,27 @@ def check_verdict(verdict, before, after):
         f"{told}. Your change: {changes.mean():+.3f} ({changes.min():+.3f} to "
         f"{changes.max():+.3f}), {solution(*map(list, runs))}"
     )
+
+
+@exercise("06.5 The smallest set")
+def check_nucleus(nucleus):
+    """nucleus(probs, top_p) -> (B, vocab_size): the likeliest, made to sum to one."""
+    plain = torch.tensor([[0.5, 0.25, 0.125, 0.125]])
+    mixed = torch.tensor([[0.125, 0.5, 0.0625, 0.25, 0.0625]])
+    two = torch.tensor([[0.125, 0.5, 0.25, 0.125], [0.25, 0.25, 0.125, 0.375]])
+    many = F.softmax(2 * randn(3, 9, seed=1), dim=-1)
+    cases = [
+        (plain, 0.6),  # two tokens: 0.5 is not enough
+        (plain, 0.5),  # one: it is exactly enough
+        (plain, 0.1),  # one always stays
+        (mixed, 0.8),
+        (two, 0.7),
+        (many, 0.3),
+        (many, 0.9),
+        (plain, 1.0),
+    ]
+    hint = (
+        "Sort, then cumsum: a token stays if the likelier ones sum to less than top_p."
+    )
+    compare(nucleus, Solution("06.5"), cases, hint=hint)
+    return f"{len(cases)} sets, from one token to all; each row sums to one"

@@ -93,6 +93,18 @@ WRONG = {
         "`b - a` where `a - b` belongs": body("06.4", ("[a - b for", "[b - a for")),
         "at least three seeds": body("06.4") + "\nafter = [1.68]",
     },
+    "06.5": {
+        "the sum reaches top_p is lost": body(
+            "06.5", ("cumsum(dim=-1) - likely", "cumsum(dim=-1)")
+        ),
+        "each must go back to its id": body(
+            "06.5",
+            ("return torch.zeros_like(probs).scatter(-1, order, kept)", "return kept"),
+        ),
+        "divided by its sum": body(
+            "06.5", ("kept = kept / kept.sum(dim=-1, keepdim=True)", "pass")
+        ),
+    },
 }
 
 RIGHT = {
@@ -125,5 +137,25 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
             "return 'better' if d[-1] < 0 else 'worse' if d[0] > 0 else 'tie'",
         )
         + "\nafter = [1.68, 1.675, 1.695]",
+    },
+    "06.5": {
+        "token by token": """
+def nucleus(probs, top_p):
+    rows = []
+    for row in probs:
+        kept, total = torch.zeros_like(row), 0.0
+        for i in row.argsort(descending=True).tolist():
+            kept[i] = row[i]
+            total += row[i].item()
+            if total >= top_p:
+                break
+        rows.append(kept / kept.sum())
+    return torch.stack(rows)
+""",
+        "as the lesson's, from logits": """
+def nucleus(probs, top_p):
+    from minigpt.generation import keep_top_p
+    return keep_top_p(probs.log(), top_p).softmax(dim=-1)
+""",
     },
 }

@@ -1,5 +1,6 @@
 """Solutions of notebook 06."""
 
+import torch
 import torch.nn.functional as F
 
 # 06.1
@@ -81,3 +82,23 @@ def verdict(before, after):
 # ✗ You decide by the first seed that moved, but all seeds must agree.
 # all(change < 0 for change in changes) → next(filter(None, changes), 0) < 0
 # all(change > 0 for change in changes) → next(filter(None, changes), 0) > 0
+
+# 06.5
+def nucleus(probs, top_p):
+    likely, order = probs.sort(dim=-1, descending=True)
+    before = likely.cumsum(dim=-1) - likely
+    kept = likely.masked_fill(before >= top_p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(probs).scatter(-1, order, kept)
+# ✗ The token with which the sum reaches top_p is lost; it belongs to the set.
+# .cumsum(dim=-1) - likely → .cumsum(dim=-1)
+# ✗ You return them from likely to unlikely; each must go back to its id.
+# return torch.zeros_like(probs).scatter(-1, order, kept) → return kept
+# ✗ The rows sum to less than one: what stays must be divided by its sum.
+# kept = kept / kept.sum(dim=-1, keepdim=True) →
+# ✗ You begin with the least likely tokens.
+# descending=True → descending=False
+# ✗ You look at each probability alone; what counts is the sum of the likelier ones.
+# before >= top_p → likely < 1 - top_p
+# ✗ What is thrown away is set to 0 before a softmax, and e⁰ is 1: it may be drawn.
+# kept / kept.sum(dim=-1, keepdim=True) → kept.softmax(dim=-1)
