@@ -15,6 +15,7 @@ lesson 10   parallel                            many machines as one
 lesson 11   inside                              what the heads do
 lesson 12   backward                            the GPT's gradients without torch
 lesson 13   tokens                              pieces of words, losses per character
+lesson 14   bridge                              GPT-2's files, read and written
 beside them stored (trained models and a text), tools (the command line and its
             files), course (exercises' checks, experiments and their records, figures,
             publishing)

@@ -1,4 +1,4 @@
-"""python -m minigpt train | sample | page | speedrun | bench | doctor."""
+"""python -m minigpt train | sample | export | page | speedrun | bench | doctor."""
 
 import sys
 

@@ -136,7 +136,8 @@ def read(path):
     require(
         not is_safetensors(path),
         f"{path} is a safetensors file, which holds weights alone: "
-        f"safetensors.torch.load_file({str(path)!r}) reads it.",
+        f"minigpt.bridge.folder.load_gpt2({str(Path(path).parent)!r}) reads a folder "
+        "of GPT-2's.",
     )
     try:
         with zipfile.ZipFile(path) as file:
@@ -181,8 +182,8 @@ def holds(content):
         )
     if {"model", "model_args", "iter_num"} <= set(content):
         return (
-            "is one of nanoGPT's, whose GPT has other parts than ours: nanoGPT's "
-            f"sample.py reads it, and {load} reads its numbers."
+            "is one of nanoGPT's, whose GPT is GPT-2's: "
+            "minigpt.bridge.nanogpt.load_nanogpt(path) reads it."
         )
     if content and all(isinstance(part, torch.Tensor) for part in content.values()):
         return (

@@ -1,4 +1,4 @@
-"""python -m minigpt train | sample | page | speedrun | bench | doctor."""
+"""python -m minigpt train | sample | export | page | speedrun | bench | doctor."""
 
 import os
 import sys
@@ -10,6 +10,8 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+from minigpt.bridge.folder import load_gpt2
+from minigpt.bridge.recipe import finetuning
 from minigpt.checkpoint import Checkpoint
 from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.device import set_random_state
@@ -20,7 +22,7 @@ from minigpt.modern.recipe import minute_preset
 from minigpt.parallel.meeting import joined, own_device, restarts
 from minigpt.parallel.workers import Worker, first, standing, total
 from minigpt.require import require
-from minigpt.tools import benchmark, doctor, page, speedrun
+from minigpt.tools import benchmark, doctor, export, page, speedrun
 from minigpt.tools.corpus import read_ids, read_tokens
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.locking import only_one
@@ -41,6 +43,7 @@ def parser():
     for name, add_options, run, help in (
         ("train", add_train, run_train, "train a GPT"),
         ("sample", add_sample, run_sample, "write text"),
+        ("export", export.add_options, export.main, "the model as GPT-2's files"),
         ("page", page.add_options, page.main, "the model as one HTML file"),
         ("speedrun", speedrun.add_options, speedrun.main, "one minute: your recipe"),
         ("bench", benchmark.add_options, benchmark.main, "a race with nanoGPT's demo"),
@@ -77,12 +80,14 @@ def run_train(options):
         first(lambda: held.enter_context(only_one(options.out)))
         path, device = find_text(options.data), own_device(device_named(options.device))
         old = run_at(options, device)
-        tokenizer, ids, n = read(options, old, path)
-        if options.resume and old:
+        goes_on = options.resume and old
+        start = None if goes_on or not options.start else started(options)
+        tokenizer, ids, n = read(options, old, path, start)
+        if goes_on:
             checkpoint = resumed(options, old, tokenizer, ids)
             set_random_state(old.random, device)
         else:
-            checkpoint = begun(options, tokenizer, ids, device)
+            checkpoint = begun(options, tokenizer, ids, device, start)
             first(lambda: snapshots_of(options.out).unlink(missing_ok=True))
         train_data, val_data = ids[:n], ids[n:]
         window = checkpoint.config.block_size + 1
@@ -133,10 +138,28 @@ def run_at(options, device):
     return old
 
 
-def read(options, old, path):
+def started(options):
+    """(GPT2, its tokenizer) of the folder in --from. Raises ValueError for options that
+    would make another model of it."""
+    flags = told(options, ["preset", "tokens", *SHAPE[1:]])
+    require(
+        not flags,
+        f"--from keeps the model's shape and its tokens: leave out {flags}.",
+    )
+    return load_gpt2(options.start)
+
+
+def told(options, names):
+    """Those of the options that were given, as one types them."""
+    return ", ".join("--" + name.replace("_", "-") for name in given(options, names))
+
+
+def read(options, old, path, start=None):
     """(tokenizer, its Ids of a text, how many of them are the training text); a run
-    that goes on keeps its own tokens."""
-    tokens = old.tokenizer if options.resume and old else options.tokens
+    that goes on keeps its own tokens. start: (model, tokenizer) of --from."""
+    tokens = options.tokens if start is None else start[1]
+    if options.resume and old:
+        tokens = old.tokenizer
     if tokens is None or isinstance(tokens, CharTokenizer):
         tokenizer, ids = read_ids(path)
         return tokenizer, ids, len(train_val_split(ids)[0])
@@ -148,8 +171,10 @@ def unit(tokenizer):
     return "characters" if isinstance(tokenizer, CharTokenizer) else "tokens"
 
 
-def begun(options, tokenizer, ids, device):
-    """The Checkpoint of a new run."""
+def begun(options, tokenizer, ids, device, start=None):
+    """The Checkpoint of a new run. start: (model, tokenizer) of --from."""
+    if start is not None:
+        return begun_from(options, *start, ids, device)
     if options.preset in ("cpu", "gpu"):
         shape, config = preset(options.preset, tokenizer.vocab_size)
     else:
@@ -162,12 +187,26 @@ def begun(options, tokenizer, ids, device):
     return Checkpoint(model, tokenizer, config, run, text=ids.hash())
 
 
+def begun_from(options, model, tokenizer, ids, device):
+    """The Checkpoint of a run that begins with a model's parameters as they are."""
+    known = given(options, ["block_size", *RECIPE])
+    require(
+        known.get("block_size", 1) <= model.block_size,
+        f"--block-size is {known.get('block_size')}, but the model of --from reads "
+        f"{model.block_size} tokens: give that or less.",
+    )
+    config = replace(finetuning(model), **known)
+    model = model.to(device)
+    model.tie()  # some devices copy what is shared
+    return Checkpoint(model, tokenizer, config, Run(model, config), text=ids.hash())
+
+
 def resumed(options, old, tokenizer, ids):
     """The Checkpoint of a run that goes on, with the same text."""
-    fixed = given(options, ["preset", "seed", "tokens", *SHAPE])
-    flags = ", ".join("--" + name.replace("_", "-") for name in fixed)
+    flags = told(options, ["start", "preset", "seed", "tokens", *SHAPE])
+    flags = flags.replace("--start", "--from")
     require(
-        not fixed or restarts()[0],  # after a restart, they began this very run
+        not flags or restarts()[0],  # after a restart, they began this very run
         f"--resume goes on with the run as it is: leave out {flags}.",
     )
     same = tokenizer.state() == old.tokenizer.state()

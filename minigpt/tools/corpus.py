@@ -89,7 +89,8 @@ def read_tokens(path, tokenizer):
     ids = tokenizer.encode(learned)
     n = len(ids)
     ids += tokenizer.encode(judged)
-    return tokenizer, Ids(torch.tensor(ids, dtype=torch.int16)), n
+    dtype = torch.int16 if tokenizer.vocab_size <= 2**15 else torch.int32
+    return tokenizer, Ids(torch.tensor(ids, dtype=dtype)), n
 
 
 def _codes(path):

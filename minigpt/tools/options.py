@@ -18,6 +18,8 @@ def add_train(parser):
     known = "read pieces of words, a vocabulary of so many (lesson 13; else characters)"
     add("--tokens", **WHOLE, help=known)
     known = "size and schedule: modern (the default) of 08, cpu of 06, or gpu"
+    known = "go on from the model in a GPT-2 folder, with its tokens (lesson 14)"
+    add("--from", dest="start", metavar="FOLDER", help=known)
     add("--preset", choices=["cpu", "modern", "gpu"], help=known)
     add("--out", **FILE, default="model.pt", help="to write (default: %(default)s)")
     add("--resume", action="store_true", help="go on with the run in --out, if any")
@@ -41,7 +43,7 @@ def add_train(parser):
 def add_sample(parser):
     """The options of `sample`."""
     add = parser.add_argument
-    add("--checkpoint", **FILE, help="what `train` wrote (default: model.pt)")
+    add("--checkpoint", **FILE, help="to read, or a GPT-2 folder (default: model.pt)")
     add("--prompt", metavar="TEXT", help="text to go on from; - reads standard input")
     known = "of text to write (default: %(default)s)"
     add("--tokens", **WHOLE, default=500, help=known)

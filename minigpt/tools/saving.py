@@ -5,6 +5,9 @@ from pathlib import Path
 
 import torch
 
+from minigpt.bridge.folder import load_gpt2
+from minigpt.bridge.gpt2 import GPT2Config
+from minigpt.bridge.tokenizer import GPT2Tokenizer
 from minigpt.checkpoint import load_checkpoint, save_checkpoint
 from minigpt.files import save_whole
 from minigpt.modern.model import ModernConfig
@@ -13,19 +16,21 @@ from minigpt.modern.recipe import MuonConfig
 from minigpt.stored import FOLDER, load_stored
 from minigpt.tokens.byte_pairs import BytePairTokenizer
 
-LATER = ModernConfig, NgramConfig, MuonConfig, BytePairTokenizer  # than lesson 06
+LATER = [ModernConfig, NgramConfig, MuonConfig, BytePairTokenizer]  # than lesson 06
+LATER += [GPT2Config, GPT2Tokenizer]
 ASTRAY = 100  # nats per token; guessing costs the log of the vocabulary, 4 to 11
 
 
 def load_any(path, device="cpu"):
-    """load_checkpoint for the models of lessons 06 and 08 and the tokenizers of 13,
+    """load_checkpoint for the models of lessons 06, 08 and 14 and their tokenizers,
     and so for all that `train` writes."""
     return load_checkpoint(path, device, LATER)
 
 
 def load_or_stored(path, device="cpu"):
-    """(model, tokenizer) of a checkpoint, or of one of the course's stored models; of
-    its GPT for None, if there is no model.pt yet, which a line on stderr says."""
+    """(model, tokenizer) of a checkpoint, of a GPT-2 folder, or of one of the course's
+    stored models; of its GPT for None, if there is no model.pt yet, which a line on
+    stderr says."""
     if path is None and not Path("model.pt").exists():
         print(
             "There is no model.pt yet, so this is the GPT that comes with the course; "
@@ -34,6 +39,9 @@ def load_or_stored(path, device="cpu"):
         )
         path = FOLDER / "gpt.pt"
     path = Path(path or "model.pt")
+    if path.is_dir():
+        model, tokenizer = load_gpt2(path)
+        return model.to(device), tokenizer
     if path.resolve().parent == FOLDER.resolve() and path.exists():
         model, tokenizer = load_stored(path)
         return model.to(device), tokenizer

@@ -205,7 +205,7 @@ STRANGERS = {  # what writes it, and how it is refused
     ),
     "safetensors": (
         lambda path, _: path.write_bytes((2).to_bytes(8, "little") + b"{}"),
-        "is a safetensors file, which holds weights alone: safetensors.torch.load_file",
+        "is a safetensors file, which holds weights alone: minigpt.bridge.folder.load",
     ),
 }
 

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "minigpt"
 SPINE = """require files data bigram evaluation averaging attention language_model
 multi_head block gpt device optimizer training generation checkpoint whole""".split()
 LATER = ["playwright", "modern", "fast", "parallel", "inside", "backward", "tokens"]
+LATER += ["bridge"]
 ORDER = [*SPINE, "stored", *LATER, "tools", "course"]
 
 

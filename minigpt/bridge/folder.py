@@ -1,0 +1,282 @@
+"""Lesson 14: GPT-2's folder: what is in it, read and written.
+
+A trained model is a table of names, shapes and numbers; `names` is the dictionary from
+the course's table to that of GPT-2's files, as the library transformers keeps them.
+"""
+
+import json
+import os
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from minigpt.bridge.gpt2 import BENDS, GPT2, GPT2Config
+from minigpt.bridge.tensors import read_tensors, write_tensors
+from minigpt.bridge.tokenizer import (
+    as_gpt2_tokenizer,
+    need,
+    read_json,
+    read_tokenizer,
+    write_text,
+    write_tokenizer,
+)
+from minigpt.gpt import GPT
+from minigpt.require import require
+
+IN_BLOCK = {
+    "norm1": "ln_1",
+    "attention.qkv": "attn.c_attn",
+    "attention.proj": "attn.c_proj",
+    "norm2": "ln_2",
+    "feed_forward.expand": "mlp.c_fc",
+    "feed_forward.proj": "mlp.c_proj",
+}
+MATRICES = "c_attn.weight", "c_proj.weight", "c_fc.weight"  # transposed in GPT-2
+ASKED = {  # fields of config.json, and the values for which our GPT2 is the model
+    "n_inner": (None,),
+    "scale_attn_weights": (None, True),
+    "scale_attn_by_inverse_layer_idx": (None, False),
+    "add_cross_attention": (None, False),
+}
+LOST = 1e-5  # of a logit: what counts as the same
+
+
+def names(config):
+    """{name of a parameter in the course: name in GPT-2's files}."""
+    table = {
+        "token_embedding.weight": "transformer.wte.weight",
+        "position_embedding.weight": "transformer.wpe.weight",
+    }
+    for i in range(config.n_layer):
+        for ours, theirs in IN_BLOCK.items():
+            for part in ("weight", "bias"):
+                table[f"body.{i}.{ours}.{part}"] = f"transformer.h.{i}.{theirs}.{part}"
+    for part in ("weight", "bias"):
+        table[f"body.{config.n_layer}.{part}"] = f"transformer.ln_f.{part}"
+    return table | {"lm_head.weight": "lm_head.weight"}
+
+
+def as_gpt2(model, nearest=False):
+    """(a GPT2 as GPT-2's files can hold it, how far its logits are from the model's).
+
+    model: a GPT or a GPT2. GPT-2's head has no bias b: what W(norm + shift) + b is,
+    W(norm + shift') shall be. There is such a shift' for every b if the rows of W are
+    independent, which takes vocab_size <= n_embd. Raises ValueError for another model;
+    and if logits would move by more than 1e-5, unless `nearest` takes the best shift'.
+    """
+    require(
+        type(model) in (GPT, GPT2),
+        f"A {type(model).__name__} has parts that GPT-2 has not. Export a GPT of "
+        "lesson 06: python -m minigpt train --preset cpu.",
+    )
+    state = {name: t.detach().cpu() for name, t in model.state_dict().items()}
+    shape = asdict(model.config)
+    if type(model) is GPT:
+        shape |= {"activation": "relu", "tied": False}
+    config = GPT2Config(**shape | {"qkv_bias": True, "head_bias": False})
+    for i in range(config.n_layer):
+        bias = torch.zeros(3 * config.n_embd)
+        state.setdefault(f"body.{i}.attention.qkv.bias", bias)
+    bias, lost = state.pop("lm_head.bias", None), 0.0
+    if bias is not None:
+        W, last = state["lm_head.weight"].double(), f"body.{config.n_layer}.bias"
+        shift = torch.linalg.lstsq(W, bias.double()[:, None], driver="gelsd")
+        moved = (state[last].double() + shift.solution[:, 0]).float()
+        wanted = W @ state[last].double() + bias.double()  # (V,)
+        lost = (W @ moved.double() - wanted).abs().max().item()
+        state[last] = moved
+        require(
+            lost <= LOST or nearest,
+            f"GPT-2's output layer has no bias. That of this model, of {len(bias)} "
+            f"tokens on {config.n_embd} channels, does not fit into the last norm: "
+            f"logits would be off by up to {lost:.2g}. Train with --n-embd "
+            f"{len(bias)} or more, or pass --nearest to write the nearest model.",
+        )
+    return filled(config, state), lost
+
+
+def filled(config, state, turned=()):
+    """The GPT2 with these parameters, in evaluation mode. Raises ValueError for a name
+    that is lacking, or too many, or a shape that is not the config's.
+
+    turned: how names end whose matrices a file keeps transposed; told as it has them.
+    """
+    with torch.device("meta"):  # without memory, and without random numbers
+        model = config.build()
+    table, theirs = model.state_dict(), names(config)
+    lacking = [theirs[name] for name in table if name not in state]
+    require(not lacking, f"The file lacks {lacking[:1]}, of {len(lacking)} in all.")
+    others = [name for name in state if name not in table]
+    require(not others, f"The file has {others[:3]}, which no GPT-2 has.")
+    for name, tensor in state.items():
+        given, asked = [*tensor.shape], [*table[name].shape]
+        if theirs[name].endswith(turned):
+            given, asked = given[::-1], asked[::-1]
+        require(
+            given == asked,
+            f"{theirs[name]} has the shape {given}, but the config asks for {asked}.",
+        )
+    model.load_state_dict(state, assign=True)
+    model.tie()
+    return model.eval()
+
+
+def save_gpt2(model, tokenizer, folder, nearest=False):
+    """Write a model as a folder that transformers reads: config.json,
+    model.safetensors, vocab.json, merges.txt; all of it appears, or nothing.
+
+    Returns how far logits are from the model's, 0.0 where nothing had to be folded.
+    Raises ValueError as `as_gpt2` and `as_gpt2_tokenizer`; FileExistsError for a
+    folder with files in it, OSError if it cannot be written.
+    """
+    folder = Path(folder)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise FileExistsError(f"{folder} exists: give the name of a new folder.")
+    require(
+        tokenizer.vocab_size == model.config.vocab_size,
+        f"The tokenizer knows {tokenizer.vocab_size} tokens, the model "
+        f"{model.config.vocab_size}: give the tokenizer of the model's own text.",
+    )
+    tokenizer = as_gpt2_tokenizer(tokenizer)
+    model, lost = as_gpt2(model, nearest)
+    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+    try:
+        unfinished.mkdir(parents=True)
+        settings = json.dumps(settings_of(model.config, tokenizer), indent=2)
+        write_text(unfinished / "config.json", settings)
+        write_tensors(unfinished / "model.safetensors", tensors_of(model))
+        write_tokenizer(tokenizer, unfinished)
+        if folder.exists():  # and is empty
+            folder.rmdir()
+        os.replace(unfinished, folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return lost
+
+
+def tensors_of(model):
+    """{name in GPT-2's files: tensor} of a GPT2."""
+    state, table = model.state_dict(), {}
+    for ours, theirs in names(model.config).items():
+        if theirs != "lm_head.weight" or not model.config.tied:
+            tensor = state[ours]
+            table[theirs] = tensor.T if theirs.endswith(MATRICES) else tensor
+    return table
+
+
+def settings_of(config, tokenizer):
+    """The content of config.json."""
+    c = config
+    end = tokenizer.special_id[tokenizer.special[0]] if tokenizer.special else None
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "vocab_size": c.vocab_size,
+        "n_positions": c.block_size,
+        "n_ctx": c.block_size,
+        "n_embd": c.n_embd,
+        "n_layer": c.n_layer,
+        "n_head": c.n_head,
+        "n_inner": None,
+        "activation_function": c.activation,
+        "layer_norm_epsilon": c.norm_eps,
+        "tie_word_embeddings": c.tied,
+        "resid_pdrop": c.dropout,
+        "attn_pdrop": c.dropout,
+        "embd_pdrop": 0.0,
+        "bos_token_id": end,
+        "eos_token_id": end,
+        "dtype": "float32",
+        "torch_dtype": "float32",  # its name before transformers 5
+    }
+
+
+def load_gpt2(folder):
+    """(GPT2 in evaluation mode, GPT2Tokenizer) of a folder as transformers writes it.
+
+    Raises FileNotFoundError for a folder without a file, ValueError that says which
+    part of a file is not as GPT-2's. Nothing is unpickled.
+    """
+    model, tokenizer = read_model(folder), read_tokenizer(folder)
+    require(
+        tokenizer.vocab_size == model.config.vocab_size,
+        f"In {folder} the tokenizer knows {tokenizer.vocab_size} tokens, the model "
+        f"{model.config.vocab_size}: they belong to two models.",
+    )
+    return model, tokenizer
+
+
+def read_model(folder):
+    """The GPT2 of a folder's config.json and model.safetensors, in evaluation mode."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
+    config = config_of(need(folder, "config.json"))
+    path = folder / "model.safetensors"
+    require(
+        path.is_file() or not (folder / "pytorch_model.bin").is_file(),
+        f"{folder} holds its parameters in pytorch_model.bin, a pickle, which can run "
+        "code when it is read, and nothing is unpickled here: in transformers, "
+        "model.save_pretrained(folder) writes model.safetensors.",
+    )
+    state = from_names(read_tensors(need(folder, "model.safetensors")), config)
+    try:
+        return filled(config, state, MATRICES)
+    except ValueError as error:
+        raise ValueError(f"{path} and config.json do not fit. {error}") from None
+
+
+def config_of(path):
+    """The GPT2Config of a config.json. Raises ValueError for another architecture."""
+    content = read_json(path)
+    kind = content.get("model_type")
+    require(
+        kind == "gpt2",
+        f"{path} describes a model of type {kind!r}. Only 'gpt2' is read here.",
+    )
+    wanted = ["vocab_size", "n_positions", "n_layer", "n_head", "n_embd"]
+    lacking = [name for name in wanted if name not in content]
+    require(not lacking, f"{path} says nothing of {lacking}.")
+    for name, values in ASKED.items():
+        value = content.get(name)
+        if name == "n_inner" and value == 4 * content["n_embd"]:
+            value = None
+        require(
+            value in values,
+            f"{path} has {name} = {value!r}; GPT-2 has {values[-1]!r}.",
+        )
+    activation = content.get("activation_function", "gelu_new")
+    require(
+        activation in BENDS,
+        f"{path} has activation_function = {activation!r}; one of {[*BENDS]} is read.",
+    )
+    vocab_size, block_size, *sizes = (content[name] for name in wanted)
+    return GPT2Config(
+        vocab_size,
+        block_size,
+        *sizes,
+        dropout=content.get("resid_pdrop", 0.1),
+        activation=activation,
+        tied=content.get("tie_word_embeddings", True),
+        norm_eps=content.get("layer_norm_epsilon", 1e-5),
+    )
+
+
+def from_names(tensors, config):
+    """{name in the course: tensor} of GPT-2's names, with or without "transformer."
+    before them; a mask that some files hold as numbers is left out."""
+    ours = {theirs: name for name, theirs in names(config).items()}
+    state = {}
+    for name, tensor in tensors.items():
+        if name.endswith((".attn.bias", ".attn.masked_bias")):
+            continue
+        if not name.startswith(("transformer.", "lm_head.")):
+            name = "transformer." + name
+        if name.endswith(MATRICES):
+            tensor = tensor.T.contiguous()
+        state[ours.get(name, name)] = tensor
+    if config.tied and "token_embedding.weight" in state:
+        state["lm_head.weight"] = state["token_embedding.weight"]
+    return state

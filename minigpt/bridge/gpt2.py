@@ -1,0 +1,85 @@
+"""Lesson 14: GPT-2, of the parts of lessons 03 to 06.
+
+Source: Radford et al., Language Models are Unsupervised Multitask Learners (2019),
+section 2.3; what the paper leaves open is as OpenAI's code has it.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn as nn
+
+from minigpt.fast.reading import PASSES
+from minigpt.gpt import GPT, GPTConfig
+from minigpt.require import require
+
+BENDS = {  # named as in GPT-2's config.json
+    "gelu_new": partial(nn.GELU, "tanh"),  # GPT-2's: a formula with tanh, quick in 2019
+    "gelu": nn.GELU,  # nanoGPT's: the same curve exactly
+    "relu": nn.ReLU,  # lesson 06's
+}
+
+
+@dataclass
+class GPT2Config(GPTConfig):
+    """The shape of a GPT2. Raises ValueError for one that cannot be built.
+
+    With activation="relu", qkv_bias=False, tied=False and head_bias=True it is the GPT
+    of lesson 06.
+    """
+
+    activation: str = "gelu_new"  # or "gelu", "relu"
+    qkv_bias: bool = True  # queries, keys and values have one
+    tied: bool = True  # lm_head reads with the rows of the token embedding
+    head_bias: bool = False
+    norm_eps: float = 1e-5  # of LayerNorm: what is added to the variance
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(
+            self.activation in BENDS,
+            f"activation is {self.activation!r}; give one of {[*BENDS]}.",
+        )
+        require(
+            0 < self.norm_eps < math.inf,
+            f"norm_eps is {self.norm_eps!r}; give above 0 and finite.",
+        )
+
+    def build(self):
+        """A model of this shape, with new parameters."""
+        return GPT2(self)
+
+
+class GPT2(GPT):
+    """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
+
+    GPT-2 also drops out what it embeds; here dropout is where lesson 05 has it. That
+    matters in training alone.
+    """
+
+    def __init__(self, config):
+        super().__init__(config)
+        c = config
+        for block in self.body[:-1]:
+            block.attention.qkv.bias = zeros(3 * c.n_embd) if c.qkv_bias else None
+            block.feed_forward.relu = BENDS[c.activation]()  # the name is lesson 05's
+        self.lm_head.bias = zeros(c.vocab_size) if c.head_bias else None
+        for module in self.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.eps = c.norm_eps
+        self.tie()
+
+    def tie(self):
+        """Let lm_head and the token embedding be one matrix, if the config says so."""
+        if self.config.tied:
+            self.lm_head.weight = self.token_embedding.weight
+
+
+def zeros(n):
+    """A new parameter (n,), where all is zero."""
+    return nn.Parameter(torch.zeros(n))
+
+
+PASSES[GPT2] = PASSES[GPT]  # the cache of lesson 09 reads its blocks as lesson 06's

@@ -1,0 +1,50 @@
+"""Lesson 14: a checkpoint of Karpathy's nanoGPT, whose GPT is GPT-2 by other names."""
+
+from pathlib import Path
+
+import torch
+
+from minigpt.bridge.folder import filled, names
+from minigpt.bridge.gpt2 import GPT2Config
+from minigpt.checkpoint import read
+from minigpt.require import require
+
+SIZES = ["vocab_size", "block_size", "n_layer", "n_head", "n_embd"]
+
+
+def load_nanogpt(path):
+    """The GPT2 of nanoGPT's ckpt.pt, in evaluation mode; nothing is unpickled.
+
+    Its tokenizer is not in the file: for shakespeare_char, which keeps a pickle beside
+    it, it is CharTokenizer(text). Raises FileNotFoundError, or ValueError that says
+    what the file is instead.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    content = read(path)
+    is_one = isinstance(content, dict) and {"model", "model_args"} <= set(content)
+    require(is_one, f"{path} is no checkpoint of nanoGPT's: it has no 'model_args'.")
+    given = content["model_args"]
+    lacking = [name for name in SIZES if name not in given]
+    require(not lacking, f"The model_args in {path} say nothing of {lacking}.")
+    config = GPT2Config(
+        *(given[name] for name in SIZES),
+        dropout=given.get("dropout", 0.0),
+        activation="gelu",  # torch's own, not the formula with tanh
+    )
+    ours = {theirs: name for name, theirs in names(config).items()}
+    state = {}
+    for name, tensor in content["model"].items():
+        name = name.removeprefix("_orig_mod.")  # of a model that was compiled
+        if not name.endswith(".attn.bias"):  # the mask
+            state[ours.get(name, name)] = tensor.float()
+    with torch.device("meta"):
+        table = config.build().state_dict()
+    if not given.get("bias", True):  # a bias of zeros is none
+        for name in table:
+            if name.endswith(".bias"):
+                state.setdefault(name, torch.zeros(table[name].shape))
+    try:
+        return filled(config, state)
+    except ValueError as error:
+        raise ValueError(f"The parts of {path} do not fit. {error}") from None

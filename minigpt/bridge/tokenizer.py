@@ -1,0 +1,242 @@
+"""Lesson 14: GPT-2's own tokenizer: lesson 13's, with its files and its special tokens.
+
+Sources: Radford et al. (2019), section 2.2; for the files, OpenAI's encoder.py.
+"""
+
+import json
+import re
+import sys
+import unicodedata
+from dataclasses import dataclass, field
+from functools import cache
+from heapq import heapify, heappop, heappush
+from itertools import groupby
+from pathlib import Path
+
+from minigpt.data import CharTokenizer
+from minigpt.files import replacing
+from minigpt.require import require
+from minigpt.tokens.byte_pairs import BytePairTokenizer, refuse_unknown
+
+SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]  # these are printable
+HIDDEN = [byte for byte in range(256) if byte not in SHOWN]
+LETTER = {byte: chr(byte) for byte in SHOWN}  # as GPT-2's files write a byte
+LETTER |= {byte: chr(256 + n) for n, byte in enumerate(HIDDEN)}
+BYTE = {letter: byte for byte, letter in LETTER.items()}
+SPACES = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+KEPT = 100_000  # pieces whose tokens are remembered
+
+
+@dataclass
+class GPT2Tokenizer(BytePairTokenizer):
+    """A BytePairTokenizer that reads quickly, cuts exactly as GPT-2 does, and has
+    special tokens behind all others.
+
+    special: texts, as "<|endoftext|>", that are one token each wherever they stand.
+    """
+
+    special: list = field(default_factory=list)
+
+    def __post_init__(self):
+        super().__post_init__()
+        start = len(self.alphabet)
+        self.id_of = {byte: i for i, byte in enumerate(self.alphabet)}
+        self.joined = {tuple(pair): start + i for i, pair in enumerate(self.merges)}
+        self.known = {}  # {piece: its ids}
+        self.special_id = {t: self.vocab_size + i for i, t in enumerate(self.special)}
+        self.vocabulary += [text.encode("utf-8") for text in self.special]
+        self.vocab_size = len(self.vocabulary)
+
+    def encode(self, text):
+        """As BytePairTokenizer: str -> list[int]; raises ValueError likewise."""
+        ids = []
+        for i, part in enumerate(split(text, self.special)):
+            if i % 2:
+                ids.append(self.special_id[part])
+                continue
+            refuse_unknown(part, self.alphabet)
+            for piece in gpt2_cut().findall(part) if self.cut else [part]:
+                if piece not in self.known:
+                    if len(self.known) >= KEPT:
+                        self.known.clear()
+                    row = [self.id_of[byte] for byte in piece.encode("utf-8")]
+                    self.known[piece] = join(row, self.joined)
+                ids += self.known[piece]
+        return ids
+
+
+def split(text, special):
+    """The parts of a text between special tokens, and those: every second is one."""
+    if not special:
+        return [text]
+    return re.split("(" + "|".join(map(re.escape, special)) + ")", text)
+
+
+def join(row, joined):
+    """A list of tokens after all merges, those of smaller ids first: what a loop over
+    `merge` of lesson 13 gives, in n log n steps instead of n².
+
+    joined: {(left, right): their token}. The pairs that may be joined wait in a heap;
+    one whose neighbours have changed meanwhile is passed over.
+    """
+    row, n = list(row), len(row)
+    before, after = list(range(-1, n - 1)), list(range(1, n + 1))  # the neighbours
+    pairs = enumerate(zip(row, row[1:]))
+    waiting = [(joined[pair], i) for i, pair in pairs if pair in joined]
+    heapify(waiting)
+    while waiting:
+        new, i = heappop(waiting)
+        j = after[i]
+        if row[i] is None or j == n or joined.get((row[i], row[j])) != new:
+            continue
+        row[i], row[j] = new, None
+        after[i] = after[j]
+        if after[i] < n:
+            before[after[i]] = i
+        for left, right in (before[i], i), (i, after[i]):
+            pair = (row[left], row[right]) if left >= 0 and right < n else None
+            if pair in joined:
+                heappush(waiting, (joined[pair], left))
+    return [token for token in row if token is not None]
+
+
+@cache
+def gpt2_cut():
+    r"""GPT-2's regular expression, compiled: \p{L} and \p{N}, which Python's re does
+    not know, are written out as the characters that Unicode puts there."""
+    characters = map(chr, range(sys.maxunicode + 1))
+    ranges = {"L": "", "N": ""}
+    for kind, group in groupby(characters, lambda c: unicodedata.category(c)[0]):
+        if kind in ranges:
+            first, *rest = group
+            ranges[kind] += f"{first}-{rest[-1]}" if rest else first
+    letters, numbers = ranges.values()
+    return re.compile(
+        f"'(?:[sdmt]|ll|ve|re)| ?[{letters}]+| ?[{numbers}]+"
+        f"| ?[^{SPACES}{letters}{numbers}]+|[{SPACES}]+(?![^{SPACES}])|[{SPACES}]+"
+    )
+
+
+def as_gpt2_tokenizer(tokenizer):
+    """A tokenizer of the course as a GPT2Tokenizer with the same ids.
+
+    Raises ValueError for one that GPT-2's files cannot say.
+    """
+    if isinstance(tokenizer, GPT2Tokenizer):
+        return tokenizer
+    if isinstance(tokenizer, CharTokenizer):
+        long = [char for char in tokenizer.chars if char > "\x7f"]
+        require(
+            not long,
+            f"The characters {long[:9]} are two bytes or more, and GPT-2's vocabulary "
+            "begins with single bytes: train with --tokens.",
+        )
+        return GPT2Tokenizer([], [ord(char) for char in tokenizer.chars])
+    require(
+        tokenizer.cut,
+        "The tokenizer joins across spaces (cut=False), and GPT-2's does not.",
+    )
+    return GPT2Tokenizer(tokenizer.merges, tokenizer.alphabet)
+
+
+def written(token):
+    """The bytes of a token as the letters of GPT-2's files: b" a" is "Ġa"."""
+    return "".join(LETTER[byte] for byte in token)
+
+
+def write_tokenizer(tokenizer, folder):
+    """Write vocab.json, merges.txt and tokenizer_config.json of a GPT2Tokenizer.
+
+    Raises ValueError if two of its tokens have the same bytes, so that the files could
+    not tell them apart.
+    """
+    t = tokenizer
+    plain = t.vocab_size - len(t.special)
+    names = [written(token) for token in t.vocabulary[:plain]] + t.special
+    vocabulary = {name: i for i, name in enumerate(names)}
+    twice = [name for i, name in enumerate(names) if vocabulary[name] != i]
+    require(
+        not twice,
+        f"The tokens {twice[:9]} are in the vocabulary twice, made by two merges, and "
+        "GPT-2's files name each once: train with another number of --tokens.",
+    )
+    lines = [f"{names[left]} {names[right]}" for left, right in t.merges]
+    end = t.special[0] if t.special else None
+    settings = {
+        "tokenizer_class": "GPT2Tokenizer",
+        "add_prefix_space": False,
+        "clean_up_tokenization_spaces": False,
+        **dict.fromkeys(["bos_token", "eos_token", "unk_token"], end),
+    }
+    write_text(Path(folder) / "vocab.json", json.dumps(vocabulary, ensure_ascii=False))
+    write_text(Path(folder) / "merges.txt", "\n".join(["#version: 0.2", *lines, ""]))
+    write_text(Path(folder) / "tokenizer_config.json", json.dumps(settings, indent=2))
+
+
+def write_text(path, text):
+    """Write a file of text, whole or not at all."""
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(text.encode("utf-8"))
+
+
+def read_json(path):
+    """The dict in a JSON file. Raises ValueError if there is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # also of bytes that are no UTF-8
+        content = None
+    require(isinstance(content, dict), f"{path} is damaged: it is no table in JSON.")
+    return content
+
+
+def read_tokenizer(folder):
+    """The GPT2Tokenizer in a folder: of vocab.json and merges.txt, or of the
+    tokenizer.json that newer versions of transformers write in their place.
+
+    Raises FileNotFoundError or ValueError that says what is not as in GPT-2's.
+    """
+    folder = Path(folder)
+    path = folder / "vocab.json"
+    if path.is_file():
+        vocabulary = read_json(path)
+        lines = need(folder, "merges.txt").read_text(encoding="utf-8").split("\n")
+        pairs = [line.split(" ") for line in lines if line and line[:9] != "#version:"]
+    else:
+        path = need(folder, "tokenizer.json", "vocab.json")
+        content = read_json(path)
+        model = content.get("model") or {}
+        require(
+            model.get("type") == "BPE",
+            f"{path} is a tokenizer of type {model.get('type')!r}; BPE, as GPT-2's, is "
+            "read.",
+        )
+        vocabulary, pairs = dict(model["vocab"]), model["merges"]
+        pairs = [p.split(" ") if isinstance(p, str) else p for p in pairs]
+        for token in content.get("added_tokens", []):
+            vocabulary[token["content"]] = token["id"]
+    other = f"{path} numbers its tokens in another way than GPT-2: bytes, then merges, "
+    other += "then special tokens."
+    names = sorted(vocabulary, key=lambda name: vocabulary[name])
+    require([vocabulary[name] for name in names] == [*range(len(names))], other)
+    known = [name for name in names[: len(names) - len(pairs)] if name in BYTE]
+    alphabet = [BYTE[name] for name in known]
+    special = names[len(alphabet) + len(pairs) :]
+    try:
+        merges = [(vocabulary[left], vocabulary[right]) for left, right in pairs]
+        tokenizer = GPT2Tokenizer(merges, alphabet, special=special)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(other) from None
+    plain = tokenizer.vocabulary[: len(names) - len(special)]
+    require([*map(written, plain), *special] == names, other)
+    return tokenizer
+
+
+def need(folder, name, asked=None):
+    """The path of a file in a folder. Raises FileNotFoundError that says which."""
+    path = Path(folder) / name
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder} has no {asked or name}. A GPT-2 folder holds config.json, "
+            "model.safetensors, vocab.json and merges.txt."
+        )
+    return path

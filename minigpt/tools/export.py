@@ -1,0 +1,29 @@
+"""python -m minigpt export: a trained model as a folder that transformers reads."""
+
+from minigpt.bridge.folder import save_gpt2
+from minigpt.tools.options import FILE
+from minigpt.tools.saving import load_or_stored
+
+
+def add_options(parser):
+    """The options of `export`."""
+    add = parser.add_argument
+    add("--checkpoint", **FILE, help="what `train` wrote (default: model.pt)")
+    known = "a new folder (default: %(default)s)"
+    add("--out", metavar="FOLDER", default="my-gpt", help=known)
+    known = "where the head's bias does not fit, write the nearest model without it"
+    add("--nearest", action="store_true", help=known)
+
+
+def main(options):
+    """Write the folder, and say what reads it; returns the exit code."""
+    model, tokenizer = load_or_stored(options.checkpoint)
+    lost = save_gpt2(model, tokenizer, options.out, options.nearest)
+    n = sum(p.numel() for p in model.parameters())
+    print(
+        f"{n:,} parameters, {tokenizer.vocab_size} tokens, written to {options.out}; "
+        f"logits are off by up to {lost:.1g}. In transformers:\n"
+        f"GPT2LMHeadModel.from_pretrained({options.out!r})\n"
+        f"GPT2Tokenizer.from_pretrained({options.out!r})"
+    )
+    return 0
