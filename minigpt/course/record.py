@@ -153,7 +153,7 @@ def grid(variants, of="loss"):
     for label, variant in variants.items():
         name, _, rate = label.rpartition(", rate ")
         rows.setdefault(name, {})[rate] = f"{variant.mean(of):.3f}"
-    rates = list(max(rows.values(), key=len))
+    rates = sorted({rate for row in rows.values() for rate in row}, key=float)
     width = max(map(len, [*rows, "learning rate"])) + 2
     lines = [f"{'learning rate':{width}}" + "".join(f"{r:>8}" for r in rates)]
     for name, means in rows.items():

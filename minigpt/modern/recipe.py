@@ -54,6 +54,12 @@ class MuonConfig(TrainConfig):
         return self.learning_rate * min(1.0, left)
 
 
+class MuonCosine(MuonConfig):
+    """Muon with the schedule of lesson 06: one change at a time."""
+
+    learning_rate_at = TrainConfig.learning_rate_at
+
+
 def modern_preset(vocab_size):
     """The sizes of the lesson: (ModernConfig, MuonConfig), for two cores."""
     model = ModernConfig(vocab_size, 128, n_layer=3, n_head=4, n_embd=128)

@@ -20,7 +20,7 @@ ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
 TAGS = re.compile(
     r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?|second-lecture"
 )
-LONG = {"08": 61, "09": 53}  # minutes of lessons that are still to be cut
+LONG = {"09": 53}  # minutes of lessons that are still to be cut
 SPINE = ["00", "01", "02", "03", "04", "05", "06"]
 
 

@@ -32,9 +32,10 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "generation": "generate probabilities keep_top_k",
     },
     "evidence/06_full_training_evidence": {"training": "Run train"},
-    "08_modern_gpt": {
+    "08_modern_gpt": {"modern/muon": "orthogonalize"},
+    "evidence/08_modern_gpt_evidence": {
         "modern/parts": "ShortConvolution",
-        "modern/muon": "orthogonalize Muon",
+        "modern/experts": "MixtureOfExperts",
     },
     "08b_counts": {
         "modern/counting": "fold_batch",
@@ -45,7 +46,6 @@ BUILT = {  # lesson: {module: the names that its notebook builds}
         "fast/cache": "KVCache past_mask attend gpt_with_cache",
         "fast/speculative": "check speculate",
     },
-    "evidence/08_modern_gpt_evidence": {"modern/experts": "MixtureOfExperts"},
     "evidence/09_fast_generation_evidence": {"fast/quantization": "to_int8"},
     "12_backward": {
         "backward/tensor": "Tensor order backward receive unbroadcast pair add "

@@ -25,12 +25,6 @@ from minigpt.training import TrainConfig, train
 STEPS = {"steps": 300, "eval_every": 300, "eval_batches": 1}
 
 
-class MuonCosine(recipe.MuonConfig):
-    """Muon, but 06's schedule."""
-
-    learning_rate_at = TrainConfig.learning_rate_at
-
-
 class AdamTrapezoid(recipe.MuonConfig):
     """The trapezoid, but 06's optimizer."""
 
@@ -81,8 +75,25 @@ EITHER = {  # what both begin without
     "+ soft cap": {"softcap": 15.0},
     "+ convolution": {"change": convolved},
 }
-SWIGLU, MUON = {"activation": "swiglu"}, {"kind": MuonCosine}
+SWIGLU, MUON = {"activation": "swiglu"}, {"kind": recipe.MuonCosine}
 ADAMW = {"kind": AdamTrapezoid, "weight_decay": 0.1, "grad_clip": 1.0}  # as 06 has it
+LESSON = {
+    "norm": {"rms_norm": True},
+    "norm of q and k": {"qk_norm": True},
+    "position": {"rotary": True},
+    "gate": SWIGLU,
+    "optimizer": MUON,
+}
+
+
+def lesson(without=None):
+    """The changes of all parts of the notebook, but for one."""
+    parts = [LESSON[part] for part in LESSON if part != without]
+    return {field: value for part in parts for field, value in part.items()}
+
+
+TAKEN = {"all": lesson(), **{f"- {part}": lesson(part) for part in LESSON}}
+PARTS = {"06's GPT": {}, **{f"+ {part}": LESSON[part] for part in LESSON}, **TAKEN}
 ADDED = {
     "06's GPT": {},
     **{f"+ {name}": fields for name, fields in NEW.items()},
@@ -115,6 +126,13 @@ def ablation(seed, base, **changes):
     if abs(cost - 1) >= 0.03:
         later = judge(factor=best, steps=round(300 / cost))["loss"]
     return {"loss": losses[best], "factor": best, "cost": cost, "equal seconds": later}
+
+
+def cost(seed, **changes):
+    """Seconds of a step as a share of 06's."""
+    data, made = fit.development()[0], partial(fit.made, seed, old)
+    both = [(model, data, plan) for model, plan in (made(), made(**changes))]
+    return {"cost": fit.step_cost(*both, rounds=40)}
 
 
 def beside_counts(variant, seed):
@@ -166,6 +184,16 @@ def never_silent(model):
     model.ngrams.silence.p = 0.0
 
 
+def at_rates(function, variants):
+    """Each variant at three multiples of its rates: AdamW's at 0.5, 1 and 2, Muon's at
+    1, 2 and 4, so that the best one lies within."""
+    found = {}
+    for name, changes in variants.items():
+        factors = [1, 2, 4] if changes.get("kind") is recipe.MuonCosine else [0.5, 1, 2]
+        found |= fit.grid(AT_RATE, function, variant={name: changes}, factor=factors)
+    return found
+
+
 COUNTING = """all of it; GPT alone; counts alone; ordinary counts
 nothing from the window; no convolution; counts added; counts added and read
 counts added, weighed; own counts seen"""
@@ -173,10 +201,15 @@ NGRAMS = {"silent at half of the places": {}, "never": {"change": never_silent}}
 AT_RATE, AT = "{variant}, rate {factor:g}", [0.25, 0.5, 1, 2]
 judged = partial(fit.run, data=fit.development)
 longer, today = partial(judged, base=old, steps=1000), partial(judged, base=modern)
+shared = partial(judged, base=old)
+as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all parts
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
 EXPERIMENTS = {
     "08-counts": {n: partial(beside_counts, n) for n in re.split("; |\n", COUNTING)},
     "08-ngrams": fit.grid("{variant}", partial(judged, base=ngrams), variant=NGRAMS),
+    "08-parts": at_rates(shared, PARTS),
+    "08-parts-equal": at_rates(as_long, {"06's GPT": {}}),
+    "08-parts-cost": fit.grid("{variant}", cost, variant=PARTS),
     "08-added": fit.grid("{variant}", added, variant=ADDED),
     "08-removed": fit.grid("{variant}", removed, variant=REMOVED),
     "08-longer": fit.grid(AT_RATE, longer, variant=LONGER, factor=[0.5, 1]),
