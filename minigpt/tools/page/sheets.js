@@ -46,7 +46,7 @@ function headSheet({ model, rows, row, part, id, off, tokens }) {
         ". Each is multiplied by its weight, and all are added up: the ", word("output"),
         ` of the head, ${n} numbers.`] },
       { name: "add", says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
-        + "them to the ", word("stream"), `. That moves the `, word("logit"), ` of ${to} by `
+        + "them to the ", word("stream"), `. That ${off ? "would move" : "moves"} the `, word("logit"), ` of ${to} by `
         + `${signed(share)}; each ${UNIT} has its share.`] },
     ],
     columns: [
@@ -107,7 +107,7 @@ function feedForwardSheet({ model, rows, row, seen, part, id, off, tokens }) {
       { name: "bend", says: [`${bends[0]} ${fires} of ${n} neurons fire here. Without the bend `
         + "two layers in a row would be no more than one."] },
       { name: "add", says: [`Each neuron writes ${C} numbers of its own into the stream, as `
-        + "strongly as it fires. That moves the ", word("logit"), ` of ${to} by ${signed(share)}`
+        + `strongly as it fires. That ${off ? "would move" : "moves"} the `, word("logit"), ` of ${to} by ${signed(share)}`
         + ` in all; the ${order.length} neurons that move it most stand first.`] },
     ],
     columns: [
