@@ -30,16 +30,18 @@ def test_quiet_slow_queries_without_the_root_train_like_the_root(noise):
 
 
 def test_tables_over_rates():
-    losses = {"a, rate 0.1": 2.5, "a, rate 0.2": 2.25, "b, c, rate 0.2": 3.0}
+    losses = {"b, c, rate 0.2": 3.0, "b, c, rate 0.4": 3.5}
+    losses |= {"a, rate 0.1": 2.5, "a, rate 0.2": 2.25}
     variants = {n: record.Variant(n, {1: {"loss": x}}) for n, x in losses.items()}
     best = record.at_best(variants)
     assert {n: v.mean() for n, v in best.items()} == pytest.approx(
         {"a": 2.25, "b, c": 3.0}
     )
-    head, a, b = record.grid(variants).splitlines()
-    assert head.split() == ["learning", "rate", "0.1", "0.2"]
+    head, b, a = record.grid(variants).splitlines()
+    assert head.split() == ["learning", "rate", "0.1", "0.2", "0.4"]
     assert a.split() == ["a", "2.500", "2.250"]
-    assert b.split() == ["b,", "c", "3.000"] and len(a) == len(b) == len(head)
+    assert b.split() == ["b,", "c", "3.000", "3.500"]
+    assert len(a) == len(b) == len(head)
 
 
 def test_a_grid_names_every_combination_in_order_and_gives_it_its_values():

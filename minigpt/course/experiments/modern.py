@@ -202,11 +202,13 @@ AT_RATE, AT = "{variant}, rate {factor:g}", [0.25, 0.5, 1, 2]
 judged = partial(fit.run, data=fit.development)
 longer, today = partial(judged, base=old, steps=1000), partial(judged, base=modern)
 shared = partial(judged, base=old)
+as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all parts
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
 EXPERIMENTS = {
     "08-counts": {n: partial(beside_counts, n) for n in re.split("; |\n", COUNTING)},
     "08-ngrams": fit.grid("{variant}", partial(judged, base=ngrams), variant=NGRAMS),
     "08-parts": at_rates(shared, PARTS),
+    "08-parts-equal": at_rates(as_long, {"06's GPT": {}}),
     "08-parts-cost": fit.grid("{variant}", cost, variant=PARTS),
     "08-added": fit.grid("{variant}", added, variant=ADDED),
     "08-removed": fit.grid("{variant}", removed, variant=REMOVED),
