@@ -6,8 +6,8 @@ from minigpt.training import TrainConfig
 def finetuning(model):
     """The TrainConfig that `train --from` begins with: GPT-2's recipe, scaled down.
 
-    As in lesson 06 the rate falls with the width (3e-3 at 128 channels); 14's evidence
-    measures which part of it serves a model that has learned already.
+    As in lesson 06 the rate falls with the width; at 128 channels it is a third of the
+    rate there, because the model has learned already.
     """
     rate = 1e-3 * 128 / model.config.n_embd
     window = min(model.block_size, 256)
