@@ -11,7 +11,7 @@ from functools import partial
 import torch
 import torch.nn as nn
 
-from minigpt.fast.reading import PASSES
+from minigpt.fast.reader import PASSES
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.require import require
 

@@ -1,4 +1,11 @@
-"""The course's own machinery: what stands beside the lessons, and nothing they need."""
+"""What stands beside the lessons: no module of theirs needs it, but notebooks do.
+
+For notebooks: `setup` and `continued` below, `plots`, `drawings`, `measure` (seconds
+and memory), `record` and `ladder` (reading what was measured), `speed_table`, and
+`pocket` (the pocket play). In rooms of their own: `checks` of the exercises,
+`experiments`, which measure what the record says and which no lesson imports, and
+`publish`.
+"""
 
 from typing import NamedTuple
 
@@ -11,7 +18,7 @@ from minigpt.playwright.grammar import ALPHABET
 from minigpt.stored import load_stored
 
 
-class Corpus(NamedTuple):
+class LessonStart(NamedTuple):
     """What `setup` returns; train_data and val_data are ids (N,), on the CPU."""
 
     text: str
@@ -27,7 +34,7 @@ def setup(seed=1337):
     tokenizer = CharTokenizer(ALPHABET | set(text))  # the stored GPT's, too
     ids = torch.tensor(tokenizer.encode(text))  # (N,)
     torch.manual_seed(seed)
-    return Corpus(text, tokenizer, *train_val_split(ids), pick_device())
+    return LessonStart(text, tokenizer, *train_val_split(ids), pick_device())
 
 
 def continued(prompt, n=300, temperature=0.8, seed=1337):

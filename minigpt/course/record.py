@@ -1,19 +1,14 @@
 """The record of experiments: what was measured, over several seeds, and on what.
 
 records/NAME.json holds one experiment: its variants, and for each what every seed
-measured. Notebooks read it; `python -m minigpt.course.experiments NAME` writes it anew.
+measured. Notebooks read it here; `python -m minigpt.course.experiments NAME` measures
+and writes it anew (experiments/recording.py).
 """
 
 import json
-import platform
-from datetime import date
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
-
-import torch
-
-from minigpt.files import replacing
 
 FOLDER = Path(__file__).with_name("records")
 
@@ -41,7 +36,7 @@ class Variant(NamedTuple):
         return max(self.values(of)) - min(self.values(of))
 
 
-class Difference(NamedTuple):
+class PairedDifference(NamedTuple):
     """Paired over the seeds, first minus second: one number for each seed.
 
     It is a tie unless all seeds agree in sign. Three agree by chance one time in
@@ -72,7 +67,7 @@ class Difference(NamedTuple):
 def difference(first, second, of="loss"):
     """first - second, over the seeds that both have."""
     seeds = sorted(first.runs.keys() & second.runs.keys())
-    return Difference([first.runs[s][of] - second.runs[s][of] for s in seeds])
+    return PairedDifference([first.runs[s][of] - second.runs[s][of] for s in seeds])
 
 
 def load(experiment):
@@ -91,34 +86,6 @@ def load(experiment):
         name: Variant(name, {int(seed): run for seed, run in runs.items()})
         for name, runs in variants.items()
     }
-
-
-def save(experiment, variants):
-    """Write a record: machine, torch and date beside {name: Variant}.
-
-    Raises ValueError for a number that is not finite: a run that failed.
-    """
-    content = {
-        "date": date.today().isoformat(),
-        "machine": machine(),
-        "torch": torch.__version__.split("+")[0],
-        "variants": {name: variant.runs for name, variant in variants.items()},
-    }
-    written = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    with replacing(FOLDER / f"{experiment}.json") as unfinished:
-        unfinished.write_text(written, encoding="utf-8")
-
-
-def machine():
-    """The processor and the number of threads, in a few words."""
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    return f"{name}, {torch.get_num_threads()} threads"
 
 
 def table(variants, against=None, of="loss"):

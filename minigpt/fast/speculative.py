@@ -11,7 +11,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.fast.reading import Reader
+from minigpt.fast.reader import Reader
 from minigpt.generation import probabilities
 
 

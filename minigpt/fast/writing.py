@@ -3,7 +3,7 @@
 import torch
 
 from minigpt.evaluation import evaluating
-from minigpt.fast.reading import Reader
+from minigpt.fast.reader import Reader
 from minigpt.generation import probabilities
 
 

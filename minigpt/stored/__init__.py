@@ -3,7 +3,7 @@
 A training takes another path on another processor; these files do not. Each of them
 holds float16 parameters, the configuration of a GPT or the name of a smaller model,
 the characters, the exact validation loss, the history and torch's version;
-`python -m minigpt.course.stored` trains them anew.
+`python -m minigpt.course.experiments.stored_models` trains them anew.
 """
 
 from pathlib import Path

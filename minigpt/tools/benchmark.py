@@ -182,7 +182,7 @@ def bench(text, known, demo_steps, rounds):
     }
 
 
-def table(result):
+def bench_table(result):
     """What `bench` measured as lines of text, for print()."""
     ms, width = result["milliseconds"], max(map(len, result["milliseconds"])) + 2
     lines = [f"{'':{width}}{'ms a step':>9}{'steps':>7}{'seconds':>9}{'loss':>8}"]
@@ -207,5 +207,5 @@ def main(options):
     text, steps, rounds = corpus(), 2000, 20
     if options.quick:
         text, steps, rounds = text._replace(val=text.val[:10_000]), 100, 3
-    print(f"\n{table(bench(text, contenders(text.vocab_size), steps, rounds))}")
+    print(f"\n{bench_table(bench(text, contenders(text.vocab_size), steps, rounds))}")
     return 0

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from minigpt.attention import attention
 from minigpt.device import autocast
 from minigpt.fast.cache import KVCache
-from minigpt.fast.reading import forward_with_cache
+from minigpt.fast.reader import forward_with_cache
 from minigpt.generation import probabilities
 from minigpt.gpt import GPTConfig
 from minigpt.modern.model import ModernConfig

@@ -3,7 +3,7 @@
 import torch
 
 from minigpt.device import pick_device
-from minigpt.fast.reading import WINDOWS
+from minigpt.fast.reader import WINDOWS
 
 TEXTS = 100  # that `sample` writes, at most
 FILE = {"metavar": "FILE"}

@@ -52,7 +52,7 @@ def test_an_error_of_one_worker_ends_all_and_is_told():
 
 def test_steps_to_a_loss_are_fewer_to_a_higher_one_and_end_at_most(monkeypatch):
     play = SimpleNamespace(ids=torch.arange(2000) % 5, tokenizer=CharTokenizer("abcde"))
-    monkeypatch.setattr(many_machines.how_low, "pocket", lambda: play)
+    monkeypatch.setattr(many_machines.pocket, "load", lambda: play)
     high, low = (many_machines.steps_to(t, 8, 5e-3, 1, most=60) for t in (1.4, 0.3))
     assert 0 < high < low < 60
     assert many_machines.steps_to(0.0, 8, 5e-3, 1, most=20) == 20.0

@@ -9,9 +9,8 @@ from small import DATA, TOKENIZER, V, identical
 
 from minigpt.course import ladder, record
 from minigpt.course.experiments import __main__ as measure
+from minigpt.course.experiments import all_rungs, how_low, recording
 from minigpt.course.experiments import fit as fitting
-from minigpt.course.experiments import how_low
-from minigpt.course.experiments import ladder as rungs
 from minigpt.course.record import Variant, difference
 from minigpt.tools.corpus import Corpus
 
@@ -32,14 +31,14 @@ def variant(name, *losses, **other):
 
 def test_a_record_comes_back_as_it_was_saved(folder):
     both = {"plain": variant("plain", 2.0, 2.2), "own": variant("own", 1.9, n=3)}
-    record.save("toy", both)
+    recording.save("toy", both)
     assert record.load("toy") == both
     assert list(record.load("toy")) == ["plain", "own"]
     stored = json.loads((folder / "toy.json").read_text(encoding="utf-8"))
     assert stored["torch"] in torch.__version__
     assert f"{torch.get_num_threads()} threads" in stored["machine"]
     with pytest.raises(ValueError):
-        record.save("toy", {"failed": variant("failed", math.nan)})
+        recording.save("toy", {"failed": variant("failed", math.nan)})
     assert record.load("toy") == both and len(list(folder.iterdir())) == 1
     with pytest.raises(FileNotFoundError, match="course.experiments game"):
         record.load("game")
@@ -82,7 +81,7 @@ def published(folder):
         name: variant(name, x - 0.01, x + 0.01, parameters=i * 100, seconds=i)
         for i, (name, x) in enumerate(zip(ladder.NAMES, LOSSES))
     }
-    record.save("ladder", variants)
+    recording.save("ladder", variants)
     return ladder.recorded()
 
 
@@ -175,11 +174,11 @@ def tiny(monkeypatch):
 
 @pytest.mark.parametrize("name", ["bigram", "one head", "GPT"])
 def test_each_rung_measures_loss_parameters_and_seconds_from_its_seed(tiny, name):
-    function = rungs.EXPERIMENTS["ladder"][name]
+    function = all_rungs.EXPERIMENTS["ladder"][name]
     if name == "bigram":
-        function = rungs.partial(function, steps=2)
+        function = all_rungs.partial(function, steps=2)
     if name == "one head":
-        function = rungs.partial(function, steps=2, batch_size=4)
+        function = all_rungs.partial(function, steps=2, batch_size=4)
     first, again = function(1), function(1)
     assert first.keys() >= {"loss", "parameters", "seconds"}
     assert identical(first["loss"], again["loss"])
@@ -187,8 +186,8 @@ def test_each_rung_measures_loss_parameters_and_seconds_from_its_seed(tiny, name
 
 
 def test_what_needs_no_training_is_exact(tiny):
-    assert list(rungs.EXPERIMENTS["ladder"]) == ladder.NAMES
-    guess, counts = (rungs.EXPERIMENTS["ladder"][n](1) for n in ladder.NAMES[:2])
+    assert list(all_rungs.EXPERIMENTS["ladder"]) == ladder.NAMES
+    guess, counts = (all_rungs.EXPERIMENTS["ladder"][n](1) for n in ladder.NAMES[:2])
     assert guess["loss"] == pytest.approx(math.log(V))
     p = tiny.train.bincount(minlength=V) / len(tiny.train)
     expected = -sum(math.log(p[c]) for c in tiny.val[1:]) / 199

@@ -7,8 +7,8 @@ import pytest
 import torch
 from small import DATA, TOKENIZER, identical, small_gpt
 
-from minigpt.course import ladder, record, stored
-from minigpt.course.experiments import how_low
+from minigpt.course import ladder, pocket, record
+from minigpt.course.experiments import stored_models
 from minigpt.evaluation import evaluate
 from minigpt.stored import FOLDER, load_stored
 from minigpt.stored.rungs import BODIES
@@ -25,20 +25,20 @@ def content(name):
 def test_a_stored_model_has_the_loss_that_is_written_beside_it(name, request):
     model, tokenizer = load_stored(name)
     if name.startswith("pocket"):
-        learned = how_low.pocket().tokenizer
-        val = how_low.pocket().ids[how_low.pocket().n :]
+        learned = pocket.load().tokenizer
+        val = pocket.load().ids[pocket.load().n :]
     else:
         learned = request.getfixturevalue("tokenizer")
         val = request.getfixturevalue("splits")[1]
     assert tokenizer.chars == learned.chars
     loss = content(name)["loss"]
     assert evaluate(model, val, model.block_size) == pytest.approx(loss, abs=1e-3)
-    assert f"{loss:.4f}" in re.search(f"    {name} .*", stored.__doc__)[0]
+    assert f"{loss:.4f}" in re.search(f"    {name} .*", stored_models.__doc__)[0]
     assert not model.training and next(model.parameters()).dtype == torch.float32
 
 
 def test_each_of_them_can_be_made_anew():
-    assert set(stored.MADE) == {"play", *NAMES}
+    assert set(stored_models.MADE) == {"play", *NAMES}
 
 
 def test_a_stored_rung_is_the_ladders_training_of_the_first_seed():
@@ -65,11 +65,11 @@ def test_to_load_a_stored_model_draws_no_random_number(name):
 
 
 def test_a_training_is_stored_as_load_stored_reads_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "FOLDER", tmp_path)
+    monkeypatch.setattr(stored_models, "FOLDER", tmp_path)
     monkeypatch.setattr("minigpt.stored.FOLDER", tmp_path)
     model, data, history = small_gpt(), DATA[:50], [(1, 2.0, 3.0, 4.0)]
     built = {"config": asdict(model.config)}
-    stored.store("mine", model, history, TOKENIZER, data, built)
+    stored_models.store("mine", model, history, TOKENIZER, data, built)
     kept = torch.load(tmp_path / "mine.pt", weights_only=True)
     rounded = evaluate(model, data, 8)  # of the rounded parameters
     assert identical(kept["loss"], rounded)

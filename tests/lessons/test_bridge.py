@@ -24,7 +24,7 @@ from minigpt.bridge.nanogpt import load_nanogpt
 from minigpt.bridge.tensors import read_tensors, write_tensors
 from minigpt.bridge.tokenizer import GPT2Tokenizer, as_gpt2_tokenizer, gpt2_cut, join
 from minigpt.data import CharTokenizer
-from minigpt.fast.reading import Reader, can_cache
+from minigpt.fast.reader import Reader, can_cache
 from minigpt.generation import generate
 from minigpt.gpt import GPTConfig
 from minigpt.inside.looking import capture, logit_shares

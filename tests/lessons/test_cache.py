@@ -11,7 +11,7 @@ from minigpt.attention import Head
 from minigpt.bigram import BigramLanguageModel
 from minigpt.block import Block
 from minigpt.fast.cache import KVCache
-from minigpt.fast.reading import PASSES, Reader, can_cache, forward_with_cache
+from minigpt.fast.reader import PASSES, Reader, can_cache, forward_with_cache
 from minigpt.fast.text_cache import newest_window_counts
 from minigpt.fast.writing import generate
 from minigpt.gpt import GPT, GPTConfig

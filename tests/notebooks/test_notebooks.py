@@ -10,12 +10,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from minigpt.course.publish import page
+from minigpt.course.publish import shared
 from minigpt.course.publish.execute import fold_solutions
 
 ROOT = Path(__file__).resolve().parents[2]
-PATHS = page.every_path(ROOT / "notebooks")
-MAIN = page.notebook_paths(ROOT / "notebooks")
+PATHS = shared.every_path(ROOT / "notebooks")
+MAIN = shared.notebook_paths(ROOT / "notebooks")
 ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
 TAGS = re.compile(
     r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?|second-lecture"
@@ -78,7 +78,7 @@ def test_no_output_is_an_error_or_noise(notebook):
 
 
 def test_headings_form_an_outline(notebook):
-    text = re.sub(r"```.*?```", "", page.markdown(notebook), flags=re.S)
+    text = re.sub(r"```.*?```", "", shared.markdown(notebook), flags=re.S)
     levels = [len(marks) for marks in re.findall(r"^(#+) ", text, flags=re.M)]
     assert levels[0] == 1 and levels.count(1) == 1
     for before, after in zip(levels, levels[1:]):
@@ -109,19 +109,21 @@ def test_every_figure_has_alternative_text(notebook):
 
 
 def test_links_between_notebooks_lead_somewhere(path, notebook):
-    links = re.findall(r"\]\(([^)#]+\.ipynb)(#[^)]*)?\)", page.markdown(notebook))
+    links = re.findall(r"\]\(([^)#]+\.ipynb)(#[^)]*)?\)", shared.markdown(notebook))
     assert links
     for link, anchor in links:
         target = path.parent / link
         assert target.is_file(), link
         if anchor:
-            headings = re.findall(r"^#+ (.*)", page.markdown(page.read(target)), re.M)
+            headings = re.findall(
+                r"^#+ (.*)", shared.markdown(shared.read(target)), re.M
+            )
             assert anchor[1:] in [h.replace(" ", "-") for h in headings], anchor
 
 
 @pytest.mark.parametrize("path", MAIN, ids=name_of)
 def test_a_lesson_has_the_parts_that_readers_expect(path):
-    text = page.markdown(page.read(path))
+    text = shared.markdown(shared.read(path))
     parts = ["| Time |"]
     if path.name[:2] != "00":
         parts += ["| You need |", "| Builds |", "| Previous / next |", "Predict"]
@@ -136,9 +138,9 @@ def test_a_lesson_has_the_parts_that_readers_expect(path):
 
 @pytest.mark.parametrize("path", MAIN, ids=name_of)
 def test_a_lesson_says_how_long_it_takes_and_is_no_longer_than_a_lecture(path):
-    notebook = page.read(path)
-    needed = page.minutes(notebook)
-    said = re.search(r"\| Time \| (\d+) minutes", page.markdown(notebook))
+    notebook = shared.read(path)
+    needed = shared.minutes(notebook)
+    said = re.search(r"\| Time \| (\d+) minutes", shared.markdown(notebook))
     assert said and int(said[1]) == needed, "make notebooks writes it"
     assert needed <= LONG.get(number_of(path), 48)
     first = code_cells(notebook)[0].source.splitlines()
@@ -146,14 +148,14 @@ def test_a_lesson_says_how_long_it_takes_and_is_no_longer_than_a_lecture(path):
 
 
 def test_the_main_line_takes_four_hours():
-    lessons = [page.read(path) for path in MAIN if number_of(path) in SPINE]
+    lessons = [shared.read(path) for path in MAIN if number_of(path) in SPINE]
     assert len(lessons) == len(SPINE)
-    assert sum(map(page.minutes, lessons)) <= 240
+    assert sum(map(shared.minutes, lessons)) <= 240
 
 
 def test_an_exercise_is_prompt_answer_check_demonstration_solution(notebook):
     headings = re.findall(
-        r"^#+ ((?:Exercise|Bug hunt) .*?):", page.markdown(notebook), flags=re.M
+        r"^#+ ((?:Exercise|Bug hunt) .*?):", shared.markdown(notebook), flags=re.M
     )
     answers = [ANSWER.match(cell.source) for cell in code_cells(notebook)]
     assert [answer[1] for answer in answers if answer] == headings
@@ -184,7 +186,7 @@ def test_the_folded_solutions_are_those_that_the_checks_run(notebook):
 
 
 def test_nine_in_ten_cells_with_output_are_compared():
-    cells = [cell for path in PATHS for cell in code_cells(page.read(path))]
+    cells = [cell for path in PATHS for cell in code_cells(shared.read(path))]
     tags = [cell.metadata.get("tags", []) for cell in cells if cell.outputs]
     exempt = sum("nbval-ignore-output" in each for each in tags)
     assert len(tags) >= 10 * exempt

@@ -9,7 +9,7 @@ import pytest
 
 import minigpt
 from minigpt.course import ladder, record
-from minigpt.course.publish import door, page
+from minigpt.course.publish import door, shared
 from minigpt.tools import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +78,7 @@ def test_a_newcomers_minutes():
         nbformat.v4.new_output("display_data", figure),
     ]
     made = nbformat.v4.new_notebook(cells=cells)
-    assert page.minutes(made) == round(1 + 1.5 + (3 * 7 + 13 * 3) / 60 + 1)
+    assert shared.minutes(made) == round(1 + 1.5 + (3 * 7 + 13 * 3) / 60 + 1)
     assert [door.hours(m) for m in (180, 181, 211, 240)] == [
         "3 hours",
         "3½ hours",

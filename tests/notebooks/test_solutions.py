@@ -6,9 +6,9 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from minigpt.course.publish import page
+from minigpt.course.publish import shared
 
-PATHS = page.notebook_paths(shelf="exercises")
+PATHS = shared.notebook_paths(shelf="exercises")
 ANSWER = re.compile(r"# (?:Exercise|Bug hunt) \d\d\w?\.\d+\n")
 FOLD = re.compile(r"<summary>Solution[^<]*</summary>.*?```python\n(.*?)```", re.S)
 
@@ -31,7 +31,7 @@ def printed(cell):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_each_displayed_solution_runs_in_its_own_notebook(path):
-    notebook = page.read(path)
+    notebook = shared.read(path)
     checks = with_solutions(notebook)
     where = {"metadata": {"path": str(path.parent)}}
     try:

@@ -8,8 +8,13 @@ import textwrap
 
 import pytest
 
-from minigpt.course.publish import colab, nbgrader, otter, page, worksheets
+from minigpt.course.publish import shared
+from minigpt.course.publish.colab import build_colab
+from minigpt.course.publish.nbgrader import build_nbgrader
+from minigpt.course.publish.otter import build_otter
+from minigpt.course.publish.worksheets import build_worksheets
 
+BUILDERS = [build_worksheets, build_nbgrader, build_otter, build_colab]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:href|src)=\"([^\"]+)\"")
 
 
@@ -17,7 +22,7 @@ def dead(folder):
     """{notebook: links} of those that lead to no file beside it."""
     found = {}
     for path in sorted(folder.rglob("*.ipynb")):
-        links = [a or b for a, b in LINK.findall(page.markdown(page.read(path)))]
+        links = [a or b for a, b in LINK.findall(shared.markdown(shared.read(path)))]
         inside = [one for one in links if not re.match("https?:|#|data:", one)]
         lost = [one for one in inside if not (path.parent / one.split("#")[0]).exists()]
         if lost:
@@ -25,9 +30,9 @@ def dead(folder):
     return found
 
 
-@pytest.mark.parametrize("tool", [worksheets, nbgrader, otter, colab])
-def test_every_link_in_what_is_handed_out_leads_to_a_file_beside_it(tool, tmp_path):
-    tool.build(tmp_path)
+@pytest.mark.parametrize("build", BUILDERS)
+def test_every_link_in_what_is_handed_out_leads_to_a_file_beside_it(build, tmp_path):
+    build(tmp_path)
     assert list(tmp_path.rglob("*.ipynb"))
     assert dead(tmp_path) == {}
 
@@ -36,12 +41,12 @@ def test_what_is_not_handed_out_is_named_or_found_in_the_published_book():
     text = "[02 · Means](../02_means.ipynb#One), "
     text += "[the next](03_heads_exercises.ipynb), and "
     text += "[what was measured](../evidence/02_means_evidence.ipynb)."
-    assert page.handed_out(text, beside=["03_heads_exercises"]) == (
+    assert shared.handed_out(text, beside=["03_heads_exercises"]) == (
         "02 · Means, [the next](03_heads_exercises.ipynb), and "
         "what was measured (`evidence/02_means_evidence`)."
     )
     book = "https://owner.github.io/name/"
-    assert page.handed_out(text, "Owner/name") == (
+    assert shared.handed_out(text, "Owner/name") == (
         f"[02 · Means]({book}02_means.html#One), "
         f"[the next]({book}03_heads_exercises.html), and "
         f"[what was measured]({book}02_means_evidence.html)."
@@ -49,14 +54,14 @@ def test_what_is_not_handed_out_is_named_or_found_in_the_published_book():
 
 
 def test_a_repository_is_owner_and_name():
-    assert page.checked("owner/na-me.x") == "owner/na-me.x"
+    assert shared.checked("owner/na-me.x") == "owner/na-me.x"
     with pytest.raises(ValueError, match="owner/name"):
-        page.checked("https://github.com/owner/name")
-    assert page.repository() == "" or "/" in page.repository()
+        shared.checked("https://github.com/owner/name")
+    assert shared.repository() == "" or "/" in shared.repository()
 
 
 def test_the_workflow_pushes_what_was_built_to_two_branches(tmp_path):
-    workflow = page.ROOT / ".github" / "workflows" / "publish.yml"
+    workflow = shared.ROOT / ".github" / "workflows" / "publish.yml"
     script = textwrap.dedent(workflow.read_text("utf-8").rpartition("run: |\n")[2])
     for name in ("book", "colab"):
         (tmp_path / "build" / name).mkdir(parents=True)

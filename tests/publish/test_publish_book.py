@@ -2,10 +2,10 @@
 
 import pytest
 
-from minigpt.course.publish import book, page
+from minigpt.course.publish import book, shared
 
-PATHS = page.every_path()
-NAMES = [page.web_name(p.stem)[: -len(".html")] for p in PATHS]
+PATHS = shared.every_path()
+NAMES = [shared.web_name(p.stem)[: -len(".html")] for p in PATHS]
 pytestmark = pytest.mark.weekly  # thirty pages
 READY = "document.documentElement.dataset.ready === 'yes'"
 
@@ -44,7 +44,7 @@ def site(tmp_path_factory):
     """Folder with the book, built as `make book` builds it."""
     try:
         folder = tmp_path_factory.mktemp("book")
-        book.build(folder)
+        book.build_book(folder)
     except FileNotFoundError as error:
         pytest.skip(str(error))
     return folder
@@ -155,7 +155,7 @@ def test_the_search_finds_words_across_colours_and_opens_folds(site, browser):
 
 
 def test_pages_lead_to_colab_only_where_the_course_is_published():
-    notebook = page.read(page.NOTEBOOKS / "02_averaging.ipynb")
+    notebook = shared.read(shared.NOTEBOOKS / "02_averaging.ipynb")
     entry = {"file": "x.html", "title": "X", "shelf": "", "minutes": 7, "colab": ""}
     without, found = book.chapter(notebook, [entry], 0)
     assert "About 7 minutes" in without and "Colab</a>" not in without

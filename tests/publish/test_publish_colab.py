@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from nbclient import NotebookClient
 
-from minigpt.course.publish import colab, page
+from minigpt.course.publish import colab, shared
 
 ROOT = Path(__file__).resolve().parents[2]
-PATHS = page.notebook_paths()
+PATHS = shared.notebook_paths()
 PACKAGE = ROOT / "minigpt"
 ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())
 
@@ -24,7 +24,7 @@ ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("colab")
-    colab.build(folder)
+    colab.build_colab(folder)
     return folder
 
 
@@ -69,12 +69,12 @@ def test_an_exported_notebook_runs_in_an_empty_folder(
     arguments, environment = without_project
     kernel = ["-m", "ipykernel_launcher", "--log-level=40", "-f", "{connection_file}"]
     spec = {"argv": arguments + kernel, "display_name": "x", "language": "python"}
-    page.write(tmp_path / "kernels" / "elsewhere" / "kernel.json", json.dumps(spec))
+    shared.write(tmp_path / "kernels" / "elsewhere" / "kernel.json", json.dumps(spec))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     empty = tmp_path / "empty"
     empty.mkdir()
     (path,) = exported.glob(f"{prefix}_*.ipynb")
-    notebook = page.read(path)
+    notebook = shared.read(path)
     NotebookClient(
         notebook,
         kernel_name="elsewhere",
@@ -85,7 +85,7 @@ def test_an_exported_notebook_runs_in_an_empty_folder(
 
     first = notebook.cells[0].outputs[0].text
     assert first.startswith(f"minigpt {colab.minigpt.__version__} (")
-    original = page.read(next(p for p in PATHS if p.name.startswith(prefix)))
+    original = shared.read(next(p for p in PATHS if p.name.startswith(prefix)))
     for ran, stored in zip(notebook.cells[1:], original.cells):
         if stored.get("outputs") and "tags" not in stored.metadata:
             kinds = [output.output_type for output in stored.outputs]
@@ -95,9 +95,9 @@ def test_an_exported_notebook_runs_in_an_empty_folder(
 
 
 def test_an_exported_notebook_is_the_original_behind_one_cell(exported):
-    for path in page.every_path():
-        copy = page.read(exported / path.relative_to(page.NOTEBOOKS))
-        original = page.read(path)
+    for path in shared.every_path():
+        copy = shared.read(exported / path.relative_to(shared.NOTEBOOKS))
+        original = shared.read(path)
         assert copy.cells[1:] == original.cells
         assert copy.metadata == original.metadata
         assert copy.cells[0].metadata.cellView == "form"
@@ -106,8 +106,8 @@ def test_an_exported_notebook_is_the_original_behind_one_cell(exported):
 @pytest.fixture
 def set_up(exported, without_project, tmp_path):
     """function(code) -> what a fresh Python prints that runs it; SET_UP is the cell."""
-    source = page.read(exported / PATHS[0].name).cells[0].source
-    page.write(tmp_path / "set_up.py", source)
+    source = shared.read(exported / PATHS[0].name).cells[0].source
+    shared.write(tmp_path / "set_up.py", source)
     arguments, environment = without_project
 
     def run(code):
@@ -148,7 +148,7 @@ def test_the_first_cell_of_another_version_takes_the_place_of_the_first(set_up):
 
 
 def test_the_first_cell_leaves_no_names_behind(exported):
-    source = page.read(exported / PATHS[0].name).cells[0].source
+    source = shared.read(exported / PATHS[0].name).cells[0].source
     names = [type(node).__name__ for node in ast.parse(source).body]
     assert names == ["FunctionDef", "Expr"]
     assert colab.minigpt.__version__ in source.splitlines()[0]
@@ -171,7 +171,7 @@ def test_package_and_notebooks_need_nothing_that_colab_lacks():
     files = [path for path in colab.carried_files() if path.suffix == ".py"]
     sources = [path.read_text(encoding="utf-8") for path in files]
     for path in PATHS:
-        cells = [cell for cell in page.read(path).cells if cell.cell_type == "code"]
+        cells = [cell for cell in shared.read(path).cells if cell.cell_type == "code"]
         # what is left of the magic's line, by_hand.py, is Python as well
         sources += [cell.source.removeprefix("%%writefile ") for cell in cells]
     for source in sources:
@@ -188,12 +188,12 @@ def test_package_and_notebooks_need_nothing_that_colab_lacks():
 
 
 def test_with_a_repository_there_is_a_badge_and_links_lead_to_colab(tmp_path, exported):
-    colab.build(tmp_path, repo="owner/name")
+    colab.build_colab(tmp_path, repo="owner/name")
     for path in PATHS:
-        badge, first, *rest = page.read(tmp_path / path.name).cells
+        badge, first, *rest = shared.read(tmp_path / path.name).cells
         here = f"https://colab.research.google.com/github/owner/name/blob/colab/{path.name}"
         assert badge.source.endswith(f"({here})")
-        carried, *original = page.read(exported / path.name).cells
+        carried, *original = shared.read(exported / path.name).cells
         assert first == carried and len(rest) == len(original)
         for new, old in zip(rest, original):
             assert new.cell_type == "markdown" or new == old
@@ -204,4 +204,4 @@ def test_with_a_repository_there_is_a_badge_and_links_lead_to_colab(tmp_path, ex
 @pytest.mark.parametrize("repo", ["name", "https://github.com/owner/name", "a/b c"])
 def test_a_repository_is_given_as_owner_and_name(repo, tmp_path):
     with pytest.raises(ValueError, match="owner/name"):
-        colab.build(tmp_path, repo=repo)
+        colab.build_colab(tmp_path, repo=repo)

@@ -15,15 +15,15 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from minigpt.course.checks import core, numbers
 from minigpt.course.checks import grading as looks
-from minigpt.course.publish import copied, nbgrader, otter, page, submitted
+from minigpt.course.publish import copied, nbgrader, otter, shared, submitted
 
-PATHS = page.notebook_paths(shelf="exercises")
+PATHS = shared.notebook_paths(shelf="exercises")
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nbgrader")
-    nbgrader.build(folder)
+    nbgrader.build_nbgrader(folder)
     return folder
 
 
@@ -34,7 +34,7 @@ def path(request):
 
 @pytest.fixture
 def sheet(path, course):
-    return page.read(course / "source" / path.stem / path.name)
+    return shared.read(course / "source" / path.stem / path.name)
 
 
 def about(cell):
@@ -94,7 +94,7 @@ def test_learners_get_the_skeleton_and_the_plain_check(path, sheet):
         assert check.source == f"{exercise.check}.points({about(check).points})"
     text = nbformat.writes(given)
     assert "SOLUTION" not in text and "HIDDEN" not in text
-    for title in re.findall(r"<summary>(.*?)</summary>", page.markdown(given)):
+    for title in re.findall(r"<summary>(.*?)</summary>", shared.markdown(given)):
         assert title.startswith("Hint")
 
 
@@ -176,7 +176,7 @@ def test_the_solutions_are_right_with_other_numbers(path):
 
 
 def test_a_check_that_a_cell_has_overwritten_still_checks(course, capsys):
-    sheet = page.read(
+    sheet = shared.read(
         course / "source/02_averaging_exercises/02_averaging_exercises.ipynb"
     )
     learner = {"check_mean_so_far": lambda answer: core.Result("", "solved", "", 1.0)}
@@ -204,7 +204,7 @@ def test_what_an_answer_writes_to_stderr_is_no_failure(capsys):
 
 @pytest.fixture
 def source(course):
-    return page.read(
+    return shared.read(
         course / "source/03_self_attention_exercises/03_self_attention_exercises.ipynb"
     )
 
@@ -295,12 +295,12 @@ def test_own_cells_stay_behind_the_cell_that_they_follow(homework, source):
 @pytest.fixture(scope="module")
 def otters(tmp_path_factory):
     folder = tmp_path_factory.mktemp("otter")
-    otter.build(folder)
+    otter.build_otter(folder)
     return folder
 
 
 def test_every_question_is_closed_and_has_an_answer_and_tests(path, otters):
-    notebook = page.read(otters / path.stem / path.name)
+    notebook = shared.read(otters / path.stem / path.name)
     lines = [c.source.splitlines()[0] for c in notebook.cells if c.cell_type == "raw"]
     assert lines.pop(0) == "# ASSIGNMENT CONFIG"
     text = "\n".join(line[2:] for line in lines)
@@ -310,7 +310,7 @@ def test_every_question_is_closed_and_has_an_answer_and_tests(path, otters):
 
 
 def test_the_cases_of_a_question_share_its_points(path, otters):
-    notebook = page.read(otters / path.stem / path.name)
+    notebook = shared.read(otters / path.stem / path.name)
     tests = [c for c in notebook.cells if "-check-" in c.id and c.cell_type == "code"]
     for number, exercise in exercises_of(path.name[:2]).items():
         one = number.replace(".", "-")
@@ -340,7 +340,7 @@ def test_a_failed_case_says_what_the_check_says(right, otters):
     exercise, wrong = EXERCISES["02.1"], "def mean_so_far(x, t): return x[:, 0]"
     learner = answered(exercise, names("02"), exercise.solution if right else wrong)
     notebook, messages = (
-        page.read(otters / "02_averaging_exercises/02_averaging_exercises.ipynb"),
+        shared.read(otters / "02_averaging_exercises/02_averaging_exercises.ipynb"),
         [],
     )
     for case in (1, 2, 3):
@@ -377,7 +377,7 @@ def test_a_cell_that_never_ends_is_interrupted_and_the_next_one_is_not():
 @pytest.fixture(scope="module")
 def key(tmp_path_factory):
     folder = tmp_path_factory.mktemp("variants")
-    nbgrader.build(folder, variants=12)
+    nbgrader.build_nbgrader(folder, variants=12)
     return folder
 
 
@@ -385,8 +385,8 @@ def test_without_variants_nothing_is_said_of_numbers(course, otters, key):
     assert not (course / "key").exists() and not (otters / "key").exists()
     for one in course.rglob("[0-9]*.ipynb"):
         assert "Your numbers" not in one.read_text("utf-8")
-        other = page.read(key / one.relative_to(course))
-        assert other.cells[: len(page.read(one).cells)] == page.read(one).cells
+        other = shared.read(key / one.relative_to(course))
+        assert other.cells[: len(shared.read(one).cells)] == shared.read(one).cells
 
 
 def test_everybody_in_a_class_has_other_numbers(key):
@@ -397,7 +397,7 @@ def test_everybody_in_a_class_has_other_numbers(key):
 
 def test_the_key_is_in_no_sheet_that_is_handed_out(key):
     rows = (key / "key/02_averaging_exercises.csv").read_text("utf-8").splitlines()[1:]
-    sheet = page.read(
+    sheet = shared.read(
         key / "source/02_averaging_exercises/02_averaging_exercises.ipynb"
     )
     text = nbformat.writes(released(sheet))
@@ -406,7 +406,7 @@ def test_the_key_is_in_no_sheet_that_is_handed_out(key):
 
 def sheet_with(key, number, found):
     """The teacher's sheet of 02 with other numbers written into it."""
-    sheet = page.read(
+    sheet = shared.read(
         key / "source/02_averaging_exercises/02_averaging_exercises.ipynb"
     )
     answer = cell_of(sheet, "02-numbers-answer")
@@ -423,9 +423,9 @@ def test_a_copied_number_is_named_to_the_teacher_and_not_to_the_learner(
     sheets["d"] = (7, seven[:2])
     paths = [tmp_path / f"{name}.ipynb" for name in sheets]
     for path, (number, found) in zip(paths, sheets.values()):
-        page.write(path, nbformat.writes(sheet_with(key, number, found)))
+        shared.write(path, nbformat.writes(sheet_with(key, number, found)))
     a, b, c, d = paths
-    assert copied.table(key / "key/02_averaging_exercises.csv", paths)[1:] == [
+    assert copied.whose_numbers(key / "key/02_averaging_exercises.csv", paths)[1:] == [
         [str(a), "7", str(d), *["right"] * 3],
         [str(b), "9", "", *["of number 7"] * 3],
         [str(c), "", "", "wrong", "not written", "not written"],

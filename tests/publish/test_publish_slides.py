@@ -7,7 +7,7 @@ import chromium
 import nbformat
 import pytest
 
-from minigpt.course.publish import page, slides
+from minigpt.course.publish import shared, slides
 
 NAMES = ["04_multi_head", "06_full_training", "10_many_machines"]  # of each kind one
 SIZE = (1280, 720)
@@ -60,9 +60,9 @@ def decks(tmp_path_factory):
     """Folder with these decks, built as `make slides` builds all."""
     folder, some = tmp_path_factory.mktemp("slides"), tmp_path_factory.mktemp("some")
     for name in NAMES:
-        shutil.copy(page.NOTEBOOKS / f"{name}.ipynb", some)
+        shutil.copy(shared.NOTEBOOKS / f"{name}.ipynb", some)
     try:
-        slides.build(folder, some)
+        slides.build_slides(folder, some)
     except FileNotFoundError as error:
         pytest.skip(str(error))
     return folder
@@ -168,7 +168,7 @@ def test_a_deck_prints_one_slide_a_page(decks):
     browser = chromium.Chromium(1280, 720)
     browser.open((decks / f"{NAMES[0]}.html").as_uri() + "?print-pdf", READY)
     count = "document.querySelectorAll('.pdf-page').length"
-    notebook = page.read(page.NOTEBOOKS / f"{NAMES[0]}.ipynb")
+    notebook = shared.read(shared.NOTEBOOKS / f"{NAMES[0]}.ipynb")
     total = sum(map(len, slides.stacks(notebook)))
     chromium.wait(lambda: browser.evaluate(count) == total, "the printed pages")
     padding = "getComputedStyle(document.querySelector('.sheet')).paddingLeft"
@@ -221,10 +221,10 @@ def drawn(source):
     return cell
 
 
-@pytest.mark.parametrize("path", page.notebook_paths(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", shared.notebook_paths(), ids=lambda path: path.stem)
 def test_no_slide_has_nothing_but_a_heading(path):
     bare = []
-    for stack in slides.stacks(page.read(path)):
+    for stack in slides.stacks(shared.read(path)):
         for slide in stack:
             texts = [part["cell"].source for part in slide["parts"]]
             kinds = {part["what"] for part in slide["parts"]}

@@ -1,11 +1,13 @@
 """Imports go down only: spine, later lessons, tools, course; and the house is small."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "minigpt"
+NOTEBOOKS = PACKAGE.with_name("notebooks")
 SPINE = """require files data bigram evaluation averaging attention language_model
 multi_head block gpt device optimizer training generation checkpoint whole""".split()
 LATER = ["playwright", "modern", "fast", "parallel", "inside", "backward", "tokens"]
@@ -44,6 +46,49 @@ def test_nothing_is_imported_by_name():
         text = path.read_text(encoding="utf-8")
         if own != "course":
             assert "importlib" not in text and "__import__" not in text, path
+
+
+ROOMS = ["checks", "experiments", "publish"]  # of the course; none knows another
+
+
+def course_imports(source):
+    """What of minigpt.course a source text imports: sets of names below it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module == "minigpt.course":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if (node.module or "").startswith("minigpt.course."):
+                yield node.module.split(".")[2]
+
+
+def test_the_rooms_of_the_course_do_not_know_each_other():
+    """But publishing hands out the checks; and what notebooks use knows no room."""
+    for path in (PACKAGE / "course").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "course").parts[0]
+        for name in course_imports(path.read_text(encoding="utf-8")):
+            allowed = name == own or (own, name) == ("publish", "checks")
+            assert allowed or name not in ROOMS, f"{path} imports {name}"
+
+
+def test_no_lesson_imports_an_experiment():
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        for source in code:
+            if not source.startswith("%%"):
+                assert "experiments" not in course_imports(source), path
+
+
+def test_a_file_name_stands_for_one_thing():
+    """Of tools and course. The name of a lesson stands for it in every room."""
+    lessons = {path.stem.split("_", 1)[1] for path in NOTEBOOKS.glob("*.ipynb")}
+    seen = {}
+    for room in ("stored", "tools", "course"):
+        for path in (PACKAGE / room).rglob("*.py"):
+            seen.setdefault(path.stem, []).append(path)
+    for name, paths in seen.items():
+        if not name.startswith("_") and name not in lessons | {*SPINE, *LATER}:
+            assert len(paths) == 1, paths
 
 
 def test_the_package_has_few_entries():

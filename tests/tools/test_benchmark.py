@@ -7,8 +7,8 @@ import pytest
 import torch
 from small import DATA, PLAN, TOKENIZER, V, weights_of
 
-from minigpt.course import benchmark as published
 from minigpt.course import record
+from minigpt.course.experiments import bench_record
 from minigpt.gpt import GPTConfig
 from minigpt.modern.counting import CountingGPT, fit_smoothing, fold_batch
 from minigpt.modern.counts import ContinuationCounts
@@ -118,7 +118,7 @@ def test_the_others_get_the_time_of_the_demo_or_their_share_of_it(monkeypatch):
 
 
 def test_the_table_shows_every_contender_and_the_ratio_of_the_two_demos(result):
-    told = benchmark.table(result)
+    told = benchmark.bench_table(result)
     assert all(f"\n{name} " in told for name in KNOWN)
     ms = result["milliseconds"]
     ratio = ms[benchmark.DEMO] / ms[benchmark.RECONSTRUCTED]
@@ -128,7 +128,7 @@ def test_the_table_shows_every_contender_and_the_ratio_of_the_two_demos(result):
 
 def test_the_record_and_the_figure_are_written_whole(result, tmp_path):
     path, image = tmp_path / "bench.json", tmp_path / "bench.png"
-    published.publish(result, path, image)
+    bench_record.publish(result, path, image)
     assert json.loads(path.read_text(encoding="utf-8")) == result
     assert image.read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bench.json", "bench.png"]
@@ -137,4 +137,4 @@ def test_the_record_and_the_figure_are_written_whole(result, tmp_path):
 def test_the_record_of_today_can_be_shown():
     kept = json.loads((record.FOLDER / "bench.json").read_text(encoding="utf-8"))
     assert list(kept["curves"]) == list(benchmark.contenders(65))
-    assert published.figure(kept).axes
+    assert bench_record.figure(kept).axes

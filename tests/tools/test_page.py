@@ -29,7 +29,7 @@ from torch.testing import assert_close
 
 from minigpt.checkpoint import Checkpoint, save_checkpoint
 from minigpt.data import CharTokenizer
-from minigpt.fast.reading import Reader
+from minigpt.fast.reader import Reader
 from minigpt.fast.writing import generate
 from minigpt.generation import probabilities
 from minigpt.inside.looking import capture, changed, logit_shares

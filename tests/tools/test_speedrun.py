@@ -10,7 +10,7 @@ from small import DATA, TOKENIZER, V, identical
 from minigpt.bigram import BigramLanguageModel
 from minigpt.course import record
 from minigpt.course.experiments import fit
-from minigpt.course.experiments import speedrun as entries
+from minigpt.course.experiments import speedrun_entries as entries
 from minigpt.evaluation import evaluate
 from minigpt.tools import speedrun
 from minigpt.tools.corpus import Corpus
@@ -276,7 +276,7 @@ def test_the_demo_is_trained_as_its_readme_says():
 
 TINY = """
 from dataclasses import replace
-from minigpt.course.experiments import speedrun as entries
+from minigpt.course.experiments import speedrun_entries as entries
 
 whole = entries.shape_and_plan
 

@@ -13,9 +13,10 @@ from itertools import product
 import torch
 
 from minigpt.course import record
+from minigpt.course.experiments import recording
 
-MODULES = """ladder small_models residual_blocks full_training how_low modern speedrun
-fast_generation many_machines looking_inside tokens""".split()
+MODULES = """all_rungs small_models residual_blocks full_training how_low modern
+speedrun_entries fast_generation many_machines looking_inside tokens""".split()
 SEEDS = [1337, 1338, 1339]
 
 
@@ -41,7 +42,7 @@ def measure(name, pairs):
         torch.set_num_threads(1)  # small models are quicker on one
         runs[variant][seed] = result = variants[variant](seed)
         done = {v: record.Variant(v, runs[v]) for v in runs if runs[v]}
-        record.save(name, done)
+        recording.save(name, done)
         numbers = ", ".join(f"{k} {v:.4g}" for k, v in result.items())
         print(f"{name} · {variant} · seed {seed}: {numbers}", flush=True)
 

@@ -6,10 +6,10 @@ from functools import cache, partial
 import torch
 import torch.nn.functional as F
 
+from minigpt.course import pocket
 from minigpt.course.experiments.fit import fit
-from minigpt.course.experiments.how_low import pocket
 from minigpt.data import train_val_split
-from minigpt.fast.reading import WINDOWS, Reader
+from minigpt.fast.reader import WINDOWS, Reader
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import modern_preset
 
@@ -19,7 +19,7 @@ CONTEXT, STEPS, TEXTS = 128, 200, 32
 @cache
 def writer(seed):
     """A model with rotary positions that has learned the pocket play, and its loss."""
-    p = pocket()
+    p = pocket.load()
     torch.manual_seed(seed)
     shape = ModernConfig(p.tokenizer.vocab_size, CONTEXT, 6, n_head=4, n_embd=64)
     _, recipe = modern_preset(shape.vocab_size)
@@ -32,7 +32,7 @@ def beyond(window, seed):
 
     Judged is every eighth character of stretches of four contexts.
     """
-    (model, within), p = writer(seed), pocket()
+    (model, within), p = writer(seed), pocket.load()
     texts = p.ids[p.n :][: TEXTS * 4 * CONTEXT].view(TEXTS, -1)
     exact = p.exact[p.n :][: texts.numel()].view(TEXTS, -1)
     reader, extra = Reader(model, window=window), []

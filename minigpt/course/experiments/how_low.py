@@ -1,115 +1,39 @@
 """Experiments of notebook 07: who learns what of the pocket play, and how far counting
 gets on Tiny Shakespeare."""
 
-from bisect import bisect_left
-from functools import cache, partial
-from typing import NamedTuple
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 
+from minigpt.course import pocket
 from minigpt.course.experiments import fit
-from minigpt.data import CharTokenizer, train_val_split
+from minigpt.data import train_val_split
 from minigpt.gpt import GPTConfig
-from minigpt.inside.looking import capture
-from minigpt.playwright.play import POCKET, Play, write_play
 from minigpt.training import TrainConfig, train
 
-CONTEXT, WIDTH, FRESH = 192, 64, 50
-KINDS = ["agreement", "answer", "on stage", "rhyme", "repeat"]
-WATCHED = 10_000  # characters that are judged again and again during a training
-
-
-class PocketPlay(NamedTuple):
-    """The play, its ids (N,), where the last tenth begins, and the author's nats."""
-
-    play: Play
-    tokenizer: CharTokenizer
-    ids: torch.Tensor
-    n: int
-    exact: torch.Tensor
-
-
-@cache
-def pocket():
-    """The PocketPlay of the notebook."""
-    play = write_play(1_000_000, lexicon=POCKET)
-    tokenizer = CharTokenizer(play.text)
-    ids = torch.tensor(tokenizer.encode(play.text))
-    n = len(train_val_split(ids)[0])
-    return PocketPlay(play, tokenizer, ids, n, torch.tensor(play.surprise))
-
-
-@torch.no_grad()
-def surprises(model, stop=WATCHED):
-    """Nats at ids[n : n + stop], each with a past of 143 characters or more."""
-    p, before = pocket(), CONTEXT - FRESH + 1
-    data = p.ids[p.n - before : p.n + stop]
-    windows = data.unfold(0, CONTEXT + 1, FRESH)  # (number, T + 1)
-    rows = []
-    for w in windows.split(128):
-        logits = model(w[:, :-1])[0].transpose(1, 2)  # (B, V, T)
-        rows.append(F.cross_entropy(logits, w[:, 1:], reduction="none"))
-    return torch.cat(rows)[:, -FRESH:].flatten()
-
-
-def excess(nats):
-    """{kind: nats above the playwright for each place of that kind}."""
-    p = pocket()
-    extra = nats - p.exact[p.n : p.n + len(nats)]
-    paid = {kind: [] for kind in KINDS}
-    for start, stop, kind in p.play.spans:
-        if p.n <= start and stop <= p.n + len(nats):
-            paid[kind].append(extra[start - p.n : stop - p.n].sum())
-    return {kind: torch.stack(found).mean().item() for kind, found in paid.items()}
-
-
-@cache
-def copies(kind):
-    """Where a word is said again. Windows (B, T): each ends before its first letter;
-    and where in the window the same word stood before (B, T): True on its letters
-    and on what follows its slot (the blank, say, that ends it)."""
-    p = pocket()
-    starts = [start for start, _ in p.play.choices]
-    text, windows, before = p.play.text, [], []
-    for start, stop, what in p.play.spans:
-        if what == kind and p.n <= start and stop <= p.n + WATCHED:
-            said = text.rindex(text[start:stop], 0, start)
-            at = bisect_left(starts, said)
-            for first, last in zip(starts[at:], starts[at + 1 :]):
-                if first >= said + stop - start:
-                    break
-                if p.exact[first] > 0:  # a word was chosen, not given
-                    begin = start + first - said - CONTEXT
-                    windows.append(p.ids[begin : begin + CONTEXT])
-                    mask = torch.zeros(CONTEXT, dtype=torch.bool)
-                    mask[first - begin : last - begin] = True
-                    before.append(mask)
-    return torch.stack(windows), torch.stack(before)
-
-
-def copying(model, kind):
-    """Attention to the earlier word, where its first letter is due: (layers, heads)."""
-    windows, before = copies(kind)
-    last = torch.stack([w[:, :, -1] for w in capture(model, windows).weights])
-    return (last * before[:, None]).sum(dim=-1).mean(dim=1)  # (n_layer, B, n_head, T)
+WIDTH = 64
 
 
 def reader():
     """The config and the recipe of the notebook's GPT."""
-    config = GPTConfig(pocket().tokenizer.vocab_size, CONTEXT, 2, 4, WIDTH)
-    return config, TrainConfig(4000, 5, CONTEXT, 8e-3, 300, eval_batches=1)
+    config = GPTConfig(pocket.load().tokenizer.vocab_size, pocket.CONTEXT, 2, 4, WIDTH)
+    return config, TrainConfig(4000, 5, pocket.CONTEXT, 8e-3, 300, eval_batches=1)
 
 
 def read(seed, **changes):
     """The GPT, changed and trained: its loss, its excess at each kind, and how much the
     head looks at the word which looks most."""
-    p, (model, recipe) = pocket(), fit.made(seed, reader, **changes)
+    p, (model, recipe) = pocket.load(), fit.made(seed, reader, **changes)
     history = train(model, *train_val_split(p.ids), recipe)
-    nats = surprises(model, len(p.ids) - p.n)
-    found = {"loss": nats.mean().item(), **excess(nats), "seconds": history[-1].seconds}
+    nats = pocket.surprises(model, len(p.ids) - p.n)
+    found = {
+        "loss": nats.mean().item(),
+        **pocket.excess(nats),
+        "seconds": history[-1].seconds,
+    }
     for kind in ("answer", "repeat"):
-        found[f"attention, {kind}"] = copying(model, kind).max().item()
+        found[f"attention, {kind}"] = pocket.copying(model, kind).max().item()
     return {name: round(value, 5) for name, value in found.items()}
 
 

@@ -1,11 +1,8 @@
-"""The experiment of notebook 11, what heads look for; below it the texts that notebook
+"""The experiment of notebook 11, what heads look for; and the random text that notebook
 and experiment share."""
-
-from functools import cache
 
 import torch
 
-from minigpt.course.experiments import how_low
 from minigpt.course.experiments.fit import corpus, cpu, fit, made
 from minigpt.inside.looking import capture
 from minigpt.inside.marks import MARKS, by_chance, score
@@ -41,30 +38,6 @@ def twice(vocab_size, length):
     here = torch.arange(length, 2 * length - 1)
     marks[:, here, here - length + 1] = True
     return torch.cat([once, once], dim=1), marks
-
-
-@cache
-def named(pair=("Nan", "Hob")):
-    """Windows (B, T) of the pocket play that end where `pair[0]` has to answer; the
-    same ones with the other name in the speech before; where that name begins in the
-    first ones. A longer name in the double pushes the oldest characters out."""
-    p, T = how_low.pocket(), how_low.CONTEXT
-    longer = len(max(pair, key=len))
-    windows, others, places = [], [], []
-    for start, stop, kind in p.play.spans:
-        if kind != "answer" or start < p.n or p.play.text[start:stop] != pair[0]:
-            continue
-        text = p.play.text[start - T - longer : start]
-        told, scene = text.rindex(pair[0]), text.rfind("Chorus:\n")
-        enter = text[scene:].partition("Enter ")[2].partition(".")[0]
-        speaker = text[: text.rindex(":\n")].rpartition("\n")[2]
-        begun = scene >= 2 * longer - 3  # in both windows
-        if begun and speaker not in pair and all(n in enter for n in pair):
-            other = text[:told] + pair[1] + text[told + len(pair[0]) :]
-            windows.append(p.tokenizer.encode(text[-T:]))
-            others.append(p.tokenizer.encode(other[-T:]))
-            places.append(told - longer)
-    return torch.tensor(windows), torch.tensor(others), places
 
 
 EXPERIMENTS = {"11-heads": {"GPT": heads}}

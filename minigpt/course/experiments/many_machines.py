@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from minigpt.course.experiments import how_low
+from minigpt.course import pocket
 from minigpt.course.experiments.full_training import NoCosine
 from minigpt.data import get_batch, train_val_split
 from minigpt.gpt import GPTConfig
@@ -31,8 +31,8 @@ def rate_of(batch_size, factor=1.0):
 def steps_to(target, batch_size, rate, seed, most=MOST):
     """Steps until the loss on 128 windows has come down to `target`; `most` if it never
     does."""
-    train_data, val_data = train_val_split(how_low.pocket().ids)
-    V = how_low.pocket().tokenizer.vocab_size
+    train_data, val_data = train_val_split(pocket.load().ids)
+    V = pocket.load().tokenizer.vocab_size
     torch.manual_seed(seed)
     model = GPTConfig(V, CONTEXT, n_layer=2, n_head=4, n_embd=64).build()
     same = torch.Generator().manual_seed(0)

@@ -15,7 +15,7 @@ import json
 import re
 import struct
 
-from minigpt.course.publish import colab, door, page
+from minigpt.course.publish import colab, door, shared
 
 IMAGE = re.compile(r'<figure>(<img [^>]*?src="data:image/png;base64,([^"]{64}))')
 HEADING = re.compile(r"<h([2-6])>(.*?)</h\1>", re.S)
@@ -29,55 +29,57 @@ build, opened</a>. It writes in your browser, and you can switch off its parts.<
 INDEX = {"file": "index.html", "title": "Contents"}
 
 
-def build(folder=page.BUILD / "book", notebooks=page.NOTEBOOKS, repo=None):
+def build_book(folder=shared.BUILD / "book", notebooks=shared.NOTEBOOKS, repo=None):
     """Write the whole site into the folder; list of the pages' paths.
 
     repo: owner/name, for links to Colab; None: what pyproject.toml says.
     """
-    repo = page.repository() if repo is None else page.checked(repo)
-    paths = page.every_path(notebooks)
-    loaded = [page.read(path) for path in paths]
-    write_assets(folder / "assets", page.characters(loaded))
+    repo = shared.repository() if repo is None else shared.checked(repo)
+    paths = shared.every_path(notebooks)
+    loaded = [shared.read(path) for path in paths]
+    write_assets(folder / "assets", shared.characters(loaded))
     contents = []
     for path, notebook in zip(paths, loaded):
-        shelf = page.shelf_of(path)
-        file = page.web_name(path.stem)
-        entry = {"file": file, "title": page.title(notebook), "shelf": shelf}
+        shelf = shared.shelf_of(path)
+        file = shared.web_name(path.stem)
+        entry = {"file": file, "title": shared.title(notebook), "shelf": shelf}
         place = path.relative_to(notebooks).as_posix()
         entry["colab"] = colab.address(repo, place) if repo else ""
-        contents.append(entry | {"minutes": page.minutes(notebook)})
-    page.write_model(folder / "model.html")
+        contents.append(entry | {"minutes": shared.minutes(notebook)})
+    shared.write_model(folder / "model.html")
     written = [folder / "index.html"]
-    page.write(written[0], index(contents, loaded))
+    shared.write(written[0], index(contents, loaded))
     found = []
     for number, notebook in enumerate(loaded):
         written.append(folder / contents[number]["file"])
         text, sections = chapter(notebook, contents, number)
-        page.write(written[-1], text)
+        shared.write(written[-1], text)
         found += [[number, *section] for section in sections]
     data = {"pages": [[e["file"], e["title"]] for e in contents], "found": found}
     text = f"window.EVERYTHING = {json.dumps(data, ensure_ascii=False)};\n"
-    page.write(folder / "assets" / "search.js", text)
+    shared.write(folder / "assets" / "search.js", text)
     return written
 
 
 def write_assets(folder, used):
     """What all pages share."""
-    style = page.template_file("shared/code.css") + page.template_file("book/book.css")
-    page.write(folder / "fonts.css", page.fonts(used))
-    page.write(folder / "book.css", style)
-    page.write(folder / "book.js", page.template_file("book/book.js"))
-    page.write(folder / "before.js", page.template_file("shared/mathjax.js"))
-    page.write(folder / "mathjax.js", page.script(*page.MATHJAX))
+    style = shared.template_file("shared/code.css") + shared.template_file(
+        "book/book.css"
+    )
+    shared.write(folder / "fonts.css", shared.fonts(used))
+    shared.write(folder / "book.css", style)
+    shared.write(folder / "book.js", shared.template_file("book/book.js"))
+    shared.write(folder / "before.js", shared.template_file("shared/mathjax.js"))
+    shared.write(folder / "mathjax.js", shared.script(*shared.MATHJAX))
 
 
 def chapter(notebook, contents, number):
     """The page of one notebook, the number-th of the contents, and what a search finds
     there: a list of an anchor, its heading and the text below it."""
     own = contents[number]
-    body, sections = with_anchors(page.to_html("book", notebook))
+    body, sections = with_anchors(shared.to_html("book", notebook))
     body = with_sizes(body)
-    whole = page.whole_page(
+    whole = shared.whole_page(
         "book",
         title=own["title"],
         body=body,
@@ -96,7 +98,7 @@ def index(contents, loaded):
     for entry, notebook in zip(contents, loaded):
         if entry["shelf"]:
             continue
-        source = page.markdown(notebook)
+        source = shared.markdown(notebook)
         promise = re.search(r"^\*\*(.+?)\*\*", source, flags=re.M | re.S)
         time = re.search(r"^\| Time \| (.*?) \|", source, flags=re.M)
         cards.append(
@@ -108,7 +110,7 @@ def index(contents, loaded):
     total = f"<p>00 to 06 take about {door.hours(sum(main))} to read.</p>"
     cards = f'<ol class="cards">{"".join(cards)}</ol>'
     body = f'<div class="text">{INTRODUCTION}{total}{cards}</div>'
-    return page.whole_page(
+    return shared.whole_page(
         "book",
         title="Contents",
         body=body,
@@ -176,4 +178,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Build the book.")
     parser.add_argument("--repo", help="owner/name on GitHub, for links to Colab")
     repo = parser.parse_args().repo
-    page.build(lambda folder: build(folder, repo=repo), "The book", page.BUILD / "book")
+    shared.run_builder(
+        lambda folder: build_book(folder, repo=repo), "The book", shared.BUILD / "book"
+    )

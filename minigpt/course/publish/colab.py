@@ -19,9 +19,9 @@ import jinja2
 import nbformat
 
 import minigpt
-from minigpt.course.publish import page
+from minigpt.course.publish import shared
 
-PACKAGE = page.ROOT / "minigpt"
+PACKAGE = shared.ROOT / "minigpt"
 LEFT_OUT = PACKAGE / "course" / "publish"  # readers publish nothing
 OLD = (2020, 1, 1, 0, 0, 0)  # one date for all files: equal input, equal output
 BADGE = (
@@ -30,25 +30,25 @@ BADGE = (
 )
 
 
-def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None):
+def build_colab(folder=shared.BUILD / "colab", notebooks=shared.NOTEBOOKS, repo=None):
     """Write all exported notebooks into the folder; list of their paths."""
-    repo = page.checked(repo or "")
+    repo = shared.checked(repo or "")
     # Colab and Jupyter show the first cell folded.
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
     new = nbformat.v4
     first = new.new_code_cell(carried(), id="set-up-minigpt", metadata=folded)
     written = []
-    for path in page.every_path(notebooks):
-        notebook, place = page.read(path), path.relative_to(notebooks)
+    for path in shared.every_path(notebooks):
+        notebook, place = shared.read(path), path.relative_to(notebooks)
         notebook.cells.insert(0, first)
         if repo:
-            lead_to_colab(notebook, repo, page.shelf_of(path))
+            lead_to_colab(notebook, repo, shared.shelf_of(path))
             badge = BADGE.format(address=address(repo, place.as_posix()))
             badge = new.new_markdown_cell(badge, id="open-in-colab")
             notebook.cells.insert(0, badge)
         nbformat.validate(notebook)
         target = folder / place
-        page.write(target, nbformat.writes(notebook) + "\n")
+        shared.write(target, nbformat.writes(notebook) + "\n")
         written.append(target)
     return written
 
@@ -56,7 +56,7 @@ def build(folder=page.BUILD / "colab", notebooks=page.NOTEBOOKS, repo=None):
 def carried():
     """Source of a cell that holds the package and unpacks it."""
     data = packed()
-    template = jinja2.Template(page.template_file("colab.py.txt"))
+    template = jinja2.Template(shared.template_file("colab.py.txt"))
     return template.render(
         version=minigpt.__version__,
         package=base64.encodebytes(data).decode("ascii").strip(),
@@ -79,7 +79,7 @@ def lead_to_colab(notebook, repo, shelf):
 
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = page.LINK.sub(link, cell.source)
+            cell.source = shared.LINK.sub(link, cell.source)
 
 
 def packed():
@@ -87,7 +87,7 @@ def packed():
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in carried_files():
-            name = path.relative_to(page.ROOT).as_posix()
+            name = path.relative_to(shared.ROOT).as_posix()
             entry = zipfile.ZipInfo(name, date_time=OLD)
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, path.read_bytes())
@@ -108,8 +108,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Export the notebooks for Colab.")
     parser.add_argument("--repo", help="owner/name on GitHub, for a badge")
     choice = parser.parse_args()
-    page.build(
-        lambda folder: build(folder, repo=choice.repo),
+    shared.run_builder(
+        lambda folder: build_colab(folder, repo=choice.repo),
         "The notebooks for Colab",
-        page.BUILD / "colab",
+        shared.BUILD / "colab",
     )

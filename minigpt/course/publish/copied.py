@@ -12,18 +12,18 @@ import re
 import sys
 from pathlib import Path
 
-from minigpt.course.publish import page
+from minigpt.course.publish import shared
 
 NUMBER = re.compile(r"^number *= *(\d+)", re.M)
 FOUND = re.compile(r"^found *= *\[([^\]]*)\]", re.M)
 
 
-def table(key, paths):
+def whose_numbers(key, paths):
     """Rows of texts, the head first. key: the CSV that the assignment came with."""
     text = Path(key).read_text(encoding="utf-8")
     (_, *functions), *rows = csv.reader(text.splitlines())
     rows = {number: list(map(float, values)) for number, *values in rows}
-    claims = {path: written(page.read(path)) for path in paths}
+    claims = {path: written(shared.read(path)) for path in paths}
     made = [["notebook", "number", "claimed also by", *functions]]
     for path, (number, found) in claims.items():
         others = [str(o) for o in claims if o != path and number == claims[o][0] != ""]
@@ -52,4 +52,4 @@ def verdict(found, place, number, rows):
 
 if __name__ == "__main__":
     key, *paths = sys.argv[1:]
-    csv.writer(sys.stdout).writerows(table(key, paths))
+    csv.writer(sys.stdout).writerows(whose_numbers(key, paths))

@@ -10,10 +10,10 @@ stands in pyproject.toml; while it is empty, no link leads to what is not there.
 import argparse
 import re
 
-from minigpt.course.publish import colab, page
+from minigpt.course.publish import colab, shared
 
-README = page.ROOT / "README.md"
-SETTING = page.ROOT / "pyproject.toml"
+README = shared.ROOT / "README.md"
+SETTING = shared.ROOT / "pyproject.toml"
 TITLE = re.compile(r"^### (Exercise|Bug hunt) (\d\d\.\d+): (.*)\n+(★+) · (.*)", re.M)
 ROW = re.compile(
     r"^(\| \[.*?\]\(notebooks/(\w+)\.ipynb\) \|.*\| )(\d+)( min \| [^|]* \|)$", re.M
@@ -26,8 +26,8 @@ LINKS = """[![tests]({tests}/badge.svg)]({tests})
 
 def written(text, repo=""):
     """The README with its marked places filled in."""
-    paths = {path.stem: path for path in page.notebook_paths()}
-    spent = {name: page.minutes(page.read(path)) for name, path in paths.items()}
+    paths = {path.stem: path for path in shared.notebook_paths()}
+    spent = {name: shared.minutes(shared.read(path)) for name, path in paths.items()}
     text = ROW.sub(lambda row: f"{row[1]}{spent[row[2]]}{row[4]}", text)
     main = sum(spent[name] for name in paths if re.match(r"0[0-6]_", name))
     text = fill(text, "hours", hours(main))
@@ -52,10 +52,10 @@ def hours(total):
 def exercises():
     """A table of all exercises: lesson, name, stars, minutes."""
     rows = ["| lesson | exercise | | |", "|---|---|---|---|"]
-    for path in page.notebook_paths(shelf="exercises"):
+    for path in shared.notebook_paths(shelf="exercises"):
         where = f"notebooks/exercises/{path.name}"
         for kind, number, name, stars, time in TITLE.findall(
-            page.markdown(page.read(path))
+            shared.markdown(shared.read(path))
         ):
             hunt = " (bug hunt)" if kind == "Bug hunt" else ""
             rows.append(f"| {number} | [{name}]({where}){hunt} | {stars} | {time} |")
@@ -67,8 +67,8 @@ def links(repo):
     return LINKS.format(
         repo=repo,
         tests=f"https://github.com/{repo}/actions/workflows/tests.yml",
-        site=page.site(repo),
-        colab=colab.address(repo, page.notebook_paths()[0].name),
+        site=shared.site(repo),
+        colab=colab.address(repo, shared.notebook_paths()[0].name),
     )
 
 
@@ -79,15 +79,15 @@ def main():
     repo = parser.parse_args().repo
     if repo is not None:
         text = SETTING.read_text(encoding="utf-8")
-        setting = f'repository = "{page.checked(repo)}"'
-        page.write(SETTING, re.sub(r'^repository = ".*"', setting, text, flags=re.M))
+        setting = f'repository = "{shared.checked(repo)}"'
+        shared.write(SETTING, re.sub(r'^repository = ".*"', setting, text, flags=re.M))
     refresh()
 
 
 def refresh():
     """Write the README anew."""
     text = README.read_text(encoding="utf-8")
-    page.write(README, written(text, page.repository()))
+    shared.write(README, written(text, shared.repository()))
 
 
 if __name__ == "__main__":

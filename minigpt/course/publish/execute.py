@@ -17,10 +17,10 @@ from nbclient import NotebookClient
 
 from minigpt.course import ladder, plots
 from minigpt.course.checks.solutions import texts
-from minigpt.course.publish import door, page
+from minigpt.course.publish import door, shared
 from minigpt.files import replacing
 
-FIGURE = page.ROOT / ".github" / "ladder.png"
+FIGURE = shared.ROOT / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n.*?\n```)"
 
@@ -80,10 +80,10 @@ def clean(notebook):
 
 def write_minutes():
     """The time row of each lesson, and the last column of the table in 00."""
-    lessons = page.notebook_paths()
-    needed = {path.name: page.minutes(page.read(path)) for path in lessons}
+    lessons = shared.notebook_paths()
+    needed = {path.name: shared.minutes(shared.read(path)) for path in lessons}
     for path in lessons:
-        notebook = page.read(path)
+        notebook = shared.read(path)
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 cell.source = with_minutes(cell.source, path.name, needed)
@@ -111,13 +111,13 @@ def draw_ladder():
 def main(prefixes):
     """Execute the notebooks whose path below notebooks/ begins with one of the
     prefixes ("03", "evidence", "exercises/03"); all without any."""
-    names = [str(path.relative_to(page.NOTEBOOKS)) for path in page.every_path()]
+    names = [str(path.relative_to(shared.NOTEBOOKS)) for path in shared.every_path()]
     chosen = [n for n in names if not prefixes or n.startswith(tuple(prefixes))]
     for prefix in prefixes:
         if not any(name.startswith(prefix) for name in names):
             sys.exit(f"no notebook begins with {prefix!r}: give 03 or exercises/03.")
     for name in chosen:
-        print(f"{name}: {execute(page.NOTEBOOKS / name):.0f} s", flush=True)
+        print(f"{name}: {execute(shared.NOTEBOOKS / name):.0f} s", flush=True)
     write_minutes()
     draw_ladder()
     door.refresh()

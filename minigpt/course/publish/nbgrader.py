@@ -18,7 +18,7 @@ credit, and its message stands in the feedback. The hidden lines put a check in 
 place that looks twice (minigpt/course/checks/grading.py).
 """
 
-from minigpt.course.publish import grading, page
+from minigpt.course.publish import assignments, shared
 
 HIDDEN = """### BEGIN HIDDEN TESTS
 import minigpt.course.checks.grading
@@ -28,11 +28,13 @@ import minigpt.course.checks.grading
 HIDE = "### BEGIN SOLUTION\n{solution}\n### END SOLUTION"
 
 
-def build(folder=page.BUILD / "nbgrader", notebooks=page.NOTEBOOKS, variants=0):
+def build_nbgrader(
+    folder=shared.BUILD / "nbgrader", notebooks=shared.NOTEBOOKS, variants=0
+):
     """Write the course folder; list of the paths."""
     config = folder / "nbgrader_config.py"
-    page.write(config, page.template_file("nbgrader_config.py.txt"))
-    every = grading.write(folder, notebooks, variants, "source/{}", cells)
+    shared.write(config, shared.template_file("nbgrader_config.py.txt"))
+    every = assignments.write(folder, notebooks, variants, "source/{}", cells)
     return [config, *every]
 
 
@@ -63,4 +65,6 @@ def cell(part):
 
 
 if __name__ == "__main__":
-    grading.main(build, "The course folder for nbgrader", page.BUILD / "nbgrader")
+    assignments.main(
+        build_nbgrader, "The course folder for nbgrader", shared.BUILD / "nbgrader"
+    )

@@ -22,7 +22,7 @@ from importlib import metadata
 
 import nbformat
 
-from minigpt.course.publish import colab, grading, page
+from minigpt.course.publish import assignments, colab, shared
 
 CONFIG = """# ASSIGNMENT CONFIG
 name: {name}
@@ -53,9 +53,9 @@ def test_{case}({answers}):
     assert {right}, {message}'''
 
 
-def build(folder=page.BUILD / "otter", notebooks=page.NOTEBOOKS, variants=0):
+def build_otter(folder=shared.BUILD / "otter", notebooks=shared.NOTEBOOKS, variants=0):
     """Write a folder for each notebook with exercises; list of the paths."""
-    written = grading.write(folder, notebooks, variants, "{}", cells)
+    written = assignments.write(folder, notebooks, variants, "{}", cells)
     for path in written:
         if path.suffix == ".ipynb":
             carry(path.parent)
@@ -65,17 +65,17 @@ def build(folder=page.BUILD / "otter", notebooks=page.NOTEBOOKS, variants=0):
 def carry(folder):
     """Write the package and what it requires into an assignment's folder."""
     for source in colab.carried_files():
-        target = folder / source.relative_to(page.ROOT)
+        target = folder / source.relative_to(shared.ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
     required = [one for one in metadata.requires("minigpt") if "extra ==" not in one]
-    page.write(folder / "requirements.txt", "\n".join(required) + "\n")
+    shared.write(folder / "requirements.txt", "\n".join(required) + "\n")
 
 
 def cells(parts, name):
     """The cells of an assignment, with the raw cells that Otter Assign reads."""
     made = [raw("config", CONFIG.format(name=name))]
-    parts = [parts[0], grading.Part("setup", "limit", LIMIT), *parts[1:]]
+    parts = [parts[0], assignments.Part("setup", "limit", LIMIT), *parts[1:]]
     for part in parts:
         question = "q" + re.sub(r"-(prompt|check)$", "", part.id)
         question = question.replace("-", "_")
@@ -128,4 +128,4 @@ def tests(part):
 
 
 if __name__ == "__main__":
-    grading.main(build, "The assignments for Otter", page.BUILD / "otter")
+    assignments.main(build_otter, "The assignments for Otter", shared.BUILD / "otter")

@@ -13,10 +13,10 @@ import re
 
 import nbformat
 
-from minigpt.course.publish import npm, page
+from minigpt.course.publish import npm, shared
 
 SCRIPTS = [
-    page.MATHJAX,
+    shared.MATHJAX,
     ("reveal.js", "dist/reveal.js"),
     ("reveal.js", "plugin/notes/notes.js"),
 ]
@@ -36,19 +36,19 @@ FOLD = re.compile(r"<details.*?</details>", re.S)
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
 
 
-def build(folder=page.BUILD / "slides", notebooks=page.NOTEBOOKS):
+def build_slides(folder=shared.BUILD / "slides", notebooks=shared.NOTEBOOKS):
     """Write all decks into the folder, and the model that 06 and 11 open; list of the
     decks' paths."""
-    paths = page.notebook_paths(notebooks)
-    loaded = [page.read(path) for path in paths]
-    used = page.characters(loaded)
-    page.write_model(folder / "model.html")
+    paths = shared.notebook_paths(notebooks)
+    loaded = [shared.read(path) for path in paths]
+    used = shared.characters(loaded)
+    shared.write_model(folder / "model.html")
     written = []
     for path, notebook in zip(paths, loaded):
         if path.stem[:2] in ("06", "11"):
             notebook.cells.append(nbformat.v4.new_markdown_cell(OPENED, id="opened"))
         target = folder / f"{path.stem}.html"
-        page.write(target, deck(notebook, used))
+        shared.write(target, deck(notebook, used))
         written.append(target)
     return written
 
@@ -59,17 +59,19 @@ def deck(notebook, used):
     for cell in notebook.cells:
         if cell.cell_type == "markdown":  # evidence and exercises: no slides
             cell.source = ASIDE.sub(r"\1", cell.source)
-    body = page.to_html("slides", notebook, stacks=stacks(page.local_links(notebook)))
-    return page.whole_page(
+    body = shared.to_html(
+        "slides", notebook, stacks=stacks(shared.local_links(notebook))
+    )
+    return shared.whole_page(
         "slides",
-        title=page.title(notebook),
+        title=shared.title(notebook),
         body=body,
-        fonts=page.fonts(used),
+        fonts=shared.fonts(used),
         styles=[npm.read(*source).decode("utf-8") for source in STYLES]
-        + [page.template_file(f) for f in ("shared/code.css", "slides/deck.css")],
-        scripts=[page.script(*source) for source in SCRIPTS],
-        before=page.template_file("shared/mathjax.js"),
-        after=page.template_file("slides/deck.js"),
+        + [shared.template_file(f) for f in ("shared/code.css", "slides/deck.css")],
+        scripts=[shared.script(*source) for source in SCRIPTS],
+        before=shared.template_file("shared/mathjax.js"),
+        after=shared.template_file("slides/deck.js"),
         size=json.dumps({"width": WIDTH, "height": HEIGHT}),
     )
 
@@ -231,4 +233,4 @@ def in_pieces(source):
 
 
 if __name__ == "__main__":
-    page.build(build, "The slides", page.BUILD / "slides")
+    shared.run_builder(build_slides, "The slides", shared.BUILD / "slides")

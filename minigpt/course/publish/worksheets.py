@@ -12,7 +12,7 @@ import re
 
 import nbformat
 
-from minigpt.course.publish import page
+from minigpt.course.publish import shared
 
 FOLD = re.compile(
     r"<details[^>]*>\s*<summary>(?P<title>.*?)</summary>(?P<text>.*?)</details>", re.S
@@ -20,23 +20,23 @@ FOLD = re.compile(
 HEADING = re.compile(r"^#+ (.*)", re.M)
 
 
-def build(folder=page.BUILD / "worksheets", notebooks=page.NOTEBOOKS):
+def build_worksheets(folder=shared.BUILD / "worksheets", notebooks=shared.NOTEBOOKS):
     """Write work sheets and solutions into the folder; list of the paths."""
     written = []
-    paths, repo = page.notebook_paths(notebooks, "exercises"), page.repository()
+    paths, repo = shared.notebook_paths(notebooks, "exercises"), shared.repository()
     for path in paths:
-        notebook = page.read(path)
+        notebook = shared.read(path)
         check_folds(notebook, path.name)
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 beside = {other.stem for other in paths}
-                cell.source = page.handed_out(cell.source, repo, beside)
+                cell.source = shared.handed_out(cell.source, repo, beside)
         for target, made in [
             (folder / path.name, worksheet(notebook)),
             (folder / "solutions" / path.name, solutions(notebook)),
         ]:
             nbformat.validate(made)
-            page.write(target, nbformat.writes(made) + "\n")
+            shared.write(target, nbformat.writes(made) + "\n")
             written.append(target)
     return written
 
@@ -68,8 +68,8 @@ def worksheet(notebook):
 
 def solutions(notebook):
     """What the work sheet leaves out, as a notebook of text under the same headings."""
-    parts = [f"# Solutions: {page.title(notebook)}"]
-    text, heading = page.markdown(notebook), None
+    parts = [f"# Solutions: {shared.title(notebook)}"]
+    text, heading = shared.markdown(notebook), None
     for fold in FOLD.finditer(text):
         if is_hint(fold["title"]):
             continue
@@ -97,4 +97,4 @@ def is_hint(title):
 
 
 if __name__ == "__main__":
-    page.build(build, "The work sheets", page.BUILD / "worksheets")
+    shared.run_builder(build_worksheets, "The work sheets", shared.BUILD / "worksheets")

@@ -279,7 +279,7 @@ def with_story(path):
     content = torch.load(path, weights_only=True)
     history = [Progress(*row) for row in content["history"]]
     step, _, _, seconds = history[-1]
-    where = "on one processor core"  # course/stored.py holds torch to one thread
+    where = "on one processor core"  # experiments/stored_models.py sets one thread
     return model, tokenizer, Story(step, seconds, history, where=where), None
 
 

@@ -3,7 +3,7 @@
 // Function by function beside the Python it mirrors; each comment names the module.
 // A vector is a Float32Array, as in torch; sums are taken in float64. There is no
 // batch and no T: characters are read one after the other, through the cache, as by
-// forward_with_cache of minigpt/fast/reading.py.
+// forward_with_cache of minigpt/fast/reader.py.
 "use strict";
 
 const LAYER_EPS = 1e-5; // torch.nn.LayerNorm's eps, unless asked otherwise

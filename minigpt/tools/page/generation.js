@@ -1,7 +1,7 @@
 // What a model reads of a text that grows, and how a character is drawn.
 "use strict";
 
-/** fast/reading.py, start_of with its window "half": a text that was first read from `first`
+/** fast/reader.py, start_of with its window "half": a text that was first read from `first`
  * grows to a whole context, then its older half is dropped -> where the window begins. */
 function windowStart(first, length, context) {
   const half = Math.max(Math.floor(context / 2), 1);

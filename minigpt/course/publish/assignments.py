@@ -13,7 +13,7 @@ import nbformat
 
 from minigpt.course.checks import numbers
 from minigpt.course.checks.solutions import texts
-from minigpt.course.publish import page, worksheets
+from minigpt.course.publish import shared, worksheets
 
 TITLE = re.compile(r"^### (?:Exercise|Bug hunt) (\d\d\.\d+): ", re.M)
 ANSWER = re.compile(r"# (?:Exercise|Bug hunt) ")
@@ -72,13 +72,13 @@ def parts(notebook, name, variants=0):
     variants: how many learners get inputs of their own; 0: nobody.
     """
     worksheets.check_folds(notebook, name)
-    made = [Part("text", "welcome", WELCOME.format(title=page.title(notebook)))]
+    made = [Part("text", "welcome", WELCOME.format(title=shared.title(notebook)))]
     solved = texts(name[:2])
     for cell in notebook.cells[1:]:  # the first has the title and links
         source = cell.source
         if cell.cell_type == "markdown":
             source = worksheets.FOLD.sub(worksheets.hint_or_nothing, source).strip()
-            source = page.handed_out(source, page.repository())
+            source = shared.handed_out(source, shared.repository())
             if title := TITLE.search(source):
                 number, points = title[1], len(re.search("^★+", source, re.M)[0])
                 one = number.replace(".", "-")
@@ -126,14 +126,14 @@ def write(folder, notebooks, variants, place, cells):
     What each learner has to find, of `variants`, stands in key/NAME.csv.
     """
     written = []
-    for path in page.notebook_paths(notebooks, "exercises"):
-        notebook, name = page.read(path), path.stem
+    for path in shared.notebook_paths(notebooks, "exercises"):
+        notebook, name = shared.read(path), path.stem
         made = nbformat.v4.new_notebook(metadata=notebook.metadata)
         of_it = parts(notebook, path.name, variants)
         made.cells = cells(of_it, name)
         nbformat.validate(made)
         written.append(folder / place.format(name) / path.name)
-        page.write(written[-1], nbformat.writes(made) + "\n")
+        shared.write(written[-1], nbformat.writes(made) + "\n")
         if of_it[-1].module == "numbers":
             lesson = next(part.module for part in of_it if part.module)
             names = [check.__name__[6:] for check in numbers.questions(lesson)]
@@ -141,14 +141,14 @@ def write(folder, notebooks, variants, place, cells):
             rows = [["number", *names], *rows]
             written.append(folder / "key" / f"{name}.csv")
             lines = [",".join(map(str, row)) + "\n" for row in rows]
-            page.write(written[-1], "".join(lines))
+            shared.write(written[-1], "".join(lines))
     return written
 
 
-def main(build, what, folder):
+def main(builder, what, folder):
     """Build from the command line, with --variants N."""
     parser = argparse.ArgumentParser(description=f"{what}.")
     told = "how many learners get inputs of their own"
     parser.add_argument("--variants", type=int, default=0, metavar="N", help=told)
     variants = parser.parse_args().variants
-    page.build(lambda folder: build(folder, variants=variants), what, folder)
+    shared.run_builder(lambda folder: builder(folder, variants=variants), what, folder)

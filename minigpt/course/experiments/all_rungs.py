@@ -29,7 +29,7 @@ def unigram(seed):
     return {"loss": loss, "parameters": text.vocab_size, "seconds": 0}
 
 
-def table(learned, vocab_size, steps, rate, seed, block_size):
+def train_table(learned, vocab_size, steps, rate, seed, block_size):
     """01's table, trained without a schedule on learned (N,)."""
     torch.manual_seed(seed)
     model = BigramLanguageModel(vocab_size)
@@ -45,7 +45,7 @@ def table(learned, vocab_size, steps, rate, seed, block_size):
 def trained(seed, steps):
     """01's table as the notebook trains it, in 10,000 steps."""
     text, start = fit.corpus(), time.perf_counter()
-    model = table(text.train, text.vocab_size, steps, 1e-3, seed, block_size=8)
+    model = train_table(text.train, text.vocab_size, steps, 1e-3, seed, block_size=8)
     seconds = round(time.perf_counter() - start, 1)
     losses = {"train loss": text.train, "loss": text.val}
     found = {name: evaluate(model, data, 8) for name, data in losses.items()}

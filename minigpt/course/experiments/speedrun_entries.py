@@ -1,4 +1,5 @@
-"""The speed run's table of records: each entry changes one thing.
+"""The entries of the speed run's table: each changes one thing. The table itself is in
+`minigpt.course.speed_table`.
 
 build and train are those of a reader's file, with the entry's name as one argument
 more: this file goes through the same door.
@@ -10,7 +11,6 @@ from functools import partial
 import torch.nn as nn
 
 from minigpt import training
-from minigpt.course import record
 from minigpt.course.experiments import fit
 from minigpt.evaluation import evaluate
 from minigpt.modern import counting
@@ -36,9 +36,7 @@ STEPS = {  # what fits into the time on the machine of the record
     "+ counts": 1450,
     "+ counts, a sixth": 130,
 }
-SPEED = "demo steps per second"
 CONVOLVED = ["+ short convolution", "GPT alone"]
-NEW = ["counts alone", "GPT alone"]  # the others change the entry above them
 
 
 def shape_and_plan(name, vocab_size):
@@ -115,23 +113,6 @@ def in_windows(kind, order, seed):
     text = fit.corpus()
     model = counted(kind(text.train, text.vocab_size, order), text.train, seed)
     return {f"windows of {T}": evaluate(model, text.val, T) for T in (64, 128, 256)}
-
-
-def table():
-    """The record as lines of text, for print(): what each entry took of the 60
-    seconds, and what it gains."""
-    variants, above = record.load("speedrun"), None
-    lines = [f"{'':28}{'loss':>5}{'spread':>8}{'of 60':>9}{'steps':>7}  gain"]
-    for name, v in variants.items():
-        seconds = max(
-            speedrun.SECONDS * run["seconds"] / speedrun.limit(run[SPEED])
-            for run in v.runs.values()
-        )
-        gain = record.difference(above, v) if above and name not in NEW else ""
-        line = f"{name:28}{v.mean():5.3f}{v.spread():8.3f}{seconds:9.1f}"
-        lines.append(f"{line}{STEPS[name]:7,}  {gain}".rstrip())
-        above = v
-    return "\n".join(lines)
 
 
 COUNTED = {"taking": (ContextCounts, ALONE), "Kneser-Ney": (ContinuationCounts, ORDER)}

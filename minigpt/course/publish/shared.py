@@ -96,7 +96,7 @@ def write_model(path):
     write_page(path, model, tokenizer, text=text, stories=[story])
 
 
-def build(make, what, folder):
+def run_builder(make, what, folder):
     """Run make(folder), print what was written; end with a sentence, not a trace."""
     try:
         written = make(folder)

@@ -1,5 +1,8 @@
-"""The benchmark for the README: `python -m minigpt.course.benchmark` measures, writes
-records/bench.json and draws .github/bench.png."""
+"""The benchmark for the README: it measures, writes records/bench.json and draws
+.github/bench.png.
+
+    python -m minigpt.course.experiments.bench_record
+"""
 
 import json
 from datetime import date
@@ -9,12 +12,13 @@ import torch
 from matplotlib.figure import Figure
 
 from minigpt.course import record
+from minigpt.course.experiments import recording
 from minigpt.course.plots import COLORS, STYLES
 from minigpt.files import replacing
-from minigpt.tools.benchmark import GOAL, bench, contenders, table
+from minigpt.tools.benchmark import GOAL, bench, bench_table, contenders
 from minigpt.tools.corpus import corpus
 
-FIGURE = Path(__file__).resolve().parents[2] / ".github" / "bench.png"
+FIGURE = Path(__file__).resolve().parents[3] / ".github" / "bench.png"
 
 
 def figure(result):
@@ -46,7 +50,7 @@ def publish(result, path, image):
 if __name__ == "__main__":
     text = corpus()
     about = {"date": date.today().isoformat(), "torch": torch.__version__.split("+")[0]}
-    result = about | {"machine": record.machine()}
+    result = about | {"machine": recording.machine()}
     result |= bench(text, contenders(text.vocab_size), demo_steps=2000, rounds=20)
     publish(result, record.FOLDER / "bench.json", FIGURE)
-    print(table(result))
+    print(bench_table(result))

@@ -1,7 +1,9 @@
 """The models and the play that come with the course, made anew, into minigpt/stored.
 
-    python -m minigpt.course.stored               all of them: eleven minutes on a core
-    python -m minigpt.course.stored pocket-1338   one of them
+    python -m minigpt.course.experiments.stored_models
+        all of them: eleven minutes on a core
+    python -m minigpt.course.experiments.stored_models pocket-1338
+        one of them
 
     name          what it has learned, and how                  seed     loss
     gpt           Tiny Shakespeare, 06's preset "cpu"           1337   1.6910
@@ -32,9 +34,10 @@ from functools import partial
 import torch
 
 from minigpt.bigram import BigramLanguageModel
+from minigpt.course import pocket
 from minigpt.course.experiments import how_low
+from minigpt.course.experiments.all_rungs import counted_table
 from minigpt.course.experiments.fit import corpus, cpu, made, small
-from minigpt.course.experiments.ladder import counted_table
 from minigpt.data import PLAY
 from minigpt.evaluation import evaluate
 from minigpt.files import replacing, save_whole
@@ -70,10 +73,10 @@ def rung(name):
     store(name, model, history, text.tokenizer, text.val, {"rung": body})
 
 
-def pocket(seed, name):
+def pocket_gpt(seed, name):
     """The GPT of notebook 07."""
     torch.set_num_threads(1)
-    p = how_low.pocket()
+    p = pocket.load()
     model, recipe = made(seed, how_low.reader)
     history = train(model, p.ids[: p.n], p.ids[p.n :], recipe)
     built = {"config": asdict(model.config)}
@@ -103,7 +106,7 @@ def play(name):
 
 
 MADE = {"gpt": gpt, "play": play}
-MADE |= {f"pocket-{seed}": partial(pocket, seed) for seed in (1337, 1338, 1339)}
+MADE |= {f"pocket-{seed}": partial(pocket_gpt, seed) for seed in (1337, 1338, 1339)}
 MADE |= {"bigram": bigram} | {body.replace(" ", "-"): rung for body in BODIES}
 
 
