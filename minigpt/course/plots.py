@@ -319,7 +319,9 @@ def reading(text, weights, alt):
         if weight >= 0.01:
             shade = f"background-color: rgba(0, 114, 178, {min(weight, 1) * 0.7:.2f})"
             glyph = f'<span style="{shade}">{glyph}</span>'
-        shown += glyph + "\n" * (char == "\n")
+        shown += glyph
+        if char == "\n":
+            shown += char
     told = f"<figcaption>{html.escape(alt)}</figcaption>"
     page = f"<figure><pre>{shown}</pre>{told}</figure>"
     display({"text/html": page, "text/plain": f"Text: {alt}"}, raw=True)

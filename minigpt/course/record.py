@@ -61,7 +61,7 @@ class PairedDifference(NamedTuple):
         low, high = min(self.each), max(self.each)
         seeds = f"{agree} of {len(self.each)}"
         text = f"{self.mean:+.3f} ({low:+.3f} to {high:+.3f}, {seeds})"
-        return text + ", a tie" * self.is_tie
+        return f"{text}, a tie" if self.is_tie else text
 
 
 def difference(first, second, of="loss"):

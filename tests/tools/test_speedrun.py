@@ -298,7 +298,7 @@ def tiny(monkeypatch):
     exec(TINY, {})
 
 
-@pytest.mark.parametrize("name", entries.STEPS)
+@pytest.mark.parametrize("name", entries.ENTRIES)
 def test_every_entry_depends_on_its_seed_alone(tiny, name):
     made = []
     for _ in range(2):

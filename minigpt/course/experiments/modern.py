@@ -4,7 +4,6 @@ They choose, so they never look at the validation split: they learn from the fir
 nine tenths of the training text and are judged on the last, the development piece.
 """
 
-import re
 from dataclasses import asdict, replace
 from functools import partial
 from statistics import mean
@@ -135,34 +134,45 @@ def cost(seed, **changes):
     return {"cost": fit.step_cost(*both, rounds=40)}
 
 
-def beside_counts(variant, seed):
-    """A GPT beside counts, with less, or beside its own counts."""
+def beside_counts(
+    seed,
+    kind=ContinuationCounts,
+    gpt=True,
+    counts=True,
+    window=True,
+    convolution=True,
+    reads=True,
+    weighs=True,
+    folds=True,
+):
+    """A GPT beside counts of a kind, or with one thing less: the GPT, the counts, what
+    the window counts, the convolution, reading the counts, weighing the orders, or the
+    folds that keep a training from its own counts."""
     learn, judge = fit.development()
     config, plan = recipe.counting_preset(fit.corpus().vocab_size)
     plan = replace(plan, seed=seed, **STEPS)
     T = config.block_size
-    kind = ContextCounts if variant == "ordinary counts" else ContinuationCounts
-    counts = kind(learn, config.vocab_size, order=8)
-    smoothing = counting.fit_smoothing(counts, learn, plan)
-    if variant == "counts alone":
-        model = counting.CountsAlone(counts, smoothing, T)
+    counted = kind(learn, config.vocab_size, order=8)
+    smoothing = counting.fit_smoothing(counted, learn, plan)
+    if not gpt:
+        model = counting.CountsAlone(counted, smoothing, T)
         return {"loss": evaluate(model, judge, T)}
-    alone = variant == "GPT alone"
     torch.manual_seed(seed)
-    model = config.build() if alone else counting.CountingGPT(config, counts, smoothing)
-    if variant == "nothing from the window":
+    if counts:
+        model = counting.CountingGPT(config, counted, smoothing)
+        draw = partial(counting.fold_batch, model) if folds else get_batch
+    else:
+        model, draw = config.build(), get_batch
+    if not window:
         heard = torch.ones(model.gate.out_features)
         heard[-counting.RECENT :] = 0
         model.gate.register_forward_hook(lambda gate, args, out: out * heard)
-    if variant == "no convolution":
+    if not convolution:
         model.convolution.requires_grad_(False)  # it stays the identity
-    if variant in ("counts added", "counts added, weighed"):
+    if not reads:
         nn.init.zeros_(model.read.weight).requires_grad_(False)
-    if variant in ("counts added", "counts added and read"):
+    if not weighs:
         model.gate.requires_grad_(False)  # it stays: all for the longest order
-    draw = partial(counting.fold_batch, model)
-    if alone or variant == "own counts seen":
-        draw = get_batch
     train(model, learn, judge, plan, draw=draw)
     model.train()
     sizes = plan.batch_size, plan.block_size
@@ -194,9 +204,18 @@ def at_rates(function, variants):
     return found
 
 
-COUNTING = """all of it; GPT alone; counts alone; ordinary counts
-nothing from the window; no convolution; counts added; counts added and read
-counts added, weighed; own counts seen"""
+COUNTING = {
+    "all of it": {},
+    "GPT alone": {"counts": False},
+    "counts alone": {"gpt": False},
+    "ordinary counts": {"kind": ContextCounts},
+    "nothing from the window": {"window": False},
+    "no convolution": {"convolution": False},
+    "counts added": {"reads": False, "weighs": False},
+    "counts added and read": {"weighs": False},
+    "counts added, weighed": {"reads": False},
+    "own counts seen": {"folds": False},
+}
 NGRAMS = {"silent at half of the places": {}, "never": {"change": never_silent}}
 AT_RATE, AT = "{variant}, rate {factor:g}", [0.25, 0.5, 1, 2]
 judged = partial(fit.run, data=fit.development)
@@ -205,7 +224,7 @@ shared = partial(judged, base=old)
 as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all parts
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
 EXPERIMENTS = {
-    "08-counts": {n: partial(beside_counts, n) for n in re.split("; |\n", COUNTING)},
+    "08-counts": fit.grid("{variant}", beside_counts, variant=COUNTING),
     "08-ngrams": fit.grid("{variant}", partial(judged, base=ngrams), variant=NGRAMS),
     "08-parts": at_rates(shared, PARTS),
     "08-parts-equal": at_rates(as_long, {"06's GPT": {}}),

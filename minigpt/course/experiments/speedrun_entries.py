@@ -5,8 +5,10 @@ build and train are those of a reader's file, with the entry's name as one argum
 more: this file goes through the same door.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch.nn as nn
 
@@ -23,72 +25,102 @@ from minigpt.tools import speedrun
 from minigpt.training import preset
 
 ORDER, ALONE, FIT_STEPS = 8, 5, 100  # ALONE: the best of "speedrun-order"
-STEPS = {  # what fits into the time on the machine of the record
-    "GPT of 06": 2600,
-    "+ Muon, trapezoid": 1650,
-    "+ today's block": 1600,
-    "+ short convolution": 1580,
-    "+ pairs and triples": 1550,
-    "one block, context 256": 2200,
-    "a fifth of the time": 300,
-    "counts alone": FIT_STEPS,
-    "GPT alone": 1450,
-    "+ counts": 1450,
-    "+ counts, a sixth": 130,
+
+
+def old_shape(vocab_size):
+    """06's GPT and its recipe."""
+    return preset("cpu", vocab_size)
+
+
+def short_plan(vocab_size):
+    """Muon and the trapezoid, in batches of as many characters as 06's."""
+    return replace(ngram_preset(vocab_size)[1], batch_size=16, block_size=64)
+
+
+def old_with_muon(vocab_size):
+    """06's GPT, with today's optimizer and schedule."""
+    return old_shape(vocab_size)[0], short_plan(vocab_size)
+
+
+def of_old_size(kind, vocab_size):
+    """A config of `kind` as large as 06's GPT, and the same recipe."""
+    gpt, _ = old_shape(vocab_size)
+    shape = kind(vocab_size, 64, gpt.n_layer, gpt.n_head, gpt.n_embd)
+    return shape, short_plan(vocab_size)
+
+
+class Entry(NamedTuple):
+    """A row of the table.
+
+    steps: what fits into the time on the machine of the record. preset: vocab_size ->
+    (config of the model, recipe). convolution: a ShortConvolution behind the embedding
+    (NgramGPT and CountingGPT have their own). counts, gpt: which of them it has.
+    """
+
+    steps: int
+    preset: Callable
+    convolution: bool = False
+    counts: bool = False
+    gpt: bool = True
+
+
+today = partial(of_old_size, ModernConfig)
+ENTRIES = {
+    "GPT of 06": Entry(2600, old_shape),
+    "+ Muon, trapezoid": Entry(1650, old_with_muon),
+    "+ today's block": Entry(1600, today),
+    "+ short convolution": Entry(1580, today, convolution=True),
+    "+ pairs and triples": Entry(1550, partial(of_old_size, NgramConfig)),
+    "one block, context 256": Entry(2200, ngram_preset),
+    "a fifth of the time": Entry(300, ngram_preset),
+    "counts alone": Entry(FIT_STEPS, counting_preset, counts=True, gpt=False),
+    "GPT alone": Entry(1450, counting_preset, convolution=True),
+    "+ counts": Entry(1450, counting_preset, counts=True),
+    "+ counts, a sixth": Entry(130, counting_preset, counts=True),
 }
-CONVOLVED = ["+ short convolution", "GPT alone"]
 
 
 def shape_and_plan(name, vocab_size):
     """What an entry trains, its model's config, and how, for its number of steps."""
-    gpt, adamw = preset("cpu", vocab_size)
-    ngrams, muon = ngram_preset(vocab_size)  # its optimizer, schedule and rates
-    short = replace(muon, batch_size=16, block_size=64)
-    sizes = vocab_size, 64, gpt.n_layer, gpt.n_head, gpt.n_embd
-    shape, plan = {
-        "GPT of 06": (gpt, adamw),
-        "+ Muon, trapezoid": (gpt, short),
-        "+ today's block": (ModernConfig(*sizes), short),
-        "+ short convolution": (ModernConfig(*sizes), short),
-        "+ pairs and triples": (NgramConfig(*sizes), short),
-        "one block, context 256": (ngrams, muon),
-        "a fifth of the time": (ngrams, muon),
-    }.get(name, counting_preset(vocab_size))
-    steps = STEPS[name]
-    return shape, replace(plan, steps=steps, eval_every=steps, eval_batches=1)
+    entry = ENTRIES[name]
+    shape, plan = entry.preset(vocab_size)
+    plan = replace(plan, steps=entry.steps, eval_every=entry.steps, eval_batches=1)
+    return shape, plan
 
 
 def build(train_ids, vocab_size, name):
     """An entry's model, untrained, with the counts that it needs."""
-    shape, plan = shape_and_plan(name, vocab_size)
-    if "counts" not in name:
+    entry, (shape, plan) = ENTRIES[name], shape_and_plan(name, vocab_size)
+    if not entry.counts:
         model = shape.build()
-        if name in CONVOLVED:  # NgramGPT and CountingGPT have their own
+        if entry.convolution:
             convolution = ShortConvolution(shape.n_embd)
             model.token_embedding = nn.Sequential(model.token_embedding, convolution)
         return model
     counts = ContinuationCounts(train_ids, vocab_size, ORDER)
-    if name == "counts alone":
+    if not entry.gpt:
         return counting.CountsAlone(counts, counting.Smoothing(ORDER), plan.block_size)
     return counting.CountingGPT(shape, counts, counting.Smoothing(ORDER))
 
 
 def train(model, train_ids, seed, name):
     """Train an entry's model in place."""
-    plan = replace(shape_and_plan(name, int(train_ids.max()) + 1)[1], seed=seed)
-    if "counts" not in name:
+    entry, vocab_size = ENTRIES[name], int(train_ids.max()) + 1
+    plan = replace(shape_and_plan(name, vocab_size)[1], seed=seed)
+    if not entry.counts:
         training.train(model, train_ids, train_ids, plan)
         return
     fitted = counting.fit_smoothing(model.counts, train_ids, plan, FIT_STEPS)
     model.smoothing.load_state_dict(fitted.state_dict())
-    if name != "counts alone":
+    if entry.gpt:
         draw = partial(counting.fold_batch, model)
         training.train(model, train_ids, train_ids, plan, draw=draw)
 
 
-def entry(name, seed):
+def measured(name, seed):
     """One seed of an entry: what speedrun.run measures, and the steps."""
-    return speedrun.run(__file__, fit.corpus(), seed, name) | {"steps": STEPS[name]}
+    found = speedrun.run(__file__, fit.corpus(), seed, name)
+    return found | {"steps": ENTRIES[name].steps}
 
 
 def development(order, seed):
@@ -119,6 +151,6 @@ COUNTED = {"taking": (ContextCounts, ALONE), "Kneser-Ney": (ContinuationCounts, 
 ORDERS = {f"{order} characters": partial(development, order) for order in range(3, 9)}
 EXPERIMENTS = {
     "08-windows": {name: partial(in_windows, *how) for name, how in COUNTED.items()},
-    "speedrun": {name: partial(entry, name) for name in STEPS},
+    "speedrun": {name: partial(measured, name) for name in ENTRIES},
     "speedrun-order": ORDERS,
 }

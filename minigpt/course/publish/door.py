@@ -46,7 +46,8 @@ def fill(text, name, inside):
 def hours(total):
     """Minutes as a reader says them: "4 hours", "4½ hours"."""
     halves = -(-total // 30)
-    return f"{halves // 2}{'½' * (halves % 2)} hours"
+    half = "½" if halves % 2 else ""
+    return f"{halves // 2}{half} hours"
 
 
 def exercises():
