@@ -15,26 +15,13 @@ import torch.nn as nn
 import torch.nn.functional as F
 from exercises import answered, play
 from IPython.core.compilerop import CachingCompiler
+from syllabus import exercises
 
 from minigpt.course.checks import core, running, search
 from minigpt.course.checks.reading import copied
 from minigpt.course.checks.solutions import _mistake, _parts
 
-NOTEBOOKS = {
-    "01": "bigram",
-    "02": "averaging",
-    "03": "self_attention",
-    "04": "multi_head",
-    "05": "residual_blocks",
-    "06": "full_training",
-    "07": "how_low",
-    "08": "modern_gpt",
-    "09": "fast_generation",
-    "10": "many_machines",
-    "11": "looking_inside",
-    "12": "backward",
-    "13": "tokens",
-}
+NOTEBOOKS = exercises()
 ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
 EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
 WRONG = {k: rows for module in ANSWERS.values() for k, rows in module.WRONG.items()}

@@ -1,65 +1,12 @@
 """What a notebook builds is what the package holds: the same syntax trees."""
 
 import ast
-from pathlib import Path
 
 import nbformat
 import pytest
+from syllabus import ROOT, built
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILT = {  # lesson: {module: the names that its notebook builds}
-    "01_bigram": {
-        "data": "CharTokenizer train_val_split get_batch",
-        "bigram": "BigramLanguageModel next_token_loss",
-    },
-    "evidence/01_bigram_evidence": {"evaluation": "evaluating estimate_loss evaluate"},
-    "02_averaging": {
-        "averaging": "average_loop average_matmul average_softmax average_attention "
-        "hide_future"
-    },
-    "03_self_attention": {
-        "attention": "attention_weights attention Head",
-        "language_model": "LanguageModel",
-    },
-    "evidence/03_self_attention_evidence": {"attention": "SelfAttention"},
-    "04_multi_head": {
-        "multi_head": "head_width MultiHeadAttention CausalSelfAttention"
-    },
-    "05_residual_blocks": {"block": "FeedForward Block"},
-    "06_full_training": {
-        "gpt": "GPT init_weights",
-        "optimizer": "make_optimizer learning_rate_at",
-        "generation": "generate probabilities keep_top_k",
-    },
-    "evidence/06_full_training_evidence": {"training": "Run train"},
-    "08_modern_gpt": {"modern/muon": "orthogonalize"},
-    "evidence/08_modern_gpt_evidence": {
-        "modern/parts": "ShortConvolution",
-        "modern/experts": "MixtureOfExperts",
-    },
-    "08b_counts": {
-        "modern/counting": "fold_batch",
-        "modern/counts": "window_counts",
-        "modern/ngrams": "NgramEmbedding",
-    },
-    "09_fast_generation": {
-        "fast/cache": "KVCache past_mask attend gpt_with_cache",
-        "fast/speculative": "check speculate",
-    },
-    "evidence/09_fast_generation_evidence": {"fast/quantization": "to_int8"},
-    "12_backward": {
-        "backward/tensor": "Tensor order backward receive unbroadcast pair add "
-        "multiply matmul power relu reshape transpose pick slopes",
-        "backward/layers": "cross_entropy standardize layer_norm attention",
-        "backward/steps": "ours",
-    },
-    "evidence/12_backward_evidence": {"backward/layers": "checkpoint"},
-    "13_tokens": {
-        "tokens/byte_pairs": "merge BytePairTokenizer learn",
-        "tokens/judging": "judge",
-    },
-    "evidence/13_tokens_evidence": {"tokens/judging": "next_bytes"},
-}
+BUILT = built()
 LESSON_OF = {
     name: module
     for modules in BUILT.values()

@@ -9,21 +9,24 @@ python -m minigpt.course.experiments --all        measures everything anew
 import argparse
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 
 import torch
 
 from minigpt.course import record
 from minigpt.course.experiments import recording
 
-MODULES = """all_rungs small_models residual_blocks full_training how_low modern
-speedrun_entries fast_generation many_machines looking_inside tokens""".split()
 SEEDS = [1337, 1338, 1339]
 
 
 def experiments():
-    """{experiment: {variant: function(seed) -> {quantity: number}}}, of all modules."""
-    modules = [import_module(f"{__package__}.{name}") for name in MODULES]
-    return {n: v for module in modules for n, v in module.EXPERIMENTS.items()}
+    """{experiment: {variant: function(seed) -> {quantity: number}}}, of all modules
+    here that have a table EXPERIMENTS."""
+    found = {}
+    for path in Path(__file__).parent.glob("[a-z]*.py"):
+        module = import_module(f"{__package__}.{path.stem}")
+        found |= getattr(module, "EXPERIMENTS", {})
+    return dict(sorted(found.items()))
 
 
 def recorded(name):
@@ -56,7 +59,9 @@ def main(argv=None):
     add("--all", action="store_true", help="all of them, anew")
     add("--seeds", type=int, nargs="+", default=SEEDS)
     options = parser.parse_args(argv)
-    names = options.names or list(known) * (options.missing or options.all)
+    names = options.names
+    if not names and (options.missing or options.all):
+        names = list(known)
     if unknown := set(names) - known.keys():
         parser.error(f"no experiment {unknown.pop()!r}; there are: {', '.join(known)}")
     if not names:

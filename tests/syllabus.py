@@ -1,0 +1,139 @@
+"""The course in one table: who adds a lesson, a module or a class adds it here.
+
+From it the tests take the order in which modules may import each other, which names of
+the package a notebook builds (their sources are compared), and which notebooks have
+exercises. What can be found is found and stands nowhere: notebooks, their checks (the
+module in `minigpt/course/checks` with the notebook's name) and the experiments (every
+module in `minigpt/course/experiments` with a table EXPERIMENTS).
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+
+
+class Lesson(NamedTuple):
+    """modules: what the lesson adds to the package, files first to last, or a folder.
+
+    built, by_evidence: {file of the package: names that the lesson's notebook, or its
+    evidence, builds with the same source}.
+    """
+
+    modules: str
+    built: dict = {}
+    by_evidence: dict = {}
+
+
+LESSONS = {
+    "01_bigram": Lesson(
+        "data bigram evaluation",
+        {
+            "data": "CharTokenizer train_val_split get_batch",
+            "bigram": "BigramLanguageModel next_token_loss",
+        },
+        {"evaluation": "evaluating estimate_loss evaluate"},
+    ),
+    "02_averaging": Lesson(
+        "averaging",
+        {
+            "averaging": "average_loop average_matmul average_softmax "
+            "average_attention hide_future"
+        },
+    ),
+    "03_self_attention": Lesson(
+        "attention language_model",
+        {
+            "attention": "attention_weights attention Head",
+            "language_model": "LanguageModel",
+        },
+        {"attention": "SelfAttention"},
+    ),
+    "04_multi_head": Lesson(
+        "multi_head",
+        {"multi_head": "head_width MultiHeadAttention CausalSelfAttention"},
+    ),
+    "05_residual_blocks": Lesson("block", {"block": "FeedForward Block"}),
+    "06_full_training": Lesson(
+        "gpt device optimizer training generation checkpoint whole",
+        {
+            "gpt": "GPT init_weights",
+            "optimizer": "make_optimizer learning_rate_at",
+            "generation": "generate probabilities keep_top_k",
+        },
+        {"training": "Run train"},
+    ),
+    "07_how_low": Lesson("playwright"),
+    "08_modern_gpt": Lesson(
+        "modern",
+        {"modern/muon": "orthogonalize"},
+        {
+            "modern/parts": "ShortConvolution",
+            "modern/experts": "MixtureOfExperts",
+        },
+    ),
+    "08b_counts": Lesson(
+        "",  # in `modern`, too
+        {
+            "modern/counting": "fold_batch",
+            "modern/counts": "window_counts",
+            "modern/ngrams": "NgramEmbedding",
+        },
+    ),
+    "09_fast_generation": Lesson(
+        "fast",
+        {
+            "fast/cache": "KVCache past_mask attend gpt_with_cache",
+            "fast/speculative": "check speculate",
+        },
+        {"fast/quantization": "to_int8"},
+    ),
+    "10_many_machines": Lesson("parallel"),
+    "11_looking_inside": Lesson("inside"),
+    "12_backward": Lesson(
+        "backward",
+        {
+            "backward/tensor": "Tensor order backward receive unbroadcast pair add "
+            "multiply matmul power relu reshape transpose pick slopes",
+            "backward/layers": "cross_entropy standardize layer_norm attention",
+            "backward/steps": "ours",
+        },
+        {"backward/layers": "checkpoint"},
+    ),
+    "13_tokens": Lesson(
+        "tokens",
+        {
+            "tokens/byte_pairs": "merge BytePairTokenizer learn",
+            "tokens/judging": "judge",
+        },
+        {"tokens/judging": "next_bytes"},
+    ),
+    "14_bridge": Lesson("bridge"),
+}
+BELOW = ["require", "files"]  # of all lessons
+OF_LESSONS = [name for lesson in LESSONS.values() for name in lesson.modules.split()]
+SPINE = OF_LESSONS[
+    : OF_LESSONS.index("playwright")
+]  # files, and in 07 the folders begin
+LATER = OF_LESSONS[len(SPINE) :]
+# A module may import what stands before it.
+ORDER = [*BELOW, *SPINE, "stored", *LATER, "tools", "course"]
+
+
+def built():
+    """{notebook, as "evidence/01_bigram_evidence": {file of the package: names}}."""
+    found = {}
+    for name, lesson in LESSONS.items():
+        found[name] = lesson.built
+        found[f"evidence/{name}_evidence"] = lesson.by_evidence
+    return {name: names for name, names in found.items() if names}
+
+
+def exercises():
+    """{"01": "bigram"}: lessons with exercises, and the module of their checks."""
+    names = [path.stem for path in (NOTEBOOKS / "exercises").glob("*_exercises.ipynb")]
+    return {
+        name.partition("_")[0]: name.partition("_")[2].removesuffix("_exercises")
+        for name in sorted(names)
+    }
