@@ -7,7 +7,7 @@ lesson 03   attention, language_model           one head, and the shell of every
 lesson 04   multi_head                          many heads, one batched operation
 lesson 05   block                               feed-forward, residuals, LayerNorm
 lesson 06   gpt, optimizer, training, generation, checkpoint, device
-            whole                               the GPT of 06 on one page
+            whole                               the GPT of 06 in one file, alone
 lesson 07   playwright                          a text whose every choice is known
 lesson 08   modern                              what came after GPT-2
 lesson 09   fast                                keys and values are read once

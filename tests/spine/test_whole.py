@@ -1,4 +1,10 @@
-"""The page that holds the whole GPT trains and writes as the package does."""
+"""The file that holds the whole GPT runs alone, and trains as the package does."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import torch
 from small import CORPUS, DATA, TOKENIZER, plan
@@ -9,23 +15,65 @@ from minigpt.evaluation import evaluate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.training import preset, train
 
+FILE = Path(whole.__file__)
+RECIPE = {"steps": 20, "n_embd": 16, "block_size": 8, "batch_size": 4}
+ALONE = """
+import runpy, sys
+sys.modules["minigpt"] = None  # to import it raises ImportError
+sys.argv = ["whole.py", *sys.argv[1:]]
+runpy.run_path("whole.py", run_name="__main__")
+"""
+
 
 def test_its_recipe_is_the_cpu_preset():
+    ours = vars(whole.Config())
     for config in preset("cpu", 65):
-        for name, value in vars(whole.config).items():
-            if name != "vocab_size" and hasattr(config, name):
-                assert getattr(config, name) == value, name
+        for name in ours.keys() & vars(config).keys():
+            assert ours[name] == getattr(config, name), name
+
+
+def test_copied_into_an_empty_folder_it_trains_and_writes(tmp_path):
+    shutil.copy(FILE, tmp_path)
+    (tmp_path / "my_book.txt").write_text(CORPUS, encoding="utf-8")
+    recipe = [f"{name}={value}" for name, value in RECIPE.items()]
+    command = [sys.executable, "-c", ALONE, "my_book.txt", *recipe]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    head, text = done.stdout.split(" nats per character\n")
+    losses = [line.split()[-1] for line in head.splitlines() if "loss" in line]
+    first, *_, last = map(float, losses)
+    assert last < first
+    assert len(text) == 1 + 500 + 1  # what it began from, and a line end
+    assert set(text) <= set(CORPUS) | {"\n"}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["my_book.txt", "whole.py"]
+
+
+def test_it_imports_torch_and_what_comes_with_python():
+    names = set()
+    for node in ast.walk(ast.parse(FILE.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            names.add(node.module.split(".")[0])
+        elif isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+    assert names - sys.stdlib_module_names == {"torch"}
+
+
+def test_without_a_path_it_reads_what_lies_in_the_network(tmp_path, monkeypatch):
+    path = tmp_path / "input.txt"
+    path.write_text(CORPUS, encoding="utf-8")
+    monkeypatch.setattr(whole, "SHAKESPEARE", path.as_uri())
+    assert whole.read_text() == whole.read_text(path) == CORPUS
 
 
 def test_it_trains_and_writes_as_the_package_does(tmp_path, monkeypatch, capsys):
     path = tmp_path / "text.txt"
     path.write_text(CORPUS, encoding="utf-8")
-    changes = {"steps": 20, "n_embd": 16, "block_size": 8, "batch_size": 4}
-    for name, value in changes.items():
-        monkeypatch.setattr(whole.config, name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     torch.set_default_dtype(torch.float64)
     try:
-        whole.main(path)
+        whole.main(path, **RECIPE)
         shape = GPTConfig(TOKENIZER.vocab_size, 8, 2, 4, 16)
         torch.manual_seed(1337)
         model = GPT(shape)
@@ -37,4 +85,3 @@ def test_it_trains_and_writes_as_the_package_does(tmp_path, monkeypatch, capsys)
     printed = capsys.readouterr().out
     said = float(printed.split("validation loss ")[1].split()[0])
     assert_close(said, loss, atol=1e-4, rtol=0)
-    assert len(printed.split("character\n")[1]) == 501 + 1  # and a line end
