@@ -84,7 +84,7 @@ LESSONS = {
     "09_fast_generation": Lesson(
         "fast",
         {
-            "fast/cache": "KVCache past_mask attend gpt_with_cache",
+            "fast/cache": "KVCache attend gpt_with_cache",
             "fast/speculative": "check speculate",
         },
         {"fast/quantization": "to_int8"},

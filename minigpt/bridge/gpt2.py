@@ -11,7 +11,6 @@ from functools import partial
 import torch
 import torch.nn as nn
 
-from minigpt.fast.reader import PASSES
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.require import require
 
@@ -80,6 +79,3 @@ class GPT2(GPT):
 def zeros(n):
     """A new parameter (n,), where all is zero."""
     return nn.Parameter(torch.zeros(n))
-
-
-PASSES[GPT2] = PASSES[GPT]  # the cache of lesson 09 reads its blocks as lesson 06's

@@ -9,8 +9,6 @@ Source: Shazeer, Fast Transformer Decoding (2019), section 2.4.
 import torch
 import torch.nn.functional as F
 
-from minigpt.modern.parts import rotary_turns
-
 
 class KVCache:
     """Room for the keys and values of block_size characters in each of B texts.
@@ -37,6 +35,13 @@ class KVCache:
             )
         return torch.arange(self.length, end, device=self.keys.device)
 
+    def past_mask(self, T):
+        """Which keys each of the next T characters sees: (T, length + T); None: all."""
+        if T == 1:
+            return None  # the future is not there yet
+        seen = torch.ones(T, self.length + T, device=self.keys.device)
+        return seen.tril(self.length) == 1
+
     def put(self, layer, k, v):
         """Write k and v (B, n_kv_head, T, head_size) behind what this layer holds
         -> all its keys, all its values (B, n_kv_head, length + T, head_size)."""
@@ -46,21 +51,13 @@ class KVCache:
         return self.keys[layer, :, :, :end], self.values[layer, :, :, :end]
 
 
-def past_mask(cache, T):
-    """Which keys each of the next T characters sees: (T, length + T); None: all."""
-    if T == 1:
-        return None  # the future is not there yet
-    seen = torch.ones(T, cache.length + T, device=cache.keys.device)
-    return seen.tril(cache.length) == 1
-
-
 def attend(attention, x, cache, layer):
     """CausalSelfAttention, for what comes next: (B, T, C) -> (B, T, C)."""
     B, T, C = x.shape
     qkv = attention.qkv(x).view(B, T, 3, attention.n_head, attention.head_size)
     q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)
     keys, values = cache.put(layer, k, v)  # (B, n_head, length + T, head_size)
-    mask = past_mask(cache, T)
+    mask = cache.past_mask(T)
     out = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
     return attention.proj(out.transpose(1, 2).reshape(B, T, C))
 
@@ -77,44 +74,3 @@ def gpt_with_cache(model, idx, cache):
     logits = model.lm_head(norm(x))  # (B, T, vocab_size)
     cache.length += T  # only now: what fails leaves the cache as it was
     return logits
-
-
-def modern_attend(attention, x, first_values, turns, cache, layer):
-    """ModernAttention, for what comes next -> (B, T, C), the values of this layer."""
-    B, T, _ = x.shape
-    q, k, v, values = attention.queries_keys_values(x, first_values, turns)
-    keys, held = cache.put(layer, k, v)  # (B, n_kv_head, length + T, head_size)
-    mask, group = past_mask(cache, T), attention.n_head // attention.n_kv_head
-    if group > 1:  # to the keys that they share, the heads of a group are more queries
-        q = q.reshape(B, attention.n_kv_head, group * T, -1)
-        mask = None if mask is None else mask.repeat(group, 1)
-    out = F.scaled_dot_product_attention(q, keys, held, attn_mask=mask)
-    out = out.view(B, attention.n_head, T, -1).transpose(1, 2)
-    return attention.proj(out.flatten(2)), values
-
-
-def body_with_cache(model, x, positions, cache):
-    """What the blocks make of embedded characters, x (B, T, C) -> (B, T, C)."""
-    *blocks, norm = model.body
-    turns = rotary_turns(positions, cache.keys.shape[-1], dtype=x.dtype)
-    embedding, first = x, None
-    for layer, block in enumerate(blocks):
-        if block.mix is not None:
-            x = block.mix[0] * x + block.mix[1] * embedding
-        normed = block.norm1(x)
-        out, values = modern_attend(block.attention, normed, first, turns, cache, layer)
-        first = values if first is None else first
-        x = x + out
-        x = x + block.feed_forward(block.norm2(x))
-    x = norm(x)
-    cache.length += len(positions)  # only now: what fails leaves the cache as it was
-    return x
-
-
-def modern_with_cache(model, idx, cache):
-    """gpt_with_cache for a ModernGPT: idx (B, T) -> (B, T, vocab_size)."""
-    positions = cache.positions(idx.shape[1])
-    x = model.token_embedding(idx)
-    if model.position_embedding is not None:
-        x = x + model.position_embedding(positions)
-    return model.logits(body_with_cache(model, x, positions, cache))

@@ -4,47 +4,57 @@ The text then loses its beginning, which moves all that is left to other positio
 learned positions make the kept keys and values wrong, and they are computed anew.
 """
 
+import inspect
+
 import torch
 
 from minigpt.block import Block, FeedForward
-from minigpt.fast.cache import KVCache, gpt_with_cache, modern_with_cache
-from minigpt.fast.text_cache import TextCache, counting_with_cache, ngram_with_cache
+from minigpt.fast.cache import KVCache, gpt_with_cache
 from minigpt.gpt import GPT
-from minigpt.modern.counting import CountingGPT
-from minigpt.modern.model import ModernAttention, ModernBlock, ModernGPT
-from minigpt.modern.ngrams import NgramGPT
-from minigpt.modern.parts import ModernFeedForward
+from minigpt.modern.model import ModernGPT
 from minigpt.multi_head import CausalSelfAttention
 
 WINDOWS = ["half", "slide"]
-PASSES = {
-    GPT: (KVCache, gpt_with_cache),
-    ModernGPT: (KVCache, modern_with_cache),
-    NgramGPT: (TextCache, ngram_with_cache),
-    CountingGPT: (TextCache, counting_with_cache),
-}
-PARTS = [
-    [Block, CausalSelfAttention, FeedForward],
-    [ModernBlock, ModernAttention, ModernFeedForward],
-]
+
+
+def takes_cache(module):
+    """Whether its forward pass has an argument `cache`."""
+    return "cache" in inspect.signature(module.forward).parameters
+
+
+def computes_as(module, kind):
+    """Whether this is a `kind` whose forward pass is that of `kind` itself."""
+    return isinstance(module, kind) and type(module).forward is kind.forward
 
 
 def can_cache(model):
-    """Whether this is one of PASSES whose blocks are the course's own: only of those
-    does `forward_with_cache` know how they read."""
-    if type(model) not in PASSES:
-        return False
-    expected = PARTS[isinstance(model, ModernGPT)]
-    blocks = list(model.body)[:-1]
-    parts = [[type(b), type(b.attention), type(b.feed_forward)] for b in blocks]
-    return all(part == expected for part in parts)
+    """Whether `forward_with_cache` reads with this model as the model itself does.
+
+    A model of lesson 08 takes the cache as an argument, if its attention does. Lesson
+    06's knows of none: gpt_with_cache computes in its place, so that all its parts must
+    compute as the course's do.
+    """
+    if isinstance(model, ModernGPT):
+        attentions = [block.attention for block in list(model.body)[:-1]]
+        return all(map(takes_cache, [model, *attentions]))
+    return computes_as(model, GPT) and all(
+        computes_as(block, Block)
+        and computes_as(block.attention, CausalSelfAttention)
+        and computes_as(block.feed_forward, FeedForward)
+        for block in model.body[:-1]
+    )
 
 
 @torch.inference_mode()
 def forward_with_cache(model, idx, cache):
-    """What a model of PASSES says of the next characters: idx (B, T), the texts behind
-    what `cache` holds -> logits (B, T, vocab_size). For evaluation mode."""
-    return PASSES[type(model)][1](model, idx, cache)
+    """What a model says of a text's newest characters: idx (B, T), whose first
+    cache.length characters `cache` holds -> logits (B, T - cache.length, vocab_size).
+
+    For a model that `can_cache`, in evaluation mode.
+    """
+    if isinstance(model, ModernGPT):
+        return model(idx, cache=cache)[0]
+    return gpt_with_cache(model, idx[:, cache.length :], cache)
 
 
 class Reader:
@@ -69,11 +79,10 @@ class Reader:
         if not self.cached:
             return self.model(idx[:, start:])[0][:, -last:]
         if self.cache is None:
-            self.cache = PASSES[type(self.model)][0](self.model, len(idx))
+            self.cache = KVCache(self.model, len(idx))
         if start != self.start:
             self.start, self.cache.length = start, 0
-        new = idx[:, start + self.cache.length :]
-        return forward_with_cache(self.model, new, self.cache)[:, -last:]
+        return forward_with_cache(self.model, idx[:, start:], self.cache)[:, -last:]
 
     def start_of(self, T):
         """Where the window on a text of T characters begins."""

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from minigpt.bigram import next_token_loss
 from minigpt.data import get_batch
-from minigpt.modern.counts import window_counts
+from minigpt.modern.counts import newest_window_counts, window_counts
 from minigpt.modern.model import ModernGPT
 from minigpt.modern.parts import ShortConvolution
 from minigpt.training import TrainConfig, train
@@ -87,18 +87,29 @@ class CountingGPT(ModernGPT):
         with torch.no_grad():
             self.gate.bias.zero_()[counts.order] = 1.0
 
-    def forward(self, idx, targets=None):
-        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
-        x = self.embed(idx)  # (B, T, C)
+    def forward(self, idx, targets=None, cache=None):
+        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
+
+        cache: as that of a ModernGPT.
+        """
+        start = 0 if cache is None else cache.length
+        T = idx.shape[1] - start  # how many are read now
+        # The convolution looks back, and what it sees has its whole context, too.
+        back = len(self.convolution.weight) - 1 + self.counts.order
+        begin = max(start - back, 0)
+        x = self.embed(idx, begin)  # (B, T + back, C), or what there is
         with torch.no_grad():
-            counts = self.counts(idx, self.without if self.training else None)
-            logp = self.smoothing(counts)  # (B, T, order + 1, V)
+            fold = self.without if self.training else None
+            logp = self.smoothing(self.counts(idx[:, begin:], fold))
             V = logp.shape[-1]
-            recent = window_counts(idx, V, RECENT).log1p()  # (B, T, RECENT, V)
-            known = torch.cat([logp, recent], dim=-2)
+            if cache is None:
+                recent = window_counts(idx, V, RECENT)  # (B, T, RECENT, V)
+            else:
+                recent = newest_window_counts(idx, T, V, RECENT)
+            known = torch.cat([logp[:, -T:], recent.log1p()], dim=-2)
         uniform = -math.log(V)
-        x = self.convolution(x + self.read(logp[..., -1, :] - uniform))
-        hidden = self.body(x)  # (B, T, C)
+        x = self.convolution(x + self.read(logp[..., -1, :] - uniform))[:, -T:]
+        hidden = self.body(x, cache)  # (B, T, C)
         gate = self.gate(hidden)[..., None, :]  # (B, T, 1, order + 1 + RECENT)
         logits = self.logits(hidden) + (gate @ known)[..., 0, :]
         return logits, next_token_loss(logits, targets)

@@ -121,3 +121,18 @@ def window_counts(idx, vocab_size, longest):
         levels.append(alike.float() @ follows)
         alike = same & F.pad(alike[:, :-1, :-1], (1, 0, 1, 0))  # one character more
     return torch.stack(levels, dim=-2)
+
+
+def newest_window_counts(idx, T, vocab_size, longest):
+    """The last T rows of `window_counts`, -> (B, T, longest, V), without the others."""
+    end = idx.shape[1]
+    follows = F.one_hot(idx[:, 1:], vocab_size).float()  # (B, end - 1, V)
+    alike = torch.ones(T, end - 1, device=idx.device).tril(end - T - 1) == 1  # earlier
+    levels = []
+    for n in range(longest):
+        back = idx.roll(n, dims=1)  # the character n before each
+        same = back[:, end - T :, None] == back[:, None, :-1]  # (B, T, end - 1)
+        same[..., :n] = False  # there is none
+        alike = alike & same
+        levels.append(alike.float() @ follows)
+    return torch.stack(levels, dim=-2)

@@ -1,7 +1,19 @@
 """Lesson 08: today's decoder, in the shell of lesson 03: what came after GPT-2.
 
-Each change is one field of ModernConfig. All switched off, they leave the GPT of
-lesson 06: same weights, same logits. The notebook measures what each is worth.
+What it has, each but the last two a field of ModernConfig:
+- RMSNorm, before each part of a block and at the end
+- rotary positions in place of a table of positions
+- queries and keys normalised, head by head
+- relu² in the feed-forward layer, or a gate (SwiGLU)
+- no bias anywhere
+- projections into the stream, and the head, that start as zeros
+- on request: heads that share keys and values (n_kv_head), values mixed with those of
+  block 0, the stream mixed with the embedding, logits held within a soft cap
+- embedding and head are two matrices
+- the forward pass takes the key/value cache of lesson 09, if it is given one
+
+AS_IN_06 switches the new parts off and leaves the GPT of lesson 06: same parameters,
+same logits. The notebook measures what each part is worth.
 """
 
 import math
@@ -81,7 +93,8 @@ class ModernConfig(GPTConfig):
 class ModernAttention(nn.Module):
     """CausalSelfAttention of lesson 04 with what came later.
 
-    x: (B, T, C), first_values: those of block 0, or None in block 0
+    x: (B, T, C), first_values: those of block 0, or None in block 0; cache: a KVCache
+    with the text before x, and the number of this layer in it
     -> (B, T, C), values (B, T, n_kv_head, head_size).
 
     n_kv_head heads of keys and values, each shared by a group of query heads: Ainslie
@@ -120,12 +133,20 @@ class ModernAttention(nn.Module):
         q, k = qk[:, :, : self.n_head], qk[:, :, self.n_head :]
         return *(t.transpose(1, 2) for t in (q, k, v)), values
 
-    def forward(self, x, first_values, turns):
+    def forward(self, x, first_values, turns, cache=None, layer=None):
         q, k, v, values = self.queries_keys_values(x, first_values, turns)
-        group = self.n_head // self.n_kv_head
-        if group > 1:  # (B, n_head, T, head_size)
-            k, v = (t.repeat_interleave(group, dim=1) for t in (k, v))
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mask = None
+        if cache is not None:  # to the text before x, too
+            mask = cache.past_mask(x.shape[1])  # (T, length + T) or None
+            k, v = cache.put(layer, k, v)  # (B, n_kv_head, length + T, head_size)
+        out = F.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=mask,
+            is_causal=cache is None,
+            enable_gqa=self.n_kv_head < self.n_head,
+        )  # (B, n_head, T, head_size)
         return self.proj(out.transpose(1, 2).flatten(2)), values  # (B, T, C)
 
 
@@ -152,10 +173,12 @@ class ModernBlock(nn.Module):
         start = torch.tensor([1.0, 0.0])
         self.mix = nn.Parameter(start) if config.embedding_mix else None
 
-    def forward(self, x, embedding, first_values, turns):
+    def forward(self, x, embedding, first_values, turns, cache=None, layer=None):
         if self.mix is not None:
             x = self.mix[0] * x + self.mix[1] * embedding
-        out, values = self.attention(self.norm1(x), first_values, turns)
+        out, values = self.attention(
+            self.norm1(x), first_values, turns, cache=cache, layer=layer
+        )
         x = x + out
         return x + self.feed_forward(self.norm2(x)), values
 
@@ -168,16 +191,20 @@ class ModernBody(nn.Sequential):
         blocks[0].attention.value_mix = None
         super().__init__(*blocks, norm_of(config))
 
-    def forward(self, x):
+    def forward(self, x, cache=None):
         *blocks, norm = self
-        positions = torch.arange(x.shape[1], device=x.device)  # (T,)
+        T, start = x.shape[1], 0 if cache is None else cache.length
+        positions = torch.arange(start, start + T, device=x.device)  # (T,)
         head_size = blocks[0].attention.head_size
         turns = parts.rotary_turns(positions, head_size, dtype=x.dtype)
         embedding, first_values = x, None
-        for block in blocks:
-            x, values = block(x, embedding, first_values, turns)
+        for layer, block in enumerate(blocks):
+            x, values = block(x, embedding, first_values, turns, cache, layer)
             first_values = values if first_values is None else first_values
-        return norm(x)
+        x = norm(x)
+        if cache is not None:
+            cache.length += T  # only now: what fails leaves the cache as it was
+        return x
 
 
 class ModernGPT(LanguageModel):
@@ -203,17 +230,20 @@ class ModernGPT(LanguageModel):
                 nn.init.zeros_(block.feed_forward.proj.weight)
             nn.init.zeros_(self.lm_head.weight)
 
-    def embed(self, idx):
-        """idx: (B, T) -> (B, T, C). Raises ValueError if T > block_size."""
+    def embed(self, idx, start=0):
+        """idx: (B, T) -> (B, T - start, C), without the first `start` positions.
+
+        Raises ValueError if T > block_size.
+        """
         T = idx.shape[1]
         if T > self.block_size:
             raise ValueError(
                 f"idx has T = {T} tokens, but block_size is {self.block_size}: "
                 f"pass the last ones, idx[:, -{self.block_size}:]."
             )
-        x = self.token_embedding(idx)  # (B, T, C)
+        x = self.token_embedding(idx[:, start:])  # (B, T - start, C)
         if self.position_embedding is not None:
-            x = x + self.position_embedding.weight[:T]
+            x = x + self.position_embedding.weight[start:T]
         return x
 
     def logits(self, hidden):
@@ -222,7 +252,12 @@ class ModernGPT(LanguageModel):
         logits, cap = self.lm_head(hidden), self.config.softcap
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
-    def forward(self, idx, targets=None):
-        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
-        logits = self.logits(self.body(self.embed(idx)))
+    def forward(self, idx, targets=None, cache=None):
+        """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
+
+        cache: a KVCache of lesson 09, which holds the first cache.length characters of
+        idx; what is computed, given and judged is the rest of them.
+        """
+        x = self.embed(idx, 0 if cache is None else cache.length)
+        logits = self.logits(self.body(x, cache))
         return logits, next_token_loss(logits, targets)

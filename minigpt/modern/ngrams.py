@@ -53,6 +53,9 @@ class NgramGPT(ModernGPT):
         self.ngrams = NgramEmbedding(config.vocab_size, config.n_embd)
         self.convolution = ShortConvolution(config.n_embd)
 
-    def embed(self, idx):
-        """idx: (B, T) -> (B, T, C). Raises ValueError if T > block_size."""
-        return self.convolution(super().embed(idx) + self.ngrams(idx))
+    def embed(self, idx, start=0):
+        """idx: (B, T) -> (B, T - start, C). Raises ValueError if T > block_size.
+
+        Pairs, triples and the convolution look back, so all is embedded, then cut.
+        """
+        return self.convolution(super().embed(idx) + self.ngrams(idx))[:, start:]

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from small import opinionated, seeded
 from torch.testing import assert_close
 
@@ -11,14 +12,17 @@ from minigpt.attention import Head
 from minigpt.bigram import BigramLanguageModel
 from minigpt.block import Block
 from minigpt.fast.cache import KVCache
-from minigpt.fast.reader import PASSES, Reader, can_cache, forward_with_cache
-from minigpt.fast.text_cache import newest_window_counts
+from minigpt.fast.reader import Reader, can_cache, forward_with_cache
 from minigpt.fast.writing import generate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
 from minigpt.modern.counting import CountingGPT, Smoothing
-from minigpt.modern.counts import ContinuationCounts, window_counts
-from minigpt.modern.model import ModernConfig
+from minigpt.modern.counts import (
+    ContinuationCounts,
+    newest_window_counts,
+    window_counts,
+)
+from minigpt.modern.model import ModernConfig, ModernGPT
 from minigpt.modern.ngrams import NgramConfig
 from minigpt.multi_head import CausalSelfAttention
 
@@ -68,10 +72,6 @@ def assert_same_logits(ours, expected):
     assert_close(ours, expected, rtol=0, atol=1e-5 * expected.abs().max().item())
 
 
-def new_cache(model, B=1):
-    return PASSES[type(model)][0](model, B)
-
-
 def some_text(B=2, length=T):
     generator = torch.Generator().manual_seed(1)
     return torch.randint(V, (B, length), generator=generator)
@@ -79,42 +79,44 @@ def some_text(B=2, length=T):
 
 @pytest.mark.parametrize("pieces", [[1] * T, [T], [5] + [1] * 11, [3, 6, 7]], ids=str)
 def test_a_text_read_in_pieces_gets_the_logits_of_one_pass(model, pieces):
-    idx, cache = some_text(3), new_cache(model, 3)
-    logits = [forward_with_cache(model, new, cache) for new in idx.split(pieces, dim=1)]
+    idx, cache = some_text(3), KVCache(model, 3)
+    ends = torch.tensor(pieces).cumsum(0)
+    logits = [forward_with_cache(model, idx[:, :end], cache) for end in ends]
+    assert [each.shape[1] for each in logits] == pieces
     assert_same_logits(torch.cat(logits, dim=1), model(idx)[0])
 
 
 def test_what_is_forgotten_leaves_no_trace(model):
-    idx, cache = some_text(), new_cache(model, 2)
+    idx, cache = some_text(), KVCache(model, 2)
     forward_with_cache(model, idx, cache)
     cache.length = 4
-    again = forward_with_cache(model, idx.flip(1)[:, :5], cache)
     spliced = torch.cat([idx[:, :4], idx.flip(1)[:, :5]], dim=1)
+    again = forward_with_cache(model, spliced, cache)
     assert_same_logits(again, model(spliced)[0][:, 4:])
 
 
 def test_a_refused_call_leaves_the_cache_as_it_was(model):
     idx, caches = some_text(2, 6), []
     for refused in (False, True):
-        cache = new_cache(model, 2)
-        for new in idx[:, :-1].split(1, dim=1):
-            forward_with_cache(model, new, cache)
+        cache = KVCache(model, 2)
+        for end in range(1, 6):
+            forward_with_cache(model, idx[:, :end], cache)
         if refused:
-            too_many = some_text(2, T + 1)
-            for bad in (torch.full((2, 1), V), some_text(3, 1), too_many):
+            unknown, too_many = torch.full((2, 6), V), some_text(2, T + 1)
+            for bad in (unknown, some_text(3, 6), too_many):
                 with pytest.raises((IndexError, RuntimeError, ValueError)):
                     forward_with_cache(model, bad, cache)
         caches.append(cache)
-    after = [forward_with_cache(model, idx[:, -1:], cache) for cache in caches]
+    after = [forward_with_cache(model, idx, cache) for cache in caches]
     assert torch.equal(*after)
 
 
 def test_two_texts_can_be_read_in_turns(model):
     idx, before = some_text(), model(some_text())[0]
-    first, second = new_cache(model), new_cache(model)
+    first, second = KVCache(model), KVCache(model)
     for t in range(T):
-        one = forward_with_cache(model, idx[:1, t : t + 1], first)
-        two = forward_with_cache(model, idx[1:, t : t + 1], second)
+        one = forward_with_cache(model, idx[:1, : t + 1], first)
+        two = forward_with_cache(model, idx[1:, : t + 1], second)
     assert_same_logits(torch.cat([one, two]), before[:, -1:])
     assert torch.equal(model(idx)[0], before)
 
@@ -131,11 +133,24 @@ def test_gradients_are_there_again_after_reading_and_after_writing():
     assert all(p.grad is not None for p in model.parameters())
 
 
-def test_a_full_cache_says_what_to_do(rotary):
-    cache = KVCache(rotary)
-    forward_with_cache(rotary, some_text(1), cache)
-    with pytest.raises(ValueError, match="16 of 16.*no room for 1 more"):
-        forward_with_cache(rotary, some_text(1, 1), cache)
+def test_a_full_cache_says_what_to_do(model):
+    cache = KVCache(model)
+    forward_with_cache(model, some_text(1), cache)
+    said = "16 of 16.*no room for 1 more|T = 17 tokens, but block_size is 16: pass"
+    with pytest.raises(ValueError, match=said):
+        forward_with_cache(model, some_text(1, T + 1), cache)
+
+
+def test_with_a_cache_the_loss_is_that_of_the_rest():
+    model, idx, targets = opinionated(CONFIGS["modern"]), some_text(3), some_text(3)
+    cache = KVCache(model, 3)
+    model(idx[:, :5], cache=cache)
+    logits, loss = model(idx, targets[:, 5:], cache=cache)
+    whole = F.cross_entropy(
+        model(idx)[0][:, 5:].flatten(0, 1), targets[:, 5:].flatten()
+    )
+    assert logits.shape == (3, T - 5, V)
+    assert_close(loss, whole)
 
 
 def test_only_the_key_heads_take_memory():
@@ -216,30 +231,67 @@ def test_a_window_that_cannot_be_is_refused(rotary):
 # --- which models can ---
 
 
-def test_only_the_models_of_06_and_08_can_and_others_write_as_in_06():
-    class MyAttention(CausalSelfAttention):
-        def forward(self, x):
-            return super().forward(x)
+class MyAttention(CausalSelfAttention):
+    def forward(self, x):
+        return super().forward(x)
 
-    class MyGPT(GPT):
-        def forward(self, idx, targets=None):
-            return super().forward(idx, targets)
 
+class MyGPT(GPT):
+    def forward(self, idx, targets=None):
+        return super().forward(idx, targets)
+
+
+class MyModernGPT(ModernGPT):
+    def forward(self, idx, targets=None):
+        return super().forward(idx, targets)
+
+
+class MyModernAttention(nn.Module):
+    """Attention of 06 in a block of 08."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = CausalSelfAttention(C, 4)
+
+    def forward(self, x, first_values, turns, **kept):
+        return self.own(x), x
+
+
+def with_part(model, **parts):
+    """The same model, with other parts in its second block."""
+    for name, part in parts.items():
+        setattr(model.body[1], name, part)
+    return model
+
+
+def test_the_models_of_06_and_08_can_cache():
     for config in CONFIGS.values():
         assert can_cache(config.build())
-    own_part, own_attention = GPT(CONFIGS["gpt"]), GPT(CONFIGS["gpt"])
-    own_part.body[1].feed_forward = Head(C, C)
-    own_attention.body[1].attention = MyAttention(C, 4)
-    for model in (
-        own_part,
-        own_attention,
-        MyGPT(CONFIGS["gpt"]),
-        BigramLanguageModel(V),
-        LanguageModel(V, T, C, nn.Sequential(Head(C, C), Block(C, 4))),
-    ):
-        assert not can_cache(model)
-        text, expected = (
-            g(model, some_text(2, 3), 3 * T, generator=seeded())
-            for g in (generate, generation.generate)
-        )
-        assert torch.equal(text, expected)
+
+
+OTHERS = {
+    "a part that mixes": lambda: with_part(
+        GPT(CONFIGS["gpt"]), feed_forward=Head(C, C)
+    ),
+    "own attention": lambda: with_part(
+        GPT(CONFIGS["gpt"]), attention=MyAttention(C, 4)
+    ),
+    "own pass": lambda: MyGPT(CONFIGS["gpt"]),
+    "no GPT": lambda: BigramLanguageModel(V),
+    "own body": lambda: LanguageModel(V, T, C, nn.Sequential(Head(C, C), Block(C, 4))),
+    "modern, own pass": lambda: MyModernGPT(CONFIGS["modern"]),
+    "modern, own attention": lambda: with_part(
+        ModernConfig(**SHAPE).build(), attention=MyModernAttention()
+    ),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_others_cannot_and_write_as_in_06(other):
+    model = OTHERS[other]()
+    assert not can_cache(model)
+    text, expected = (
+        g(model, some_text(2, 3), 3 * T, generator=seeded())
+        for g in (generate, generation.generate)
+    )
+    assert torch.equal(text, expected)

@@ -55,7 +55,7 @@ def ignores_strides(q, k, v, **options):
     return F.scaled_dot_product_attention(q, k, v, **options)
 
 
-def leaks_in_16_bits(q, k, v, is_causal):
+def leaks_in_16_bits(q, k, v, **options):
     """In 16 bits the causal mask is that of every fourth row."""
     if not torch.is_autocast_enabled("cpu"):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
