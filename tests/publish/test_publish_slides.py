@@ -1,7 +1,9 @@
 """The slides, gone through one by one in a headless browser without a network."""
 
+import base64
 import re
 import shutil
+import struct
 
 import chromium
 import nbformat
@@ -9,7 +11,7 @@ import pytest
 
 from minigpt.course.publish import shared, slides
 
-NAMES = ["04_multi_head", "06_full_training", "10_many_machines"]  # of each kind one
+NAMES = ["04_multi_head", "06_full_training", "11_looking_inside"]  # of each kind one
 SIZE = (1280, 720)
 # Each slide has text, all of it in sight, no formula as it was typed, pictures that are
 # large and told in words, and no answer before the key press after a question.
@@ -46,10 +48,13 @@ WALK = """(() => Reveal.getSlides().map((slide) => {
   const bare = [...slide.querySelectorAll("img")].filter(
     (image) => image.alt.length < 30 || /^No description/.test(image.alt)
       || image.getClientRects()[0].width < 300);
+  const code = shown.filter((e) => e.matches(".code pre"))
+    .map((e) => parseFloat(getComputedStyle(e).fontSize) * zoom);
   return {
     cell: slide.dataset.cell, empty: !slide.innerText.trim(), beyond,
     raw_math: texts.map(name), bad_math: slide.querySelectorAll("mjx-merror").length,
-    smallest: Math.min(...sizes), bare: bare.map((i) => i.alt),
+    smallest: Math.min(...sizes), code: Math.min(99, ...code),
+    bare: bare.map((i) => i.alt),
     answers: answers.map(name),
   };
 }))()"""
@@ -135,10 +140,10 @@ def test_no_slide_has_a_fault(visits, what):
 @needs_browser
 def test_type_stays_large_enough_to_read_from_the_last_row(visits):
     small = {
-        f"{name} {row['cell']}": row["smallest"]
+        f"{name} {row['cell']}": [row["smallest"], row["code"]]
         for name, seen in visits.items()
         for row in seen["slides"]
-        if row["smallest"] < 15  # of 720 lines
+        if row["smallest"] < 18 or row["code"] < 20  # of 720 lines
     }
     assert small == {}
 
@@ -279,14 +284,41 @@ def test_a_tag_begins_the_second_lecture():
 
 def test_a_table_above_a_figure_leaves_it_a_slide_of_its_own():
     new = nbformat.v4
-    figure = new.new_output("display_data", {"image/png": "", "text/plain": "Figure"})
+    head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 800, 500)
+    image = base64.b64encode(head).decode("ascii")
+    figure = new.new_output("display_data", {"image/png": image})
     made = []
-    for lines in (2, 9):
+    for lines in (2, 12):
         cell = new.new_code_cell("show()")
         cell.outputs = [new.new_output("stream", text="row\n" * lines), figure]
         notebook = new.new_notebook(cells=[new.new_markdown_cell("# T"), cell])
         made.append(outline(notebook)[0])
     assert made == [
-        [["text", "code"], ["output"]],  # a line or two stay with the figure
+        [["text", "code", "output+", "output+"]],  # a line or two leave it room
         [["text", "code", "output+"], ["output"]],
     ]
+
+
+def test_printed_lines_and_code_share_a_slide_only_where_there_is_room():
+    new, made = nbformat.v4, []
+    for lines in (3, 17):
+        cell = new.new_code_cell("\n".join(["show()"] * lines))
+        cell.outputs = [new.new_output("stream", text="row\n" * 5)]
+        made.append(outline(made_of("## One\n\nClaimed.", cell))[1])
+    assert made == [
+        [["text", "text", "code", "output+"]],
+        [["text", "text", "code"], ["output"]],
+    ]
+
+
+def test_a_section_of_words_alone_shows_its_first_paragraph_and_its_lists():
+    words = "## One\n\nClaimed. And why.\n\n| a |\n|---|\n| b |\n\nSpoken."
+    (slide,) = slides.stacks(made_of(words))[1]
+    texts = [part["cell"].source for part in slide["parts"]]
+    assert texts == ["## One", "Claimed. And why.", "| a |\n|---|\n| b |"]
+    assert [note.source for note in slide["notes"]][-1] == "Spoken."
+
+
+def test_the_set_up_stays_in_the_notebook():
+    notebook = made_of(drawn("text = course.setup().text\ndrawings.way()"))
+    assert outline(notebook) == [[["text", "output"]]]

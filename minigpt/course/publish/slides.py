@@ -4,12 +4,15 @@
 
 Headings, the first sentence below them, formulas, questions, code, figures and the
 recap stand on the slides; the prose is for the speaker's notes (press S). Code that
-draws stays in the notebook; code that is longer than a slide goes on on the next.
+draws, and a lesson's set-up, stay in the notebook; code that is longer than a slide
+goes on on the next.
 """
 
 import ast
+import base64
 import json
 import re
+import struct
 
 import nbformat
 
@@ -22,10 +25,11 @@ SCRIPTS = [
 ]
 STYLES = [("reveal.js", "dist/reset.css"), ("reveal.js", "dist/reveal.css")]
 WIDTH, HEIGHT = 1280, 720
-FULL, TABLE = 16, 5  # lines of code on a slide; lines printed above a figure
-MOST = 24  # lines of code that a slide can hold when it is shrunk
+HIGH = 640  # pixels between the margins
+SMALL = 0.88  # a slide's type is shrunk to this share at most: code is 20 pixels then
+MOST = 20  # lines of code that a slide holds
+WORDS = 70  # of a paragraph that is shown as a whole
 ASKS = "**Can you answer"  # the questions at a lesson's end
-ROOM = 6  # lines of text that leave room for a figure below them
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
 DRAWS = re.compile(r"\b(plt|figs?|ax|axes|drawings)\b|\bplots\.(?!LiveCurve)")
 OPENED = """## The model, opened
@@ -80,21 +84,23 @@ def seen_and_said(source, recap=False):
     """The paragraphs of a text in their order, in pieces: ("seen", ...) for headings,
     formulas, drawings in code, the promise and questions; ("said", ...) for prose.
 
-    Of a recap, and of the questions at the end, all is seen but the answers.
+    Of a recap, and of the questions at the end, all is seen but the answers and what
+    to read further.
     """
-    found = []
+    found, further = [], False
     for paragraph in re.split(r"\n{2,}", FOLD.sub(_in_one_piece, source)):
         if paragraph.startswith("<details"):
             found.append(("said", paragraph.replace("\0", "\n\n")))
             continue
+        about = paragraph.startswith(("**Further", "**Beside"))
+        further = about or further and not paragraph.startswith("**")
         seen = re.match(r"#|\$\$|```|\*\*Predict|> |\*\*(?!Further|Beside)", paragraph)
         recap = recap or paragraph.startswith(("## Recap", ASKS))
         if "**Predict" in paragraph and not seen:
             paragraph, _, asked = paragraph.partition("**Predict")
             found += [("said", paragraph), ("seen", "**Predict" + asked)]
         else:
-            about = re.match(r"\*\*(Further|Beside)", paragraph)
-            seen = seen or recap and not about
+            seen = seen or recap and not further
             found.append(("seen" if seen else "said", paragraph))
     return [(kind, text) for kind, text in found if text.strip()]
 
@@ -107,13 +113,16 @@ def stacks(notebook):
     """The slides as a list of stacks; a stack is a list of slides, one below the other.
 
     A section begins a stack, and so does each piece of code a slide below the first
-    code; long code or a figure leaves no room for the other. A slide is a dict: cell
-    (id of its first cell), kind (a class), running (the section's title, if the slide
-    does not begin with it), parts (what, cell, fragment or not) and notes (cells).
+    code; what leaves too little room goes on on another. A slide is a dict: cell (id
+    of its first cell), kind (a class), running (the section's title, if the slide does
+    not begin with it), parts (what, cell, fragment or not) and notes (cells).
     """
-    found, section, lines, asked = [], "", 0, False  # lines: how full the slide is
+    found, section, asked, done = [], "", False, False  # done: code stands there
     titles = []  # of the sections of this lecture
     text_cell = nbformat.v4.new_markdown_cell
+
+    def fits(what, cell):
+        return used(found[-1][-1]) + height(what, cell) <= HIGH
 
     def put(what, cell, fragment=False):
         part = {"what": what, "cell": cell, "fragment": fragment}
@@ -132,8 +141,9 @@ def stacks(notebook):
                 put("text", text_cell(second_lecture(titles)))
                 titles = titles[:1]
             for kind, source in seen_and_said(cell.source, section == "Recap"):
+                text = text_cell(source)
                 if heading := re.match(r"(#{1,3}) (.*)", source):
-                    lines = 0
+                    done = False
                     if len(heading[1]) < 3:
                         section = heading[2]
                         titles.append(section)
@@ -141,42 +151,43 @@ def stacks(notebook):
                         begin(cell, "opening" if heading[1] == "#" else "", "")
                     elif not only_heading(found):
                         begin(cell)
-                elif source.startswith(ASKS):
+                elif kind == "seen" and (
+                    source.startswith(ASKS)
+                    or done
+                    and re.match(r"\*\*(Predict|Think)", source)
+                    or not fits("text", text)
+                ):
                     begin(cell)
+                    done = False
                 if kind == "said":
-                    found[-1][-1]["notes"].append(text_cell(source))
+                    found[-1][-1]["notes"].append(text)
                     if (claim := first_sentence(source)) and only_heading(found):
                         put("text", text_cell(claim))
-                        lines += 2
                 else:
-                    put("text", text_cell(source))
-                    lines += 2 * source.count("\n\n") + 2
+                    put("text", text)
                 asked = "**Predict" in source or asked and kind == "said"
             continue
         figures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
         pieces = in_pieces(without_drawing(cell.source, bool(figures)))
-        if not pieces and not cell.outputs:
-            continue
-        long, before = 0, lines
+        if found[-1][-1]["kind"] == "opening" and len(figures) == len(cell.outputs):
+            pieces = []  # the set-up
         for piece in pieces:
-            long = piece.count("\n") + 1
-            if lines + long > FULL and not only_heading(found):
+            code = nbformat.from_dict(cell | {"source": piece})
+            if done or not fits("code", code):
                 begin(cell)
-                asked, before = False, 0
-            put("code", nbformat.from_dict(cell | {"source": piece}), asked)
-            lines = FULL
-        printed = sum(o.get("text", "").count("\n") for o in cell.outputs)
-        alone = figures if printed > TABLE else []  # a table above it: no room for both
-        beside = [o for o in cell.outputs if o not in alone]
-        full = lines > ROOM if not pieces else figures and not alone
-        apart = bool(full) or before + long + printed > MOST
-        for outputs, own in ((beside, apart), (alone, True)):
-            if outputs:
-                if own:
-                    begin(cell)
-                shown = nbformat.from_dict(cell | {"outputs": outputs})
-                put("output", shown, fragment=bool(pieces or asked) and not own)
-        lines, asked = FULL, False  # what comes next begins a slide
+                asked = False
+            put("code", code, asked)
+            done = True
+        for output in sorted(cell.outputs, key=figures.__contains__):  # print first
+            shown = nbformat.from_dict(cell | {"outputs": [output]})
+            own = done and not pieces or not fits("output", shown)
+            if own and found[-1][-1]["parts"]:
+                begin(cell)
+            put("output", shown, fragment=bool(pieces or asked) and not own)
+        done = done or bool(cell.outputs)  # what comes next begins a slide
+        asked = False
+    for stack in found:
+        tell_more(stack[0])
     return found
 
 
@@ -186,9 +197,80 @@ def only_heading(found):
     return bool(parts) and all(re.match("###? ", p["cell"].source) for p in parts)
 
 
+def tell_more(slide):
+    """Of a section that begins with words alone, show its first paragraph and its
+    lists and tables in place of one sentence, as far as there is room."""
+    heading, *rest = slide["parts"]
+    if not re.match("## (?!Recap)", heading["cell"].source) or not slide["notes"]:
+        return
+    if any(
+        p["what"] != "text" or re.match(r"\$|\*\*(?!Next)", p["cell"].source)
+        for p in rest
+    ):
+        return
+    said, prose = [], False
+    for note in slide["notes"]:
+        is_list = re.match(r"[-|] ?|\d+\. ", note.source)
+        short = len(note.source.split()) <= WORDS and not note.source.startswith("<")
+        if not (is_list or short and not prose):
+            continue
+        part = {"what": "text", "cell": note, "fragment": False}
+        if used({**slide, "parts": [heading, *said, part, *rest[1:]]}) > HIGH:
+            break
+        said.append(part)
+        prose = prose or not is_list
+    if said and said[-1]["cell"].source.endswith(":"):  # its list does not follow
+        source = re.sub(r"(?<=[.?!])\s[^.?!]*:$", "", said[-1]["cell"].source)
+        said[-1]["cell"] = nbformat.v4.new_markdown_cell(source)
+    if prose:
+        slide["parts"] = [heading, *said, *rest[1:]]
+
+
+def used(slide):
+    """About how many pixels of a slide are full."""
+    parts = [height(part["what"], part["cell"]) for part in slide["parts"]]
+    return 44 * bool(slide["running"]) + sum(parts)
+
+
+def height(what, cell):
+    """About how many pixels a part takes, shrunk to SMALL, with the gap below it."""
+    if what == "code":
+        return SMALL * (44 + 30 * len(cell.source.splitlines()))
+    if what == "output":
+        return sum(map(output_height, cell.outputs))
+    paragraphs = re.split(r"\n{2,}", cell.source)
+    return sum(map(text_height, paragraphs))
+
+
+def output_height(output):
+    """Of a figure seven tenths of its height, where it is no wider than a slide."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        head = base64.b64decode(data["image/png"][:64])[16:24]
+        wide, high = struct.unpack(">II", head) if head else (WIDTH, HEIGHT)
+        return 20 + min(0.7 * high * min(1, (WIDTH - 144) / wide), 560)
+    printed = output.get("text") or data.get("text/plain", "")
+    lines = sum(1 + len(line) // 85 for line in printed.strip("\n").split("\n"))
+    return SMALL * (28 + 29 * lines)
+
+
+def text_height(paragraph):
+    """Of prose, with 85 characters in a line, a list, a table or a formula."""
+    if heading := re.match("#+", paragraph):
+        return 72 if heading[0] != "#" else 100
+    if paragraph.startswith("$$"):
+        return SMALL * 110
+    if paragraph.startswith(("```", "|")):
+        return SMALL * (20 + 46 * paragraph.count("\n"))
+    items = re.split(r"\n(?=- |\d+\. )", paragraph)
+    lines = sum(1 + len(item) // 85 for item in items)
+    ask = 28 * paragraph.startswith(("**Predict", "**Think first"))
+    return SMALL * (20 + 40 * lines + 10 * (len(items) - 1) + ask)
+
+
 def first_sentence(source):
     """What a paragraph says first; "" for a list, a table or a fold."""
-    sentence = re.match(r"(?![-|<]|\d+\. )(.+?[.:?!])(?=\s|$)", source, re.S)
+    sentence = re.match(r"(?![-|<]|\d+\. )(.+?(?:[.?!]|:$))(?=\s|$)", source, re.S)
     return sentence[1] if sentence else ""
 
 
@@ -218,18 +300,18 @@ def without_drawing(source, figure):
 
 def in_pieces(source):
     """Python source in pieces that fit a slide, cut where a block ends."""
-    lines = source.splitlines()
+    lines = source.strip("\n").splitlines()
     if len(lines) <= MOST:
-        return [source] if source else []
+        return ["\n".join(lines)] if lines else []
     indents = [len(line) - len(line.lstrip()) for line in lines]
     middle = len(lines) / 2
     cuts = sorted(
         range(1, len(lines)),
         key=lambda n: (indents[n] > 4 or bool(lines[n - 1].strip()), abs(n - middle)),
     )
-    cut = next((n for n in cuts if max(n, len(lines) - n) <= MOST), len(lines) // 2)
-    first, second = "\n".join(lines[:cut]), "\n".join(lines[cut:])
-    return [part.strip("\n") for part in (first, second)]
+    cut = next((n for n in cuts if max(n, len(lines) - n) <= MOST), cuts[0])
+    halves = lines[:cut], lines[cut:]
+    return [piece for half in halves for piece in in_pieces("\n".join(half))]
 
 
 if __name__ == "__main__":

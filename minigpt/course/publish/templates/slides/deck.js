@@ -1,8 +1,8 @@
 // Typeset the math, make every slide fit its frame, then start reveal.js.
 const SMALLEST = 0.7; // of the normal size; below that the slide holds too much
 const STEP = 0.02;
-const TWO_COLUMNS = 0.8; // long printed text goes into columns before it gets smaller
-const FIGURE = 0.75; // a figure may shrink to this share of its natural size
+const TWO_COLUMNS = 0.88; // long printed text goes into columns before it gets smaller
+const FIGURE = 0.7; // a figure may shrink to this share of its natural size
 const TALLEST = 560; // and never needs more than this
 
 async function start() {
@@ -32,7 +32,7 @@ async function start() {
 }
 
 function fit(slide) {
-  slide.querySelectorAll("figure").forEach((figure) => reserve(figure, slide));
+  slide.querySelectorAll("figure:has(img)").forEach((figure) => reserve(figure, slide));
   const printed = [...slide.querySelectorAll("pre.output")].map((e) => e.textContent);
   const long = printed.some((text) => text.split("\n").length > 16);
   if (shrink(slide) < TWO_COLUMNS && long) {
