@@ -1,5 +1,6 @@
-"""`make` sets up .venv: with a Python that is new enough, and from a clean folder."""
+"""`make`, or `lab.py`, sets up .venv: with a new enough Python, and from nothing."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -9,9 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(
-    os.name == "nt" or not shutil.which("make"), reason="Windows has no make"
+TORCH = next(
+    line
+    for line in (ROOT / "requirements.txt").read_text("utf-8").split()
+    if line.startswith("torch=")
 )
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 # A Python of a version that we choose. Its `venv` leaves a stub, whose pip only notes
 # what it was asked for; nothing is installed.
@@ -32,6 +36,8 @@ case "$*" in *REFUSED*) exit 1 ;; esac
 @pytest.fixture
 def made(tmp_path):
     """function(version, *arguments) -> (exit status, stderr) of make in a folder."""
+    if os.name == "nt" or not shutil.which("make"):
+        pytest.skip("Windows has no make")
     folder = tmp_path / "a folder"
     folder.mkdir()
     for name in ("Makefile", "requirements.txt", "pyproject.toml"):
@@ -121,3 +127,72 @@ def test_a_folder_of_texts_may_have_a_blank_in_its_name(made):
             text=True,
         )
         assert done.stdout.strip() == str(made.folder / "my texts")
+
+
+# --- where there is no make ---
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """minigpt/tools/lab.py in a project of its own, whose pip and JupyterLab only note
+    what they were asked."""
+    folder = tmp_path / "a folder"
+    (folder / "minigpt" / "tools").mkdir(parents=True)
+    for name in ("minigpt/tools/lab.py", "requirements.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    spec = importlib.util.spec_from_file_location(
+        "lab", folder / "minigpt/tools/lab.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.ran = []
+
+    def create(where, **_):
+        shutil.rmtree(where, ignore_errors=True)
+        module.PYTHON.parent.mkdir(parents=True)
+        module.PYTHON.touch()
+
+    def ran(command, cwd):
+        assert cwd == folder
+        module.ran.append(" ".join(command[1:]))
+        return subprocess.CompletedProcess(command, module.fails)
+
+    module.fails = 0
+    monkeypatch.setattr(module.venv, "create", create)
+    monkeypatch.setattr(module.subprocess, "run", ran)
+    return module
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_one_command_sets_up_and_opens_the_course(lab, monkeypatch, platform):
+    monkeypatch.setattr(lab.sys, "platform", platform)
+    lab.main([])
+    *torch, first, second, opened = lab.ran
+    assert [f"whl/cpu {TORCH}" in one for one in torch] == [True] * (
+        platform == "linux"
+    )
+    assert "-r requirements.txt" in first and "--editable ." in second
+    for option in ("root_dir=.", "app_settings_dir=.jupyter", "00_start_here.ipynb"):
+        assert option in opened and option in MAKEFILE
+    lab.main([])
+    assert lab.ran[-2:] == [opened, opened]  # all is there
+    os.utime(lab.READY, (0, 0))  # older than the requirements
+    mine = lab.FOLDER / "mine"
+    mine.touch()
+    lab.main(["set-up"])
+    assert lab.ran[-2:] == [first, second] and mine.exists()
+
+
+def test_what_pip_refuses_is_not_called_ready(lab):
+    lab.fails = 3
+    with pytest.raises(SystemExit) as end:
+        lab.main([])
+    assert end.value.code == 3 and "requirements.txt" in lab.ran[-1]
+    assert not lab.is_ready()
+
+
+def test_an_old_python_is_told_without_make(lab, monkeypatch):
+    monkeypatch.setattr(lab.sys, "version_info", (3, 9, 6))
+    with pytest.raises(SystemExit, match="this is Python 3.9. Get a newer one"):
+        lab.main([])
+    assert not lab.FOLDER.exists() and not lab.ran

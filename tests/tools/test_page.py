@@ -4,6 +4,7 @@ import json
 import random
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import chromium
@@ -31,6 +32,7 @@ from minigpt.checkpoint import Checkpoint, save_checkpoint
 from minigpt.data import CharTokenizer
 from minigpt.fast.reader import Reader
 from minigpt.fast.writing import generate
+from minigpt.generation import generate as lesson_06
 from minigpt.generation import probabilities
 from minigpt.inside.looking import capture, changed, logit_shares
 from minigpt.modern.model import ModernConfig
@@ -330,8 +332,9 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     assert texts[0] != texts[1] and {t[: len(PROMPT)] for t in texts} == {PROMPT}
     browser.evaluate("choose(sides[1], 12), choose(sides[0], 14)")
     browser.evaluate("train(sides[0], 1), train(sides[0], 1), 0")  # as one drags
-    browser.evaluate("views[0].film.slider.value = 0")
-    browser.evaluate("views[0].film.slider.dispatchEvent(new Event('input'))")
+    drag = "{ slider } = views[0].film; slider.value = 0;"  # before it is drawn again
+    drag += "slider.dispatchEvent(new Event('input'));"
+    call(browser, f"const {drag}")
     length = len(PROMPT) + 20
     other = lambda: after(browser, None, length) != texts[0]  # noqa: E731
     chromium.wait(other, "what the first step writes")
@@ -524,3 +527,36 @@ def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
 def test_another_model_is_refused_with_a_remedy():
     with pytest.raises(TypeError, match="cannot become a page.*lesson 06"):
         page(torch.nn.Linear(2, 2), TOKENIZER)
+
+
+# --- beyond the context ---
+
+
+@pytest.mark.parametrize("length", [1, 8, 30])
+def test_a_window_that_slides_writes_what_lesson_06_writes(visit, gpt, length):
+    browser = visit(gpt, weights="float32", prompt=CORPUS[:length])
+    browser.evaluate("$('slide').click()")
+    after(browser, "go", length + 30, temperature=0, count=30)
+    idx = torch.tensor([TOKENIZER.encode(CORPUS[:length])])
+    right = lesson_06(gpt, idx, 30, temperature=0)[0].tolist()
+    assert browser.evaluate("active.ids") == right
+    starts = browser.evaluate("active.reading.after.map((seen) => seen.start)")
+    assert starts == [max(0, t - gpt.block_size) for t in range(1, length + 31)]
+    logits = browser.evaluate("Array.from(active.reading.after.at(-1).logits)")
+    with torch.no_grad():
+        last = gpt(torch.tensor([right[-gpt.block_size :]]))[0][0, -1]
+    assert_close(torch.tensor(logits), last, atol=1e-4, rtol=0)
+    assert "slide=1" in browser.evaluate("location.hash")
+
+
+def test_what_a_model_no_longer_sees_is_marked_in_the_text(visit, gpt):
+    browser = visit(gpt, prompt=CORPUS[:30])
+    beyond = "views[0].list.spans.filter((e) => e.matches('.beyond')).length"
+    for position in (30, 12, 3):
+        browser.evaluate(f"choose(active, {position})")
+        start = browser.evaluate(f"active.startOf({position} - 1)")
+        done = f"views[0].faded.start === {start} && {beyond} === {start}"
+        chromium.wait(partial(browser.evaluate, done), f"{position}: {start} beyond")
+        says = browser.evaluate("$('seen').firstChild.textContent")
+        assert says.startswith(f"It sees {position - start} character")
+        assert "8 at most, then the older half goes" in says

@@ -4,6 +4,7 @@ of its first minute: words, tour, card and film."""
 import copy
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import chromium
@@ -16,7 +17,7 @@ from torch.testing import assert_close
 
 from minigpt.generation import probabilities
 from minigpt.gpt import GPT
-from minigpt.inside.looking import hooked
+from minigpt.inside.looking import capture, hooked
 from minigpt.tools.page import Story, page
 from minigpt.training import Progress
 
@@ -357,6 +358,48 @@ def test_a_tour_leads_through_four_questions_until_one_key_ends_it_for_good(visi
     browser.evaluate("$('tour-again').click()")
     assert not browser.evaluate(hidden)
     browser.evaluate("localStorage.clear()")
+
+
+def test_the_answers_of_the_tour_are_measured_on_the_text(visit, gpt):
+    browser, said = visit(gpt, prompt=WINDOW, text=TEXT), {}
+    for stop in range(4):
+        browser.evaluate(f"$('tour-answer').open = false, showTour({stop})")
+        browser.evaluate("$('tour-answer').open = true")
+        says = "$('tour-answer').lastElementChild.textContent"
+        done = f"/[.]$/.test({says}) && {says}"
+        chromium.wait(partial(browser.evaluate, done), f"answer {stop + 1}")
+        said[stop] = browser.evaluate(says)
+    costs = dict(re.findall(r"((?:head|feed-forward) [\d.]+): (\d\.\d\d)", said[0]))
+    assert len(costs) == gpt.config.n_layer * (gpt.config.n_head + 1)
+    for part in ("head 1.2", "feed-forward 1"):
+        browser.evaluate(f"switchParts(({{ off }}) => off.add('{part}'))")
+        chromium.wait(lambda: browser.evaluate(QUIET), part)
+        now = browser.evaluate("active.reading.mean(0, active.ids.length)")
+        assert float(costs[part]) == pytest.approx(now, abs=0.006)
+        browser.evaluate("switchParts(({ off }) => off.clear())")
+        chromium.wait(lambda: browser.evaluate(QUIET), part)
+    dearest = max(costs, key=lambda part: float(costs[part]))
+    assert f"It needs {dearest} most" in said[0]
+    head = max((c for c in costs if "head" in c), key=lambda part: float(costs[part]))
+    assert f"Of the heads, the text needs {head} most" in said[1]
+    assert f"costs {costs[head]} nats" in said[1]
+    weights = capture(gpt, torch.tensor([TOKENIZER.encode(WINDOW)])).weights[0][0, 1]
+    back = re.search(r"head 1.2: itself [\d.]+, one back ([\d.]+)", said[2])[1]
+    share = weights.diagonal(-1).sum().item() / len(WINDOW)
+    assert float(back) == pytest.approx(share, abs=0.006)
+    assert said[3].startswith("Temperature 0, and top-k 1")
+
+
+def test_the_line_at_the_top_shows_what_the_model_sees(visit, gpt):
+    browser = visit(gpt)
+    inked = """(() => { const { width, height } = $("glance");
+      const { data } = $("glance").getContext("2d").getImageData(0, 0, width, height);
+      return data.reduce((sum, v, i) => sum + (i % 4 === 3 && v > 0), 0); })()"""
+    assert browser.evaluate(inked) > 500
+    label = browser.evaluate("$('glance').getAttribute('aria-label')")
+    assert f"From “{PROMPT[-1]}” arcs lead" in label
+    browser.evaluate("choose(active, 0)")  # nothing comes before it
+    assert browser.evaluate(inked) == 0
 
 
 @pytest.fixture

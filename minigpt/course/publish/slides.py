@@ -25,7 +25,7 @@ SCRIPTS = [
 ]
 STYLES = [("reveal.js", "dist/reset.css"), ("reveal.js", "dist/reveal.css")]
 WIDTH, HEIGHT = 1280, 720
-HIGH = 640  # pixels between the margins
+HIGH = 660  # pixels between the margins, and a little
 SMALL = 0.88  # a slide's type is shrunk to this share at most: code is 20 pixels then
 MOST = 20  # lines of code that a slide holds
 WORDS = 70  # of a paragraph that is shown as a whole

@@ -33,8 +33,8 @@ from minigpt.training import Progress
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = """forward generation unfold side characters drawing maps picture address
-state tokens words film text writing editing sheets watch inside card tour
-page""".split()
+state tokens words film text writing editing sheets watch glance inside card answers
+tour page""".split()
 WEIGHTS = {name: getattr(torch, name) for name in "float32 int16 int8".split()}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data

@@ -1,10 +1,11 @@
 // What a model reads of a text that grows, and how a character is drawn.
 "use strict";
 
-/** fast/reader.py, start_of with its window "half": a text that was first read from `first`
- * grows to a whole context, then its older half is dropped -> where the window begins. */
-function windowStart(first, length, context) {
-  const half = Math.max(Math.floor(context / 2), 1);
+/** fast/reader.py, start_of: a text that was first read from `first` grows to a whole context,
+ * then its older half is dropped; or with `slide`, as `generate` of lesson 06 reads, its oldest
+ * character -> where the window begins. */
+function windowStart(first, length, context, slide = false) {
+  const half = slide ? 1 : Math.max(Math.floor(context / 2), 1);
   const over = Math.max(0, length - first - context);
   return first + Math.ceil(over / half) * half;
 }

@@ -26,6 +26,8 @@ async function showInside() {
     $(id).setAttribute("aria-disabled", id === "back" ? !position : side.chosen === null);
   }
   if (!position) {
+    $("glance").getContext("2d").clearRect(0, 0, $("glance").width, $("glance").height);
+    $("seen").replaceChildren();
     $("position").textContent = `Nothing comes before the first ${content.unit}: the model has no `
       + "prediction for it.";
     return;
@@ -45,7 +47,10 @@ async function showInside() {
   showBars(side, position, seen, actual);
   showDrawing(side, position, seen, actual);
   showMaps(side, position, start, rows);
+  paintGlance(side, position, step.value);
+  viewOf(side).fade(start);
   document.body.classList.toggle("resting", !calm);
+  tellGlance(side, position, step.value, calm);
   if (calm) showWatch(side, position, start, rows);
   painted = { at: now, took: performance.now() - now };
 }

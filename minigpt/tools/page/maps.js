@@ -12,11 +12,13 @@ function colours() {
     probe.style.color = colour;
     return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
   };
-  const names = ["paper", "glow", "ink", "for", "against", "text"];
+  const names = ["paper", "glow", "rose", "ink", "for", "against", "text"];
   colours.found = Object.fromEntries(names.map((name) => [name, read(`var(--map-${name})`)]));
   probe.remove();
   return colours.found;
 }
+
+const css = ([r, g, b]) => `rgb(${r} ${g} ${b})`;
 
 for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
   matchMedia(query).addEventListener("change", () => {
@@ -75,7 +77,7 @@ function paintSquare(canvas, numbers, ink) {
  * frame around one row. */
 function paintMap(canvas, rows, tokens, row, ink) {
   const scale = Math.max(1, devicePixelRatio), wide = canvas.clientWidth * scale;
-  const [n, css] = [rows.length, ([r, g, b]) => `rgb(${r} ${g} ${b})`];
+  const n = rows.length;
   const labelled = wide / scale / (n + 2) >= 7 && tokens.every((token) => token.length === 1);
   const cell = wide / (n + (labelled ? 2 : 0)), edge = labelled ? 2 * cell : 0;
   canvas.width = canvas.height = Math.round(wide);

@@ -12,7 +12,7 @@ function remember() {
   const state = {
     text, ids: idsOf(text).join() === told.join() ? null : told.join(), n: ids.length - told.length,
     seed: $("seed").value, at: active.chosen, side: sides.indexOf(active),
-    zero: sides.some((side) => side.zero) ? 1 : null,
+    zero: sides.some((side) => side.zero) ? 1 : null, slide: active.slide ? 1 : null,
     part: watched === "head 1.1" ? null : watched, tour: tourIsOff() ? "off" : null,
     sides: sides.map((side) => ({ off: side.off,
       step: side.snapshots.length > 1 ? side.snapshots[side.stage].step : null })),
@@ -35,6 +35,7 @@ async function restore() {
     const sizes = side.whole.sizes();
     side.off = new Set(off.filter((name) => /^(head|feed)/.test(name) && sizes.has(name)));
     side.zero = Boolean(state.zero);
+    side.slide = $("slide").checked = Boolean(state.slide);
   });
   const known = [...active.whole.sizes().keys()].filter((name) => /^(head|feed)/.test(name));
   watched = [...known, "logits"].includes(state.part) ? state.part : "head 1.1";
@@ -112,6 +113,7 @@ for (const id of KNOBS) {
 }
 $("zero").addEventListener("change", () =>
   switchParts((side) => { side.zero = $("zero").checked; }));
+$("slide").addEventListener("change", () => slideWindows($("slide").checked));
 $("numbers").addEventListener("change", () =>
   $("sides").classList.toggle("numbers", $("numbers").checked));
 $("map").addEventListener("pointermove", ({ offsetY }) => {

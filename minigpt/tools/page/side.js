@@ -43,6 +43,7 @@ class Side {
     this.stage = snapshots.length - 1;
     this.off = new Set(); // names of the parts that are switched off
     this.zero = false; // what is off says zeros, and not its mean
+    this.slide = false; // beyond the context: drop one character, as in 06, or the older half
     this.turn = 0; // each run takes a number; an older one then stops
     this.writing = false;
     this.begin([], 0);
@@ -78,11 +79,12 @@ class Side {
   }
 
   /** Where the window begins in which the character at `position` is read. The reader's text is
-   * read from its beginning, the last of it as `generate` begins: with a whole context. */
+   * read from its beginning, the last of it as `generate` begins: with a whole context. A window
+   * that slides is always a whole context. */
   startOf(position) {
     const { block_size } = this.whole.config;
-    const first = position < this.given - 1 ? 0 : Math.max(0, this.given - block_size);
-    return windowStart(first, position + 1, block_size);
+    const first = this.slide || position < this.given - 1 ? 0 : Math.max(0, this.given - block_size);
+    return windowStart(first, position + 1, block_size, this.slide);
   }
 
   /** The end of the window in which the character at `position` is read. */
@@ -121,7 +123,7 @@ class Side {
 
   /** By what it is written: the training's stage and what is off, as text. */
   made() {
-    return [this.stage, this.zero, ...[...this.off].sort()].join();
+    return [this.stage, this.zero, this.slide, ...[...this.off].sort()].join();
   }
 
   /** Do some work in slices, with a picture between two; show() shows what is there. Ends

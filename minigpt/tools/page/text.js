@@ -60,6 +60,15 @@ class SideView {
     list.select(follows ? this.described ?? positionOf(side) : positionOf(side));
   }
 
+  /** What stands before the window is out of the model's sight: it is paler. */
+  fade(start) {
+    const { spans } = this.list, was = this.faded?.ids === this.ids ? this.faded.start : 0;
+    for (let i = Math.min(was, start); i < Math.max(was, start); i++) {
+      spans[i]?.classList.toggle("beyond", i < start);
+    }
+    this.faded = { ids: this.ids, start };
+  }
+
   /** What the text cost: −ln p on average, of the reader's part and of the model's. */
   tellMeans(reading, given) {
     const parts = [], ids = reading.side.ids.slice(1);

@@ -6,19 +6,20 @@ const STOPS = [
   { title: "What does it need?", before: "drawing",
     says: "Guess first: does the text need one of the small squares most, the heads, or a large "
       + "one? Then take the tick out of one box after the other, and read above what the text "
-      + "costs without that part." },
+      + "costs without that part.", answer: answerNeeds },
   { title: "What does it write without it?", before: "asked",
     says: "Leave a part off and press “Write again with this”: the same beginning, the same seed. "
       + "Which part can it not spell without? With “zeros”, what is off says nothing instead of "
-      + "what it says on average: is that dearer or cheaper?" },
+      + "what it says on average: is that dearer or cheaper?", answer: answerSpells },
   { title: "Where does it look?", before: "watch",
     says: "Choose a character in the middle of a word, and guess where a head looks before you "
       + "click its picture. Then watch it compute. Have you a story about a head? Say what will go "
-      + "wrong without it, then switch it off." },
+      + "wrong without it, then switch it off.", answer: answerLooks },
   { title: "Who decides?", before: "parts",
     says: "Set the temperature to 0 and say the next character before “One character” does. Then "
       + "drag temperature, top-k and top-p: which two settings leave one bar only?",
-    answer: "Temperature 0, and top-k 1: both leave the likeliest alone." },
+    answer: (side, say) => say("Temperature 0, and top-k 1: both leave the likeliest alone. So does "
+      + "a top-p that is smaller than its probability.") },
 ];
 const KEPT = "minigpt tour"; // in the browser, so that it stays away
 let tourAt = null; // null: the offer at the top; then the number of a stop
@@ -28,19 +29,33 @@ const tourIsOff = () => $("tour").hidden;
 /** Show the offer, or a stop; it stands in the page before what it speaks about. */
 function showTour(at, focus = true) {
   tourAt = at;
-  const { title, says, answer = "", before } = STOPS[at] ?? {};
+  const { title, says, answer, before } = STOPS[at] ?? {};
   $("tour").hidden = false;
   $("tour-title").textContent = title ? `${at + 1} of ${STOPS.length}: ${title}` : "New here?";
   $("tour-says").textContent = says ?? "Four questions lead through this page.";
   $("tour-answer").hidden = !answer;
   $("tour-answer").open = false;
-  $("tour-answer").lastElementChild.textContent = answer;
   $("tour-back").hidden = !at;
   $("tour-next").textContent = title ? (at + 1 < STOPS.length ? "Next" : "Done") : "Begin";
   if (before) $(before).before($("tour"));
   if (!focus) return;
   $("tour").focus({ preventScroll: true });
   $("tour").scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
+}
+
+/** Measure the answer when it is opened, until it is closed or the text changes. */
+function answerTour() {
+  const { answer } = STOPS[tourAt] ?? {}, side = active, { ids } = side, { length } = ids;
+  const says = $("tour-answer").lastElementChild, at = tourAt;
+  const wanted = () => $("tour-answer").open && !tourIsOff() && tourAt === at && side === active
+    && side.ids === ids && ids.length === length;
+  if (!$("tour-answer").open) return;
+  if (side.writing || side.intact.after.length < length || side.reading.after.length < length) {
+    says.textContent = "Let it finish writing first, then open this again.";
+  } else {
+    says.textContent = "";
+    answer(side, (text) => { if (wanted()) says.textContent = text; }, wanted);
+  }
 }
 
 /** Away with it, now and on the next visit. */
@@ -80,6 +95,7 @@ $("tour-next").addEventListener("click", () => {
   if (next < STOPS.length) showTour(next);
   else endTour();
 });
+$("tour-answer").addEventListener("toggle", answerTour);
 $("tour-back").addEventListener("click", () => showTour(tourAt - 1));
 $("tour-end").addEventListener("click", endTour);
 $("tour-again").addEventListener("click", () => showTour(0));

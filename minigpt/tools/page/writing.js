@@ -6,6 +6,7 @@ function show(side) {
   showButtons();
   const { at, took } = painted, since = performance.now() - at;
   if (side === active && (!side.writing || since > CALM + 5 * took)) showInside();
+  else if (side === active && side.chosen === null) glanceAtLast(side);
 }
 
 function showButtons() {
@@ -88,6 +89,16 @@ async function switchParts(change) {
   change(side);
   side.switchOff();
   if (!side.writing && await side.run(reread(side), () => show(side))) await account(side);
+  remember();
+}
+
+/** Beyond the context, drop one character at a time or the older half: all is read again. */
+async function slideWindows(on) {
+  for (const side of sides) {
+    side.slide = on;
+    side.forget();
+    if (!side.writing && await side.run(reread(side), () => show(side))) await account(side);
+  }
   remember();
 }
 

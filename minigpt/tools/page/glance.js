@@ -1,0 +1,147 @@
+// The line at the top: what the model sees of the text, where its heads look from the last
+// character, and what it thinks likely next. It moves on with every character.
+"use strict";
+
+const TAPE = { font: 17, fan: 150, foot: 12, shown: 5, least: .03 };
+
+/** Draw it for what was computed at a position: rows as in Reader, from `start` on. */
+function paintGlance(side, position, { start, rows }) {
+  const canvas = $("glance"), scale = Math.max(1, devicePixelRatio), ink = colours();
+  const [wide, high] = [canvas.clientWidth, canvas.clientHeight];
+  [canvas.width, canvas.height] = [wide * scale, high * scale];
+  const pen = canvas.getContext("2d"), row = position - 1 - start;
+  pen.scale(scale, scale);
+  pen.lineCap = "round";
+  if (row < 0 || !rows[row]) return;
+  const base = high - TAPE.foot, top = base - TAPE.font - 3, { right, cell } = tape(side);
+  const middles = paintTape(pen, tokensFrom(side, start, row), right, base, cell, ink);
+  paintHeads(pen, side, rows[row].layers, middles, top, ink);
+  paintNext(pen, side, position, rows[row].logits, { from: right, top, wide, high }, ink);
+}
+
+/** Where the text ends, and how wide a character is: a whole context has room, or on a narrow
+ * screen as much as one can read. */
+function tape(side) {
+  const wide = $("glance").clientWidth, right = wide - Math.min(TAPE.fan, wide / 3);
+  const cell = Math.min(18, Math.max(13, (right - 4) / side.whole.config.block_size));
+  return { right, cell };
+}
+
+/** While it writes: what was just read, of which all is at hand. */
+function glanceAtLast(side) {
+  const { start, rows } = side.reading.reader;
+  if (rows.length) paintGlance(side, start + rows.length, side.reading.reader);
+}
+
+const tokensFrom = (side, start, row) =>
+  Array.from({ length: row + 1 }, (_, t) => glyph(texts[side.ids[start + t]]));
+
+/** The tokens, the last of them at `right`, as far as there is room -> the middle of each. */
+function paintTape(pen, tokens, right, base, cell, ink) {
+  pen.font = `${TAPE.font}px ui-monospace, monospace`;
+  pen.textAlign = "center";
+  const middles = [];
+  let x = right;
+  for (let t = tokens.length - 1; t >= 0 && x > 0; t--) {
+    const width = Math.max(cell, pen.measureText(tokens[t]).width + (UNIT === "token" ? 6 : 0));
+    middles[t] = x - width / 2;
+    if (t === tokens.length - 1) {
+      pen.fillStyle = css(ink.ink);
+      pen.beginPath();
+      pen.roundRect(x - width - 1, base - TAPE.font, width + 2, TAPE.font + 6, 4);
+      pen.fill();
+    }
+    pen.globalAlpha = Math.min(1, x / 90); // what leaves the picture fades
+    pen.fillStyle = css(t === tokens.length - 1 ? ink.paper : ink.text);
+    pen.fillText(tokens[t], middles[t], base);
+    x -= width;
+  }
+  pen.globalAlpha = 1;
+  return middles;
+}
+
+/** From the last token an arc to each that a head looks at: the wider, the more. The watched
+ * head is brightest, and comes last. */
+function paintHeads(pen, side, layers, middles, top, ink) {
+  const here = middles.at(-1), last = Math.max(1, layers.length - 1);
+  layers.forEach(({ heads }, layer) => heads.forEach(({ weights }, index) => {
+    const name = `head ${layer + 1}.${index + 1}`;
+    if (side.off.has(name) || name === watched) return;
+    const colour = ink.rose.map((c, i) => c + layer / last * (ink.ink[i] - c));
+    paintArcs(pen, weights, middles, here, top, css(colour), .8);
+  }));
+  const { kind, layer, index } = partOf(watched);
+  if (kind !== "head" || side.off.has(watched)) return;
+  paintArcs(pen, layers[layer].heads[index].weights, middles, here, top, css(ink.text), 1);
+}
+
+function paintArcs(pen, weights, middles, here, top, colour, strength) {
+  pen.strokeStyle = pen.fillStyle = colour;
+  weights.forEach((weight, t) => {
+    const there = middles[t], reach = (here - there) / 2;
+    if (weight < TAPE.least || there === undefined) return;
+    pen.globalAlpha = strength * (.12 + .88 * Math.sqrt(weight));
+    pen.beginPath();
+    if (reach > 0) {
+      const height = (top - 6) * (1 - Math.exp(-reach / 90));
+      pen.lineWidth = .8 + 6 * weight;
+      pen.ellipse(here - reach, top, reach, height, 0, Math.PI, 2 * Math.PI);
+      pen.stroke();
+    } else { // itself
+      pen.arc(here, top - 2, 1 + 4 * weight, 0, 2 * Math.PI);
+      pen.fill();
+    }
+  });
+  pen.globalAlpha = 1;
+}
+
+/** The likeliest next tokens, each at the end of a ribbon as wide as it is likely. */
+function paintNext(pen, side, position, logits, { from, top, wide, high }, ink) {
+  const probs = probabilities(logits, knobs()), came = side.ids[position];
+  const shown = ranked(probs).slice(0, TAPE.shown);
+  if (came !== undefined && !shown.includes(came)) shown[shown.length - 1] = came;
+  const gap = (high - 24) / TAPE.shown, end = wide - 68;
+  shown.forEach((id, k) => {
+    const y = 14 + (k + .5) * gap, is = id === came;
+    pen.strokeStyle = css(is ? ink.ink : ink.for);
+    pen.globalAlpha = .3 + .6 * probs[id];
+    pen.lineWidth = 1 + 14 * probs[id];
+    pen.beginPath();
+    pen.moveTo(from + 8, top + 8);
+    pen.bezierCurveTo(from + 45, top + 8, end - 40, y, end - 6, y);
+    pen.stroke();
+    pen.globalAlpha = 1;
+    pen.fillStyle = css(is ? ink.ink : ink.text);
+    pen.textAlign = "left";
+    pen.font = `600 ${TAPE.font}px ui-monospace, monospace`;
+    pen.fillText(Array.from(glyph(texts[id])).slice(0, 2).join(""), end + 2, y + 6);
+    pen.font = "13px system-ui, sans-serif";
+    pen.fillText(number(probs[id], 2), end + 34, y + 5);
+  });
+}
+
+/** How much is in view; at rest also, for those who do not see the picture, what is in it. */
+function tellGlance(side, position, { start, rows }, calm) {
+  const { block_size, n_layer, n_head } = side.whole.config, n = position - start;
+  if (!$("seen").firstChild || $("seen").side !== side) {
+    $("seen").side = side;
+    $("seen").replaceChildren(element("span"), element("span", { className: "legend" }, " Arcs: "
+      + "where its ", word("head", `${n_layer * n_head} heads`), " look, the first block in rose, "
+      + "the last in gold, the watched head in white. Right: what may come next."));
+  }
+  $("seen").firstChild.textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
+    + `most, then ${side.slide ? "the oldest" : "the older half"} goes).`;
+  if (!calm) return;
+  const likely = ranked(probabilities(rows[n - 1].logits, knobs())).slice(0, TAPE.shown);
+  $("glance").setAttribute("aria-label", `From “${glyph(texts[side.ids[position - 1]])}” arcs lead `
+    + "back to what the heads look at, and ribbons on to what is likely: "
+    + likely.map((id) => spoken(texts[id])).join(", "));
+}
+
+$("glance").addEventListener("click", ({ offsetX }) => { // the character that is clicked
+  const position = positionOf(active), start = position && active.startOf(position - 1);
+  const { right, cell } = tape(active), back = Math.floor((right - offsetX) / cell);
+  if (UNIT === "character" && back >= 0 && position - 1 - back >= start) {
+    choose(active, position - 1 - back);
+  }
+});
