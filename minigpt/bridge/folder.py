@@ -239,6 +239,9 @@ def config_of(path):
     wanted = ["vocab_size", "n_positions", "n_layer", "n_head", "n_embd"]
     lacking = [name for name in wanted if name not in content]
     require(not lacking, f"{path} says nothing of {lacking}.")
+    for name in wanted:
+        size = content[name]
+        require(type(size) is int, f"{path} has {name} = {size!r}, no whole number.")
     for name, values in ASKED.items():
         value = content.get(name)
         if name == "n_inner" and value == 4 * content["n_embd"]:
@@ -249,18 +252,21 @@ def config_of(path):
         )
     activation = content.get("activation_function", "gelu_new")
     require(
-        activation in BENDS,
+        activation in [*BENDS],
         f"{path} has activation_function = {activation!r}; one of {[*BENDS]} is read.",
     )
-    vocab_size, block_size, *sizes = (content[name] for name in wanted)
+    others = {"resid_pdrop": 0.1, "layer_norm_epsilon": 1e-5}
+    dropout, norm_eps = (content.get(name, value) for name, value in others.items())
+    for name, value in zip(others, (dropout, norm_eps)):
+        require(
+            type(value) in (int, float), f"{path} has {name} = {value!r}, no number."
+        )
     return GPT2Config(
-        vocab_size,
-        block_size,
-        *sizes,
-        dropout=content.get("resid_pdrop", 0.1),
+        *(content[name] for name in wanted),
+        dropout=dropout,
         activation=activation,
         tied=content.get("tie_word_embeddings", True),
-        norm_eps=content.get("layer_norm_epsilon", 1e-5),
+        norm_eps=norm_eps,
     )
 
 

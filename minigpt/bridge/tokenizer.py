@@ -195,39 +195,46 @@ def read_tokenizer(folder):
 
     Raises FileNotFoundError or ValueError that says what is not as in GPT-2's.
     """
-    folder = Path(folder)
-    path = folder / "vocab.json"
+    path = Path(folder) / "vocab.json"
     if path.is_file():
-        vocabulary = read_json(path)
-        lines = need(folder, "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [line.split(" ") for line in lines if line and line[:9] != "#version:"]
+        vocabulary, added = read_json(path), []
+        pairs = need(folder, "merges.txt").read_bytes().decode("utf-8", "replace")
+        pairs = [
+            line for line in pairs.splitlines() if line[:9] not in ("", "#version:")
+        ]
     else:
         path = need(folder, "tokenizer.json", "vocab.json")
         content = read_json(path)
-        model = content.get("model") or {}
+        model = content.get("model")
+        kind = model.get("type") if isinstance(model, dict) else None
         require(
-            model.get("type") == "BPE",
-            f"{path} is a tokenizer of type {model.get('type')!r}; BPE, as GPT-2's, is "
-            "read.",
+            kind == "BPE",
+            f"{path} is a tokenizer of type {kind!r}; BPE, as GPT-2's, is read.",
         )
-        vocabulary, pairs = dict(model["vocab"]), model["merges"]
-        pairs = [p.split(" ") if isinstance(p, str) else p for p in pairs]
-        for token in content.get("added_tokens", []):
-            vocabulary[token["content"]] = token["id"]
-    other = f"{path} numbers its tokens in another way than GPT-2: bytes, then merges, "
-    other += "then special tokens."
-    names = sorted(vocabulary, key=lambda name: vocabulary[name])
-    require([vocabulary[name] for name in names] == [*range(len(names))], other)
-    known = [name for name in names[: len(names) - len(pairs)] if name in BYTE]
-    alphabet = [BYTE[name] for name in known]
-    special = names[len(alphabet) + len(pairs) :]
+        vocabulary, pairs = model.get("vocab"), model.get("merges")
+        added = content.get("added_tokens", [])
     try:
-        merges = [(vocabulary[left], vocabulary[right]) for left, right in pairs]
-        tokenizer = GPT2Tokenizer(merges, alphabet, special=special)
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(other) from None
+        return made_of(vocabulary, pairs, added)
+    except (AttributeError, KeyError, TypeError, ValueError):  # whatever is in there
+        raise ValueError(
+            f"{path} numbers its tokens in another way than GPT-2: bytes, then merges, "
+            "then special tokens."
+        ) from None
+
+
+def made_of(vocabulary, pairs, added):
+    """The GPT2Tokenizer of {name: id}, pairs of names, or "left right", and special
+    tokens as tokenizer.json has them. Raises an error if that is not as in GPT-2's."""
+    vocabulary = vocabulary | {token["content"]: token["id"] for token in added}
+    pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in pairs]
+    names = sorted(vocabulary, key=vocabulary.get)
+    require([vocabulary[name] for name in names] == [*range(len(names))], "other ids")
+    known = [name for name in names[: len(names) - len(pairs)] if name in BYTE]
+    special = names[len(known) + len(pairs) :]
+    merges = [(vocabulary[left], vocabulary[right]) for left, right in pairs]
+    tokenizer = GPT2Tokenizer(merges, [BYTE[name] for name in known], special=special)
     plain = tokenizer.vocabulary[: len(names) - len(special)]
-    require([*map(written, plain), *special] == names, other)
+    require([*map(written, plain), *special] == names, "other merges")
     return tokenizer
 
 

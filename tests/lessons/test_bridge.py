@@ -1,6 +1,7 @@
 """Lesson 14: GPT-2's files, read and written, against a format told anew and, where it
 is installed, against transformers."""
 
+import hashlib
 import json
 import math
 import random
@@ -18,6 +19,7 @@ import torch.nn.functional as F
 from small import CORPUS, Intruder, opinionated, seeded
 from torch.testing import assert_close
 
+from minigpt.bridge.fetching import FILES, fetch_gpt2
 from minigpt.bridge.folder import as_gpt2, config_of, load_gpt2, read_model, save_gpt2
 from minigpt.bridge.gpt2 import GPT2, GPT2Config
 from minigpt.bridge.nanogpt import load_nanogpt
@@ -393,6 +395,12 @@ SPOILT = {
     "another bend": (changed_config(activation_function="silu"), "= 'silu'; one of"),
     "another scale": (changed_config(scale_attn_weights=False), "= False; GPT-2 has"),
     "a wide layer": (changed_config(n_inner=99), "n_inner = 99; GPT-2 has None"),
+    "a size in words": (
+        changed_config(n_head="two"),
+        "n_head = 'two', no whole number",
+    ),
+    "no number": (changed_config(layer_norm_epsilon=[]), r"epsilon = \[\], no number"),
+    "a bend of bends": (changed_config(activation_function=[]), r"= \[\]; one of"),
     "no JSON": (written("config.json", "{"), "it is no table in JSON"),
     "a list": (written("config.json", "[]"), "it is no table in JSON"),
     "a shape": (
@@ -411,6 +419,11 @@ SPOILT = {
     "a pickle": (as_pickle, "pytorch_model.bin, a pickle, which can run code"),
     "a pickle by name": (renamed_pickle, "no safetensors file, or a damaged one"),
     "other ids": (written("vocab.json", '{"a": 1}'), "numbers its tokens in another"),
+    "ids that are none": (written("vocab.json", '{"a": "b", "c": 1}'), "numbers its"),
+    "merges of bytes": (
+        lambda folder: (folder / "merges.txt").write_bytes(b"\xff \xfe\n"),
+        "numbers its tokens in another",
+    ),
     "other merges": (written("merges.txt", "a b\n"), "numbers its tokens in another"),
     "few tokens": (written("vocab.json", '{"a": 0}'), "1 tokens, the model 30"),
 }
@@ -426,6 +439,26 @@ def test_a_folder_that_is_not_gpt2s_is_refused_in_a_sentence(folder, kind, capsy
     if folder.exists():
         assert main(["sample", "--checkpoint", str(folder), "--tokens", "1"]) == 2
         assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        ({"model": {"type": "WordPiece"}}, "a tokenizer of type 'WordPiece'; BPE"),
+        ({"model": 1}, "of type None; BPE"),
+        ({"model": {"type": "BPE"}}, "numbers its tokens in another way"),
+        (
+            {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}
+            | {"added_tokens": [None]},
+            "numbers its tokens in another way",
+        ),
+    ],
+)
+def test_another_tokenizer_json_is_refused(folder, content, said):
+    (folder / "vocab.json").unlink()
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=said):
+        load_gpt2(folder)
 
 
 def row(dtype="F32", shape=(2,), offsets=(0, 8)):
@@ -448,6 +481,36 @@ def test_a_table_that_lies_is_refused(tmp_path, table, said):
     (tmp_path / "x").write_bytes(struct.pack("<Q", len(head)) + head + b"\0" * 8)
     with pytest.raises(ValueError, match=said):
         read_tensors(tmp_path / "x")
+
+
+# --- Fetching. ---
+
+
+@pytest.fixture
+def served(folder):
+    """(address, {name: SHA-256}) of a folder, as files that can be fetched."""
+    files = {}
+    for name in FILES:
+        files[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    return folder.as_uri() + "/", files
+
+
+def test_what_is_fetched_is_whole_and_is_fetched_once(folder, served, tmp_path, capsys):
+    new = fetch_gpt2(tmp_path / "new", *served)
+    assert sorted(path.name for path in new.iterdir()) == sorted(FILES)
+    assert_close(load_gpt2(new)[0](IDX)[0], load_gpt2(folder)[0](IDX)[0])
+    shutil.rmtree(folder)
+    assert fetch_gpt2(new, *served) == new  # nothing is missing
+
+
+def test_what_cannot_be_fetched_is_said_and_leaves_no_half_file(served, tmp_path):
+    address, files = served
+    with pytest.raises(FileNotFoundError, match="could not be fetched .* network"):
+        fetch_gpt2(tmp_path / "new", address + "nowhere/", files)
+    other = files | {"vocab.json": "0" * 64}
+    with pytest.raises(FileNotFoundError, match="invalid hash"):
+        fetch_gpt2(tmp_path / "new", address, other)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["config.json"]
 
 
 # --- The tokenizer. ---
@@ -626,7 +689,9 @@ def test_transformers_reads_what_we_write(tmp_path, transformers, changes):
     theirs = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "out")
     assert_close(theirs(IDX).logits, model(IDX)[0], atol=1e-4, rtol=1e-4)
     start = IDX[:1, :3]
-    greedy = theirs.generate(start, max_new_tokens=5, do_sample=False, pad_token_id=0)
+    knobs = {"do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+    knobs["attention_mask"] = torch.ones_like(start)  # or a 0 would be a gap
+    greedy = theirs.generate(start, max_new_tokens=5, **knobs)
     assert torch.equal(greedy, generate(model, start, 5, temperature=0))
 
 
@@ -699,11 +764,21 @@ def known_character(char):
 
 @pytest.mark.weekly
 def test_at_gpt2s_real_size_both_directions_agree(tmp_path, transformers):
+    """With random numbers, 498 MB: what is written there, here and there again."""
     shape = transformers.GPT2Config()
     theirs = transformers.GPT2LMHeadModel(shape).eval()
-    theirs.save_pretrained(tmp_path)
-    ours, idx = read_model(tmp_path), torch.randint(50257, (1, 64))
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours, idx = read_model(tmp_path / "theirs"), torch.randint(50257, (1, 64))
     assert sum(p.numel() for p in ours.parameters()) == 124_439_808
+    assert config_of(tmp_path / "theirs" / "config.json") == ours.config
     with torch.no_grad():
-        assert_close(ours(idx)[0], theirs(idx).logits, atol=1e-4, rtol=1e-4)
-    assert config_of(tmp_path / "config.json") == ours.config
+        expected = theirs(idx).logits
+        assert_close(ours(idx)[0], expected, atol=1e-4, rtol=1e-4)
+        assert_close(Reader(ours)(idx, last=64), expected, atol=1e-4, rtol=1e-4)
+    merges = [(i // 256, i % 256) for i in range(50257 - 256)]  # of two bytes each
+    tokenizer = GPT2Tokenizer(merges, [*range(256)])
+    save_gpt2(ours, tokenizer, tmp_path / "ours")
+    again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "ours").eval()
+    with torch.no_grad():
+        assert_close(again(idx).logits, expected, atol=1e-4, rtol=1e-4)
+    assert load_gpt2(tmp_path / "ours")[1] == tokenizer
