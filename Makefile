@@ -109,9 +109,10 @@ colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO
 door: .venv/ready  ## write the README's minutes, exercises and links; REPO=owner/name
 	$(BIN)/python -m minigpt.course.publish.door $(if $(REPO),--repo $(REPO))
 
-lint: .venv/ready  ## ruff over package, tests and notebooks
+lint: .venv/ready  ## ruff over package, tests and notebooks; types of the package
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/ty check
 
 clean:  ## remove the environment and all that was built
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache

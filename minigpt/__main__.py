@@ -1,11 +1,13 @@
 """python -m minigpt train | sample | export | page | speedrun | bench | doctor."""
 
+import io
 import sys
 
 from minigpt.tools.command_line import main
 
 if __name__ == "__main__":
     for end in (sys.stdin, sys.stdout, sys.stderr):
-        if not end.isatty():  # a file or a pipe is UTF-8, as every corpus
+        # A file or a pipe is UTF-8, as every corpus.
+        if isinstance(end, io.TextIOWrapper) and not end.isatty():
             end.reconfigure(encoding="utf-8")
     sys.exit(main())

@@ -10,7 +10,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 
-def attention_weights(q, k, causal=True):
+def attention_weights(
+    q: torch.Tensor, k: torch.Tensor, causal: bool = True
+) -> torch.Tensor:
     """softmax(q kᵀ / √head_size): how much each query attends to each key.
 
     q: (..., T, head_size), k: (..., S, head_size) -> (..., T, S); rows sum to one.
@@ -24,7 +26,9 @@ def attention_weights(q, k, causal=True):
     return F.softmax(scores, dim=-1)
 
 
-def attention(q, k, v, causal=True):
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = True
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Scaled dot-product attention for any leading dimensions.
 
     q: (..., T, head_size), k: (..., S, head_size), v: (..., S, d)
@@ -38,13 +42,13 @@ class SelfAttention(nn.Module):
     """One head without a mask, every token sees every token: (..., T, d_in)
     -> (..., T, d_out)."""
 
-    def __init__(self, d_in, d_out):
+    def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
         self.query = nn.Linear(d_in, d_out, bias=False)
         self.key = nn.Linear(d_in, d_out, bias=False)
         self.value = nn.Linear(d_in, d_out, bias=False)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = self.query(x), self.key(x), self.value(x)  # (..., T, d_out)
         return attention(q, k, v, causal=False)[0]
 
@@ -52,14 +56,14 @@ class SelfAttention(nn.Module):
 class Head(nn.Module):
     """One head of causal self-attention: (B, T, n_embd) -> (B, T, head_size)."""
 
-    def __init__(self, n_embd, head_size, dropout=0.0):
+    def __init__(self, n_embd: int, head_size: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.key = nn.Linear(n_embd, head_size, bias=False)
         self.query = nn.Linear(n_embd, head_size, bias=False)
         self.value = nn.Linear(n_embd, head_size, bias=False)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         k, q, v = self.key(x), self.query(x), self.value(x)  # (B, T, head_size)
         weights = attention_weights(q, k)  # (B, T, T)
         return self.dropout(weights) @ v  # (B, T, head_size)

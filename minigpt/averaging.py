@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 
-def average_loop(x):
+def average_loop(x: torch.Tensor) -> torch.Tensor:
     """x: (B, T, C) -> (B, T, C), the plain mean, as one would say it."""
     B, T, C = x.shape
     out = torch.zeros_like(x)
@@ -21,7 +21,7 @@ def average_loop(x):
     return out
 
 
-def average_matmul(x):
+def average_matmul(x: torch.Tensor) -> torch.Tensor:
     """x: (B, T, C) -> (B, T, C), the plain mean, as one matrix product."""
     T = x.shape[1]
     weights = torch.tril(torch.ones(T, T, device=x.device))
@@ -29,7 +29,7 @@ def average_matmul(x):
     return weights @ x  # (T, T) @ (B, T, C) -> (B, T, C)
 
 
-def average_softmax(x):
+def average_softmax(x: torch.Tensor) -> torch.Tensor:
     """x: (B, T, C) -> (B, T, C), the plain mean, as softmax of equal scores."""
     T = x.shape[1]
     scores = torch.zeros(T, T, device=x.device)
@@ -37,7 +37,9 @@ def average_softmax(x):
     return weights @ x  # (T, T) @ (B, T, C) -> (B, T, C)
 
 
-def average_attention(x, q, k):
+def average_attention(
+    x: torch.Tensor, q: torch.Tensor, k: torch.Tensor
+) -> torch.Tensor:
     """x: (B, T, C) -> (B, T, C), a mean whose weights depend on the data.
 
     q, k: (B, T, head_size). With q = 0 all scores are equal: average_softmax(x).
@@ -47,7 +49,7 @@ def average_attention(x, q, k):
     return weights @ x  # (B, T, T) @ (B, T, C) -> (B, T, C)
 
 
-def hide_future(scores):
+def hide_future(scores: torch.Tensor) -> torch.Tensor:
     """scores (..., T, T) with -inf wherever a column is later than its row."""
     past = torch.tril(torch.ones_like(scores)) == 1
     return scores.masked_fill(~past, float("-inf"))

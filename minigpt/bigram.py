@@ -1,5 +1,6 @@
 """Lesson 01: a language model that is one table."""
 
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -12,17 +13,21 @@ class BigramLanguageModel(nn.Module):
 
     block_size = 1  # it looks at one character
 
-    def __init__(self, vocab_size):
+    def __init__(self, vocab_size: int) -> None:
         super().__init__()
         self.token_embedding = nn.Embedding(vocab_size, vocab_size)
 
-    def forward(self, idx, targets=None):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
         logits = self.token_embedding(idx)  # (B, T, vocab_size)
         return logits, next_token_loss(logits, targets)
 
 
-def next_token_loss(logits, targets):
+def next_token_loss(
+    logits: torch.Tensor, targets: torch.Tensor | None
+) -> torch.Tensor | None:
     """Mean cross-entropy in nats per token; None without targets.
 
     logits: (B, T, vocab_size), targets: (B, T). cross_entropy wants one row of

@@ -5,9 +5,11 @@ their class. Who reads the file says which classes it may name: `kinds`.
 """
 
 import zipfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import Any
 
 import torch
 
@@ -15,7 +17,7 @@ from minigpt.data import CharTokenizer
 from minigpt.device import random_state, set_random_state
 from minigpt.files import save_whole
 from minigpt.gpt import GPTConfig
-from minigpt.language_model import LanguageModel
+from minigpt.hints import Model, Tokenizer
 from minigpt.require import require
 from minigpt.training import Progress, Run, TrainConfig
 
@@ -34,14 +36,14 @@ class Checkpoint:
     another vocabulary than the tokenizer's.
     """
 
-    model: LanguageModel
-    tokenizer: CharTokenizer
+    model: Model
+    tokenizer: Tokenizer
     config: TrainConfig
     run: Run
-    random: dict | None = None  # as saved: set_random_state goes on from there
+    random: Any = None  # as saved: set_random_state goes on from there
     text: str | None = None  # the hash of what it learns from, if it is known
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         shape, known = self.model.config, self.tokenizer.vocab_size
         require(
             known == shape.vocab_size,
@@ -57,7 +59,7 @@ class Checkpoint:
         )
 
 
-def save_checkpoint(path, checkpoint):
+def save_checkpoint(path: Path | str, checkpoint: Checkpoint) -> None:
     """Write a Checkpoint; the file appears whole or not at all.
 
     Raises OSError if it cannot be written.
@@ -79,12 +81,14 @@ def save_checkpoint(path, checkpoint):
     save_whole(path, content)
 
 
-def with_class(thing, state):
+def with_class(thing: object, state: dict) -> list:
     """[module, name of its class, state]: what `load_checkpoint` makes it of again."""
     return [type(thing).__module__, type(thing).__name__, state]
 
 
-def load_checkpoint(path, device="cpu", kinds=()):
+def load_checkpoint(
+    path: Path | str, device: torch.device | str = "cpu", kinds: Sequence[type] = ()
+) -> Checkpoint:
     """Read a Checkpoint and build its model on `device`; nothing is unpickled.
 
     kinds: classes that it may name besides KINDS, of configurations and tokenizers.
@@ -106,7 +110,8 @@ def load_checkpoint(path, device="cpu", kinds=()):
     before = random_state(device)  # to build a model draws random numbers
     try:
         others = [content[name][:2] for name in MADE if content[name][1] not in known]
-        checkpoint = None if others else from_content(content, device, known)
+        if not others:
+            return from_content(content, device, known)
     except Exception as error:  # whatever strange parts make Python and torch raise
         raise ValueError(
             f"{path} is a checkpoint whose parts do not fit together "
@@ -114,21 +119,19 @@ def load_checkpoint(path, device="cpu", kinds=()):
         ) from None
     finally:
         set_random_state(before, device)
-    require(
-        not others,
-        f"{path} is the checkpoint of another kind of run. {call(path, others)}",
+    raise ValueError(
+        f"{path} is the checkpoint of another kind of run. {call(path, others)}"
     )
-    return checkpoint
 
 
-def call(path, others):
+def call(path: Path | str, others: list) -> str:
     """The call that reads a checkpoint with others, classes as [module, name]."""
     imports = "; ".join(f"from {module} import {name}" for module, name in others)
     names = ", ".join(name for _, name in others)
     return f"This reads it: {imports}; load_checkpoint({str(path)!r}, kinds=[{names}])."
 
 
-def read(path):
+def read(path: Path | str) -> Any:
     """What torch.save wrote into a file, if these are numbers, texts, lists and dicts.
 
     Raises ValueError that says what the file is instead.
@@ -156,7 +159,7 @@ def read(path):
         ) from None
 
 
-def is_safetensors(path):
+def is_safetensors(path: Path | str) -> bool:
     """Whether a file begins as safetensors do: the size of a header, then that JSON."""
     with open(path, "rb") as file:
         start = file.read(9)
@@ -164,12 +167,13 @@ def is_safetensors(path):
     return start[8:] == b"{" and 8 + size <= Path(path).stat().st_size
 
 
-def is_checkpoint(content):
+def is_checkpoint(content: object) -> bool:
     """Whether save_checkpoint wrote this, in this version or another."""
-    return isinstance(content, dict) and {"model_config", "train_config"} & set(content)
+    known = {"model_config", "train_config"}
+    return isinstance(content, dict) and not known.isdisjoint(content)
 
 
-def holds(content):
+def holds(content: object) -> str:
     """What a file of torch's holds that is no checkpoint, and the call that reads it,
     in words that go on from "it"."""
     load = "torch.load(path, weights_only=True)"
@@ -194,12 +198,14 @@ def holds(content):
     return f"holds a dictionary of {names}, which {load} reads."
 
 
-def reason(error):
+def reason(error: Exception) -> str:
     """An error in a few words."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:99]
 
 
-def from_content(content, device, kinds):
+def from_content(
+    content: dict, device: torch.device, kinds: dict[str, type]
+) -> Checkpoint:
     """The Checkpoint that save_checkpoint took apart; kinds: {name: class}."""
     made = []
     for _, name, state in (content[part] for part in MADE):

@@ -5,7 +5,9 @@ import lzma
 import os
 import socket
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -19,7 +21,7 @@ PLAY = Path(__file__).parent / "stored" / "play.txt.xz"  # 07 tells whose
 PIECE = 2**18  # characters of a text that are read at a time
 
 
-def load_text(source="tinyshakespeare"):
+def load_text(source: Path | str = "tinyshakespeare") -> str:
     """The corpus as one string: a known name, or the path of a UTF-8 text file.
 
     Where "tinyshakespeare" cannot be had, a line says so and "playwright" takes its
@@ -36,7 +38,7 @@ def load_text(source="tinyshakespeare"):
     return "".join(read_text(path))
 
 
-def find_text(source):
+def find_text(source: Path | str) -> Path:
     """The path of a text by its name or path, and never another text in its place.
 
     Raises FileNotFoundError if it is not there and cannot be downloaded.
@@ -53,7 +55,7 @@ def find_text(source):
     return Path(source)
 
 
-def read_text(path):
+def read_text(path: Path | str) -> Iterator[str]:
     """Yield the text in a file, piece by piece: a long one need not fit in memory.
 
     Raises ValueError if it is empty, or not UTF-8.
@@ -71,7 +73,7 @@ def read_text(path):
         raise ValueError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
 
 
-def tiny_shakespeare():
+def tiny_shakespeare() -> Path:
     """The path of Tiny Shakespeare: in $MINIGPT_DATA, or in the user's cache.
 
     If it is in neither, it is downloaded into the cache once, whole or not at all.
@@ -102,37 +104,43 @@ def tiny_shakespeare():
 class CharTokenizer:
     """One integer for each distinct character of `text`, in sorted order."""
 
-    def __init__(self, text):
+    def __init__(self, text: Iterable[str]) -> None:
         self.chars = "".join(sorted(set(text)))
         self.vocab_size = len(self.chars)
         self.id_of = {char: i for i, char in enumerate(self.chars)}
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """str -> list[int]. Raises ValueError that lists unknown characters."""
         unknown = sorted(set(text) - set(self.chars))
         if unknown:
             raise ValueError(f"The vocabulary has no {unknown}; it has {self.chars!r}.")
         return [self.id_of[char] for char in text]
 
-    def decode(self, ids):
+    def decode(self, ids: Sequence[int] | torch.Tensor) -> str:
         """list[int] or tensor (N,) -> str. Raises ValueError for an id that is none."""
         unknown = {int(i) for i in ids} - set(range(self.vocab_size))
         if unknown:
             raise ValueError(f"No tokens {sorted(unknown)} here.")
         return "".join(self.chars[i] for i in ids)
 
-    def state(self):
+    def state(self) -> dict[str, str]:
         """What a checkpoint keeps: CharTokenizer(**state) is this one again."""
         return {"text": self.chars}
 
 
-def train_val_split(ids, train_fraction=0.9):
+def train_val_split(ids: Any, train_fraction: float = 0.9) -> tuple[Any, Any]:
     """Cut ids (N,) in two: the first part to learn from, the rest to judge on."""
     n = int(train_fraction * len(ids))
     return ids[:n], ids[n:]
 
 
-def get_batch(data, batch_size, block_size, device="cpu", generator=None):
+def get_batch(
+    data: Any,
+    batch_size: int,
+    block_size: int,
+    device: torch.device | str = "cpu",
+    generator: torch.Generator | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Draw random windows of data (N,): x (B, T), and the same shifted by one, y.
 
     B is batch_size, T is block_size. Draws exactly one torch.randint.

@@ -1,11 +1,12 @@
 """Lesson 06: where to compute, and in which numbers."""
 
 import contextlib
+from contextlib import AbstractContextManager
 
 import torch
 
 
-def pick_device(name=None):
+def pick_device(name: str | None = None) -> torch.device:
     """The device of this name; without one the best that torch finds here."""
     if name is None:
         name = "cpu"
@@ -16,14 +17,14 @@ def pick_device(name=None):
     return torch.device(name)
 
 
-def autocast(device):
+def autocast(device: torch.device) -> AbstractContextManager:
     """A context in which a CUDA device multiplies in 16-bit numbers (bf16)."""
     if device.type == "cuda" and torch.cuda.is_bf16_supported():
         return torch.autocast("cuda", torch.bfloat16)
     return contextlib.nullcontext()
 
 
-def random_state(device):
+def random_state(device: torch.device) -> dict[str, torch.Tensor]:
     """The states of the random numbers of torch and of the device: a dict."""
     state = {"cpu": torch.get_rng_state()}
     if device.type != "cpu":
@@ -31,7 +32,7 @@ def random_state(device):
     return state
 
 
-def set_random_state(state, device):
+def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
     """Go on with the random numbers where random_state() was called."""
     torch.set_rng_state(state["cpu"].cpu())
     if device.type in state and device.type != "cpu":

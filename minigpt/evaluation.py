@@ -1,14 +1,17 @@
 """Lesson 01: how good a model is: an estimate while it learns, and the exact loss."""
 
+from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 from minigpt.data import get_batch
+from minigpt.hints import Model
 
 
 @contextmanager
-def evaluating(model):
+def evaluating(model: Model) -> Generator[None]:
     """Inside, the model is in evaluation mode; then as it was, even after an error."""
     was_training = model.training
     model.eval()
@@ -19,7 +22,9 @@ def evaluating(model):
 
 
 @torch.no_grad()
-def estimate_loss(model, data, block_size, batch_size=32, n_batches=20):
+def estimate_loss(
+    model: Model, data: Any, block_size: int, batch_size: int = 32, n_batches: int = 20
+) -> float:
     """Mean loss over random batches, at each call the same ones: nats per token."""
     device = next(model.parameters()).device
     batches = torch.Generator().manual_seed(0)
@@ -32,7 +37,9 @@ def estimate_loss(model, data, block_size, batch_size=32, n_batches=20):
 
 
 @torch.no_grad()
-def evaluate(model, data, block_size, batch_size=128):
+def evaluate(
+    model: Model, data: torch.Tensor, block_size: int, batch_size: int = 128
+) -> float:
     """The exact mean loss over a whole split, in nats per token.
 
     data: (N,). It is cut into windows of block_size tokens, the last one perhaps

@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import torch
 
 
 @contextmanager
-def replacing(path):
+def replacing(path: Path | str) -> Generator[Path]:
     """A path to write to, which takes the place of `path` when all went well."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,7 +24,7 @@ def replacing(path):
         unfinished.unlink(missing_ok=True)
 
 
-def save_whole(path, content):
+def save_whole(path: Path | str, content: object) -> None:
     """torch.save(content, path), whole or not at all. Raises OSError without room."""
     memory = io.BytesIO()  # on a full disk torch.save itself hides the system's error
     torch.save(content, memory)

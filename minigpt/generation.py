@@ -6,13 +6,20 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.evaluation import evaluating
+from minigpt.hints import Model
 from minigpt.require import require
 
 
 @torch.no_grad()
 def generate(
-    model, idx, max_new_tokens, temperature=1.0, top_k=None, top_p=None, generator=None
-):
+    model: Model,
+    idx: torch.Tensor,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """Append sampled tokens: idx (B, T) -> (B, T + max_new_tokens).
 
     temperature, top_k, top_p: see `probabilities`. generator: of random numbers, on
@@ -27,7 +34,12 @@ def generate(
     return idx
 
 
-def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
+def probabilities(
+    logits: torch.Tensor,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> torch.Tensor:
     """Of each token to come next, as the knobs have it: (B, vocab_size) -> the same.
 
     temperature divides the logits; 0 gives all to the likeliest token. top_k and
@@ -44,7 +56,7 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     return F.softmax(logits, dim=-1)
 
 
-def keep_top_k(logits, top_k):
+def keep_top_k(logits: torch.Tensor, top_k: int) -> torch.Tensor:
     """The k likeliest tokens keep their logits, the others get minus infinity:
     (B, vocab_size) -> the same. Ties with the k-th stay."""
     k = min(top_k, logits.shape[-1])
@@ -52,7 +64,7 @@ def keep_top_k(logits, top_k):
     return logits.masked_fill(logits < kth, float("-inf"))
 
 
-def keep_top_p(logits, top_p):
+def keep_top_p(logits: torch.Tensor, top_p: float) -> torch.Tensor:
     """The likeliest tokens whose probabilities sum to at least top_p keep their logits:
     (B, vocab_size) -> the same. Holtzman et al., The Curious Case of Neural Text
     Degeneration (2020), section 3.1."""
@@ -63,7 +75,9 @@ def keep_top_p(logits, top_p):
     return logits.masked_fill(drop, float("-inf"))
 
 
-def refuse_knobs(temperature=1.0, top_k=None, top_p=None):
+def refuse_knobs(
+    temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> None:
     """Raise ValueError for a number with which no token can be drawn."""
     require(
         temperature == 0 or 1e-6 <= temperature < math.inf,  # below, logits overflow

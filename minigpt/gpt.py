@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch.nn as nn
 
 from minigpt.block import Block
+from minigpt.hints import Model
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import head_width
 from minigpt.require import require
@@ -27,18 +28,18 @@ class GPTConfig:
     n_embd: int
     dropout: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self, "vocab_size", "block_size", "n_layer", "n_head", "n_embd")
         head_width(self.n_embd, self.n_head)
         said = f"dropout is {self.dropout}; give 0 or more, below 1."
         require(0 <= self.dropout < 1, said)
 
-    def build(self):
+    def build(self) -> "GPT":
         """A model of this shape, with new weights."""
         return GPT(self)
 
 
-def check_sizes(config, *names):
+def check_sizes(config: object, *names: str) -> None:
     """Raise ValueError unless each named field is a whole number, at least 1."""
     for name in names:
         size = getattr(config, name)
@@ -49,7 +50,7 @@ def check_sizes(config, *names):
 class GPT(LanguageModel):
     """model(idx, targets=None) -> logits (B, T, vocab_size), loss or None."""
 
-    def __init__(self, config):
+    def __init__(self, config: GPTConfig) -> None:
         c = config
         blocks = [Block(c.n_embd, c.n_head, c.dropout) for _ in range(c.n_layer)]
         body = nn.Sequential(*blocks, nn.LayerNorm(c.n_embd))
@@ -58,7 +59,7 @@ class GPT(LanguageModel):
         init_weights(self)
 
 
-def init_weights(model):
+def init_weights(model: Model) -> None:
     """The starting values of lesson 06, for a model whose body ends in a norm."""
     c = model.config
     std = 0.02 * math.sqrt(768 / c.n_embd)  # GPT-2's, at GPT-2's width of 768

@@ -16,7 +16,9 @@ class LanguageModel(nn.Module):
     body: any module (B, T, n_embd) -> (B, T, n_embd).
     """
 
-    def __init__(self, vocab_size, block_size, n_embd, body):
+    def __init__(
+        self, vocab_size: int, block_size: int, n_embd: int, body: nn.Module
+    ) -> None:
         super().__init__()
         self.block_size = block_size
         self.token_embedding = nn.Embedding(vocab_size, n_embd)
@@ -24,7 +26,9 @@ class LanguageModel(nn.Module):
         self.body = body
         self.lm_head = nn.Linear(n_embd, vocab_size)
 
-    def forward(self, idx, targets=None):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
 
         Raises ValueError if T > block_size.

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from minigpt.attention import Head
 
 
-def head_width(n_embd, n_head):
+def head_width(n_embd: int, n_head: int) -> int:
     """head_size = n_embd / n_head. Raises ValueError if that is no whole number."""
     if n_embd % n_head:
         raise ValueError(f"n_head = {n_head} must divide n_embd = {n_embd}.")
@@ -20,7 +20,7 @@ def head_width(n_embd, n_head):
 class MultiHeadAttention(nn.Module):
     """n_head narrow heads, concatenated and mixed: (B, T, C) -> (B, T, C)."""
 
-    def __init__(self, n_embd, n_head, dropout=0.0):
+    def __init__(self, n_embd: int, n_head: int, dropout: float = 0.0) -> None:
         super().__init__()
         head_size = head_width(n_embd, n_head)
         self.heads = nn.ModuleList(
@@ -29,7 +29,7 @@ class MultiHeadAttention(nn.Module):
         self.proj = nn.Linear(n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         side_by_side = [head(x) for head in self.heads]  # n_head of (B, T, head_size)
         return self.dropout(self.proj(torch.cat(side_by_side, dim=-1)))  # (B, T, C)
 
@@ -42,7 +42,7 @@ class CausalSelfAttention(nn.Module):
     stores the (T, T) weights: Dao et al., FlashAttention (2022), section 3.1.
     """
 
-    def __init__(self, n_embd, n_head, dropout=0.0):
+    def __init__(self, n_embd: int, n_head: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.n_head = n_head
         self.head_size = head_width(n_embd, n_head)
@@ -50,7 +50,7 @@ class CausalSelfAttention(nn.Module):
         self.proj = nn.Linear(n_embd, n_embd)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         B, T, C = x.shape
         qkv = self.qkv(x).view(B, T, 3, self.n_head, self.head_size)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)

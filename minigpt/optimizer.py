@@ -1,11 +1,14 @@
 """Lesson 06: AdamW as a GPT wants it, and the schedule of its learning rate."""
 
 import math
+from typing import Any
 
 import torch
 
+from minigpt.hints import Model
 
-def make_optimizer(model, config):
+
+def make_optimizer(model: Model, config: Any) -> torch.optim.Optimizer:
     """AdamW with decay on matrices only: biases and gains are left without.
 
     Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization (2019).
@@ -20,7 +23,7 @@ def make_optimizer(model, config):
     return torch.optim.AdamW(groups, config.learning_rate, betas, fused=True)
 
 
-def learning_rate_at(step, config):
+def learning_rate_at(step: int, config: Any) -> float:
     """Up in a straight line, then down along half a cosine, to almost nothing.
 
     The warm-up takes config.warmup_steps, but at most a fifth of all steps.

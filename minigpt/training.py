@@ -2,8 +2,9 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -12,6 +13,7 @@ from minigpt.data import get_batch
 from minigpt.device import autocast
 from minigpt.evaluation import estimate_loss
 from minigpt.gpt import GPTConfig, check_sizes
+from minigpt.hints import Model
 from minigpt.optimizer import learning_rate_at, make_optimizer
 from minigpt.require import require
 
@@ -32,7 +34,7 @@ class TrainConfig:
     eval_batches: int = 20
     seed: int = 1337
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self, "steps", "batch_size", "block_size")
         check_sizes(self, "eval_every", "eval_batches")
         require(
@@ -57,14 +59,14 @@ class TrainConfig:
         )
         check_seed(self.seed)
 
-    def make_optimizer(self, model):
+    def make_optimizer(self, model: Model) -> Any:
         return make_optimizer(model, self)
 
-    def learning_rate_at(self, step):
+    def learning_rate_at(self, step: int) -> float:
         return learning_rate_at(step, self)
 
 
-def preset(name, vocab_size):
+def preset(name: str, vocab_size: int) -> tuple[GPTConfig, TrainConfig]:
     """The sizes of the course, (GPTConfig, TrainConfig): "cpu" for two cores, "gpu"."""
     if name == "cpu":
         model = GPTConfig(vocab_size, 64, n_layer=2, n_head=4, n_embd=128)
@@ -75,7 +77,7 @@ def preset(name, vocab_size):
     raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")
 
 
-def check_seed(seed):
+def check_seed(seed: object) -> None:
     """Raise ValueError for a seed that torch's random numbers cannot begin from."""
     require(
         type(seed) is int and -(2**63) <= seed < 2**64,
@@ -95,7 +97,7 @@ class Progress(NamedTuple):
 class Run:
     """Where a training stands: all that its steps change, besides the model."""
 
-    def __init__(self, model, config):
+    def __init__(self, model: Model, config: TrainConfig) -> None:
         self.step, self.seconds, self.history = 0, 0.0, []
         self.optimizer = config.make_optimizer(model)
         self.batches = torch.Generator().manual_seed(config.seed)
@@ -103,15 +105,15 @@ class Run:
 
 
 def train(
-    model,
-    train_data,
-    val_data,
-    config,
-    run=None,
-    on_eval=None,
-    on_step=None,
-    draw=get_batch,
-):
+    model: Model,
+    train_data: Any,
+    val_data: Any,
+    config: TrainConfig,
+    run: Run | None = None,
+    on_eval: Callable[[Run], object] | None = None,
+    on_step: Callable[[Run], object] | None = None,
+    draw: Callable = get_batch,
+) -> list[Progress]:
     """Train `model` in place; return its history, a list of Progress.
 
     run: a Run to go on with. on_eval(run) is called after each evaluation,

@@ -111,7 +111,7 @@ LESSONS = {
     ),
     "14_bridge": Lesson("bridge"),
 }
-BELOW = ["require", "files"]  # of all lessons
+BELOW = ["require", "files", "hints"]  # of all lessons
 OF_LESSONS = [name for lesson in LESSONS.values() for name in lesson.modules.split()]
 SPINE = OF_LESSONS[
     : OF_LESSONS.index("playwright")

@@ -4,6 +4,9 @@ Sources: Ba et al., Layer Normalization (2016); Chen et al., Training Deep Nets 
 Sublinear Memory Cost (2016), for `checkpoint`.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from minigpt.backward.tensor import (
@@ -15,7 +18,7 @@ from minigpt.backward.tensor import (
 )
 
 
-def linear(x, weight, bias=None):
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (..., n), weight (m, n), bias (m,) -> (..., m); all rows in one product."""
     rows = reshape(x, (-1, x.data.shape[-1]))
     out = rows @ transpose(weight, (1, 0))
@@ -23,7 +26,7 @@ def linear(x, weight, bias=None):
     return reshape(out, (*x.data.shape[:-1], -1))
 
 
-def cross_entropy(logits, targets):
+def cross_entropy(logits: Tensor, targets: np.ndarray) -> Tensor:
     """Mean surprise in nats. logits: (N, V), targets: ids (N,).
 
     Raises ValueError for targets below 0.
@@ -44,7 +47,7 @@ def cross_entropy(logits, targets):
     return Tensor(loss, (logits,), back)
 
 
-def standardize(x, eps=1e-5):
+def standardize(x: Tensor, eps: float = 1e-5) -> Tensor:
     """Each row with mean 0 and variance 1: a LayerNorm without gain and shift."""
     centred = x.data - x.data.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)
@@ -59,12 +62,12 @@ def standardize(x, eps=1e-5):
     return Tensor(y, (x,), back)
 
 
-def layer_norm(x, gain, shift):
+def layer_norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
     """LayerNorm: x (..., C), gain and shift (C,) -> (..., C)."""
     return standardize(x) * gain + shift
 
 
-def attention(q, k, v):
+def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention: q, k, v (..., T, head_size) -> the same shape."""
     T, head_size = q.data.shape[-2:]
     scale = float(head_size) ** -0.5
@@ -83,7 +86,7 @@ def attention(q, k, v):
     return Tensor(w @ v.data, (q, k, v), back)
 
 
-def checkpoint(f, x, *rest):
+def checkpoint(f: Callable[..., Tensor], x: Tensor, *rest: Any) -> Tensor:
     """f(x, *rest), but nothing inside is kept: backward computes it once more."""
     y = f(Tensor(x.data), *rest).data  # the graph behind it is dropped here
 

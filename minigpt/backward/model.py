@@ -1,10 +1,16 @@
 """Lesson 12: the GPT of lesson 06 on our own tensors: functions of its weights."""
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from minigpt.backward.layers import attention, cross_entropy, layer_norm, linear
 from minigpt.backward.tensor import Tensor, relu, reshape, transpose
+from minigpt.gpt import GPT, GPTConfig
 
 
-def copied(gpt):
+def copied(gpt: GPT) -> dict[str, Tensor]:
     """{name: Tensor}, the parameters of a torch GPT, copied.
 
     Raises ValueError for a model with dropout.
@@ -15,12 +21,12 @@ def copied(gpt):
     return {name: Tensor(p.detach().numpy().copy()) for name, p in named}
 
 
-def part(p, name):
+def part(p: dict[str, Tensor], name: str) -> tuple[Tensor, Any]:
     """Weight and bias (or None) of the part with that name."""
     return p[f"{name}.weight"], p.get(f"{name}.bias")
 
 
-def heads(x, p, name, n_head):
+def heads(x: Tensor, p: dict[str, Tensor], name: str, n_head: int) -> Tensor:
     """CausalSelfAttention: (B, T, C) -> (B, T, C)."""
     B, T, C = x.data.shape
     qkv = linear(x, *part(p, f"{name}.qkv"))  # (B, T, 3 * C)
@@ -31,7 +37,7 @@ def heads(x, p, name, n_head):
     return linear(out, *part(p, f"{name}.proj"))
 
 
-def block(x, p, name, n_head):
+def block(x: Tensor, p: dict[str, Tensor], name: str, n_head: int) -> Tensor:
     """Block: (B, T, C) -> (B, T, C)."""
     normed = layer_norm(x, *part(p, f"{name}.norm1"))
     x = x + heads(normed, p, f"{name}.attention", n_head)
@@ -40,7 +46,13 @@ def block(x, p, name, n_head):
     return x + linear(hidden, *part(p, f"{name}.feed_forward.proj"))
 
 
-def forward(p, config, idx, targets, block=block):
+def forward(
+    p: dict[str, Tensor],
+    config: GPTConfig,
+    idx: np.ndarray,
+    targets: np.ndarray,
+    block: Callable[..., Tensor] = block,
+) -> tuple[Tensor, Tensor]:
     """GPT: arrays of ids (B, T), twice -> logits (B * T, vocab_size), loss.
 
     block: what computes one, the function above or one like it.

@@ -1,13 +1,17 @@
 """Lesson 12: the same training with torch's gradients, and with ours."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn as nn
 
 from minigpt.backward.model import copied, forward
 from minigpt.data import get_batch
+from minigpt.gpt import GPT
+from minigpt.training import TrainConfig
 
 
-def torchs(gpt, x, y):
+def torchs(gpt: GPT, x: torch.Tensor, y: torch.Tensor) -> float:
     """Give each parameter its gradient, by torch's backward; the loss of the batch."""
     gpt.zero_grad()
     loss = gpt(x, y)[1]
@@ -15,7 +19,7 @@ def torchs(gpt, x, y):
     return loss.item()
 
 
-def ours(gpt, x, y):
+def ours(gpt: GPT, x: torch.Tensor, y: torch.Tensor) -> float:
     """The same by our own backward, on arrays of NumPy."""
     p = copied(gpt)
     loss = forward(p, gpt.config, x.numpy(), y.numpy())[1]
@@ -25,7 +29,9 @@ def ours(gpt, x, y):
     return loss.data.item()
 
 
-def losses_of(gradients, gpt, data, recipe):
+def losses_of(
+    gradients: Callable[..., float], gpt: GPT, data: torch.Tensor, recipe: TrainConfig
+) -> list[float]:
     """The loss of each step of a training in which gradients(gpt, x, y) computes them
     on batches of data."""
     batches = torch.Generator().manual_seed(recipe.seed)

@@ -4,6 +4,9 @@ Sources: A. Karpathy, micrograd (2020), for single numbers; Baydin et al., Autom
 Differentiation in Machine Learning: a Survey (2018), section 3.2.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 
@@ -13,25 +16,25 @@ class Arithmetic:
 
     __array_ufunc__ = None  # an array on the left leaves them to us
 
-    def __neg__(self):
+    def __neg__(self: Any) -> Any:
         return self * -1.0
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Any:
         return self + -other
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Any) -> Any:
         return self * other**-1.0
 
-    def __radd__(self, other):
+    def __radd__(self, other: Any) -> Any:
         return self + other
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: Any) -> Any:
         return self * other
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Any) -> Any:
         return -self + other
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self: Any, other: Any) -> Any:
         return self**-1.0 * other
 
 
@@ -43,7 +46,7 @@ class Tensor(Arithmetic):
     Raises TypeError for whole numbers.
     """
 
-    def __init__(self, data, parents=(), back=None):
+    def __init__(self, data: Any, parents: Any = (), back: Any = None) -> None:
         self.data, self.grad = np.asarray(data), None
         self.parents, self.back = parents, back
         self.depth = max([p.depth + 1 for p in parents], default=0)
@@ -53,29 +56,29 @@ class Tensor(Arithmetic):
                 "write 2.0 for 2, or call .astype(float)."
             )
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> "Tensor":
         return add(self, other)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> "Tensor":
         return multiply(self, other)
 
-    def __matmul__(self, other):
+    def __matmul__(self, other: Any) -> "Tensor":
         return matmul(self, other)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> "Tensor":
         return pick(self, index)
 
-    def __pow__(self, exponent):
+    def __pow__(self, exponent: float) -> "Tensor":
         return power(self, exponent)
 
-    def backward(self, grad=None):
+    def backward(self, grad: np.ndarray | None = None) -> None:
         backward(self, grad)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Tensor({self.data})"
 
 
-def order(root):
+def order(root: Tensor) -> list[Tensor]:
     """All tensors behind root, the deepest first: each comes before its parents.
 
     Raises RuntimeError where the graph was freed.
@@ -91,7 +94,7 @@ def order(root):
     return sorted(found, key=lambda node: node.depth, reverse=True)
 
 
-def backward(root, grad=None):
+def backward(root: Tensor, grad: np.ndarray | None = None) -> None:
     """Add its gradient to `grad` of each leaf behind root, and free the graph.
 
     grad: that of root, if root is not a single number.
@@ -109,7 +112,7 @@ def backward(root, grad=None):
             node.parents = node.back = node.grad = None
 
 
-def receive(tensor, g):
+def receive(tensor: Tensor, g: np.ndarray) -> None:
     """Add g to the gradient of a tensor."""
     if tensor.grad is not None:
         tensor.grad = tensor.grad + g
@@ -119,7 +122,7 @@ def receive(tensor, g):
         tensor.grad = np.array(g)  # a leaf's own
 
 
-def unbroadcast(g, shape):
+def unbroadcast(g: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The gradient g in this shape: what was repeated is added up."""
     if g.shape == shape:
         return g
@@ -128,26 +131,26 @@ def unbroadcast(g, shape):
     return g.sum(axis=ones, keepdims=True)
 
 
-def pair(a, b):
+def pair(a: Tensor, b: Any) -> tuple[Tensor, Tensor]:
     """Both as tensors: a number becomes one, of the other's kind of float."""
     if not isinstance(b, Tensor):
         b = Tensor(np.asarray(b, a.data.dtype))
     return a, b
 
 
-def add(a, b):
+def add(a: Tensor, b: Any) -> Tensor:
     """a + b."""
     a, b = pair(a, b)
     return Tensor(a.data + b.data, (a, b), lambda g: (g, g))
 
 
-def multiply(a, b):
+def multiply(a: Tensor, b: Any) -> Tensor:
     """a * b."""
     a, b = pair(a, b)
     return Tensor(a.data * b.data, (a, b), lambda g: (g * b.data, g * a.data))
 
 
-def matmul(a, b):
+def matmul(a: Tensor, b: Any) -> Tensor:
     """(..., n, k) @ (..., k, m) -> (..., n, m)."""
     a, b = pair(a, b)
     x, y = a.data, b.data
@@ -160,7 +163,7 @@ def matmul(a, b):
     return Tensor(x @ y, (a, b), back)
 
 
-def power(x, exponent):
+def power(x: Tensor, exponent: float) -> Tensor:
     """x to a fixed number."""
     y = x.data**exponent
 
@@ -170,42 +173,42 @@ def power(x, exponent):
     return Tensor(y, (x,), back)
 
 
-def exp(x):
+def exp(x: Tensor) -> Tensor:
     """e to the x."""
     y = np.exp(x.data)
     return Tensor(y, (x,), lambda g: (g * y,))
 
 
-def log(x):
+def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
     return Tensor(np.log(x.data), (x,), lambda g: (g / x.data,))
 
 
-def relu(x):
+def relu(x: Tensor) -> Tensor:
     """x where it is positive, else 0."""
     y = np.maximum(x.data, 0)
     return Tensor(y, (x,), lambda g: (g * (y > 0),))
 
 
-def total(x, axis=None):
+def total(x: Tensor, axis: int | None = None) -> Tensor:
     """The sum over an axis, which stays with length 1; None: of all, shape ()."""
     y = x.data.sum(axis=axis, keepdims=axis is not None)
     return Tensor(y, (x,), lambda g: (np.broadcast_to(g, x.data.shape),))
 
 
-def reshape(x, shape):
+def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The same numbers in another shape."""
     return Tensor(x.data.reshape(shape), (x,), lambda g: (g.reshape(x.data.shape),))
 
 
-def transpose(x, axes):
+def transpose(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     """The dimensions in another order."""
     return Tensor(
         x.data.transpose(axes), (x,), lambda g: (g.transpose(np.argsort(axes)),)
     )
 
 
-def pick(x, index):
+def pick(x: Tensor, index: Any) -> Tensor:
     """x[index]; what is picked twice gets both gradients.
 
     Raises ValueError for ids below 0.
@@ -224,14 +227,14 @@ def pick(x, index):
     return Tensor(y, (x,), back)
 
 
-def refuse_negative(index):
+def refuse_negative(index: Any) -> None:
     """Raise ValueError for ids below 0 in an index: NumPy counts them from the end."""
     for ids in index if isinstance(index, tuple) else (index,):
         if isinstance(ids, np.ndarray) and (ids < 0).any():
             raise ValueError(f"There is no id {ids.min()}: they begin at 0.")
 
 
-def slopes(f, x, h=1e-6):
+def slopes(f: Callable, x: np.ndarray, h: float = 1e-6) -> np.ndarray:
     """df/dx of each number of the array x, by moving it by h; f(x) -> a number."""
     found = np.zeros_like(x)
     for place in np.ndindex(x.shape):

@@ -9,6 +9,7 @@ import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -72,10 +73,11 @@ def as_gpt2(model, nearest=False):
         "lesson 06: python -m minigpt train --preset cpu.",
     )
     state = {name: t.detach().cpu() for name, t in model.state_dict().items()}
-    shape = asdict(model.config)
+    shape: dict[str, Any] = asdict(model.config)
     if type(model) is GPT:
         shape |= {"activation": "relu", "tied": False}
-    config = GPT2Config(**shape | {"qkv_bias": True, "head_bias": False})
+    shape |= {"qkv_bias": True, "head_bias": False}
+    config = GPT2Config(**shape)
     for i in range(config.n_layer):
         bias = torch.zeros(3 * config.n_embd)
         state.setdefault(f"body.{i}.attention.qkv.bias", bias)

@@ -7,6 +7,7 @@ section 2.3; what the paper leaves open is as OpenAI's code has it.
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -35,7 +36,7 @@ class GPT2Config(GPTConfig):
     head_bias: bool = False
     norm_eps: float = 1e-5  # of LayerNorm: what is added to the variance
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         require(
             self.activation in BENDS,
@@ -46,7 +47,7 @@ class GPT2Config(GPTConfig):
             f"norm_eps is {self.norm_eps!r}; give above 0 and finite.",
         )
 
-    def build(self):
+    def build(self) -> "GPT2":
         """A model of this shape, with new parameters."""
         return GPT2(self)
 
@@ -58,7 +59,7 @@ class GPT2(GPT):
     matters in training alone.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: Any) -> None:
         super().__init__(config)
         c = config
         for block in self.body[:-1]:
@@ -70,12 +71,12 @@ class GPT2(GPT):
                 module.eps = c.norm_eps
         self.tie()
 
-    def tie(self):
+    def tie(self) -> None:
         """Let lm_head and the token embedding be one matrix, if the config says so."""
         if self.config.tied:
             self.lm_head.weight = self.token_embedding.weight
 
 
-def zeros(n):
+def zeros(n: int) -> nn.Parameter:
     """A new parameter (n,), where all is zero."""
     return nn.Parameter(torch.zeros(n))

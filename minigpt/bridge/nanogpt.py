@@ -5,14 +5,14 @@ from pathlib import Path
 import torch
 
 from minigpt.bridge.folder import filled, names
-from minigpt.bridge.gpt2 import GPT2Config
+from minigpt.bridge.gpt2 import GPT2, GPT2Config
 from minigpt.checkpoint import read
 from minigpt.require import require
 
 SIZES = ["vocab_size", "block_size", "n_layer", "n_head", "n_embd"]
 
 
-def load_nanogpt(path):
+def load_nanogpt(path: Path | str) -> GPT2:
     """The GPT2 of nanoGPT's ckpt.pt, in evaluation mode; nothing is unpickled.
 
     Its tokenizer is not in the file: for shakespeare_char, which keeps a pickle beside

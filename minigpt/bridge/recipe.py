@@ -1,9 +1,10 @@
 """Lesson 14: how to go on training a model that has learned another text."""
 
+from minigpt.hints import Model
 from minigpt.training import TrainConfig
 
 
-def finetuning(model):
+def finetuning(model: Model) -> TrainConfig:
     """The TrainConfig that `train --from` begins with: GPT-2's recipe, scaled down.
 
     As in lesson 06 the rate falls with the width; at 128 channels it is a third of the

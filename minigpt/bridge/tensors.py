@@ -7,6 +7,8 @@ a file can run: it is a table of names, shapes and places, checked before it is 
 import json
 import math
 import os
+from pathlib import Path
+from typing import BinaryIO
 
 import torch
 
@@ -17,7 +19,7 @@ DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 LARGEST = 100_000_000  # bytes of a table, as in the format's own library
 
 
-def read_table(file, path):
+def read_table(file: BinaryIO, path: Path | str) -> tuple[dict[str, list], int]:
     """({name: [type, shape, first byte, last byte + 1]}, where the numbers begin).
 
     file: `path`, opened in binary. Raises ValueError if it is no whole safetensors.
@@ -48,14 +50,14 @@ def read_table(file, path):
     return rows, start
 
 
-def fits(dtype, shape, first, last):
+def fits(dtype: str, shape: list[int], first: int, last: int) -> bool:
     """Whether a row of a table takes as many bytes as it has numbers."""
     whole = all(type(n) is int and n >= 0 for n in [*shape, first, last])
     each = DTYPES[dtype].itemsize if dtype in DTYPES else 0
     return whole and (not each or last - first == math.prod(shape) * each)
 
 
-def read_tensors(path):
+def read_tensors(path: Path | str) -> dict[str, torch.Tensor]:
     """{name: tensor} of a safetensors file, as float32.
 
     Raises ValueError that says what is wrong with the file, FileNotFoundError.
@@ -71,12 +73,13 @@ def read_tensors(path):
     return tensors
 
 
-def write_tensors(path, tensors):
+def write_tensors(path: Path | str, tensors: dict) -> None:
     """Write {name: tensor} as float32, whole or not at all.
 
     Raises OSError if it cannot be written.
     """
-    table, end = {"__metadata__": {"format": "pt"}}, 0
+    table: dict[str, dict] = {"__metadata__": {"format": "pt"}}
+    end = 0
     for name, tensor in tensors.items():
         first, end = end, end + 4 * tensor.numel()
         row = {"dtype": "F32", "shape": [*tensor.shape], "data_offsets": [first, end]}
@@ -89,7 +92,7 @@ def write_tensors(path, tensors):
             file.write(number_bytes(tensor))
 
 
-def number_bytes(tensor):
+def number_bytes(tensor: torch.Tensor) -> bytes:
     """The numbers of a tensor as float32, in a row, as bytes."""
     flat = tensor.detach().cpu().float().contiguous().flatten()
     return flat.numpy().tobytes()

@@ -69,7 +69,7 @@ def split(text, special):
     """The parts of a text between special tokens, and those: every second is one."""
     if not special:
         return [text]
-    return re.split("(" + "|".join(map(re.escape, special)) + ")", text)
+    return re.split("(" + "|".join(re.escape(one) for one in special) + ")", text)
 
 
 def join(row, joined):

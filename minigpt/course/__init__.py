@@ -28,7 +28,7 @@ class LessonStart(NamedTuple):
     device: torch.device
 
 
-def setup(seed=1337):
+def setup(seed: int = 1337) -> LessonStart:
     """Text, tokenizer, split and device of a lesson; torch draws from this seed on."""
     text = load_text()
     tokenizer = CharTokenizer(ALPHABET | set(text))  # the stored GPT's, too
@@ -37,7 +37,9 @@ def setup(seed=1337):
     return LessonStart(text, tokenizer, *train_val_split(ids), pick_device())
 
 
-def continued(prompt, n=300, temperature=0.8, seed=1337):
+def continued(
+    prompt: str, n: int = 300, temperature: float = 0.8, seed: int = 1337
+) -> str:
     """The prompt and n characters that the stored GPT of lesson 06 writes after it."""
     model, tokenizer = load_stored("gpt")
     ids = torch.tensor([tokenizer.encode(prompt)])  # (1, T)

@@ -24,17 +24,24 @@ class Rung(NamedTuple):
     seconds: float
 
 
-def recorded():
+def recorded() -> list[Rung]:
     """The published ladder, top to bottom: list of Rung."""
     variants, rungs = record.load("ladder"), []
     for name in NAMES:
         v = variants[name]
         sizes, seconds = v.values("parameters"), v.values("seconds")
-        rungs.append(Rung(name, v.mean(), v.spread(), sizes[0], seconds[0]))
+        rungs.append(Rung(name, v.mean(), v.spread(), int(sizes[0]), seconds[0]))
     return rungs
 
 
-def climb(name, losses, parameters, seconds, comparable=True, onto=None):
+def climb(
+    name: str,
+    losses: dict[int, float],
+    parameters: int,
+    seconds: float,
+    comparable: bool = True,
+    onto: list[Rung] | None = None,
+) -> list[Rung]:
     """Put a result on the ladder; return the rungs from the top down to it.
 
     losses: {seed: loss in nats per character}; the rung shows their mean, and of
@@ -54,7 +61,7 @@ def climb(name, losses, parameters, seconds, comparable=True, onto=None):
     return [r for r in above if NAMES.index(r.name) < NAMES.index(name)] + [mine]
 
 
-def table(rungs):
+def table(rungs: list[Rung]) -> str:
     """The rungs as lines of text, for print(); without seconds, which vary."""
     lines = [f"{'model':16}{'loss':>8}{'spread':>9}{'parameters':>13}"]
     for rung in rungs:

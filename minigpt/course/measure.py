@@ -3,13 +3,15 @@
 import statistics
 import time
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-def seconds(function, *inputs):
+def seconds(function: Callable, *inputs: Any) -> float:
     """Median wall time of function(*inputs), repeated for 0.2 s after a first call."""
     function(*inputs)
     times, end = [], time.perf_counter() + 0.2
@@ -20,7 +22,7 @@ def seconds(function, *inputs):
     return statistics.median(times)
 
 
-def peak_bytes(function, *inputs):
+def peak_bytes(function: Callable, *inputs: Any) -> int:
     """Largest sum of bytes of the tensors alive at once that the call made.
 
     Inputs do not count, nor does scratch space inside one torch operation.
@@ -33,12 +35,14 @@ def peak_bytes(function, *inputs):
 class _Meter(TorchDispatchMode):
     """Sees every tensor that an operation returns, and when it is freed."""
 
-    def __init__(self, inputs):
+    def __init__(self, inputs: Any) -> None:
         super().__init__()
         self.live = self.peak = 0
         self.known = {x.untyped_storage().data_ptr() for x in inputs}
 
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+    def __torch_dispatch__(  # ty: ignore
+        self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         for tensor in tree_leaves((args, kwargs)):  # what was there before the call
             if isinstance(tensor, torch.Tensor):
                 self.known.add(tensor.untyped_storage().data_ptr())
@@ -48,7 +52,7 @@ class _Meter(TorchDispatchMode):
                 self._count(tensor.untyped_storage())
         return result
 
-    def _count(self, storage):
+    def _count(self, storage: Any) -> None:
         address, size = storage.data_ptr(), storage.nbytes()
         if address in self.known:  # a view of something counted before
             return
@@ -57,6 +61,6 @@ class _Meter(TorchDispatchMode):
         self.peak = max(self.peak, self.live)
         weakref.finalize(storage, self._free, address, size)
 
-    def _free(self, address, size):
+    def _free(self, address: int, size: int) -> None:
         self.known.discard(address)
         self.live -= size

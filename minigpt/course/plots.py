@@ -3,11 +3,18 @@
 import base64
 import html
 import io
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
 from cycler import cycler
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from minigpt.course.ladder import Rung
+from minigpt.training import Run
 
 # Okabe and Ito's colours, told apart by markers and dashes as well.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000"]
@@ -28,7 +35,7 @@ plt.rcParams.update(
 )
 
 
-def show(fig, alt=None):
+def show(fig: Figure, alt: str | None = None) -> None:
     """Display `fig` with its alternative text, then close it.
 
     A figure of this package knows its own, `fig.alt`.
@@ -36,7 +43,7 @@ def show(fig, alt=None):
     _display(fig, alt or getattr(fig, "alt", None))
 
 
-def _display(fig, alt, handle=None):
+def _display(fig: Figure, alt: str | None, handle: Any = None) -> Any:
     """Display, or replace the picture of `handle` in place; returns the handle."""
     from IPython.display import display  # only notebooks need IPython
 
@@ -55,7 +62,7 @@ def _display(fig, alt, handle=None):
     return handle
 
 
-def image(png, alt):
+def image(png: str, alt: str) -> str:
     """The HTML of a picture (base64) and its alternative text.
 
     JupyterLab and Colab show HTML where there is some, and read to nobody what stands
@@ -65,8 +72,15 @@ def image(png, alt):
 
 
 def heatmap(
-    ax, matrix, rows=None, columns=None, digits=None, vmin=None, vmax=None, label=None
-):
+    ax: Axes,
+    matrix: torch.Tensor,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    digits: int | None = None,
+    vmin: float | None = None,
+    vmax: float | None = None,
+    label: str | None = None,
+) -> Any:
     """Draw a (R, C) tensor, light where little happens; returns the image.
 
     rows, columns: labels; digits writes each value into its cell; label names the
@@ -91,7 +105,7 @@ def heatmap(
     return image
 
 
-def attention_maps(panels, alt, label="weight"):
+def attention_maps(panels: dict, alt: str, label: str = "weight") -> Figure:
     """Heatmaps of attention with the text on both axes, side by side; four by twos.
 
     panels: {title: (text, weights (T, T))}, a row of weights for the character that
@@ -114,7 +128,12 @@ def attention_maps(panels, alt, label="weight"):
     return fig
 
 
-def training_curve(losses, goal=None, goal_label=None, mean_of=100):
+def training_curve(
+    losses: Sequence[float],
+    goal: float | None = None,
+    goal_label: str | None = None,
+    mean_of: int = 100,
+) -> Figure:
     """The loss of each batch in grey, the mean of every `mean_of` of them in black.
 
     losses: one number a step, nats per character; goal: a dotted line at this loss.
@@ -137,7 +156,9 @@ def training_curve(losses, goal=None, goal_label=None, mean_of=100):
     return fig
 
 
-def lines(curves, xs, xlabel, ylabel, log=False):
+def lines(
+    curves: dict, xs: Iterable, xlabel: str, ylabel: str, log: bool = False
+) -> Figure:
     """A line for each of {name: numbers over xs}; log: a logarithmic y axis."""
     fig = Figure(figsize=(8, 4.2), layout="constrained")
     ax = fig.subplots()
@@ -153,7 +174,7 @@ def lines(curves, xs, xlabel, ylabel, log=False):
     return fig
 
 
-def laid_over(curves, ylabel):
+def laid_over(curves: dict, ylabel: str) -> Figure:
     """Two runs over their steps: the first broad and pale, the second thin on top."""
     fig = Figure(figsize=(8, 4.2), layout="constrained")
     ax = fig.subplots()
@@ -169,7 +190,7 @@ def laid_over(curves, ylabel):
     return fig
 
 
-def tables(panels, characters):
+def tables(panels: dict, characters: str) -> Figure:
     """Heatmaps of tables side by side, a row for each character seen.
 
     panels: {title: ln of the probabilities (V, V)}; characters: the V of them.
@@ -192,11 +213,13 @@ def tables(panels, characters):
 class LiveCurve:
     """The loss curve of a running training, redrawn in place: on_eval=curve.update."""
 
-    def __init__(self, alt, goal=None, goal_label=None):
+    def __init__(
+        self, alt: str, goal: float | None = None, goal_label: str | None = None
+    ) -> None:
         self.alt, self.goal, self.goal_label = alt, goal, goal_label
         self.handle = None
 
-    def update(self, run):
+    def update(self, run: Run) -> None:
         """run: the Run of the training, evaluated at least once."""
         fig, ax = plt.subplots()
         steps = [row.step for row in run.history]
@@ -225,7 +248,7 @@ IN_WORDS = {  # the rungs, for who has not begun
 }
 
 
-def ladder(rungs, in_words=False):
+def ladder(rungs: list[Rung], in_words: bool = False) -> Figure:
     """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung."""
     fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
     ax = fig.subplots()
@@ -248,7 +271,7 @@ def ladder(rungs, in_words=False):
     return fig
 
 
-def speech(text, panels, vmax):
+def speech(text: str, panels: dict, vmax: float) -> Figure:
     """A text with each character on a patch as dark as its number is large.
 
     panels: {title: nats of surprise for each character}, drawn one below the other on
@@ -276,7 +299,7 @@ def speech(text, panels, vmax):
     return fig
 
 
-def all_heads(weights):
+def all_heads(weights: list[torch.Tensor]) -> Figure:
     """The attention of every head at a glance: a row for each layer.
 
     weights: a list of (n_head, T, T), one for each layer.
@@ -299,7 +322,7 @@ def all_heads(weights):
     return fig
 
 
-def reading(text, weights, alt):
+def reading(text: str, weights: Iterable[float] | torch.Tensor, alt: str) -> None:
     """Display a text shaded by the attention of one reader, as HTML.
 
     weights: a number for each character, from 0 to 1. Who cannot see the shades finds

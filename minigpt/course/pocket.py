@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.data import CharTokenizer, train_val_split
+from minigpt.hints import Model
 from minigpt.inside.looking import capture
 from minigpt.playwright.play import POCKET, Play, write_play
 
@@ -28,7 +29,7 @@ class PocketPlay(NamedTuple):
 
 
 @cache
-def load():
+def load() -> PocketPlay:
     """The PocketPlay of lessons 07 and 11."""
     play = write_play(1_000_000, lexicon=POCKET)
     tokenizer = CharTokenizer(play.text)
@@ -38,7 +39,7 @@ def load():
 
 
 @torch.no_grad()
-def surprises(model, stop=WATCHED):
+def surprises(model: Model, stop: int = WATCHED) -> torch.Tensor:
     """Nats at ids[n : n + stop], each with a past of 143 characters or more."""
     p, before = load(), CONTEXT - FRESH + 1
     data = p.ids[p.n - before : p.n + stop]
@@ -50,7 +51,7 @@ def surprises(model, stop=WATCHED):
     return torch.cat(rows)[:, -FRESH:].flatten()
 
 
-def excess(nats):
+def excess(nats: torch.Tensor) -> dict[str, float]:
     """{kind: nats above the playwright for each place of that kind}."""
     p = load()
     extra = nats - p.exact[p.n : p.n + len(nats)]
@@ -62,7 +63,7 @@ def excess(nats):
 
 
 @cache
-def copies(kind):
+def copies(kind: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Where a word is said again. Windows (B, T): each ends before its first letter;
     and where in the window the same word stood before (B, T): True on its letters
     and on what follows its slot (the blank, say, that ends it)."""
@@ -85,7 +86,7 @@ def copies(kind):
     return torch.stack(windows), torch.stack(before)
 
 
-def copying(model, kind):
+def copying(model: Model, kind: str) -> torch.Tensor:
     """Attention to the earlier word, where its first letter is due: (layers, heads)."""
     windows, before = copies(kind)
     last = torch.stack([w[:, :, -1] for w in capture(model, windows).weights])
@@ -93,7 +94,9 @@ def copying(model, kind):
 
 
 @cache
-def named(pair=("Nan", "Hob")):
+def named(
+    pair: tuple[str, str] = ("Nan", "Hob"),
+) -> tuple[torch.Tensor, torch.Tensor, list[int]]:
     """Windows (B, T) of the pocket play that end where `pair[0]` has to answer; the
     same ones with the other name in the speech before; where that name begins in the
     first ones. A longer name in the double pushes the oldest characters out."""

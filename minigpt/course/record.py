@@ -23,15 +23,15 @@ class Variant(NamedTuple):
     name: str
     runs: dict
 
-    def values(self, of="loss"):
+    def values(self, of: str = "loss") -> list[float]:
         """What the seeds measured, in their order."""
         return [run[of] for _, run in sorted(self.runs.items())]
 
-    def mean(self, of="loss"):
+    def mean(self, of: str = "loss") -> float:
         """Mean over the seeds."""
         return mean(self.values(of))
 
-    def spread(self, of="loss"):
+    def spread(self, of: str = "loss") -> float:
         """Largest minus smallest over the seeds."""
         return max(self.values(of)) - min(self.values(of))
 
@@ -46,16 +46,16 @@ class PairedDifference(NamedTuple):
     each: list
 
     @property
-    def mean(self):
+    def mean(self) -> float:
         """Mean over the seeds."""
         return mean(self.each)
 
     @property
-    def is_tie(self):
+    def is_tie(self) -> bool:
         """True unless every seed has the same sign."""
         return min(self.each) <= 0 <= max(self.each)
 
-    def __str__(self):
+    def __str__(self) -> str:
         """As in "+0.200 (+0.071 to +0.328, 3 of 3)", or with "a tie"."""
         agree = sum(value * self.mean > 0 for value in self.each)
         low, high = min(self.each), max(self.each)
@@ -64,13 +64,13 @@ class PairedDifference(NamedTuple):
         return f"{text}, a tie" if self.is_tie else text
 
 
-def difference(first, second, of="loss"):
+def difference(first: Variant, second: Variant, of: str = "loss") -> PairedDifference:
     """first - second, over the seeds that both have."""
     seeds = sorted(first.runs.keys() & second.runs.keys())
     return PairedDifference([first.runs[s][of] - second.runs[s][of] for s in seeds])
 
 
-def load(experiment):
+def load(experiment: str) -> dict[str, Variant]:
     """{name: Variant}, in the order of the experiment.
 
     Raises FileNotFoundError if it has not been measured.
@@ -88,7 +88,9 @@ def load(experiment):
     }
 
 
-def table(variants, against=None, of="loss"):
+def table(
+    variants: dict[str, Variant], against: str | None = None, of: str = "loss"
+) -> str:
     """Mean and spread of each Variant as lines of text, for print().
 
     against: the name of the one that the others are compared with, seed by seed.
@@ -104,7 +106,7 @@ def table(variants, against=None, of="loss"):
     return "\n".join(lines)
 
 
-def at_best(variants):
+def at_best(variants: dict[str, Variant]) -> dict[str, Variant]:
     """Of variants named "NAME, rate R": {NAME: the Variant of the lowest mean loss}."""
     best = {}
     for label, variant in variants.items():
@@ -114,7 +116,7 @@ def at_best(variants):
     return best
 
 
-def grid(variants, of="loss"):
+def grid(variants: dict[str, Variant], of: str = "loss") -> str:
     """Of variants named "NAME, rate R": means as lines of text, a column a rate."""
     rows = {}
     for label, variant in variants.items():

@@ -7,7 +7,7 @@ from minigpt.tools import speedrun
 NEW = ["counts alone", "GPT alone"]  # the others change the entry above them
 
 
-def speed_table():
+def speed_table() -> str:
     """The record as lines of text, for print(): what each entry took of the 60
     seconds, and what it gains."""
     above = None

@@ -5,14 +5,16 @@ Transformer Circuits (2021), for the stream as a sum; Meng et al., Locating and 
 Factual Associations in GPT (2022), section 2, for the exchange of a part.
 """
 
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 
 from minigpt.attention import attention_weights
 from minigpt.evaluation import evaluating
+from minigpt.hints import Model
 
 
 class Flow(NamedTuple):
@@ -28,7 +30,7 @@ class Flow(NamedTuple):
 
 
 @contextmanager
-def hooked(hooks):
+def hooked(hooks: list) -> Generator[None]:
     """Inside, hooks hang: (module, function) pairs; then they are gone, errors or not.
 
     function(module, inputs, output) -> None, or what takes the output's place.
@@ -40,7 +42,7 @@ def hooked(hooks):
 
 
 @torch.no_grad()
-def capture(model, idx):
+def capture(model: Model, idx: torch.Tensor) -> Flow:
     """Run a GPT on idx (B, T) and keep what flows through it: a Flow."""
     seen = {}
 
@@ -65,13 +67,13 @@ def capture(model, idx):
     return flow
 
 
-def columns(attention, head):
+def columns(attention: Any, head: int) -> slice:
     """The slice of the C numbers that belongs to a head, counted from 1."""
     return slice((head - 1) * attention.head_size, head * attention.head_size)
 
 
 @torch.no_grad()
-def contributions(model, flow):
+def contributions(model: Model, flow: Flow) -> dict[str, torch.Tensor]:
     """Who wrote what into the stream: {name: (B, T, C)}; the sum is flow.stream[-1].
 
     Names: "token", "position", "head 1.1" (layer, head), "bias 1" (of the layer's
@@ -90,7 +92,7 @@ def contributions(model, flow):
 
 
 @torch.no_grad()
-def logit_shares(model, flow):
+def logit_shares(model: Model, flow: Flow) -> dict[str, torch.Tensor]:
     """Direct logit attribution: {name: (B, T, V)}; the sum is the model's logits.
 
     The last LayerNorm divides by the stream's own standard deviation. That is kept as
@@ -107,14 +109,16 @@ def logit_shares(model, flow):
     return {**shares, "last biases": last.expand_as(shares["token"])}
 
 
-def check_layer(layer, last):
+def check_layer(layer: int, last: int) -> None:
     """Raise ValueError: body[-1], say, would silently be another layer."""
     if not 1 <= layer <= last:
         raise ValueError(f"layer is {layer}; give a number from 1 to {last}.")
 
 
 @contextmanager
-def changed(model, layer, part, value=0.0):
+def changed(
+    model: Model, layer: int, part: Any, value: float | torch.Tensor = 0.0
+) -> Generator[None]:
     """Inside, what one part writes is `value`: zeros, a mean, or another text's.
 
     part: a head's number, or "attention" or "feed-forward" for that part of the
@@ -145,7 +149,9 @@ def changed(model, layer, part, value=0.0):
 
 
 @contextmanager
-def patched(model, layer, position, vector):
+def patched(
+    model: Model, layer: int, position: int | slice | list[int], vector: torch.Tensor
+) -> Generator[None]:
     """Inside, the stream at some positions is `vector` before block `layer`, where
     n_layer + 1 is the last norm. So a part of one text is put into another.
 

@@ -10,19 +10,19 @@ from functools import partial
 import torch
 
 
-def previous(idx, n=1):
+def previous(idx: torch.Tensor, n: int = 1) -> torch.Tensor:
     """The character just before, or n places before: s = t - n."""
     T = idx.shape[1]
     back = torch.ones(T, T, dtype=torch.bool).tril(-n).triu(-n)
     return back.expand(len(idx), T, T)
 
 
-def same(idx):
+def same(idx: torch.Tensor) -> torch.Tensor:
     """Earlier places with the same character: idx[s] = idx[t], s < t."""
     return (idx[:, :, None] == idx[:, None, :]).tril(-1)
 
 
-def prefix(idx, n=3):
+def prefix(idx: torch.Tensor, n: int = 3) -> torch.Tensor:
     """What followed when the same n characters stood there: prefix matching.
 
     idx[s - n : s] = idx[t - n + 1 : t + 1], s <= t.
@@ -46,7 +46,7 @@ MARKS = {
 }
 
 
-def score(weights, marks):
+def score(weights: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
     """How much a head attends to the marked places: (B, n_head, T, T) -> (n_head,).
 
     marks: (B, T, T) bool, True where query t looks for key s. The attention on marks
@@ -59,7 +59,7 @@ def score(weights, marks):
     return (found * asked[:, None]).sum(dim=(0, 2)) / asked.sum()
 
 
-def by_chance(marks):
+def by_chance(marks: torch.Tensor) -> float:
     """The score of a head that attends evenly to all it can see: a number."""
     T = marks.shape[-1]
     even = torch.ones(T, T).tril()

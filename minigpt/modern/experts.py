@@ -16,7 +16,14 @@ class MixtureOfExperts(nn.Module):
     Load Balancing (2024), algorithm 1. The experts are copies of one layer at first.
     """
 
-    def __init__(self, feed_forward, n_embd, n_expert=4, top=1, bias_rate=0.01):
+    def __init__(
+        self,
+        feed_forward: nn.Module,
+        n_embd: int,
+        n_expert: int = 4,
+        top: int = 1,
+        bias_rate: float = 0.01,
+    ) -> None:
         super().__init__()
         self.experts = nn.ModuleList(
             copy.deepcopy(feed_forward) for _ in range(n_expert)
@@ -25,7 +32,7 @@ class MixtureOfExperts(nn.Module):
         self.register_buffer("bias", torch.zeros(n_expert))
         self.top, self.bias_rate = top, bias_rate
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         tokens = x.flatten(0, -2)  # (N, C), N = B * T
         p = F.softmax(self.router(tokens), dim=-1)  # (N, n_expert)
         chosen = (p + self.bias).topk(self.top, dim=-1).indices  # (N, top)

@@ -4,11 +4,13 @@ Source: Jordan et al., Muon (2024).
 """
 
 import math
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
 
-def orthogonalize(matrix, steps=5):
+def orthogonalize(matrix: torch.Tensor, steps: int = 5) -> torch.Tensor:
     """A matrix (m, n) with the same singular vectors and values of about 1.
 
     Newton and Schulz's iteration: an odd polynomial of a matrix acts on its
@@ -33,8 +35,14 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, params, lr=0.02, weight_decay=0.0, momentum=0.95, ns_steps=5, scale=1.0
-    ):
+        self,
+        params: Iterable[torch.Tensor],
+        lr: float = 0.02,
+        weight_decay: float = 0.0,
+        momentum: float = 0.95,
+        ns_steps: int = 5,
+        scale: float = 1.0,
+    ) -> None:
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, scale=scale))
         self.momentum, self.ns_steps = momentum, ns_steps
         for group in self.param_groups:
@@ -46,7 +54,7 @@ class Muon(torch.optim.Optimizer):
                     )
 
     @torch.no_grad()
-    def step(self, closure=None):
+    def step(self, closure: Callable | None = None) -> Any:
         """One step; closure: computes the loss and its gradients anew, as torch's."""
         loss = None
         if closure is not None:
@@ -71,24 +79,24 @@ class Muon(torch.optim.Optimizer):
 class Together:
     """Several optimizers that step as one, for what a training asks of an optimizer."""
 
-    def __init__(self, optimizers):
+    def __init__(self, optimizers: list[torch.optim.Optimizer]) -> None:
         self.optimizers = optimizers
 
     @property
-    def param_groups(self):
+    def param_groups(self) -> list[dict]:
         return [group for o in self.optimizers for group in o.param_groups]
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         for optimizer in self.optimizers:
             optimizer.zero_grad()
 
-    def step(self):
+    def step(self) -> None:
         for optimizer in self.optimizers:
             optimizer.step()
 
-    def state_dict(self):
+    def state_dict(self) -> dict:
         return {str(i): o.state_dict() for i, o in enumerate(self.optimizers)}
 
-    def load_state_dict(self, content):
+    def load_state_dict(self, content: Any) -> None:
         for i, optimizer in enumerate(self.optimizers):
             optimizer.load_state_dict(content[str(i)])

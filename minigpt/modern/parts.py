@@ -5,6 +5,8 @@ Two of them bring their own derivative: torch would keep and read more numbers. 
 the first derivative only: there is no second one, and torch.func stops here.
 """
 
+from typing import Any
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -15,7 +17,7 @@ class _RMSNorm(torch.autograd.Function):
     """With its derivative by hand: about half the time of torch's own on a CPU."""
 
     @staticmethod
-    def forward(ctx, x, eps):
+    def forward(ctx: Any, x: torch.Tensor, eps: float) -> torch.Tensor:
         scale = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + eps)
         y = x * scale
         ctx.save_for_backward(y, scale)
@@ -23,13 +25,13 @@ class _RMSNorm(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         y, scale = ctx.saved_tensors
         along = (grad * y).mean(dim=-1, keepdim=True)  # what would change the length
         return torch.addcmul(grad, y, along, value=-1).mul_(scale), None
 
 
-def rms_norm(x, eps=1e-6):
+def rms_norm(x: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     """x / sqrt(mean(x²) + eps) over the last dimension: LayerNorm without the mean.
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019).
@@ -40,30 +42,30 @@ def rms_norm(x, eps=1e-6):
 class RMSNorm(nn.Module):
     """rms_norm with a learned gain: (..., n_embd) -> (..., n_embd)."""
 
-    def __init__(self, n_embd, eps=1e-6):
+    def __init__(self, n_embd: int, eps: float = 1e-6) -> None:
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(n_embd))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return rms_norm(x, self.eps) * self.weight
 
 
 class _ReLU2(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         r = F.relu(x)
         ctx.save_for_backward(r)
         return r * r
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         (r,) = ctx.saved_tensors
         return (grad * r).mul_(2)
 
 
-def relu2(x):
+def relu2(x: torch.Tensor) -> torch.Tensor:
     """max(x, 0)². Source: So et al., Primer (2021)."""
     return _ReLU2.apply(x)
 
@@ -78,14 +80,16 @@ class ModernFeedForward(nn.Module):
     inside for the same number of weights: Shazeer, GLU Variants (2020), eq. 6.
     """
 
-    def __init__(self, n_embd, activation="relu2", bias=False):
+    def __init__(
+        self, n_embd: int, activation: str = "relu2", bias: bool = False
+    ) -> None:
         super().__init__()
         C, self.bend = n_embd, BENDS[activation]
         inner = 4 * C if self.bend else 8 * C // 3
         self.expand = nn.Linear(C, inner if self.bend else 2 * inner, bias=bias)
         self.proj = nn.Linear(inner, C, bias=bias)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden = self.expand(x)
         if self.bend:
             return self.proj(self.bend(hidden))
@@ -100,19 +104,24 @@ class ShortConvolution(nn.Module):
     section 3. It starts as the identity.
     """
 
-    def __init__(self, n_channel, width=3):
+    def __init__(self, n_channel: int, width: int = 3) -> None:
         super().__init__()
         start = torch.zeros(width, 1, n_channel)
         start[-1] = 1.0
         self.weight = nn.Parameter(start)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         T, width = x.shape[1], len(self.weight)
         past = F.pad(x, (0, 0, width - 1, 0))  # (B, width - 1 + T, C)
         return sum(w * past[:, i : i + T] for i, w in enumerate(self.weight))
 
 
-def rotary_turns(positions, head_size, base=10_000.0, dtype=torch.float32):
+def rotary_turns(
+    positions: torch.Tensor,
+    head_size: int,
+    base: float = 10_000.0,
+    dtype: torch.dtype = torch.float32,
+) -> torch.Tensor:
     """e^(i·t·base^(-2j / head_size)): how position t turns pair j.
 
     positions: (T,) -> complex (T, head_size / 2), two numbers of `dtype` each, or of
@@ -124,7 +133,7 @@ def rotary_turns(positions, head_size, base=10_000.0, dtype=torch.float32):
     return torch.polar(torch.ones_like(angles), angles)
 
 
-def rotate(x, turns):
+def rotate(x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
     """Turn each pair (x[2j], x[2j + 1]) of x (B, T, n_head, head_size), read as one
     complex number: to turn it is to multiply. turns: (T, head_size / 2)."""
     exact = x.to(torch.promote_types(x.dtype, torch.float32))

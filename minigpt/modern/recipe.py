@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from minigpt.hints import Model
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.muon import Muon, Together
 from minigpt.modern.ngrams import NgramConfig
@@ -19,7 +20,7 @@ class MuonConfig(TrainConfig):
     muon_rate: float = 0.02  # Muon's own learning rate, at its peak
     cooldown_fraction: float = 0.6  # of the steps: there the rate falls
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         require(
             0 < self.muon_rate < math.inf,
@@ -31,7 +32,7 @@ class MuonConfig(TrainConfig):
             "1.",
         )
 
-    def make_optimizer(self, model):
+    def make_optimizer(self, model: Model) -> Together:
         """Muon for the matrices of model.body; AdamW, without decay, for the rest:
         embeddings, head and vectors. Three steps of `orthogonalize` save time."""
         inner = [p for p in model.body.parameters() if p.dim() == 2]
@@ -42,7 +43,7 @@ class MuonConfig(TrainConfig):
         adamw = torch.optim.AdamW(outer, rate, betas, weight_decay=0.0, fused=True)
         return Together([muon, adamw])
 
-    def learning_rate_at(self, step):
+    def learning_rate_at(self, step: int) -> float:
         """Up in a straight line, level, then down in a straight line to almost nothing.
 
         Source: Zhai et al., Scaling Vision Transformers (2022), section 3.5.
@@ -60,28 +61,28 @@ class MuonCosine(MuonConfig):
     learning_rate_at = TrainConfig.learning_rate_at
 
 
-def modern_preset(vocab_size):
+def modern_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
     """The sizes of the lesson: (ModernConfig, MuonConfig), for two cores."""
     model = ModernConfig(vocab_size, 128, n_layer=3, n_head=4, n_embd=128)
     plan = MuonConfig(1500, 8, 128, 8e-3, weight_decay=0.0, grad_clip=math.inf)
     return model, plan
 
 
-def minute_preset(vocab_size):
+def minute_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
     """What a minute does more with: two blocks, of the parts that gained."""
     model, plan = modern_preset(vocab_size)
     parts = dict(activation="swiglu", value_residual=True, embedding_mix=True)
     return replace(model, n_layer=2, **parts), plan
 
 
-def ngram_preset(vocab_size):
+def ngram_preset(vocab_size: int) -> tuple[NgramConfig, MuonConfig]:
     """One block behind pairs and triples: the speed run's best without counts."""
     model = NgramConfig(vocab_size, 256, n_layer=1, n_head=4, n_embd=128)
     plan = replace(modern_preset(vocab_size)[1], batch_size=4, block_size=256)
     return model, replace(plan, steps=3400)
 
 
-def counting_preset(vocab_size):
+def counting_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
     """A smaller GPT beside counts, which know much."""
     model, plan = modern_preset(vocab_size)
     model = replace(model, block_size=256, n_layer=2, n_head=3, n_embd=96)

@@ -7,6 +7,7 @@ starts two; the environment tells each its rank, how many there are, and where.
 
 import os
 import time
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import torch
@@ -17,7 +18,7 @@ from minigpt.parallel.workers import Elsewhere
 
 
 @contextmanager
-def joined():
+def joined() -> Generator[None]:
     """Inside, this process is one of those that torchrun started, if it started any.
 
     Where one of them fails in `first`, the others leave by SystemExit: it says why.
@@ -41,7 +42,7 @@ def joined():
         time.sleep(0.2)  # gloo lets go of tensors; at exit it aborts (issue 190489)
 
 
-def own_device(device):
+def own_device(device: torch.device) -> torch.device:
     """The GPU that is this worker's own; a CPU, and the device of one alone, as it is.
 
     Raises ValueError for Apple's GPU, which processes cannot share.
@@ -53,7 +54,7 @@ def own_device(device):
     return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
 
 
-def restarts():
+def restarts() -> list[int]:
     """(starts of this job before this one, restarts that torchrun may make)."""
     names = "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"
     return [int(os.environ.get(name, 0)) for name in names]

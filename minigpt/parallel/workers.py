@@ -3,6 +3,7 @@
 Source: Li et al., PyTorch Distributed (2020), for DistributedDataParallel.
 """
 
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 
 import torch
@@ -10,6 +11,7 @@ import torch.distributed as dist
 import torch.nn as nn
 from torch.nn.parallel import DistributedDataParallel
 
+from minigpt.hints import Model
 from minigpt.require import require
 
 
@@ -21,7 +23,7 @@ class Worker(nn.Module):
     have the gradients of the whole batch.
     """
 
-    def __init__(self, model, accumulate=1):
+    def __init__(self, model: Model, accumulate: int = 1) -> None:
         super().__init__()
         self.model, self.accumulate = model, accumulate
         self.rank, self.size = standing()
@@ -29,7 +31,9 @@ class Worker(nn.Module):
         if self.size > 1:
             self.shared = DistributedDataParallel(model, gradient_as_bucket_view=True)
 
-    def forward(self, idx, targets):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor
+    ) -> tuple[None, torch.Tensor]:
         """idx, targets: (B, T), the whole batch -> None, loss.
 
         When it is judged, that is the mean loss of the batch. In training, the pieces
@@ -58,13 +62,13 @@ class Worker(nn.Module):
                         loss.backward()
             return None, self.part_of(windows, *last)
 
-    def part_of(self, windows, x, y):
+    def part_of(self, windows: int, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """The loss of some of the windows, weighed: the workers' gradients are
         averaged."""
         return self.shared(x, y)[1] * (len(x) * self.size / windows)
 
     @contextmanager
-    def own_numbers(self, device):
+    def own_numbers(self, device: torch.device) -> Generator[None]:
         """Random numbers for dropout, others on each worker; then those of all again.
 
         All go on in step, so that one state of random numbers resumes them all.
@@ -78,14 +82,14 @@ class Worker(nn.Module):
             yield
 
 
-def standing():
+def standing() -> tuple[int, int]:
     """(rank, number of workers): (0, 1) for a process that is alone."""
     if dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     return 0, 1
 
 
-def total(value):
+def total(value: float) -> float:
     """The sum of a number over all workers: all call this, and all are told."""
     if not dist.is_initialized():
         return value
@@ -94,7 +98,7 @@ def total(value):
     return numbers.item()
 
 
-def first(do):
+def first(do: Callable[[], object]) -> None:
     """Worker 0 calls do() while the others wait; if that fails, all of them end."""
     failed = None
     try:

@@ -1,6 +1,7 @@
 """Lesson 07: choices of known probability, and a play, which is a chain of them."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum, log
@@ -14,7 +15,7 @@ class Options:
     Raises ValueError if one text begins another: a reader could not tell them apart.
     """
 
-    def __init__(self, texts, weights):
+    def __init__(self, texts: Sequence[str], weights: Sequence[float]) -> None:
         ordered = sorted(texts)
         for text, longer in zip(ordered, ordered[1:]):
             if longer.startswith(text):
@@ -57,12 +58,12 @@ class Play:
     spans: list[Span]
     choices: list[tuple[int, Options]]
 
-    def nats(self, start=0, stop=None):
+    def nats(self, start: int = 0, stop: int | None = None) -> float:
         """Exact nats per character of text[start:stop]."""
         surprise = self.surprise[start:stop]
         return fsum(surprise) / len(surprise)
 
-    def next_char_probs(self, position):
+    def next_char_probs(self, position: int) -> dict[str, float]:
         """Each character that may follow text[:position] -> its probability."""
         at = bisect_right(self.choices, position, key=itemgetter(0)) - 1
         start, options = self.choices[at]
@@ -70,6 +71,6 @@ class Play:
         chars = {text[len(begun)] for text in options.texts if text.startswith(begun)}
         return {c: options.mass[begun + c] / options.mass[begun] for c in sorted(chars)}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         size = len(self.text)
         return f"Play({size:,} characters, {self.nats():.4f} nats per character)"

@@ -13,6 +13,7 @@ A couplet, which closes the scene, is possible where nobody is named.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -33,7 +34,7 @@ SITUATIONS = [  # and "after insult", say, for each kind of phrase
 
 
 @cache
-def parse(template):
+def parse(template: str) -> tuple[str, tuple]:
     """'a {x} b {y}.' -> ('a ', (('x', ' b '), ('y', '.'))): each slot with its tail."""
     head, *rest = re.split(r"\{(.*?)\}", template)
     return head, tuple(zip(rest[::2], rest[1::2]))
@@ -49,14 +50,14 @@ class Lexicon:
 
     names: tuple[str, ...]
     words: dict[str, tuple[str, ...]]
-    forms: dict[str, tuple[str, str]]
+    forms: dict[str, tuple[str, ...]]  # two each
     phrases: dict[str, str]
     rhymes: tuple[tuple[str, ...], ...]
     lines: dict[str, tuple[str, ...]]
     situations: dict[str, dict[str, float]]
     announcer: str = "Chorus"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for where, entries in self.lists().items():
             if not entries or isinstance(entries, str):
                 raise ValueError(
@@ -77,7 +78,7 @@ class Lexicon:
                     f"among {sorted(self.lines)}"
                 )
 
-    def check_entry(self, where, entry):
+    def check_entry(self, where: str, entry: str) -> None:
         slots = [slot for slot, _ in parse(entry)[1]]
         usable = {*self.words, *self.forms}
         usable |= set() if where == "phrases" else {*self.phrases}
@@ -103,14 +104,20 @@ class Lexicon:
             "names.",
         )
 
-    def lists(self):
+    def lists(self) -> dict[str, Sequence[str]]:
         """Every list of texts, by name."""
-        lists = {"names": self.names, "rhymes": self.fillers["rhyme"]}
-        lists |= {"announcer": (self.announcer,), "phrases": self.phrases.values()}
-        return {**lists, **self.words, **self.forms, **self.lines}
+        return {
+            "names": self.names,
+            "rhymes": self.fillers["rhyme"],
+            "announcer": (self.announcer,),
+            "phrases": tuple(self.phrases.values()),
+            **self.words,
+            **self.forms,
+            **self.lines,
+        }
 
     @cached_property
-    def fillers(self):
+    def fillers(self) -> dict[str, Sequence[str]]:
         """What may fill each slot before the action settles any."""
         rhymes = tuple(word for group in self.rhymes for word in group)
         return {**self.words, **self.forms, "enter": self.names, "rhyme": rhymes}

@@ -6,10 +6,10 @@ from pathlib import Path
 from minigpt.playwright.grammar import Lexicon
 
 
-def read_lexicon(path):
+def read_lexicon(path: Path | str) -> Lexicon:
     """The Lexicon of a text file with the sections of lexicon.ini."""
     file = ConfigParser(delimiters="=", comment_prefixes=";", interpolation=None)
-    file.optionxform = str  # Thy is not thy
+    file.optionxform = lambda optionstr: optionstr  # Thy is not thy
     file.read_string(Path(path).read_text(encoding="utf-8"))
     return Lexicon(
         names=entries(file["people"]["names"]),
@@ -23,17 +23,17 @@ def read_lexicon(path):
     )
 
 
-def entries(text):
+def entries(text: str) -> tuple[str, ...]:
     """'ham, hen' -> ('ham', 'hen')."""
     return tuple(entry.strip() for entry in text.split(","))
 
 
-def lines(text):
+def lines(text: str) -> tuple[str, ...]:
     """Each line of a text is an entry; of an empty text the only one is empty."""
     return tuple(text.strip().split("\n"))
 
 
-def shares(text):
+def shares(text: str) -> dict[str, float]:
     """'opening 0.5, aside 0.5' -> {'opening': 0.5, 'aside': 0.5}."""
     parted = (entry.rpartition(" ") for entry in entries(text))
     return {name: float(share) for name, _, share in parted}

@@ -14,32 +14,33 @@ the first letter of a word to that of the nearest word that tells, in our own le
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from random import Random
 
 from minigpt.playwright.choices import Options, Play, Span
-from minigpt.playwright.grammar import parse
+from minigpt.playwright.grammar import Lexicon, parse
 from minigpt.playwright.lexicon import LEXICON, read_lexicon
 
 # A small edition of the lexicon, for small models.
 POCKET = read_lexicon(Path(__file__).with_name("pocket.ini"))
 
 
-def commonness(entries):
+def commonness(entries: Sequence[str]) -> list[int]:
     """Weights of a list: its first entry is three times as common as its last."""
     last = max(1, len(entries) - 1)
     return [3 * last - 2 * rank for rank in range(len(entries))]
 
 
 @lru_cache(maxsize=20_000)
-def word_options(words, tail, alike=False):
+def word_options(words: Sequence[str], tail: str, alike: bool = False) -> Options:
     """Options for a slot's words, each with the `tail` that follows it."""
     weights = [1] * len(words) if alike else commonness(words)
     return Options([word + tail for word in words], weights)
 
 
-def line_options(lexicon, shares):
+def line_options(lexicon: Lexicon, shares: dict[str, float]) -> tuple:
     """Options for a line's first words, and for each of them the slots that follow."""
     lines, weights = [], []
     for name, share in shares.items():
@@ -52,13 +53,13 @@ def line_options(lexicon, shares):
 class Playwright:
     """Writes scene after scene. now[slot]: the words that may fill it, and why."""
 
-    def __init__(self, lexicon, rng):
+    def __init__(self, lexicon: Lexicon, rng: Random) -> None:
         self.lexicon, self.rng = lexicon, rng
         self.texts, self.surprise, self.spans, self.choices = [], [], [], []
         self.position, lines = 0, lexicon.situations.items()
         self.lines = {where: line_options(lexicon, shares) for where, shares in lines}
 
-    def choose(self, options, why="", tail=""):
+    def choose(self, options: Options, why: str | None = "", tail: str = "") -> int:
         draw = bisect_right(options.cumulative, self.rng.random())
         index = min(draw, len(options.texts) - 1)  # rounding can end the sum below 1
         start, text = self.position, options.texts[index]
@@ -70,14 +71,14 @@ class Playwright:
         self.texts.append(text)
         return index
 
-    def write(self, template):
+    def write(self, template: str) -> None:
         head, slots = parse(template)
         if head:
             self.choose(word_options((head,), ""))
         for slot, tail in slots:
             self.fill(slot, tail)
 
-    def fill(self, slot, tail):
+    def fill(self, slot: str, tail: str) -> None:
         if slot in self.lexicon.phrases:
             first = len(self.texts)
             self.write(self.lexicon.phrases[slot] + tail)
@@ -88,7 +89,7 @@ class Playwright:
             index = self.choose(word_options(tuple(words), tail, alike), why, tail)
             self.settle(slot, words[index])
 
-    def settle(self, slot, word):
+    def settle(self, slot: str, word: str) -> None:
         """Narrow what may come now that the slot holds the word."""
         now, lexicon = self.now, self.lexicon
         if slot in lexicon.forms:
@@ -109,22 +110,23 @@ class Playwright:
             (group,) = [group for group in lexicon.rhymes if word in group]
             now["rhyme"] = tuple(mate for mate in group if mate != word), "rhyme"
 
-    def line(self, situation):
+    def line(self, situation: str) -> str:
         options, slots = self.lines[situation]
         index = self.choose(options)
         for slot, tail in slots[index]:
             self.fill(slot, tail)
         return options.texts[index]
 
-    def rhyme(self):
+    def rhyme(self) -> None:
         """The second line of a couplet, which ends a speech."""
         self.line("couplet second")
         self.write("\n")
         self.now["rhyme"] = self.lexicon.fillers["rhyme"], ""
 
-    def scene(self, n_chars):
+    def scene(self, n_chars: int) -> None:
         """The Chorus brings people on, who speak until a couplet closes the scene."""
-        self.stage, self.said = (), ("scene", "")
+        self.stage: tuple[str, ...] = ()  # who is on it
+        self.said = "scene", ""
         self.now = {slot: (words, "") for slot, words in self.lexicon.fillers.items()}
         self.write(self.lexicon.announcer + ":\n")
         self.line("scene")
@@ -143,7 +145,7 @@ class Playwright:
                 return self.rhyme()
 
 
-def write_play(n_chars, seed=1337, lexicon=LEXICON):
+def write_play(n_chars: int, seed: int = 1337, lexicon: Lexicon = LEXICON) -> Play:
     """A Play of exactly n_chars characters, the same for a seed on every machine.
 
     With a cast of your own:

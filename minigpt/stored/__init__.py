@@ -12,12 +12,13 @@ import torch
 
 from minigpt.data import CharTokenizer
 from minigpt.gpt import GPT, GPTConfig
+from minigpt.language_model import LanguageModel
 from minigpt.stored.rungs import build_rung
 
 FOLDER = Path(__file__).parent
 
 
-def load_stored(name="gpt"):
+def load_stored(name: Path | str = "gpt") -> tuple[LanguageModel, CharTokenizer]:
     """(model, tokenizer) of a stored training, ready to be asked.
 
     "gpt" is 06's on Tiny Shakespeare; "pocket-1337", -1338 and -1339 are 07's on the

@@ -13,7 +13,11 @@ knows \p{N}, but with it a text would have other tokens where that package is mi
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
 
 LARGEST = 4096  # tokens: more are of no use to models as small as the course's
 CUT = re.compile(  # GPT-2's, but its \p{L} for letters is unknown to Python's re
@@ -21,13 +25,13 @@ CUT = re.compile(  # GPT-2's, but its \p{L} for letters is unknown to Python's r
 )
 
 
-def pieces(text, cut=True):
+def pieces(text: str, cut: bool = True) -> Iterator[str]:
     """Yield the parts of a text across which nothing is joined: words, each with the
     space before it, as GPT-2 cuts them; or the whole text as one."""
     return (found[0] for found in CUT.finditer(text)) if cut else iter([text])
 
 
-def merge(tokens, pair, new):
+def merge(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
     """A list of tokens in which each `pair` of neighbours has become the token `new`.
 
     From the left: of `aaa` the first two are joined.
@@ -55,7 +59,7 @@ class BytePairTokenizer:
     alphabet: list
     cut: bool = True  # at spaces, before anything is joined
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.vocabulary = [bytes([byte]) for byte in self.alphabet]
         for left, right in self.merges:
             if not 0 <= min(left, right) <= max(left, right) < len(self.vocabulary):
@@ -63,7 +67,7 @@ class BytePairTokenizer:
             self.vocabulary.append(self.vocabulary[left] + self.vocabulary[right])
         self.vocab_size = len(self.vocabulary)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """str -> list[int]. Of a piece's pairs the one that was learned first is joined
         first, until none is left.
 
@@ -77,13 +81,13 @@ class BytePairTokenizer:
             if piece not in known:  # each distinct piece is encoded once
                 row = [id_of[byte] for byte in piece.encode("utf-8")]
                 while here := joined.keys() & set(zip(row, row[1:])):
-                    first = min(here, key=joined.get)
+                    first = min(here, key=joined.get)  # ty: ignore
                     row = merge(row, first, joined[first])
                 known[piece] = row
             ids += known[piece]
         return ids
 
-    def decode(self, ids):
+    def decode(self, ids: Sequence[int] | torch.Tensor) -> str:
         """list[int] or tensor (N,) -> str; bytes that are no UTF-8 become "\ufffd".
 
         Raises ValueError for an id that is none.
@@ -93,12 +97,12 @@ class BytePairTokenizer:
             raise ValueError(f"No tokens {unknown}: ids end at {self.vocab_size - 1}.")
         return b"".join(self.vocabulary[i] for i in ids).decode("utf-8", "replace")
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: BytePairTokenizer(**state) is this one again."""
         return asdict(self)
 
 
-def refuse_unknown(text, alphabet):
+def refuse_unknown(text: str, alphabet: Iterable[int]) -> None:
     """Raise ValueError that lists the characters whose bytes are not in `alphabet`."""
     unknown = []
     for c in sorted(set(text)):
@@ -109,7 +113,9 @@ def refuse_unknown(text, alphabet):
         raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
 
 
-def learn(text, vocab_size, cut=True, alphabet=None):
+def learn(
+    text: str, vocab_size: int, cut: bool = True, alphabet: Iterable[int] | None = None
+) -> BytePairTokenizer:
     """A BytePairTokenizer of so many tokens, from the most frequent pairs of a text.
 
     alphabet: byte values, by default those that the text has; range(256) reads any
@@ -145,6 +151,6 @@ def learn(text, vocab_size, cut=True, alphabet=None):
         merges.append(best)
         for piece in where[best]:  # only these change
             count(piece, -1)
-            rows[piece] = merge(rows[piece], best, new)
+            rows[piece] = merge(rows[piece], best, new)  # ty: ignore
             count(piece, 1)
     return BytePairTokenizer(merges, alphabet, cut)

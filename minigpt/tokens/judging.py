@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.evaluation import evaluating
+from minigpt.hints import Model, Tokenizer
+from minigpt.tokens.byte_pairs import BytePairTokenizer
 
 
 class Loss(NamedTuple):
@@ -18,7 +20,9 @@ class Loss(NamedTuple):
 
 
 @torch.no_grad()
-def token_nats(model, ids, window=None):
+def token_nats(
+    model: Model, ids: torch.Tensor, window: int | None = None
+) -> torch.Tensor:
     """The nats of each of ids (N,) but the first: (N - 1,), the terms of `evaluate`.
 
     They are read in windows side by side of so many tokens, or of block_size.
@@ -34,7 +38,9 @@ def token_nats(model, ids, window=None):
     return torch.cat(rows).flatten()[:n]
 
 
-def judge(model, tokenizer, text, window=None):
+def judge(
+    model: Model, tokenizer: Tokenizer, text: str, window: int | None = None
+) -> Loss:
     """The exact Loss on a text, all but its first token, in windows of so many tokens.
 
     Windows of block_size show each model as much past as it can read, in tokens. For
@@ -49,7 +55,9 @@ def judge(model, tokenizer, text, window=None):
 
 
 @torch.no_grad()
-def next_bytes(model, tokenizer, text, heal=True):
+def next_bytes(
+    model: Model, tokenizer: BytePairTokenizer, text: str, heal: bool = True
+) -> torch.Tensor:
     """The probability of each byte (256,) to come after a text of two tokens or more.
 
     heal: the last token may be the beginning of a longer one, as a space is that of a

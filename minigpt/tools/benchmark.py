@@ -9,10 +9,11 @@ are a step, and the exact loss against the seconds of counting and of training.
 
 import math
 import time
+from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from functools import partial
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -20,10 +21,11 @@ import torch.nn as nn
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
 from minigpt.gpt import GPT, GPTConfig
+from minigpt.hints import Model
 from minigpt.modern.counting import CountingGPT, fit_smoothing, fold_batch
 from minigpt.modern.counts import ContinuationCounts
 from minigpt.modern.recipe import counting_preset, minute_preset
-from minigpt.tools.corpus import corpus
+from minigpt.tools.corpus import Corpus, corpus
 from minigpt.tools.speedrun import THREADS, DemoConfig, demo
 from minigpt.training import Run, preset, train
 
@@ -36,13 +38,13 @@ class Contender(NamedTuple):
     """A config with build(), a TrainConfig (its steps are set anew), the longest
     context that is counted, if any, and the share of the demo's time."""
 
-    shape: object
-    plan: object
+    shape: Any
+    plan: Any
     order: int | None = None
     share: float = 1.0
 
 
-def contenders(vocab_size):
+def contenders(vocab_size: int) -> dict[str, Contender]:
     """{name: Contender}; the demo stands first, the others get its time or a share."""
     modern, counted = minute_preset(vocab_size), counting_preset(vocab_size)
     shape, plan = demo(vocab_size)
@@ -61,13 +63,13 @@ class TheirShape(GPTConfig):
     """A shape whose model is as nanoGPT's README and code describe it: GELU, no biases,
     the head tied to the embedding; see Karpathy, nanoGPT (2022)."""
 
-    def build(self):
+    def build(self) -> GPT:
         """Our GPT of this shape, changed to theirs, with new weights as theirs."""
-        model = GPT(self)
+        model: Model = GPT(self)
         model.lm_head.weight = model.token_embedding.weight
         for module in model.modules():
             if isinstance(module, (nn.Linear, nn.LayerNorm)):
-                module.bias = None
+                module.register_parameter("bias", None)
             if isinstance(module, (nn.Linear, nn.Embedding)):
                 nn.init.normal_(module.weight, std=0.02)
         for block in model.body[:-1]:
@@ -80,7 +82,7 @@ class TheirShape(GPTConfig):
 class TheirConfig(DemoConfig):
     """The demo's recipe; AdamW is not fused there on a CPU."""
 
-    def make_optimizer(self, model):
+    def make_optimizer(self, model: Model) -> Any:
         optimizer = super().make_optimizer(model)
         for group in optimizer.param_groups:
             group["fused"] = False
@@ -90,7 +92,7 @@ class TheirConfig(DemoConfig):
 class Training:
     """A contender in the middle of its training."""
 
-    def __init__(self, contender, text, seed=1337):
+    def __init__(self, contender: Contender, text: Corpus, seed: int = 1337) -> None:
         shape, plan, order, _ = contender
         self.text, self.marks, self.curve = text, [0.0], []
         self.plan, self.counting = replace(plan, seed=seed, **SELDOM), 0.0
@@ -107,22 +109,22 @@ class Training:
         self.run = Run(self.model, self.plan)
 
     @property
-    def seconds(self):
+    def seconds(self) -> float:
         """Of counting and of training, so far."""
         return self.counting + self.run.seconds
 
     @property
-    def times(self):
+    def times(self) -> list[float]:
         """The seconds of each step."""
         return [end - start for start, end in zip(self.marks, self.marks[1:])]
 
-    def advance(self, steps):
+    def advance(self, steps: int) -> None:
         """Make so many steps."""
         if steps < 1:
             return
         end = self.run.step + steps
 
-        def on_step(run):
+        def on_step(run: Run) -> bool:
             self.marks.append(run.seconds)
             return run.step == end
 
@@ -136,13 +138,15 @@ class Training:
             draw=self.draw,
         )
 
-    def judge(self, val):
+    def judge(self, val: torch.Tensor) -> None:
         """Put the exact loss on val (N,) on the curve: (seconds, nats per token)."""
         loss = evaluate(self.model, val, self.model.block_size)
         self.curve.append([round(self.seconds, 2), round(loss, 4)])
 
 
-def step_times(trainings, rounds, chunk=5):
+def step_times(
+    trainings: dict[str, Training], rounds: int, chunk: int = 5
+) -> dict[str, float]:
     """{name: milliseconds a step}: medians, in turns of `chunk`; the first warms up."""
     for _ in range(rounds + 1):
         for training in trainings.values():
@@ -150,7 +154,7 @@ def step_times(trainings, rounds, chunk=5):
     return {n: round(1000 * median(t.times[chunk:]), 3) for n, t in trainings.items()}
 
 
-def learn(trainings, val, turns=48):
+def learn(trainings: dict[str, Training], val: torch.Tensor, turns: int = 48) -> None:
     """Train all to the end of their plans, in `turns` turns; judge them on the way, the
     oftener the earlier."""
     stops = {0} | {round(turns * share) for share in (1 / 12, 1 / 6, 1 / 3, 2 / 3, 1)}
@@ -161,7 +165,9 @@ def learn(trainings, val, turns=48):
                 training.judge(val)
 
 
-def bench(text, known, demo_steps, rounds):
+def bench(
+    text: Corpus, known: dict[str, Contender], demo_steps: int, rounds: int
+) -> dict[str, dict]:
     """Measure the contenders `known` on a Corpus: {"milliseconds", "steps", "curves"}.
 
     The first of them makes demo_steps steps; the others as many as fit into the same
@@ -182,7 +188,7 @@ def bench(text, known, demo_steps, rounds):
     }
 
 
-def bench_table(result):
+def bench_table(result: dict) -> str:
     """What `bench` measured as lines of text, for print()."""
     ms, width = result["milliseconds"], max(map(len, result["milliseconds"])) + 2
     lines = [f"{'':{width}}{'ms a step':>9}{'steps':>7}{'seconds':>9}{'loss':>8}"]
@@ -196,12 +202,12 @@ def bench_table(result):
     return "\n".join(lines)
 
 
-def add_options(parser):
+def add_options(parser: ArgumentParser) -> None:
     """The options of the command, for argparse."""
     parser.add_argument("--quick", action="store_true", help="a twentieth of it")
 
 
-def main(options):
+def main(options: Namespace) -> int:
     """The command: measure, print the table."""
     print("Timing steps, then training in turns ...", flush=True)
     text, steps, rounds = corpus(), 2000, 20

@@ -2,10 +2,12 @@
 
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -18,12 +20,13 @@ from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
 from minigpt.fast.writing import stream
 from minigpt.generation import refuse_knobs
+from minigpt.hints import Model, Tokenizer
 from minigpt.modern.recipe import minute_preset
 from minigpt.parallel.meeting import joined, own_device, restarts
 from minigpt.parallel.workers import Worker, first, standing, total
 from minigpt.require import require
 from minigpt.tools import benchmark, doctor, export, page, speedrun
-from minigpt.tools.corpus import read_ids, read_tokens
+from minigpt.tools.corpus import Ids, read_ids, read_tokens
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.locking import only_one
 from minigpt.tools.options import TEXTS, add_sample, add_train, device_named
@@ -35,7 +38,7 @@ RECIPE = ["steps", "batch_size", "learning_rate", "seed"]
 JUDGED = 2_000_000  # characters of the validation split at most: minutes, not hours
 
 
-def parser():
+def parser() -> ArgumentParser:
     """The options of all commands."""
     told = "Train a small GPT, let it write, race it against the clock."
     top = ArgumentParser(prog="python -m minigpt", description=told)
@@ -55,7 +58,7 @@ def parser():
     return top
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted
     (1: a speed run was too long, or the doctor found a fault)."""
     options = parser().parse_args(argv)
@@ -72,7 +75,7 @@ def main(argv=None):
         return 2
 
 
-def run_train(options):
+def run_train(options: Namespace) -> int:
     """Train from scratch or go on, with a progress bar; write --out."""
     refuse(options)
     with joined(), ExitStack() as held:
@@ -80,12 +83,12 @@ def run_train(options):
         first(lambda: held.enter_context(only_one(options.out)))
         path, device = find_text(options.data), own_device(device_named(options.device))
         old = run_at(options, device)
-        goes_on = options.resume and old
-        start = None if goes_on or not options.start else started(options)
-        tokenizer, ids, n = read(options, old, path, start)
-        if goes_on:
-            checkpoint = resumed(options, old, tokenizer, ids)
-            set_random_state(old.random, device)
+        kept = old if options.resume else None
+        start = started(options) if options.start and kept is None else None
+        tokenizer, ids, n = read(options, kept, path, start)
+        if kept is not None:
+            checkpoint = resumed(options, kept, tokenizer, ids)
+            set_random_state(kept.random, device)
         else:
             checkpoint = begun(options, tokenizer, ids, device, start)
             first(lambda: snapshots_of(options.out).unlink(missing_ok=True))
@@ -99,7 +102,7 @@ def run_train(options):
         return trained(options, checkpoint, train_data, val_data)
 
 
-def refuse(options):
+def refuse(options: Namespace) -> None:
     """Raise ValueError for options that do not go together, or not here."""
     o = options
     require(
@@ -116,7 +119,7 @@ def refuse(options):
     )
 
 
-def run_at(options, device):
+def run_at(options: Namespace, device: torch.device) -> Checkpoint | None:
     """The Checkpoint in --out, None if there is no such file. Raises ValueError for a
     file that is not to be written over."""
     out = Path(options.out)
@@ -138,7 +141,7 @@ def run_at(options, device):
     return old
 
 
-def started(options):
+def started(options: Namespace) -> tuple:
     """(GPT2, its tokenizer) of the folder in --from. Raises ValueError for options that
     would make another model of it."""
     flags = told(options, ["preset", "tokens", *SHAPE[1:]])
@@ -149,12 +152,14 @@ def started(options):
     return load_gpt2(options.start)
 
 
-def told(options, names):
+def told(options: Namespace, names: Iterable[str]) -> str:
     """Those of the options that were given, as one types them."""
     return ", ".join("--" + name.replace("_", "-") for name in given(options, names))
 
 
-def read(options, old, path, start=None):
+def read(
+    options: Namespace, old: Checkpoint | None, path: Path, start: tuple | None = None
+) -> tuple[Any, Ids, int]:
     """(tokenizer, its Ids of a text, how many of them are the training text); a run
     that goes on keeps its own tokens. start: (model, tokenizer) of --from."""
     tokens = options.tokens if start is None else start[1]
@@ -166,12 +171,18 @@ def read(options, old, path, start=None):
     return read_tokens(path, tokens)
 
 
-def unit(tokenizer):
+def unit(tokenizer: Tokenizer) -> str:
     """What a tokenizer has an id for, in a word."""
     return "characters" if isinstance(tokenizer, CharTokenizer) else "tokens"
 
 
-def begun(options, tokenizer, ids, device, start=None):
+def begun(
+    options: Namespace,
+    tokenizer: Tokenizer,
+    ids: Ids,
+    device: torch.device,
+    start: tuple | None = None,
+) -> Checkpoint:
     """The Checkpoint of a new run. start: (model, tokenizer) of --from."""
     if start is not None:
         return begun_from(options, *start, ids, device)
@@ -187,7 +198,13 @@ def begun(options, tokenizer, ids, device, start=None):
     return Checkpoint(model, tokenizer, config, run, text=ids.hash())
 
 
-def begun_from(options, model, tokenizer, ids, device):
+def begun_from(
+    options: Namespace,
+    model: Model,
+    tokenizer: Tokenizer,
+    ids: Ids,
+    device: torch.device,
+) -> Checkpoint:
     """The Checkpoint of a run that begins with a model's parameters as they are."""
     known = given(options, ["block_size", *RECIPE])
     require(
@@ -201,7 +218,9 @@ def begun_from(options, model, tokenizer, ids, device):
     return Checkpoint(model, tokenizer, config, Run(model, config), text=ids.hash())
 
 
-def resumed(options, old, tokenizer, ids):
+def resumed(
+    options: Namespace, old: Checkpoint, tokenizer: Tokenizer, ids: Ids
+) -> Checkpoint:
     """The Checkpoint of a run that goes on, with the same text."""
     flags = told(options, ["start", "preset", "seed", "tokens", *SHAPE])
     flags = flags.replace("--start", "--from")
@@ -219,23 +238,25 @@ def resumed(options, old, tokenizer, ids):
     return replace(old, config=config, text=ids.hash())
 
 
-def trained(options, checkpoint, train_data, val_data):
+def trained(
+    options: Namespace, checkpoint: Checkpoint, train_data: Ids, val_data: Ids
+) -> int:
     """Train, saving at each evaluation, and judge; returns the exit code."""
     c, start = checkpoint, checkpoint.run.step
     model = Worker(c.model, options.accumulate)
     bar = tqdm(total=c.config.steps, initial=start, unit="step", disable=model.rank > 0)
     with Interrupts() as interrupts, bar:
 
-        def on_keep(run):
+        def on_keep(run: Run) -> None:
             if run.step in options.keep:
                 first(lambda: keep(options.out, c))
 
-        def on_step(run):
+        def on_step(run: Run) -> bool:
             bar.update()
             on_keep(run)
             return total(interrupts.asked) > 0
 
-        def on_eval(run):
+        def on_eval(run: Run) -> None:
             row = run.history[-1]
             losses = f"train {row.train_loss:.3f}, validation {row.val_loss:.3f}"
             bar.set_postfix_str(losses)
@@ -254,7 +275,7 @@ def trained(options, checkpoint, train_data, val_data):
     return 0
 
 
-def judged(checkpoint, model, val_data):
+def judged(checkpoint: Checkpoint, model: Model, val_data: Ids) -> str:
     """The exact loss, and how long it took to get there, in words."""
     c = checkpoint
     ids = val_data[:JUDGED].ids.long()
@@ -274,13 +295,13 @@ def judged(checkpoint, model, val_data):
     )
 
 
-def say(text):
+def say(text: str) -> None:
     """Print it, once for all workers."""
     if standing()[0] == 0:
         print(text)
 
 
-def run_sample(options):
+def run_sample(options: Namespace) -> int:
     """Print the prompt with what a model makes of it, as it is written; several such
     texts with a line of dashes between them."""
     check_sample(options)
@@ -316,7 +337,7 @@ def run_sample(options):
     return 0
 
 
-def check_sample(options):
+def check_sample(options: Namespace) -> None:
     """Raise ValueError for a number with which no text can be written."""
     o = options
     require(1 <= o.n <= TEXTS, f"n is {o.n}; give 1 to {TEXTS}.")
@@ -327,6 +348,6 @@ def check_sample(options):
         check_seed(o.seed)
 
 
-def given(options, names):
+def given(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Those of the options that were given: {name: value}."""
     return {n: getattr(options, n) for n in names if getattr(options, n) is not None}

@@ -6,9 +6,11 @@ into the smallest integers that hold its vocabulary, they take 2 GB.
 """
 
 import sys
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,18 +21,18 @@ from minigpt.tokens.byte_pairs import learn
 class Ids:
     """Ids (N,) in few bytes: of a slice the same, at a tensor of places int64."""
 
-    def __init__(self, ids):
+    def __init__(self, ids: torch.Tensor) -> None:
         self.ids = ids
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, places):
+    def __getitem__(self, places: Any) -> Any:
         if isinstance(places, slice):
             return Ids(self.ids[places])
         return self.ids[places].long()
 
-    def hash(self):
+    def hash(self) -> str:
         """The SHA-256 of these ids, by which a text is known again."""
         return sha256(self.ids.numpy()).hexdigest()
 
@@ -43,19 +45,19 @@ class Corpus(NamedTuple):
     tokenizer: CharTokenizer
 
     @property
-    def vocab_size(self):
+    def vocab_size(self) -> int:
         return self.tokenizer.vocab_size
 
 
 @cache
-def corpus():
+def corpus() -> Corpus:
     """Tiny Shakespeare as a Corpus. Raises FileNotFoundError if it cannot be had:
     nothing stands in for it."""
     tokenizer, ids = read_ids(tiny_shakespeare())
     return Corpus(*train_val_split(ids.ids.long()), tokenizer)
 
 
-def read_ids(path):
+def read_ids(path: Path) -> tuple[CharTokenizer, Ids]:
     """(CharTokenizer(text), its Ids) of the text in a file, as load_text reads it.
 
     The file is read twice: for its vocabulary and length, then for the ids.
@@ -77,7 +79,7 @@ def read_ids(path):
     return CharTokenizer(map(chr, characters.tolist())), Ids(ids)
 
 
-def read_tokens(path, tokenizer):
+def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
     """(a BytePairTokenizer, Ids, how many of them are the training text) of a file.
 
     tokenizer: one, or the number of tokens for one that learns from the training text,
@@ -93,7 +95,7 @@ def read_tokens(path, tokenizer):
     return tokenizer, Ids(torch.tensor(ids, dtype=dtype)), n
 
 
-def _codes(path):
+def _codes(path: Path) -> Iterator[torch.Tensor]:
     """The code points of a text, piece by piece: tensors of int32."""
     for piece in read_text(path):
         yield torch.frombuffer(bytearray(piece, "utf-32-le"), dtype=torch.int32)

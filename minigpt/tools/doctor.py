@@ -133,8 +133,8 @@ def checks():
     The GPT's may differ most: where rounding carries the input of a ReLU across 0, a
     gradient appears or vanishes.
     """
-    small = dict(vocab_size=V, block_size=32, n_layer=2, n_head=2, n_embd=128)
-    gpt, modern = GPTConfig(**small), ModernConfig(**small, zero_init=False)
+    small = V, 32, 2, 2, 128  # vocab_size, block_size, n_layer, n_head, n_embd
+    gpt, modern = GPTConfig(*small), ModernConfig(*small, zero_init=False)
     adamw, muon = TrainConfig(10, 4, 32, 3e-3), MuonConfig(10, 4, 32, 3e-3)
     return [
         ("in place, transposed", in_place, 1e-5, None),

@@ -1,11 +1,13 @@
 """python -m minigpt export: a trained model as a folder that transformers reads."""
 
+from argparse import ArgumentParser, Namespace
+
 from minigpt.bridge.folder import save_gpt2
 from minigpt.tools.options import FILE
 from minigpt.tools.saving import load_or_stored
 
 
-def add_options(parser):
+def add_options(parser: ArgumentParser) -> None:
     """The options of `export`."""
     add = parser.add_argument
     add("--checkpoint", **FILE, help="what `train` wrote (default: model.pt)")
@@ -15,7 +17,7 @@ def add_options(parser):
     add("--nearest", action="store_true", help=known)
 
 
-def main(options):
+def main(options: Namespace) -> int:
     """Write the folder, and say what reads it; returns the exit code."""
     model, tokenizer = load_or_stored(options.checkpoint)
     lost = save_gpt2(model, tokenizer, options.out, options.nearest)

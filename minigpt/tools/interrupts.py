@@ -1,6 +1,7 @@
 """Ctrl+C as a wish and not as an accident, and so SIGTERM, which ends programs."""
 
 import signal
+from types import FrameType
 
 LEFT = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
@@ -11,7 +12,7 @@ class Interrupts:
     told to ignore one of them goes on ignoring it.
     """
 
-    def __enter__(self):
+    def __enter__(self) -> "Interrupts":
         self.asked, self.before = False, {}
         for number in LEFT:
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -19,10 +20,10 @@ class Interrupts:
                 self.before[number] = LEFT[number] if before is None else before
         return self
 
-    def _note(self, number, frame):
+    def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
         signal.signal(number, self.before[number])
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         for number, before in self.before.items():
             signal.signal(number, before)

@@ -1,6 +1,7 @@
 """Files that one run at a time may write."""
 
 import re
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from filelock import FileLock, Timeout
 
 
 @contextmanager
-def only_one(path):
+def only_one(path: Path | str) -> Generator[None]:
     """While this lasts, no other process can come here with the same `path`.
 
     The system gives the place free when a process ends, however it ends; unfinished

@@ -1,16 +1,20 @@
 """Options of the command line: those of `train` and `sample`."""
 
+from argparse import ArgumentParser
+from typing import Any
+
 import torch
 
 from minigpt.device import pick_device
 from minigpt.fast.reader import WINDOWS
 
 TEXTS = 100  # that `sample` writes, at most
-FILE = {"metavar": "FILE"}
-WHOLE, NUMBER = {"type": int, "metavar": "N"}, {"type": float, "metavar": "X"}
+FILE: dict[str, Any] = {"metavar": "FILE"}
+WHOLE: dict[str, Any] = {"type": int, "metavar": "N"}
+NUMBER: dict[str, Any] = {"type": float, "metavar": "X"}
 
 
-def add_train(parser):
+def add_train(parser: ArgumentParser) -> None:
     """The options of `train`."""
     add = parser.add_argument
     known = "a UTF-8 text file, 'tinyshakespeare' (the default) or 'playwright'"
@@ -40,7 +44,7 @@ def add_train(parser):
     add("--dropout", **NUMBER, help="share of values dropped")
 
 
-def add_sample(parser):
+def add_sample(parser: ArgumentParser) -> None:
     """The options of `sample`."""
     add = parser.add_argument
     add("--checkpoint", **FILE, help="to read, or a GPT-2 folder (default: model.pt)")
@@ -60,12 +64,12 @@ def add_sample(parser):
     add("--device", help="cuda, mps or cpu (default: the best there is)")
 
 
-def steps(text):
+def steps(text: str) -> list[int]:
     """Steps of a training, from 0 on, for argparse."""
     return [int(step) for step in text.split(",")]
 
 
-def device_named(name):
+def device_named(name: str | None) -> torch.device:
     """pick_device(name). Raises ValueError if torch cannot compute there."""
     try:
         device = pick_device(name)

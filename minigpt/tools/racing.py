@@ -9,6 +9,7 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,11 +19,11 @@ REFUSED = ("socket.", "subprocess.", "pty.", "os.link", "os.symlink", "os.rename
 REFUSED += ("os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system")
 
 
-def guard(folder):
+def guard(folder: str) -> None:
     """From here on this process opens no file outside `folder` but Python's modules,
     no socket, and no other process: PermissionError. It cannot be taken back."""
 
-    def hook(event, arguments):
+    def hook(event: str, arguments: tuple) -> None:
         if event.startswith(REFUSED):
             raise PermissionError(f"The rules of the speed run forbid {event}.")
         if event == "open" and not isinstance(arguments[0], int):
@@ -32,17 +33,18 @@ def guard(folder):
                 raise PermissionError(f"The rules of the speed run forbid {path!r}.")
 
     sys.addaudithook(hook)
-    sys.modules["_posixsubprocess"] = None  # it starts processes unheard
+    modules: dict[str, Any] = sys.modules
+    modules["_posixsubprocess"] = None  # it starts processes unheard
 
 
-def main(role, seed, vocab_size, file, *names):
+def main(role: str, seed: str, vocab_size: str, file: str, *names: str) -> None:
     asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a recipe prints is no answer
-    ids, vocab_size = torch.load("train.pt", weights_only=True), int(vocab_size)
+    ids, V = torch.load("train.pt", weights_only=True), int(vocab_size)
     torch.manual_seed(int(seed))
     guard(os.path.realpath("."))
     recipe = runpy.run_path(file, run_name=Path(file).stem)
-    model = recipe["build"](ids.clone(), vocab_size, *names)
+    model = recipe["build"](ids.clone(), V, *names)
     if role == "train":
         size = model.block_size  # what is missing is told before the training
         recipe["train"](model, ids, int(seed), *names)
@@ -54,7 +56,7 @@ def main(role, seed, vocab_size, file, *names):
     for line in asked:
         idx = torch.tensor([json.loads(line)])  # (1, T)
         with torch.no_grad():
-            logits = model(idx)[0].reshape(idx.shape[1], vocab_size)
+            logits = model(idx)[0].reshape(idx.shape[1], V)
         answers.write(logits.float().numpy().tobytes())
         answers.flush()
 

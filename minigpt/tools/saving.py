@@ -1,33 +1,45 @@
 """Checkpoints of the command line: of every kind of model, and never a spoilt one."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from minigpt.bridge.folder import load_gpt2
 from minigpt.bridge.gpt2 import GPT2Config
 from minigpt.bridge.tokenizer import GPT2Tokenizer
-from minigpt.checkpoint import load_checkpoint, save_checkpoint
+from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from minigpt.files import save_whole
+from minigpt.hints import Model
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.ngrams import NgramConfig
 from minigpt.modern.recipe import MuonConfig
 from minigpt.stored import FOLDER, load_stored
 from minigpt.tokens.byte_pairs import BytePairTokenizer
+from minigpt.training import Run
 
-LATER = [ModernConfig, NgramConfig, MuonConfig, BytePairTokenizer]  # than lesson 06
-LATER += [GPT2Config, GPT2Tokenizer]
+LATER = [  # than lesson 06
+    ModernConfig,
+    NgramConfig,
+    MuonConfig,
+    BytePairTokenizer,
+    GPT2Config,
+    GPT2Tokenizer,
+]
 ASTRAY = 100  # nats per token; guessing costs the log of the vocabulary, 4 to 11
 
 
-def load_any(path, device="cpu"):
+def load_any(path: Path | str, device: torch.device | str = "cpu") -> Checkpoint:
     """load_checkpoint for the models of lessons 06, 08 and 14 and their tokenizers,
     and so for all that `train` writes."""
     return load_checkpoint(path, device, LATER)
 
 
-def load_or_stored(path, device="cpu"):
+def load_or_stored(
+    path: Path | str | None, device: torch.device | str = "cpu"
+) -> tuple[Model, Any]:
     """(model, tokenizer) of a checkpoint, of a GPT-2 folder, or of one of the course's
     stored models; of its GPT for None, if there is no model.pt yet, which a line on
     stderr says."""
@@ -49,12 +61,12 @@ def load_or_stored(path, device="cpu"):
     return checkpoint.model, checkpoint.tokenizer
 
 
-def snapshots_of(path):
+def snapshots_of(path: Path | str) -> Path:
     """The file beside a checkpoint that keeps the weights of earlier steps."""
     return Path(f"{path}.kept")
 
 
-def keep(path, checkpoint):
+def keep(path: Path | str, checkpoint: Checkpoint) -> None:
     """Add the weights as they are now, in float16, to what is kept beside `path`."""
     file = snapshots_of(path)
     kept = torch.load(file, weights_only=True) if file.exists() else {}
@@ -63,7 +75,7 @@ def keep(path, checkpoint):
     save_whole(file, kept)
 
 
-def load_snapshots(path, config):
+def load_snapshots(path: Path | str, config: Any) -> dict[int, Model]:
     """{step: model} of what was kept beside the checkpoint `path`, or {}."""
     models, file = {}, snapshots_of(path)
     if Path(path).exists() and file.exists():
@@ -73,14 +85,14 @@ def load_snapshots(path, config):
     return models
 
 
-def saver(path, checkpoint):
+def saver(path: Path | str, checkpoint: Checkpoint) -> Callable[[Run], None]:
     """The on_eval of a training that keeps this Checkpoint in `path`.
 
     on_eval(run) raises OSError if a write fails and ValueError if the run has diverged;
     `path` is as it was then.
     """
 
-    def save(run):
+    def save(run: Run) -> None:
         row, weights = run.history[-1], checkpoint.model.parameters()
         fine = row.train_loss < ASTRAY and row.val_loss < ASTRAY  # not so for nan
         if not (fine and all(w.isfinite().all() for w in weights)):

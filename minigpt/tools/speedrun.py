@@ -29,16 +29,20 @@ import sys
 import tempfile
 import threading
 import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
+from subprocess import Popen
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 from minigpt.gpt import GPTConfig
-from minigpt.tools.corpus import corpus
+from minigpt.tools.corpus import Corpus, corpus
 from minigpt.training import TrainConfig, train
 
 SECONDS, THREADS, SEEDS = 60, 2, [1337, 1338, 1339]
@@ -52,7 +56,7 @@ class BrokenRule(ValueError):
     """A recipe that fails, or that may not stand in the table."""
 
 
-def run(path, text, seed, *names):
+def run(path: Path | str, text: Corpus, seed: int, *names: str) -> dict[str, float]:
     """Train and judge the recipe in a file: {"loss", "seconds", "parameters", "demo
     steps per second"}. `names` (str) are further arguments of its build and train.
 
@@ -69,21 +73,23 @@ def run(path, text, seed, *names):
     return found | {"demo steps per second": speed}
 
 
-def limit(speed):
+def limit(speed: float) -> float:
     """The seconds of a training where the demo makes `speed` steps per second."""
     return SECONDS * (REFERENCE / speed)
 
 
 @contextmanager
-def racing(role, folder, patience, *arguments):
+def racing(
+    role: str, folder: str, patience: float, *arguments: object
+) -> Generator[Popen]:
     """A process of `racing` in a folder, for so many seconds at most."""
     places = "HOME", "TMPDIR", "XDG_CACHE_HOME", "MINIGPT_DATA"
     path = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *sys.path])
     environment = os.environ | dict.fromkeys(places, folder) | {"PYTHONPATH": path}
     environment |= {"OMP_NUM_THREADS": str(THREADS), "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, "-m", "minigpt.tools.racing", role, *map(str, arguments)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as child:
+    pipe = subprocess.PIPE
+    with Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe) as child:
         timer = threading.Timer(patience, child.kill)
         timer.start()
         try:
@@ -98,7 +104,7 @@ def racing(role, folder, patience, *arguments):
             child.kill()
 
 
-def ask(child, ids, vocab_size):
+def ask(child: Any, ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     """ids: (T,) -> the logits (T, vocab_size) of the model in another process."""
     os.write(child.stdin.fileno(), json.dumps(ids.tolist()).encode() + b"\n")
     size = 4 * len(ids) * vocab_size
@@ -111,7 +117,7 @@ def ask(child, ids, vocab_size):
     return logits.view(-1, vocab_size)
 
 
-def trained(*of):
+def trained(*of: Any) -> float:
     """Let a recipe train, for `judged`; returns the seconds charged."""
     start, before = time.perf_counter(), sum(os.times()[2:4])  # CPU time of children
     with racing("train", *of) as child:
@@ -120,7 +126,7 @@ def trained(*of):
     return max(time.perf_counter() - start, (sum(os.times()[2:4]) - before) / THREADS)
 
 
-def judged(text, folder, *of):
+def judged(text: Corpus, folder: str, *of: Any) -> tuple[float, float, int]:
     """(loss, late, parameters) of what `trained` left; late: the seconds until the
     judge is ready, and what it takes for answers beyond their usual time."""
     size, parameters, _ = torch.load(f"{folder}/weights.pt", weights_only=True)
@@ -155,20 +161,20 @@ def judged(text, folder, *of):
 class DemoConfig(TrainConfig):
     """nanoGPT's schedule: along the cosine down to a tenth of the peak."""
 
-    def learning_rate_at(self, step):
+    def learning_rate_at(self, step: int) -> float:
         rate = super().learning_rate_at(step)
         if step < min(self.warmup_steps, self.steps // 5):
             return rate
         return 0.1 * self.learning_rate + 0.9 * rate
 
 
-def demo(vocab_size):
+def demo(vocab_size: int) -> tuple[GPTConfig, DemoConfig]:
     """nanoGPT's CPU demo, as its README gives it: (GPTConfig, DemoConfig)."""
     shape = GPTConfig(vocab_size, block_size=64, n_layer=4, n_head=4, n_embd=128)
     return shape, DemoConfig(2000, 12, 64, learning_rate=1e-3)
 
 
-def demo_speed(steps=120):
+def demo_speed(steps: int = 120) -> float:
     """Steps of the demo per second on two threads, here and now: what the seconds of
     two machines can be compared by. The first 20 steps warm up."""
     torch.set_num_threads(THREADS)
@@ -180,7 +186,7 @@ def demo_speed(steps=120):
     return (last.step - first.step) / (last.seconds - first.seconds)
 
 
-def add_options(parser):
+def add_options(parser: ArgumentParser) -> None:
     """The options of the command, for argparse."""
     add = parser.add_argument
     add("recipe", nargs="?", help="a file with build(...) and train(...) in it")
@@ -188,7 +194,7 @@ def add_options(parser):
     add("--example", action="store_true", help="print a recipe to begin with")
 
 
-def main(options):
+def main(options: Namespace) -> int:
     """The command: run a reader's recipe under the rules, say how low it came.
 
     Returns 1 if it took too long. Raises ValueError without a file, and BrokenRule.

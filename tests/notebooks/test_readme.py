@@ -37,6 +37,7 @@ def test_the_table_of_the_speed_run_is_the_record():
 
 
 PAGES = {"door": ROOT / "README.md", "guide": GUIDE, "speed": SPEED}
+PAGES["contributing"] = ROOT / ".github" / "CONTRIBUTING.md"
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)

@@ -1,4 +1,5 @@
-"""What a notebook builds is what the package holds: the same syntax trees."""
+"""What a notebook builds is what the package holds: the same syntax trees, but for
+docstrings and type hints, which notebooks do not show."""
 
 import ast
 import re
@@ -17,10 +18,23 @@ LESSON_OF = {
 OWN = {"Config", "read_text", "train", "main"}  # of whole.py, which needs no package
 
 
+class WithoutHints(ast.NodeTransformer):
+    """Takes the hints off functions and assignments; a dataclass needs its own."""
+
+    def visit_FunctionDef(self, node):
+        self.generic_visit(node)
+        node.returns = None
+        return node
+
+    def visit_arg(self, node):
+        node.annotation = None
+        return node
+
+
 def definitions(source):
-    """{name: its syntax tree without docstrings}; of several the last one."""
+    """{name: its syntax tree without docstrings and hints}; of several the last one."""
     found = {}
-    for node in ast.parse(source).body:
+    for node in WithoutHints().visit(ast.parse(source)).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             for part in ast.walk(node):
                 if isinstance(part, (ast.FunctionDef, ast.ClassDef)):

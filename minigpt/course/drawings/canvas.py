@@ -4,6 +4,9 @@ A rounded box computes, a square one holds a tensor; the shape stands below its 
 An arrow says that numbers flow from one to the other, and nothing else.
 """
 
+from typing import Any
+
+import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
@@ -15,7 +18,7 @@ FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF", "plus": "white"}
 class Drawing:
     """A figure with a grid of columns (x, to the right) and rows (y, downwards)."""
 
-    def __init__(self, columns, rows):
+    def __init__(self, columns: float, rows: float) -> None:
         size = (1.75 * columns + 0.4, 1.15 * rows + 0.4)
         self.fig = Figure(figsize=size, layout="constrained")
         self.ax = self.fig.subplots()
@@ -23,7 +26,16 @@ class Drawing:
         self.ax.set_axis_off()
         self.places = {}
 
-    def box(self, name, x, y, label=None, shape=None, kind="tensor", width=1.3):
+    def box(
+        self,
+        name: str,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        label: str | None = None,
+        shape: Any = None,
+        kind: str = "tensor",
+        width: float = 1.3,
+    ) -> None:
         """A box at column x, row y; `name` is what arrows refer to."""
         height = 0.62
         style = "round,pad=0,rounding_size=0.18" if kind == "layer" else "square,pad=0"
@@ -38,13 +50,13 @@ class Drawing:
             self.ax.text(x, y + 0.16, shape, fontsize=10.5, color="0.3", **center)
         self.places[name] = (x, y, width / 2, height / 2)
 
-    def plus(self, name, x, y):
+    def plus(self, name: str, x: torch.Tensor, y: torch.Tensor) -> None:
         """A small circle in which two arrows are added."""
         circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
         self.ax.text(x, y, "+", fontsize=18, ha="center", va="center", bbox=circle)
         self.places[name] = (x, y, 0.16, 0.2)
 
-    def arrow(self, start, end, sideways=None):
+    def arrow(self, start: Any, end: Any, sideways: float | None = None) -> None:
         """A straight arrow from box to box.
 
         sideways: True from side to side, False from top or bottom, None: where

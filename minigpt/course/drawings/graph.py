@@ -26,7 +26,7 @@ EDGES = [  # result, parent, what the slope is multiplied by; where both ends at
 ]
 
 
-def way_back():
+def way_back() -> Figure:
     """The way of a text, and below it the way of the gradient, from right to left."""
     fig = spine.way()
     ax = fig.axes[0]
@@ -45,7 +45,7 @@ def way_back():
     return fig
 
 
-def walk_back():
+def walk_back() -> Figure:
     """L = (ab + c)²: the numbers from left to right, the slopes from right to left."""
     fig = Figure(figsize=(13, 4.8), layout="constrained")
     ax = fig.subplots()

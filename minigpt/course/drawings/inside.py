@@ -1,5 +1,7 @@
 """Drawings of notebook 11: an exchange, and what twelve of them find beside a cut."""
 
+from typing import Any
+
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
@@ -8,7 +10,7 @@ from minigpt.course.drawings.spine import LOOKS
 from minigpt.course.plots import COLORS
 
 
-def exchange():
+def exchange() -> Figure:
     """The output of one head goes from a text into its double; all else stays."""
     drawing = Drawing(6.6, 2.6)
     drawing.ax.set(xlim=(-0.9, 6.1), ylim=(1.95, -0.5))
@@ -38,7 +40,7 @@ def exchange():
     return drawing.fig
 
 
-def pairs(shares, cuts, heads):
+def pairs(shares: Any, cuts: Any, heads: Any) -> Figure:
     """Above, how much of the lead each head brings over, a row for each pair of names;
     below, what its cut costs.
 

@@ -1,6 +1,8 @@
 """Drawings of notebook 08: what is new in a block, and what each new part does."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -15,7 +17,7 @@ CIRCLE = torch.stack([AROUND.cos(), AROUND.sin()])  # (2, 200)
 NEW = {"fc": "#F5A623", "ec": "black", "lw": 2.5}  # how a new part stands out
 
 
-def block():
+def block() -> Figure:
     """The block of 05 with the parts that have changed since GPT-2 standing out."""
     drawing = Drawing(7.4, 2.4)
     ax = drawing.ax
@@ -56,7 +58,7 @@ def block():
     return drawing.fig
 
 
-def norms(rows):
+def norms(rows: Any) -> Figure:
     """Rows of numbers as bars, a panel each. rows: {title: (n,)}."""
     fig = Figure(figsize=(3.6 * len(rows), 3), layout="constrained")
     axes = fig.subplots(1, len(rows), sharey=True)
@@ -77,7 +79,7 @@ def norms(rows):
     return fig
 
 
-def turned(panels, theta):
+def turned(panels: Any, theta: float) -> Figure:
     """A query and a key as arrows, each turned by theta times its position.
 
     panels: list of (position of the query, position of the key).
@@ -114,7 +116,7 @@ def turned(panels, theta):
     return fig
 
 
-def gate():
+def gate() -> Figure:
     """The feed-forward layer of 05, and below it the one with a gate."""
     drawing = Drawing(7.3, 3)
     drawing.ax.set(xlim=(-0.6, 6.75), ylim=(2.5, -0.75))
@@ -152,7 +154,7 @@ def gate():
     return drawing.fig
 
 
-def circles(panels, axes):
+def circles(panels: Any, axes: Sequence[str]) -> Figure:
     """What 2×2 matrices make of a circle of arrows.
 
     panels: {title: (2, 2)}; axes: (2, 2), a column for each direction of the ellipses.

@@ -1,6 +1,10 @@
 """Drawings of notebooks 00 to 06. Each returns a figure that knows its own alternative
 text, `fig.alt`."""
 
+from typing import Any
+
+import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
@@ -28,7 +32,7 @@ WAY = [  # name, second line, notebook; left edge, upper edge, width, height
 ]
 
 
-def way(lit=None, about=()):
+def way(lit: Any = None, about: Any = ()) -> Figure:
     """The way of a text through a GPT; beside each part the notebook that builds it.
 
     lit: a notebook's number: what it builds stands out, what comes later is dashed.
@@ -76,7 +80,16 @@ def way(lit=None, about=()):
     return fig
 
 
-def cells(ax, x, y, text, fill="white", size=0.9, fontsize=15, **look):
+def cells(
+    ax: Axes,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    text: str,
+    fill: Any = "white",
+    size: float = 0.9,
+    fontsize: float = 15,
+    **look: Any,
+) -> None:
     """A row of squares, a character in each; x, y: the middle of the first."""
     for i, char in enumerate(text):
         corner = (x + i - size / 2, y - size / 2)
@@ -86,7 +99,7 @@ def cells(ax, x, y, text, fill="white", size=0.9, fontsize=15, **look):
         ax.text(x + i, y, shown, fontsize=fontsize, family="monospace", **MIDDLE)
 
 
-def windows(text):
+def windows(text: str) -> Figure:
     """x and y of one window, and the examples that stand in them: a figure."""
     T = len(text) - 1
     fig = Figure(figsize=(0.62 * T + 3.6, 0.5 * T + 2), layout="constrained")
@@ -111,7 +124,7 @@ def windows(text):
     return fig
 
 
-def downhill():
+def downhill() -> Figure:
     """A loss over one parameter: its slope, and the step that follows from it."""
     fig = Figure(figsize=(8, 4), layout="constrained")
     ax = fig.subplots()
@@ -144,7 +157,9 @@ def downhill():
     return fig
 
 
-def asks(text, t, scores, weights, found):
+def asks(
+    text: str, t: int, scores: torch.Tensor, weights: torch.Tensor, found: int | None
+) -> Figure:
     """How the position t of a text asks all before it: a figure.
 
     scores, weights: numbers (t + 1,); found: what comes out, in a word.
@@ -180,7 +195,7 @@ def asks(text, t, scores, weights, found):
     return fig
 
 
-def attention(B, T, C, head_size):
+def attention(B: int, T: int, C: int, head_size: int) -> Figure:
     """One head, x -> q, k, v -> scores -> mask -> softmax -> weights · v: a figure.
 
     The sizes, numbers or letters, are written into the shapes.
@@ -213,7 +228,7 @@ def attention(B, T, C, head_size):
     return drawing.fig
 
 
-def listeners(text):
+def listeners(text: str) -> Figure:
     """The letters of a text, an arrow from each to all that it may see: a figure."""
     fig = Figure(figsize=(1.8 * len(text), 3.4), layout="constrained")
     ax = fig.subplots()
@@ -237,7 +252,7 @@ def listeners(text):
     return fig
 
 
-def shell():
+def shell() -> Figure:
     """The shell of all models: embeddings, a body, an output layer."""
     drawing = Drawing(6.6, 2.2)
     drawing.box("idx", -0.1, 0.6, "ids", "(B, T)", width=0.85)
@@ -270,7 +285,7 @@ def shell():
     return drawing.fig
 
 
-def heads():
+def heads() -> Figure:
     """Four heads, side by side, projected: a figure. Each head is `attention`."""
     drawing, middle = Drawing(7, 4), 1.5
     wide, narrow = "(B, T, 64)", "(B, T, 16)"
@@ -294,7 +309,7 @@ def heads():
     return drawing.fig
 
 
-def cut():
+def cut() -> Figure:
     """The channels of one position, cut into two heads and laid side by side again."""
     fig = Figure(figsize=(11.5, 3.6), layout="constrained")
     ax = fig.subplots()
@@ -344,7 +359,7 @@ def cut():
     return fig
 
 
-def block():
+def block() -> Figure:
     """The transformer block: its pathway a straight line, its parts on side roads."""
     end = 5.45  # the column in which x comes out
     drawing = Drawing(end, 2)
@@ -372,7 +387,7 @@ def block():
     return drawing.fig
 
 
-def gpt():
+def gpt() -> Figure:
     """The whole GPT: each box with its shape and the notebook that builds it."""
     drawing = Drawing(8.55, 2.9)
     ax = drawing.ax

@@ -1,12 +1,14 @@
 """Drawing of notebook 13: a text as a row of boxes, one for each token."""
 
+from typing import Any
+
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from minigpt.course.drawings.spine import LOOKS, MIDDLE
 
 
-def boxes(rows):
+def boxes(rows: Any) -> Figure:
     """The same text in several rows, cut in other ways, letters one below the other.
 
     rows: (label, list of tokens, those that stand out).

@@ -7,6 +7,7 @@ python -m minigpt.course.experiments --all        measures everything anew
 """
 
 import argparse
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -19,7 +20,7 @@ from minigpt.course.experiments import recording
 SEEDS = [1337, 1338, 1339]
 
 
-def experiments():
+def experiments() -> dict[str, dict[str, Callable]]:
     """{experiment: {variant: function(seed) -> {quantity: number}}}, of all modules
     here that have a table EXPERIMENTS."""
     found = {}
@@ -29,7 +30,7 @@ def experiments():
     return dict(sorted(found.items()))
 
 
-def recorded(name):
+def recorded(name: str) -> dict[str, dict]:
     """{variant: {seed: what it measured}}, as far as the record has it."""
     try:
         return {v.name: v.runs for v in record.load(name).values()}
@@ -37,7 +38,7 @@ def recorded(name):
         return {}
 
 
-def measure(name, pairs):
+def measure(name: str, pairs: Iterable[tuple[str, int]]) -> None:
     """Measure the (variant, seed) pairs and keep each result."""
     variants, known = experiments()[name], recorded(name)
     runs = {variant: known.get(variant, {}) for variant in variants}
@@ -50,7 +51,7 @@ def measure(name, pairs):
         print(f"{name} · {variant} · seed {seed}: {numbers}", flush=True)
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     """The command line; see above."""
     parser = argparse.ArgumentParser(prog="python -m minigpt.course.experiments")
     add, known = parser.add_argument, experiments()

@@ -15,12 +15,12 @@ from minigpt.stored.rungs import BODIES
 THREADS = torch.get_num_threads()  # as many as there are cores
 
 
-def uniform(seed):
+def uniform(seed: int) -> dict[str, float]:
     """01: every character as likely as any other."""
     return {"loss": math.log(fit.corpus().vocab_size), "parameters": 0, "seconds": 0}
 
 
-def unigram(seed):
+def unigram(seed: int) -> dict[str, float]:
     """01: the frequencies of the characters in the training text."""
     text = fit.corpus()
     counts = torch.bincount(text.train, minlength=text.vocab_size)
@@ -29,7 +29,14 @@ def unigram(seed):
     return {"loss": loss, "parameters": text.vocab_size, "seconds": 0}
 
 
-def train_table(learned, vocab_size, steps, rate, seed, block_size):
+def train_table(
+    learned: torch.Tensor,
+    vocab_size: int,
+    steps: int,
+    rate: float,
+    seed: int,
+    block_size: int,
+) -> BigramLanguageModel:
     """01's table, trained without a schedule on learned (N,)."""
     torch.manual_seed(seed)
     model = BigramLanguageModel(vocab_size)
@@ -42,7 +49,7 @@ def train_table(learned, vocab_size, steps, rate, seed, block_size):
     return model
 
 
-def trained(seed, steps):
+def trained(seed: int, steps: int) -> dict[str, float]:
     """01's table as the notebook trains it, in 10,000 steps."""
     text, start = fit.corpus(), time.perf_counter()
     model = train_table(text.train, text.vocab_size, steps, 1e-3, seed, block_size=8)
@@ -52,13 +59,13 @@ def trained(seed, steps):
     return found | {"parameters": text.vocab_size**2, "seconds": seconds}
 
 
-def gpt(seed):
+def gpt(seed: int) -> dict[str, float]:
     """06: the CPU preset, on all the cores there are."""
     torch.set_num_threads(THREADS)
     return fit.run(seed, fit.cpu)
 
 
-def counted_table():
+def counted_table() -> torch.Tensor:
     """01's other table (V, V): the shares counted, with one added to each count."""
     text, V = fit.corpus(), fit.corpus().vocab_size
     pairs = text.train[:-1] * V + text.train[1:]  # (N - 1,)
@@ -66,7 +73,7 @@ def counted_table():
     return counts / counts.sum(dim=1, keepdim=True)
 
 
-def counted(seed):
+def counted(seed: int) -> dict[str, float]:
     """How good it is; no seed changes it."""
     text, p = fit.corpus(), counted_table()
     losses = {"train loss": text.train, "loss": text.val}

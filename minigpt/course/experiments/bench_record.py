@@ -7,6 +7,7 @@
 import json
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -21,13 +22,13 @@ from minigpt.tools.corpus import corpus
 FIGURE = Path(__file__).resolve().parents[3] / ".github" / "bench.png"
 
 
-def figure(result):
+def figure(result: dict) -> Figure:
     """The curves as a matplotlib Figure."""
     fig = Figure(figsize=(9, 5), layout="constrained")
     ax = fig.subplots()
     for i, (name, curve) in enumerate(result["curves"].items()):
         color = [*COLORS, "0.5"][i % (len(COLORS) + 1)]
-        style = {"linestyle": STYLES[i % len(STYLES)], "marker": "os^DvPX"[i % 7]}
+        style: Any = {"linestyle": STYLES[i % len(STYLES)], "marker": "os^DvPX"[i % 7]}
         ax.plot(*zip(*curve), label=name, color=color, **style)
     goal = f"nanoGPT's own demo, {GOAL}"
     ax.axhline(GOAL, color="0.4", linestyle=":", label=goal)
@@ -38,18 +39,21 @@ def figure(result):
     return fig
 
 
-def publish(result, path, image):
+def publish(result: dict, path: Path, image: Path) -> None:
     """Write the record (JSON) and the figure (PNG), each whole or not at all."""
     with replacing(path) as unfinished:
         unfinished.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     with replacing(image) as unfinished:
-        options = {"format": "png", "dpi": 100, "metadata": {"Software": None}}
-        figure(result).savefig(unfinished, **options)
+        plain = {"Software": None}
+        figure(result).savefig(unfinished, format="png", dpi=100, metadata=plain)
 
 
 if __name__ == "__main__":
     text = corpus()
-    about = {"date": date.today().isoformat(), "torch": torch.__version__.split("+")[0]}
+    about: dict[str, Any] = {
+        "date": date.today().isoformat(),
+        "torch": torch.__version__.split("+")[0],
+    }
     result = about | {"machine": recording.machine()}
     result |= bench(text, contenders(text.vocab_size), demo_steps=2000, rounds=20)
     publish(result, record.FOLDER / "bench.json", FIGURE)

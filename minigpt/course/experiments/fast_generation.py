@@ -10,6 +10,7 @@ from minigpt.course import pocket
 from minigpt.course.experiments.fit import fit
 from minigpt.data import train_val_split
 from minigpt.fast.reader import WINDOWS, Reader
+from minigpt.hints import Model
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import modern_preset
 
@@ -17,7 +18,7 @@ CONTEXT, STEPS, TEXTS = 128, 200, 32
 
 
 @cache
-def writer(seed):
+def writer(seed: int) -> tuple[Model, float]:
     """A model with rotary positions that has learned the pocket play, and its loss."""
     p = pocket.load()
     torch.manual_seed(seed)
@@ -27,7 +28,7 @@ def writer(seed):
     return model, fit(model, recipe, lambda: train_val_split(p.ids))["loss"]
 
 
-def beyond(window, seed):
+def beyond(window: str, seed: int) -> dict[str, float]:
     """Nats per character above the play's floor, where more than a context came before.
 
     Judged is every eighth character of stretches of four contexts.

@@ -7,12 +7,15 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from statistics import median
+from typing import Any
 
 import torch
 import torch.nn as nn
 
 from minigpt.data import train_val_split
 from minigpt.evaluation import evaluate
+from minigpt.gpt import GPTConfig
+from minigpt.hints import Model
 from minigpt.language_model import LanguageModel
 from minigpt.stored.rungs import CONTEXT, WIDTH
 from minigpt.tools.corpus import corpus
@@ -21,7 +24,7 @@ from minigpt.training import Run, TrainConfig, preset, train
 SMALL = TrainConfig(steps=600, batch_size=32, block_size=CONTEXT, learning_rate=1e-2)
 
 
-def development():
+def development() -> tuple[torch.Tensor, torch.Tensor]:
     """The training text cut again: nine tenths to learn from, one to choose by."""
     return train_val_split(corpus().train)
 
@@ -34,22 +37,29 @@ class Shell:
     n_embd: int = WIDTH
     vocab_size: int = 65  # Tiny Shakespeare's
 
-    def build(self):
+    def build(self) -> LanguageModel:
         """A model with new weights."""
         return LanguageModel(self.vocab_size, CONTEXT, self.n_embd, self.body())
 
 
-def small():
+def small() -> tuple[Shell, TrainConfig]:
     """The shell of 03 and the recipe of 02 to 05."""
     return Shell(), SMALL
 
 
-def cpu():
+def cpu() -> tuple[GPTConfig, TrainConfig]:
     """The preset "cpu"."""
     return preset("cpu", corpus().vocab_size)
 
 
-def made(seed, base, change=None, kind=None, factor=1.0, **changes):
+def made(
+    seed: int,
+    base: Callable,
+    change: Callable | None = None,
+    kind: type | None = None,
+    factor: float = 1.0,
+    **changes: Any,
+) -> tuple[Model, TrainConfig]:
     """(model, recipe) of base() -> (config, recipe), with changes of their fields.
 
     change(model) comes last; kind: another class for the recipe; factor: of all its
@@ -68,14 +78,16 @@ def made(seed, base, change=None, kind=None, factor=1.0, **changes):
     return model, replace(recipe, **rates)
 
 
-def run(seed, base, data=None, **changes):
+def run(
+    seed: int, base: Callable, data: Callable | None = None, **changes: Any
+) -> dict[str, float]:
     """Train one variant (see made) on the first part of data(), the corpus if it is
     None, and judge it by the second: {"loss", "lowest" estimate, "parameters",
     "seconds"}."""
     return fit(*made(seed, base, **changes), data)
 
 
-def fit(model, recipe, data=None):
+def fit(model: Model, recipe: Any, data: Callable | None = None) -> dict[str, float]:
     """The same for a model that is made."""
     learned, judged = (data or corpus)()[:2]
     history = train(model, learned, judged, recipe)
@@ -87,7 +99,7 @@ def fit(model, recipe, data=None):
     }
 
 
-def step_cost(first, second, rounds):
+def step_cost(first: tuple, second: tuple, rounds: int) -> float:
     """Seconds of a step, its batch included, of the second (model, data, recipe) as a
     share of the first's: the median of so many rounds in which each has its turn."""
     runs = [(*each, Run(each[0], each[2])) for each in (first, second)]
@@ -97,11 +109,11 @@ def step_cost(first, second, rounds):
         train(model, data, data, recipe, run, on_step=lambda run: True)  # a single one
         return run.seconds - before
 
-    rounds = [[seconds(*each) for each in runs] for _ in range(5 + rounds)]
-    return median(later / sooner for sooner, later in rounds[5:])
+    times = [[seconds(*each) for each in runs] for _ in range(5 + rounds)]
+    return median(later / sooner for sooner, later in times[5:])
 
 
-def grid(name, function, /, **axes):
+def grid(name: str, function: Callable, /, **axes: Any) -> dict[str, Callable]:
     """{name: function(seed)} for every combination, the first axis the slowest.
 
     An axis is a list of values of the argument after which it is named, or a dictionary

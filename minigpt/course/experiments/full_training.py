@@ -3,7 +3,9 @@ steps with a schedule of their own where the preset takes 2400, and some in 2400
 the way from 05's three blocks to it."""
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -11,17 +13,18 @@ import torch.nn as nn
 from minigpt.course.experiments.fit import cpu, grid, run
 from minigpt.course.experiments.small_models import STEPS
 from minigpt.gpt import GPTConfig
+from minigpt.hints import Model
 from minigpt.training import TrainConfig
 
 
 class NoCosine(TrainConfig):
     """After the warm-up the rate stays."""
 
-    def learning_rate_at(self, step):
+    def learning_rate_at(self, step: int) -> float:
         return self.learning_rate * min(1, (step + 1) / self.warmup_steps)
 
 
-def torch_start(model):
+def torch_start(model: Model) -> None:
     """The same layers, with the starting values that torch gives them."""
     for layer in model.modules():
         if isinstance(layer, (nn.Linear, nn.Embedding, nn.LayerNorm)):
@@ -29,7 +32,7 @@ def torch_start(model):
 
 
 @torch.no_grad()
-def equal_start(model):
+def equal_start(model: Model) -> None:
     """`proj` starts as large as the other matrices, not smaller by √(2 n_layer)."""
     for block in model.body[:-1]:
         for proj in (block.attention.proj, block.feed_forward.proj):
@@ -37,18 +40,18 @@ def equal_start(model):
 
 
 @torch.no_grad()
-def large_head(model):
+def large_head(model: Model) -> None:
     """`lm_head` starts as large as the other matrices, not near zero."""
     model.lm_head.weight.mul_(0.02 * math.sqrt(768 / model.config.n_embd) / 0.01)
 
 
-def gelu(model):
+def gelu(model: Model) -> None:
     """GPT-2's nonlinearity in the feed-forward layers."""
     for block in model.body[:-1]:
         block.feed_forward.relu = nn.GELU(approximate="tanh")
 
 
-def tied(model):
+def tied(model: Model) -> None:
     """One matrix that reads characters in and out, as GPT-2 has it."""
     model.lm_head.weight = model.token_embedding.weight
 
@@ -75,7 +78,16 @@ GPT2 = {
 
 
 # From the last rung of 05 to the GPT, one change after another.
-def between(seed, n_layer, n_embd, context, batch_size, steps, rate, start):
+def between(
+    seed: int,
+    n_layer: int,
+    n_embd: int,
+    context: int,
+    batch_size: int,
+    steps: int,
+    rate: float,
+    start: Callable,
+) -> dict[str, float]:
     """Train a GPT of this shape, with this recipe, from start."""
 
     def base():
@@ -85,11 +97,11 @@ def between(seed, n_layer, n_embd, context, batch_size, steps, rate, start):
     return run(seed, base, change=start)
 
 
-def our_start(model):
+def our_start(model: Model) -> None:
     """As `init_weights` left it."""
 
 
-def way(*names):
+def way(*names: str) -> dict[str, Callable]:
     """{name: function(seed)}, each with all the changes up to its own."""
     now, found = dict(THREE_BLOCKS), {}
     for name in names:
@@ -98,9 +110,16 @@ def way(*names):
     return found
 
 
-THREE_BLOCKS = {"n_layer": 3, "n_embd": 64, "context": 32, "batch_size": 32}
-THREE_BLOCKS |= {"steps": 600, "rate": 1e-2, "start": torch_start}
-CHANGES = {
+THREE_BLOCKS: dict[str, Any] = {
+    "n_layer": 3,
+    "n_embd": 64,
+    "context": 32,
+    "batch_size": 32,
+    "steps": 600,
+    "rate": 1e-2,
+    "start": torch_start,
+}
+CHANGES: dict[str, dict] = {
     "four times the steps": {"steps": 2400},
     "twice the context": {"context": 64, "batch_size": 16},  # as many characters
     "two wide blocks": {"n_layer": 2, "n_embd": 128},

@@ -2,6 +2,7 @@
 gets on Tiny Shakespeare."""
 
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,13 +16,13 @@ from minigpt.training import TrainConfig, train
 WIDTH = 64
 
 
-def reader():
+def reader() -> tuple[GPTConfig, TrainConfig]:
     """The config and the recipe of the notebook's GPT."""
     config = GPTConfig(pocket.load().tokenizer.vocab_size, pocket.CONTEXT, 2, 4, WIDTH)
     return config, TrainConfig(4000, 5, pocket.CONTEXT, 8e-3, 300, eval_batches=1)
 
 
-def read(seed, **changes):
+def read(seed: int, **changes: Any) -> dict[str, float]:
     """The GPT, changed and trained: its loss, its excess at each kind, and how much the
     head looks at the word which looks most."""
     p, (model, recipe) = pocket.load(), fit.made(seed, reader, **changes)
@@ -37,14 +38,14 @@ def read(seed, **changes):
     return {name: round(value, 5) for name, value in found.items()}
 
 
-def times_seen(table, keys):
+def times_seen(table: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
     """How often each of keys (N,) occurs in table (M,)."""
     values, counts = table.unique(return_counts=True)  # sorted
     place = torch.searchsorted(values, keys).clamp(max=len(values) - 1)
     return torch.where(values[place] == keys, counts[place], 0)
 
 
-def count_nats(ids, n, longest):
+def count_nats(ids: torch.Tensor, n: int, longest: int) -> torch.Tensor:
     """As the notebook's, with 20 pretended observations: count in ids[:n]; nats at
     ids[n:], a row for each length of the context, from 0 to `longest`."""
     V = int(ids.max()) + 1
@@ -60,7 +61,7 @@ def count_nats(ids, n, longest):
     return torch.stack(rows)
 
 
-def counted(seed, longest):
+def counted(seed: int, longest: int) -> dict[str, float]:
     """Counting up to `longest` characters of Tiny Shakespeare, the same for every
     seed: "loss" has all the past it wants, "windows of 64" what a window shows."""
     text = fit.corpus()

@@ -1,14 +1,17 @@
 """The experiment of notebook 11, what heads look for; and the random text that notebook
 and experiment share."""
 
+from typing import Any
+
 import torch
 
 from minigpt.course.experiments.fit import corpus, cpu, fit, made
+from minigpt.hints import Model
 from minigpt.inside.looking import capture
 from minigpt.inside.marks import MARKS, by_chance, score
 
 
-def heads(seed):
+def heads(seed: int) -> dict[str, float]:
     """The GPT of 06, and its heads' scores over 200 windows."""
     text = corpus()
     model, recipe = made(seed, cpu)
@@ -20,7 +23,9 @@ def heads(seed):
     return {name: round(value, 5) for name, value in found.items()}
 
 
-def scores(kind, model, idx, marks):
+def scores(
+    kind: Any, model: Model, idx: torch.Tensor, marks: torch.Tensor
+) -> dict[str, float]:
     """{"previous, head 1.1": score, ...}, and what chance would give."""
     found = {f"{kind}, by chance": by_chance(marks)}
     for layer, weights in enumerate(capture(model, idx).weights, 1):
@@ -29,7 +34,7 @@ def scores(kind, model, idx, marks):
     return found
 
 
-def twice(vocab_size, length):
+def twice(vocab_size: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Random characters, said twice (32, 2 * length), and marks of what to copy: the
     character after the earlier occurrence (Olsson et al., 2022)."""
     generator = torch.Generator().manual_seed(0)

@@ -23,12 +23,14 @@ FACTORS = [1.0, 0.5, 2.0]  # of the rate that the root of the batch suggests
 WARMUP, MOST = 20, 6000  # steps
 
 
-def rate_of(batch_size, factor=1.0):
+def rate_of(batch_size: int, factor: float = 1.0) -> float:
     """The learning rate that is tried: it grows like the root of the batch."""
     return factor * 8e-3 * math.sqrt(batch_size / 128)
 
 
-def steps_to(target, batch_size, rate, seed, most=MOST):
+def steps_to(
+    target: float, batch_size: int, rate: float, seed: int, most: int = MOST
+) -> float:
     """Steps until the loss on 128 windows has come down to `target`; `most` if it never
     does."""
     train_data, val_data = train_val_split(pocket.load().ids)
@@ -57,14 +59,14 @@ def steps_to(target, batch_size, rate, seed, most=MOST):
     return before + (higher - target) / (higher - loss) * (step - before)
 
 
-def batch(batch_size, seed):
+def batch(batch_size: int, seed: int) -> dict[str, float]:
     """Steps to TARGET with batches of this size, at the best of three rates."""
     steps = {}
     for factor in FACTORS:  # no need to go on far beyond the best so far
         most = math.ceil(1.5 * min(steps.values(), default=MOST / 1.5))
         rate = rate_of(batch_size, factor)
         steps[factor] = steps_to(TARGET, batch_size, rate, seed, most)
-    best = min(steps, key=steps.get)
+    best = min(steps, key=lambda factor: steps[factor])
     return {"steps": steps[best], "factor": best, "rate": rate_of(batch_size, best)}
 
 
@@ -78,7 +80,7 @@ SHAPES = {
 }
 
 
-def speed_up(shape, seed):
+def speed_up(shape: str, seed: int) -> dict[str, float]:
     """Two workers against one: what the terms predict, and what a clock says.
 
     Times in ms. "predicted": one / (half + all_reduce), from separate times.
@@ -90,7 +92,9 @@ def speed_up(shape, seed):
     return found | {"predicted": predicted, "measured": found["one"] / found["two"]}
 
 
-def worker(rank, folder, name, batch_size, rounds, seed):
+def worker(
+    rank: int, folder: Path, name: str, batch_size: int, rounds: int, seed: int
+) -> None:
     """One of two processes (gloo), which times the parts of a step and whole steps.
 
     In each round every part has its turn, and both begin it together; the best round

@@ -4,9 +4,11 @@ They choose, so they never look at the validation split: they learn from the fir
 nine tenths of the training text and are judged on the last, the development piece.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from statistics import mean
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -14,6 +16,7 @@ import torch.nn as nn
 from minigpt.course.experiments import fit
 from minigpt.data import get_batch
 from minigpt.evaluation import evaluate
+from minigpt.hints import Model
 from minigpt.modern import counting, recipe
 from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.experts import MixtureOfExperts
@@ -40,26 +43,26 @@ NEW = {
 }
 
 
-def old():
+def old() -> tuple[ModernConfig, TrainConfig]:
     """06's GPT, and its recipe."""
     config, plan = fit.cpu()
     return ModernConfig(**asdict(config), **AS_IN_06), replace(plan, **STEPS)
 
 
-def modern():
+def modern() -> tuple[ModernConfig, TrainConfig]:
     """Today's, in half-size steps, for there are many runs."""
     config, plan = recipe.modern_preset(fit.corpus().vocab_size)
     return replace(config, block_size=64), replace(plan, block_size=64, **STEPS)
 
 
-def convolved(model):
+def convolved(model: Model) -> None:
     """Behind each layer that makes queries, keys and values, a ShortConvolution."""
     for block in list(model.body)[:-1]:
         qkv = block.attention.qkv
         block.attention.qkv = nn.Sequential(qkv, ShortConvolution(qkv.out_features))
 
 
-def mixed(model, fixed=False, **options):
+def mixed(model: Model, fixed: bool = False, **options: Any) -> None:
     """Each feed-forward layer as a MixtureOfExperts; fixed: the router never learns."""
     for block in list(model.body)[:-1]:
         n_embd = model.config.n_embd
@@ -85,7 +88,7 @@ LESSON = {
 }
 
 
-def lesson(without=None):
+def lesson(without: str | None = None) -> dict[str, Any]:
     """The changes of all parts of the notebook, but for one."""
     parts = [LESSON[part] for part in LESSON if part != without]
     return {field: value for part in parts for field, value in part.items()}
@@ -112,12 +115,12 @@ LONGER = {
 }
 
 
-def ablation(seed, base, **changes):
+def ablation(seed: int, base: Callable, **changes: Any) -> dict[str, float]:
     """A variant at the better of two multiples of its rates, after equal steps and
     equal seconds; "cost": seconds of a step as a share of the reference's."""
     judge = partial(fit.run, seed, base, fit.development, **changes)
     losses = {factor: judge(factor=factor)["loss"] for factor in (1.0, 2.0)}
-    best = min(losses, key=losses.get)
+    best = min(losses, key=lambda factor: losses[factor])
     data, made = fit.development()[0], partial(fit.made, seed, base)
     both = [(model, data, plan) for model, plan in (made(), made(**changes))]
     cost = fit.step_cost(*both, rounds=40)
@@ -127,7 +130,7 @@ def ablation(seed, base, **changes):
     return {"loss": losses[best], "factor": best, "cost": cost, "equal seconds": later}
 
 
-def cost(seed, **changes):
+def cost(seed: int, **changes: Any) -> dict[str, float]:
     """Seconds of a step as a share of 06's."""
     data, made = fit.development()[0], partial(fit.made, seed, old)
     both = [(model, data, plan) for model, plan in (made(), made(**changes))]
@@ -135,16 +138,16 @@ def cost(seed, **changes):
 
 
 def beside_counts(
-    seed,
-    kind=ContinuationCounts,
-    gpt=True,
-    counts=True,
-    window=True,
-    convolution=True,
-    reads=True,
-    weighs=True,
-    folds=True,
-):
+    seed: int,
+    kind: Any = ContinuationCounts,
+    gpt: bool = True,
+    counts: bool = True,
+    window: bool = True,
+    convolution: bool = True,
+    reads: bool = True,
+    weighs: bool = True,
+    folds: bool = True,
+) -> dict[str, float]:
     """A GPT beside counts of a kind, or with one thing less: the GPT, the counts, what
     the window counts, the convolution, reading the counts, weighing the orders, or the
     folds that keep a training from its own counts."""
@@ -183,18 +186,18 @@ def beside_counts(
     return {"loss": evaluate(model, judge, T), "in training": mean(seen)}
 
 
-def ngrams():
+def ngrams() -> tuple:
     """The speed run's best without counts."""
     config, plan = recipe.ngram_preset(fit.corpus().vocab_size)
     return config, replace(plan, eval_every=plan.steps, eval_batches=1)
 
 
-def never_silent(model):
+def never_silent(model: Model) -> None:
     """Pairs and triples speak at all places, not at half of them."""
     model.ngrams.silence.p = 0.0
 
 
-def at_rates(function, variants):
+def at_rates(function: Callable, variants: dict[str, dict]) -> dict[str, Callable]:
     """Each variant at three multiples of its rates: AdamW's at 0.5, 1 and 2, Muon's at
     1, 2 and 4, so that the best one lies within."""
     found = {}

@@ -8,10 +8,11 @@ from pathlib import Path
 import torch
 
 from minigpt.course import record
+from minigpt.course.record import Variant
 from minigpt.files import replacing
 
 
-def save(experiment, variants):
+def save(experiment: str, variants: dict[str, Variant]) -> None:
     """Write a record: machine, torch and date beside {name: Variant}.
 
     Raises ValueError for a number that is not finite: a run that failed.
@@ -27,7 +28,7 @@ def save(experiment, variants):
         unfinished.write_text(written, encoding="utf-8")
 
 
-def machine():
+def machine() -> str:
     """The processor and the number of threads, in a few words."""
     name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")

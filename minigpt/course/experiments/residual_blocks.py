@@ -1,6 +1,8 @@
 """Experiments of 05: what makes blocks stack."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -8,6 +10,7 @@ import torch.nn as nn
 from minigpt.block import Block, FeedForward
 from minigpt.course.experiments.fit import WIDTH, corpus, grid, run, small
 from minigpt.course.experiments.small_models import AT_RATE, STEPS
+from minigpt.hints import Model
 from minigpt.multi_head import CausalSelfAttention
 from minigpt.training import TrainConfig
 
@@ -15,7 +18,7 @@ from minigpt.training import TrainConfig
 class Alone(CausalSelfAttention):
     """The same weights, but each position sees only itself: none is mixed."""
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.proj(self.qkv(x)[..., -x.shape[-1] :])
 
 
@@ -25,12 +28,14 @@ class Parts(nn.Module):
     plus: around which parts a plus sign stands, a tuple of their names.
     """
 
-    def __init__(self, plus=(), attention=CausalSelfAttention):
+    def __init__(
+        self, plus: Sequence[str] = (), attention: Callable = CausalSelfAttention
+    ) -> None:
         super().__init__()
         self.plus, self.attention = plus, attention(WIDTH, 4)
         self.feed_forward = FeedForward(WIDTH)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.attention(x) + (x if "attention" in self.plus else 0)
         return self.feed_forward(x) + (x if "feed-forward" in self.plus else 0)
 
@@ -38,35 +43,37 @@ class Parts(nn.Module):
 class PostNorm(Block):
     """The block of 2017: LayerNorm on the pathway, after each addition."""
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.norm1(x + self.attention(x))
         return self.norm2(x + self.feed_forward(x))
 
 
-def stack(block, n_layer, n_embd=WIDTH, last=nn.LayerNorm):
+def stack(
+    block: Callable, n_layer: int, n_embd: int = WIDTH, last: Callable = nn.LayerNorm
+) -> nn.Sequential:
     """Blocks one behind the other, and what ends them."""
     return nn.Sequential(*(block() for _ in range(n_layer)), last(n_embd))
 
 
-def blocks(n_layer, n_embd=WIDTH, dropout=0.0):
+def blocks(n_layer: int, n_embd: int = WIDTH, dropout: float = 0.0) -> dict[str, Any]:
     """The changes that make a stack of lesson 05's blocks."""
     block = partial(Block, n_embd, 4, dropout)
     return {"body": partial(stack, block, n_layer, n_embd), "n_embd": n_embd}
 
 
-def bare(n_layer, block=Parts, **parts):
+def bare(n_layer: int, block: Callable = Parts, **parts: Any) -> dict[str, Any]:
     """The changes that make a stack of other blocks, without a last norm."""
     return {"body": partial(stack, partial(block, **parts), n_layer, last=nn.Identity)}
 
 
 @torch.no_grad()
-def larger(model):
+def larger(model: Model) -> None:
     """The matrices of the layers, times √3."""
     for p in model.body.parameters():
         p.mul_(3**0.5 if p.dim() == 2 else 1.0)
 
 
-def beginning():
+def beginning() -> tuple[torch.Tensor, torch.Tensor]:
     """The first 25,000 characters of the training text, and the validation text."""
     return corpus().train[:25_000], corpus().val
 
@@ -74,7 +81,7 @@ def beginning():
 class TinyEpsilon(TrainConfig):
     """A TrainConfig whose ε is below any gradient here: 1e-20, not 1e-8."""
 
-    def make_optimizer(self, model):
+    def make_optimizer(self, model: Model) -> Any:
         optimizer = super().make_optimizer(model)
         for group in optimizer.param_groups:
             group["eps"] = 1e-20

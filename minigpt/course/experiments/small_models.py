@@ -1,7 +1,9 @@
 """Experiments of 02 to 04: the small model of these lessons around other bodies."""
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -10,6 +12,7 @@ import torch.nn.functional as F
 from minigpt import averaging
 from minigpt.attention import Head, attention_weights
 from minigpt.course.experiments.fit import CONTEXT, WIDTH, grid, run, small
+from minigpt.hints import Model
 from minigpt.multi_head import CausalSelfAttention
 from minigpt.stored.rungs import WeightedMean
 from minigpt.training import TrainConfig
@@ -21,11 +24,11 @@ ROOT = WIDTH**0.5
 class Residual(nn.Module):
     """x + body(x): what a position was goes on beside what it has heard."""
 
-    def __init__(self, body):
+    def __init__(self, body: Callable) -> None:
         super().__init__()
         self.body = body()
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.body(x)
 
 
@@ -33,18 +36,18 @@ class Residual(nn.Module):
 class Mean(nn.Module):
     """The plain mean of the past."""
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return averaging.average_matmul(x)
 
 
 class Learned(nn.Module):
     """One table of scores for all texts, learned: the same weights whatever x is."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.scores = nn.Parameter(torch.zeros(CONTEXT, CONTEXT))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         T = x.shape[1]
         scores = averaging.hide_future(self.scores[:T, :T])  # (T, T)
         return F.softmax(scores, dim=-1) @ x
@@ -63,14 +66,14 @@ AVERAGES = {
 class Unscaled(Head):
     """The scores are not divided by √head_size."""
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return attention_weights(self.query(x) * ROOT, self.key(x)) @ self.value(x)
 
 
 class SlowQueries(TrainConfig):
     """A TrainConfig with which the query matrix learns √head_size times as slowly."""
 
-    def make_optimizer(self, model):
+    def make_optimizer(self, model: Model) -> Any:
         query, optimizer = model.body.query.weight, super().make_optimizer(model)
         for group in optimizer.param_groups:
             group["params"] = [p for p in group["params"] if p is not query]
@@ -85,7 +88,7 @@ class SlowQueries(TrainConfig):
 
 
 @torch.no_grad()
-def quiet(model):
+def quiet(model: Model) -> None:
     """The first queries are smaller by √head_size."""
     model.body.query.weight /= ROOT
 
@@ -106,7 +109,7 @@ ROOTS = {
 class Reshaped(CausalSelfAttention):
     """The trap: the heads are reshaped instead of transposed."""
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         B, T, C = x.shape
         split = self.qkv(x).split(C, dim=-1)
         q, k, v = (z.reshape(B, self.n_head, T, self.head_size) for z in split)

@@ -8,13 +8,15 @@ more: this file goes through the same door.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 import torch.nn as nn
 
 from minigpt import training
 from minigpt.course.experiments import fit
 from minigpt.evaluation import evaluate
+from minigpt.hints import Model
 from minigpt.modern import counting
 from minigpt.modern.counts import ContextCounts, ContinuationCounts
 from minigpt.modern.model import ModernConfig
@@ -22,27 +24,27 @@ from minigpt.modern.ngrams import NgramConfig
 from minigpt.modern.parts import ShortConvolution
 from minigpt.modern.recipe import counting_preset, ngram_preset
 from minigpt.tools import speedrun
-from minigpt.training import preset
+from minigpt.training import TrainConfig, preset
 
 ORDER, ALONE, FIT_STEPS = 8, 5, 100  # ALONE: the best of "speedrun-order"
 
 
-def old_shape(vocab_size):
+def old_shape(vocab_size: int) -> tuple[Any, TrainConfig]:
     """06's GPT and its recipe."""
     return preset("cpu", vocab_size)
 
 
-def short_plan(vocab_size):
+def short_plan(vocab_size: int) -> TrainConfig:
     """Muon and the trapezoid, in batches of as many characters as 06's."""
     return replace(ngram_preset(vocab_size)[1], batch_size=16, block_size=64)
 
 
-def old_with_muon(vocab_size):
+def old_with_muon(vocab_size: int) -> tuple[Any, TrainConfig]:
     """06's GPT, with today's optimizer and schedule."""
     return old_shape(vocab_size)[0], short_plan(vocab_size)
 
 
-def of_old_size(kind, vocab_size):
+def of_old_size(kind: Callable, vocab_size: int) -> tuple[Any, TrainConfig]:
     """A config of `kind` as large as 06's GPT, and the same recipe."""
     gpt, _ = old_shape(vocab_size)
     shape = kind(vocab_size, 64, gpt.n_layer, gpt.n_head, gpt.n_embd)
@@ -80,7 +82,7 @@ ENTRIES = {
 }
 
 
-def shape_and_plan(name, vocab_size):
+def shape_and_plan(name: str, vocab_size: int) -> tuple[Any, TrainConfig]:
     """What an entry trains, its model's config, and how, for its number of steps."""
     entry = ENTRIES[name]
     shape, plan = entry.preset(vocab_size)
@@ -88,7 +90,7 @@ def shape_and_plan(name, vocab_size):
     return shape, plan
 
 
-def build(train_ids, vocab_size, name):
+def build(train_ids: torch.Tensor, vocab_size: int, name: str) -> Model:
     """An entry's model, untrained, with the counts that it needs."""
     entry, (shape, plan) = ENTRIES[name], shape_and_plan(name, vocab_size)
     if not entry.counts:
@@ -103,7 +105,7 @@ def build(train_ids, vocab_size, name):
     return counting.CountingGPT(shape, counts, counting.Smoothing(ORDER))
 
 
-def train(model, train_ids, seed, name):
+def train(model: Model, train_ids: torch.Tensor, seed: int, name: str) -> None:
     """Train an entry's model in place."""
     entry, vocab_size = ENTRIES[name], int(train_ids.max()) + 1
     plan = replace(shape_and_plan(name, vocab_size)[1], seed=seed)
@@ -117,13 +119,13 @@ def train(model, train_ids, seed, name):
         training.train(model, train_ids, train_ids, plan, draw=draw)
 
 
-def measured(name, seed):
+def measured(name: str, seed: int) -> dict[str, float]:
     """One seed of an entry: what speedrun.run measures, and the steps."""
     found = speedrun.run(__file__, fit.corpus(), seed, name)
     return found | {"steps": ENTRIES[name].steps}
 
 
-def development(order, seed):
+def development(order: int, seed: int) -> dict[str, float]:
     """Counts of contexts of `order` characters, judged on a piece cut from the end of
     the training text: the validation split has no say in what is chosen."""
     text = fit.corpus()
@@ -133,14 +135,16 @@ def development(order, seed):
     return {"loss": evaluate(model, judge, model.block_size)}
 
 
-def counted(counts, ids, seed):
+def counted(
+    counts: ContextCounts, ids: torch.Tensor, seed: int
+) -> counting.CountsAlone:
     """A CountsAlone whose discounts are fitted to ids (N,)."""
     plan = replace(shape_and_plan("counts alone", counts.vocab_size)[1], seed=seed)
     smoothing = counting.fit_smoothing(counts, ids, plan, FIT_STEPS)
     return counting.CountsAlone(counts, smoothing, plan.block_size)
 
 
-def in_windows(kind, order, seed):
+def in_windows(kind: Callable, order: int, seed: int) -> dict[str, float]:
     """Counts, judged in windows of 64, 128 and 256 characters."""
     text = fit.corpus()
     model = counted(kind(text.train, text.vocab_size, order), text.train, seed)

@@ -28,6 +28,7 @@ stored.
 
 import lzma
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 
@@ -38,16 +39,17 @@ from minigpt.course import pocket
 from minigpt.course.experiments import how_low
 from minigpt.course.experiments.all_rungs import counted_table
 from minigpt.course.experiments.fit import corpus, cpu, made, small
-from minigpt.data import PLAY
+from minigpt.data import PLAY, CharTokenizer
 from minigpt.evaluation import evaluate
 from minigpt.files import replacing, save_whole
+from minigpt.hints import Model
 from minigpt.playwright.play import write_play
 from minigpt.stored import FOLDER
 from minigpt.stored.rungs import BODIES
 from minigpt.training import train
 
 
-def gpt(name):
+def gpt(name: str) -> None:
     """The GPT of notebook 06."""
     text = corpus()
     model, recipe = made(1337, cpu)
@@ -56,7 +58,7 @@ def gpt(name):
     store(name, model, history, text.tokenizer, text.val, built)
 
 
-def bigram(name):
+def bigram(name: str) -> None:
     """The counted table of notebook 01, as a model."""
     text = corpus()
     model = BigramLanguageModel(text.vocab_size)
@@ -64,7 +66,7 @@ def bigram(name):
     store(name, model, [], text.tokenizer, text.val, {"rung": name})
 
 
-def rung(name):
+def rung(name: str) -> None:
     """A small model of notebooks 02 to 05."""
     torch.set_num_threads(1)
     text, body = corpus(), name.replace("-", " ")
@@ -73,7 +75,7 @@ def rung(name):
     store(name, model, history, text.tokenizer, text.val, {"rung": body})
 
 
-def pocket_gpt(seed, name):
+def pocket_gpt(seed: int, name: str) -> None:
     """The GPT of notebook 07."""
     torch.set_num_threads(1)
     p = pocket.load()
@@ -83,7 +85,14 @@ def pocket_gpt(seed, name):
     store(name, model, history, p.tokenizer, p.ids[p.n :], built)
 
 
-def store(name, model, history, tokenizer, val_data, built):
+def store(
+    name: str,
+    model: Model,
+    history: list,
+    tokenizer: CharTokenizer,
+    val_data: torch.Tensor,
+    built: dict,
+) -> None:
     """Write what load_stored reads; built: of what it builds the model."""
     parameters = {key: value.half() for key, value in model.state_dict().items()}
     model.load_state_dict(parameters)  # to judge what is stored
@@ -99,13 +108,13 @@ def store(name, model, history, tokenizer, val_data, built):
     print(f"{name}: {content['loss']:.4f} nats per character")
 
 
-def play(name):
+def play(name: str) -> None:
     """As much text as Tiny Shakespeare has, nearly."""
     with replacing(PLAY) as unfinished:
         unfinished.write_bytes(lzma.compress(write_play(1_100_000).text.encode()))
 
 
-MADE = {"gpt": gpt, "play": play}
+MADE: dict[str, Callable] = {"gpt": gpt, "play": play}
 MADE |= {f"pocket-{seed}": partial(pocket_gpt, seed) for seed in (1337, 1338, 1339)}
 MADE |= {"bigram": bigram} | {body.replace(" ", "-"): rung for body in BODIES}
 

@@ -18,8 +18,9 @@ import torch.nn.functional as F
 from minigpt.course.experiments.fit import grid, step_cost
 from minigpt.data import load_text, tiny_shakespeare, train_val_split
 from minigpt.gpt import GPT, GPTConfig
+from minigpt.hints import Model
 from minigpt.playwright.play import write_play
-from minigpt.tokens.byte_pairs import learn
+from minigpt.tokens.byte_pairs import BytePairTokenizer, learn
 from minigpt.tokens.judging import judge, next_bytes
 from minigpt.training import TrainConfig, train
 
@@ -42,19 +43,19 @@ class PairEmbedding(nn.Module):
     """An embedding, and one of the last two characters, hashed: 512 rows together, as
     a vocabulary of 512 tokens has. idx (B, T) -> (B, T, C)."""
 
-    def __init__(self, embedding):
+    def __init__(self, embedding: nn.Embedding) -> None:
         super().__init__()
         self.one, self.V = embedding, embedding.num_embeddings
         self.two = nn.Embedding(512 - self.V, embedding.embedding_dim)
         nn.init.zeros_(self.two.weight)
 
-    def forward(self, idx):
+    def forward(self, idx: torch.Tensor) -> torch.Tensor:
         before = F.pad(idx[:, :-1], (1, 0))
         return self.one(idx) + self.two((before * self.V + idx) % (512 - self.V))
 
 
 @cache
-def texts(source, choosing=False):
+def texts(source: str, choosing: bool = False) -> tuple[str, str]:
     """(what is learned from, what is judged on); choosing: of the training text."""
     path = tiny_shakespeare() if source == "Shakespeare" else "playwright"
     learned, judged = train_val_split(load_text(path))
@@ -62,7 +63,7 @@ def texts(source, choosing=False):
 
 
 @cache
-def encoded(source, size, choosing=False):
+def encoded(source: str, size: int | None, choosing: bool = False) -> tuple:
     """(tokenizer, ids (N,)) of what is learned from; the tokenizer learns there, too,
     but knows the characters of the whole text, as 01's does."""
     alphabet = sorted(set("".join(texts(source)).encode()))
@@ -71,7 +72,14 @@ def encoded(source, size, choosing=False):
     return tokenizer, torch.tensor(tokenizer.encode(text))
 
 
-def begun(source, name, seed, steps=STEPS, rate=RATES[0], choosing=False):
+def begun(
+    source: str,
+    name: str,
+    seed: int,
+    steps: int = STEPS,
+    rate: float = RATES[0],
+    choosing: bool = False,
+) -> tuple:
     """(tokenizer, a new model, ids, its plan); in a step as many tokens for all, but
     for the one whose steps read as many characters as the first one's."""
     variant = VARIANTS[name]
@@ -81,7 +89,7 @@ def begun(source, name, seed, steps=STEPS, rate=RATES[0], choosing=False):
     windows = {"of 512": T * characters, "64 characters": T / characters}
     window = round(windows.get(variant.get("window"), T))
     torch.manual_seed(seed)
-    model = GPT(GPTConfig(tokenizer.vocab_size, window, 2, 4, WIDTH))
+    model: Model = GPT(GPTConfig(tokenizer.vocab_size, window, 2, 4, WIDTH))
     if "pairs" in variant:
         model.token_embedding = PairEmbedding(model.token_embedding)
     plan = TrainConfig(steps, round(tokens / window), window, rate, seed=seed)
@@ -89,13 +97,20 @@ def begun(source, name, seed, steps=STEPS, rate=RATES[0], choosing=False):
 
 
 @cache
-def cost(source, name):
+def cost(source: str, name: str) -> float:
     """Seconds of a step, as a share of those of characters."""
     both = [begun(source, each, seed=1337)[1:] for each in ("characters", name)]
     return step_cost(*both, rounds=60)
 
 
-def trained(source, name, seed, rate, budget=STEPS, choosing=False):
+def trained(
+    source: str,
+    name: str,
+    seed: int,
+    rate: float,
+    budget: int = STEPS,
+    choosing: bool = False,
+) -> tuple:
     """(tokenizer, the trained model, processor seconds, steps).
 
     budget: the steps of the model of characters, whose seconds this one has, too.
@@ -115,7 +130,7 @@ def trained(source, name, seed, rate, budget=STEPS, choosing=False):
 
 
 @cache
-def best_rate(source, name, budget=STEPS):
+def best_rate(source: str, name: str, budget: int = STEPS) -> float:
     """That of the lowest loss on the last tenth of the training text, with one seed."""
 
     def loss(rate):
@@ -126,7 +141,7 @@ def best_rate(source, name, budget=STEPS):
 
 
 @cache
-def exact(source):
+def exact(source: str) -> torch.Tensor:
     """The playwright's own nats at each character that is judged (N,); zeros for
     Shakespeare, whose nats nobody knows."""
     judged = texts(source)[1]
@@ -135,7 +150,9 @@ def exact(source):
     return torch.tensor(write_play(1_100_000).surprise[-len(judged) :])
 
 
-def compared(seed, source, variant, budget=STEPS):
+def compared(
+    seed: int, source: str, variant: str, budget: int = STEPS
+) -> dict[str, float]:
     """A variant at its best rate, on the validation text: the loss per character, what
     of it is above the playwright, and the first letter after a space."""
     rate = best_rate(source, variant, budget)
@@ -154,7 +171,9 @@ def compared(seed, source, variant, budget=STEPS):
     }
 
 
-def after_space(tokenizer, model, text):
+def after_space(
+    tokenizer: BytePairTokenizer, model: Model, text: str
+) -> dict[str, float]:
     """Nats at the first letter of a word where the prompt ends with the space before
     it, as it is and with token healing."""
     places = [found.end() for found in re.finditer(r" (?=[a-zA-Z])", text[PAST:-1])]

@@ -80,7 +80,7 @@ def parts(notebook, name, variants=0):
             source = worksheets.FOLD.sub(worksheets.hint_or_nothing, source).strip()
             source = shared.handed_out(source, shared.repository())
             if title := TITLE.search(source):
-                number, points = title[1], len(re.search("^★+", source, re.M)[0])
+                number, points = title[1], len(re.findall("^★+", source, re.M)[0])
                 one = number.replace(".", "-")
                 made.append(Part("prompt", f"{one}-prompt", source))
             elif source:
@@ -104,7 +104,7 @@ def own_numbers(made, notebook, variants):
     """The question about a learner's own inputs; [] where no exercise has any."""
     lesson = next(part.module for part in made if part.module)
     checks = [check.__name__ for check in numbers.questions(lesson)]
-    calls = dict(re.match(r"(\w+)\((\w+)", p.source).groups() for p in made if p.module)
+    calls = dict(re.findall(r"^(\w+)\((\w+)", p.source)[0] for p in made if p.module)
     fill = {"variants": variants, "functions": ", ".join(calls[one] for one in checks)}
     dots = ", ".join(["..."] * len(checks))
     empty = OWN_ANSWER.format(number="...", found=dots, **fill)

@@ -14,6 +14,10 @@ import html
 import json
 import re
 import struct
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
 
 from minigpt.course.publish import colab, door, shared
 
@@ -29,7 +33,11 @@ build, opened</a>. It writes in your browser, and you can switch off its parts.<
 INDEX = {"file": "index.html", "title": "Contents"}
 
 
-def build_book(folder=shared.BUILD / "book", notebooks=shared.NOTEBOOKS, repo=None):
+def build_book(
+    folder: Path = shared.BUILD / "book",
+    notebooks: Path = shared.NOTEBOOKS,
+    repo: str | None = None,
+) -> list[Path]:
     """Write the whole site into the folder; list of the pages' paths.
 
     repo: owner/name, for links to Colab; None: what pyproject.toml says.
@@ -38,7 +46,7 @@ def build_book(folder=shared.BUILD / "book", notebooks=shared.NOTEBOOKS, repo=No
     paths = shared.every_path(notebooks)
     loaded = [shared.read(path) for path in paths]
     write_assets(folder / "assets", shared.characters(loaded))
-    contents = []
+    contents: list[dict[str, Any]] = []
     for path, notebook in zip(paths, loaded):
         shelf = shared.shelf_of(path)
         file = shared.web_name(path.stem)
@@ -61,7 +69,7 @@ def build_book(folder=shared.BUILD / "book", notebooks=shared.NOTEBOOKS, repo=No
     return written
 
 
-def write_assets(folder, used):
+def write_assets(folder: Path, used: frozenset[str]) -> None:
     """What all pages share."""
     style = shared.template_file("shared/code.css") + shared.template_file(
         "book/book.css"
@@ -73,7 +81,7 @@ def write_assets(folder, used):
     shared.write(folder / "mathjax.js", shared.script(*shared.MATHJAX))
 
 
-def chapter(notebook, contents, number):
+def chapter(notebook: NotebookNode, contents: Any, number: int) -> tuple:
     """The page of one notebook, the number-th of the contents, and what a search finds
     there: a list of an anchor, its heading and the text below it."""
     own = contents[number]
@@ -92,7 +100,7 @@ def chapter(notebook, contents, number):
     return whole, texts(body)
 
 
-def index(contents, loaded):
+def index(contents: Any, loaded: Any) -> str:
     """The first page: every notebook, what it promises and how long it takes."""
     cards = []
     for entry, notebook in zip(contents, loaded):
@@ -121,24 +129,24 @@ def index(contents, loaded):
     )
 
 
-def inline(source):
+def inline(source: str) -> str:
     """A line of Markdown as HTML: code and emphasis; a link is its text."""
     text = html.escape(re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", source))
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     return re.sub(r"\*+([^*]+)\*+", r"<em>\1</em>", text)
 
 
-def with_sizes(body):
+def with_sizes(body: str) -> str:
     """The page with each picture's own width, so that none shrinks beyond reading."""
 
-    def sized(found):
+    def sized(found: re.Match[str]) -> str:
         width = struct.unpack(">I", base64.b64decode(found[2])[16:20])[0]
         return f'<figure tabindex="0" style="--own: {width}px">{found[1]}'
 
     return IMAGE.sub(sized, body)
 
 
-def texts(body):
+def texts(body: str) -> list:
     """What a search finds on a page: an anchor, its heading and the text below it."""
     parts = re.split(r'<h[1-6] id="([^"]*)">(.*?)</h[1-6]>', body, flags=re.S)[1:]
     return [
@@ -147,20 +155,20 @@ def texts(body):
     ]
 
 
-def plain(body):
+def plain(body: str) -> str:
     """The text of some HTML on one line."""
     text = re.sub(r"<(?:img|svg)[^>]*>|<[^>]+>", "", body)
     return " ".join(html.unescape(text).split())
 
 
-def with_anchors(body):
+def with_anchors(body: str) -> tuple[str, list]:
     """The page with an id for every heading, as Jupyter forms it, and its outline.
 
     The outline has levels 2 and 3: a list of level, id and text.
     """
     outline, taken = [], set()
 
-    def anchor(match):
+    def anchor(match: re.Match[str]) -> str:
         level, text = match.groups()
         plain = re.sub(r"<[^>]+>", "", text)
         name = html.escape(html.unescape(plain).replace(" ", "-"))

@@ -13,10 +13,13 @@ import argparse
 import base64
 import hashlib
 import io
+import re
 import zipfile
+from pathlib import Path
 
 import jinja2
 import nbformat
+from nbformat import NotebookNode
 
 import minigpt
 from minigpt.course.publish import shared
@@ -30,7 +33,11 @@ BADGE = (
 )
 
 
-def build_colab(folder=shared.BUILD / "colab", notebooks=shared.NOTEBOOKS, repo=None):
+def build_colab(
+    folder: Path = shared.BUILD / "colab",
+    notebooks: Path = shared.NOTEBOOKS,
+    repo: str | None = None,
+) -> list[Path]:
     """Write all exported notebooks into the folder; list of their paths."""
     repo = shared.checked(repo or "")
     # Colab and Jupyter show the first cell folded.
@@ -53,7 +60,7 @@ def build_colab(folder=shared.BUILD / "colab", notebooks=shared.NOTEBOOKS, repo=
     return written
 
 
-def carried():
+def carried() -> str:
     """Source of a cell that holds the package and unpacks it."""
     data = packed()
     template = jinja2.Template(shared.template_file("colab.py.txt"))
@@ -64,15 +71,15 @@ def carried():
     )
 
 
-def address(repo, name):
+def address(repo: str, name: str) -> str:
     """Where Colab finds an exported notebook."""
     return f"https://colab.research.google.com/github/{repo}/blob/colab/{name}"
 
 
-def lead_to_colab(notebook, repo, shelf):
+def lead_to_colab(notebook: NotebookNode, repo: str, shelf: str) -> None:
     """Turn links between notebooks into links that Colab can follow."""
 
-    def link(found):
+    def link(found: re.Match[str]) -> str:
         up, other, name, _ = found.groups()
         there = other or ("" if up or not shelf else f"{shelf}/")
         return f"]({address(repo, f'{there}{name}.ipynb')})"
@@ -82,7 +89,7 @@ def lead_to_colab(notebook, repo, shelf):
             cell.source = shared.LINK.sub(link, cell.source)
 
 
-def packed():
+def packed() -> bytes:
     """The package as a .zip, equal for equal sources."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -94,7 +101,7 @@ def packed():
     return buffer.getvalue()
 
 
-def carried_files():
+def carried_files() -> list[Path]:
     """Paths of the package's files, this publishing tool left out."""
     found = [path for path in sorted(PACKAGE.rglob("*")) if path.is_file()]
     return [

@@ -12,6 +12,8 @@ its tolerance. With OTHER_SEED=1338 in the environment only trainings are compar
 
 import os
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from minigpt.data import load_text
 
@@ -25,7 +27,7 @@ OTHER_SEED = os.environ.get("OTHER_SEED")  # takes the place of 1337 in all cell
 TRAINED = re.compile(r"\b(train|evaluate|estimate_loss)\(")
 
 
-def tolerance_of(tags):
+def tolerance_of(tags: Sequence[str]) -> Callable[[float], float] | None:
     """function(stored number) -> how far a new one may be from it; None if no tag
     states it."""
     for tag in tags:
@@ -35,7 +37,7 @@ def tolerance_of(tags):
     return None
 
 
-def settle(stored, new, tolerance):
+def settle(stored: str, new: str, tolerance: Callable[[float], float]) -> str:
     """`new` with each number that is near enough replaced by the stored one.
 
     With more or fewer numbers than stored, or other words, `new` stays as it is.
@@ -50,18 +52,18 @@ def settle(stored, new, tolerance):
     return text
 
 
-def furthest(stored, new, tolerance):
+def furthest(stored: str, new: str, tolerance: Callable[[float], float]) -> float:
     """The largest difference of a number from the stored one, in tolerances."""
     pairs = zip(NUMBER.findall(stored), NUMBER.findall(new))
     pairs = [(_value(old), _value(found)) for old, found in pairs]
     return max([abs(b - a) / (tolerance(a) or 1) for a, b in pairs], default=0.0)
 
 
-def _value(number):
+def _value(number: str) -> float:
     return float(number.replace(",", "").replace("−", "-").strip())
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(items: list) -> None:
     """Give the cells of notebooks their way of comparing."""
     cells = [item for item in items if hasattr(item, "compare_outputs")]
     for item in cells:
@@ -80,10 +82,10 @@ def pytest_collection_modifyitems(items):
             item.options["check"] = False
 
 
-def _comparison(item, tolerance):
+def _comparison(item: Any, tolerance: Callable[[float], float]) -> Callable:
     letter_by_letter = item.compare_outputs
 
-    def compare(test, ref, skip_compare=None):
+    def compare(test: Any, ref: Any, skip_compare: Any = None) -> Any:
         for new, stored in zip(test, ref):
             for place, key in ((new, "text"), (new.get("data", {}), "text/plain")):
                 old = (stored if place is new else stored.get("data", {})).get(key)
@@ -96,7 +98,7 @@ def _comparison(item, tolerance):
     return compare
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Tell which cells moved by more than half their tolerance, from all workers."""
     for report in terminalreporter.getreports("passed"):
         moved = max([by for name, by in report.user_properties if name == MOVED] + [0])

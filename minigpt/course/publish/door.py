@@ -24,7 +24,7 @@ LINKS = """[![tests]({tests}/badge.svg)]({tests})
 · [Ask a question](https://github.com/{repo}/discussions)"""
 
 
-def written(text, repo=""):
+def written(text: str, repo: str | None = "") -> str:
     """The README with its marked places filled in."""
     paths = {path.stem: path for path in shared.notebook_paths()}
     spent = {name: shared.minutes(shared.read(path)) for name, path in paths.items()}
@@ -35,7 +35,7 @@ def written(text, repo=""):
     return fill(text, "links", "\n" + (links(repo) + "\n" if repo else ""))
 
 
-def fill(text, name, inside):
+def fill(text: str, name: str, inside: str) -> str:
     """A text with something else between the marks of a place."""
     place = re.compile(rf"(<!-- {name}\b[^>]*-->).*?(<!-- end -->)", re.S)
     if not place.search(text):
@@ -43,14 +43,14 @@ def fill(text, name, inside):
     return place.sub(lambda found: found[1] + inside + found[2], text)
 
 
-def hours(total):
+def hours(total: int) -> str:
     """Minutes as a reader says them: "4 hours", "4½ hours"."""
     halves = -(-total // 30)
     half = "½" if halves % 2 else ""
     return f"{halves // 2}{half} hours"
 
 
-def exercises():
+def exercises() -> str:
     """A table of all exercises: lesson, name, stars, minutes."""
     rows = ["| lesson | exercise | | |", "|---|---|---|---|"]
     for path in shared.notebook_paths(shelf="exercises"):
@@ -63,7 +63,7 @@ def exercises():
     return "\n".join(rows)
 
 
-def links(repo):
+def links(repo: str) -> str:
     """The badge and the links of a published course."""
     return LINKS.format(
         repo=repo,
@@ -73,7 +73,7 @@ def links(repo):
     )
 
 
-def main():
+def main() -> None:
     """Write the setting, if one is given, and the README."""
     parser = argparse.ArgumentParser(description="Write what the README knows.")
     parser.add_argument("--repo", help="owner/name on GitHub; kept in pyproject.toml")
@@ -85,7 +85,7 @@ def main():
     refresh()
 
 
-def refresh():
+def refresh() -> None:
     """Write the README anew."""
     text = README.read_text(encoding="utf-8")
     shared.write(README, written(text, shared.repository()))

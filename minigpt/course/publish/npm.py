@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
-def read(name, path):
+def read(name: str, path: str) -> bytes:
     """One file of a package as bytes: read("reveal.js", "dist/reveal.css").
 
     Raises FileNotFoundError with the remedy if the package cannot be had.
@@ -25,7 +25,7 @@ def read(name, path):
 
 
 @functools.cache
-def modules():
+def modules() -> Path:
     """Folder with the packages, in the cache; npm installs it if it is not there.
 
     Raises FileNotFoundError with the remedy if npm is missing or fails.
@@ -41,19 +41,22 @@ def modules():
     return kept
 
 
-def program():
+def program() -> str | None:
     """Path of npm: that of the extra `publish`, else the user's own, else None."""
     places = [sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
     return shutil.which("npm", path=os.pathsep.join(places))
 
 
-def install(folder):
+def install(folder: Path | str) -> None:
     """Let npm install the packages below a folder; what it says is not kept back."""
-    npm, remedy = program(), "connect to the network once and try again"
+    npm, lacking = program(), "reveal.js and MathJax are not installed"
     if npm is None:
-        remedy = 'there is no npm: type python -m pip install -e ".[publish]"'
+        raise FileNotFoundError(
+            f'{lacking}: there is no npm: type python -m pip install -e ".[publish]".'
+        )
     for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copy(HERE / name, folder)
-    command = [npm, "ci", "--loglevel=error"]
-    if npm is None or subprocess.run(command, cwd=folder).returncode:
-        raise FileNotFoundError(f"reveal.js and MathJax are not installed: {remedy}.")
+    if subprocess.run([npm, "ci", "--loglevel=error"], cwd=folder).returncode:
+        raise FileNotFoundError(
+            f"{lacking}: connect to the network once and try again."
+        )

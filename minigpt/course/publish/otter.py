@@ -68,7 +68,9 @@ def carry(folder):
         target = folder / source.relative_to(shared.ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
-    required = [one for one in metadata.requires("minigpt") if "extra ==" not in one]
+    required = [
+        one for one in metadata.requires("minigpt") or [] if "extra ==" not in one
+    ]
     shared.write(folder / "requirements.txt", "\n".join(required) + "\n")
 
 

@@ -5,7 +5,9 @@ import functools
 import io
 import re
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import matplotlib
@@ -14,6 +16,7 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 from nbconvert import HTMLExporter
 from nbconvert.filters import Highlight2HTML
+from nbformat import NotebookNode
 
 from minigpt.course.publish import npm
 from minigpt.files import replacing
@@ -42,7 +45,7 @@ FACES = [
 ]
 
 
-def notebook_paths(folder=NOTEBOOKS, shelf=""):
+def notebook_paths(folder: Path = NOTEBOOKS, shelf: str = "") -> list[Path]:
     """The notebooks of a shelf ("", "evidence" or "exercises") in reading order.
 
     Raises ValueError if there are none.
@@ -56,7 +59,7 @@ def notebook_paths(folder=NOTEBOOKS, shelf=""):
     return paths
 
 
-def every_path(folder=NOTEBOOKS):
+def every_path(folder: Path = NOTEBOOKS) -> list[Path]:
     """All notebooks: each lesson, then its evidence and its exercises."""
     paths = []
     for path in notebook_paths(folder):
@@ -67,28 +70,28 @@ def every_path(folder=NOTEBOOKS):
     return paths
 
 
-def shelf_of(path):
+def shelf_of(path: Path) -> str:
     """The shelf on which a notebook stands: "" for the main line."""
     return path.parent.name if path.parent.name in SHELVES else ""
 
 
-def web_name(name):
+def web_name(name: str) -> str:
     """The file of a notebook's page: 04_heads.html, 04_heads_evidence.html."""
     return f"{name}.html"
 
 
-def read(path):
+def read(path: Path) -> NotebookNode:
     """A notebook, format 4."""
     return nbformat.read(path, as_version=4)
 
 
-def write(path, text):
+def write(path: Path, text: str) -> None:
     """Write a text file under another name first, so that no half file is left."""
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
-def write_model(path):
+def write_model(path: Path) -> None:
     """The GPT that comes with the course, as `python -m minigpt page` shows it."""
     model, tokenizer, story, _ = with_story(STORED / "gpt.pt")
     story = story._replace(read="Shakespeare")
@@ -96,7 +99,7 @@ def write_model(path):
     write_page(path, model, tokenizer, text=text, stories=[story])
 
 
-def run_builder(make, what, folder):
+def run_builder(make: Callable, what: str, folder: Path) -> None:
     """Run make(folder), print what was written; end with a sentence, not a trace."""
     try:
         written = make(folder)
@@ -107,13 +110,13 @@ def run_builder(make, what, folder):
         print(f"{name}  {path.stat().st_size / 1e6:.1f} MB")
 
 
-def markdown(notebook):
+def markdown(notebook: NotebookNode) -> str:
     """All markdown of a notebook as one text."""
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     return "\n\n".join(cells)
 
 
-def minutes(notebook):
+def minutes(notebook: NotebookNode) -> int:
     """What a newcomer needs for a lesson: 150 words a minute, 7 seconds for a line of
     code, 3 for a line of output, a minute for a figure, 1.5 for a prediction. Folded
     answers are left out."""
@@ -136,17 +139,17 @@ def minutes(notebook):
     )
 
 
-def full_lines(text):
+def full_lines(text: str) -> int:
     """How many lines of a text are not empty."""
     return sum(bool(line.strip()) for line in text.splitlines())
 
 
-def title(notebook):
+def title(notebook: NotebookNode) -> str:
     """The text of the notebook's first heading."""
-    return re.search(r"^# (.*)", markdown(notebook), flags=re.M)[1]
+    return re.findall(r"^# (.*)", markdown(notebook), flags=re.M)[0]
 
 
-def to_html(template, notebook, **resources):
+def to_html(template: str, notebook: NotebookNode, **resources: Any) -> str:
     """Fill templates/<template>/index.html.j2 with a notebook: the page's body.
 
     The template finds `resources` under the names given here.
@@ -162,7 +165,7 @@ def to_html(template, notebook, **resources):
     return html
 
 
-def whole_page(template, **parts):
+def whole_page(template: str, **parts: Any) -> str:
     """Put the parts into templates/<template>/page.html; str.
 
     A step of its own, since nbconvert parses what it renders once more, and that
@@ -171,22 +174,22 @@ def whole_page(template, **parts):
     return jinja2.Template(template_file(f"{template}/page.html")).render(**parts)
 
 
-def highlight(source, **_):
+def highlight(source: str, **_: Any) -> str:
     """Python source as coloured HTML."""
     return Highlight2HTML(pygments_lexer="python3")(source)
 
 
-def mark_questions(body):
+def mark_questions(body: str) -> str:
     """HTML in which a paragraph that asks for a prediction has the class "ask"."""
     cue = r"<strong>(Predict|Think first)"
     body = re.sub(rf"<p>(?=(?:(?!</p>).)*{cue})", '<p class="ask">', body, flags=re.S)
     return re.sub(cue, r'<strong class="cue">\1', body)
 
 
-def local_links(notebook):
+def local_links(notebook: NotebookNode) -> NotebookNode:
     """The notebook with links to notebooks turned into links to pages."""
 
-    def link(found):
+    def link(found: re.Match[str]) -> str:
         _, _, name, anchor = found.groups()
         return f"]({web_name(name)}{anchor or ''})"
 
@@ -197,36 +200,36 @@ def local_links(notebook):
     return changed
 
 
-def repository():
+def repository() -> str:
     """owner/name on GitHub, from pyproject.toml; "" where nothing is published.
 
     Raises ValueError if it is something else.
     """
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return checked(re.search(r'^repository = "(.*)"', text, re.M)[1])
+    return checked(re.findall(r'^repository = "(.*)"', text, re.M)[0])
 
 
-def checked(repo):
+def checked(repo: str) -> str:
     """The same owner/name, or ""; ValueError with the remedy for anything else."""
     if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
         raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
     return repo
 
 
-def site(repo):
+def site(repo: str) -> str:
     """Address of the book that `.github/workflows/publish.yml` publishes."""
     owner, name = repo.split("/")
     return f"https://{owner.lower()}.github.io/{name}/"
 
 
-def handed_out(source, repo="", beside=()):
+def handed_out(source: str, repo: str = "", beside: Iterable[str] = ()) -> str:
     """A text of the exercises for those who get it without the other notebooks.
 
     A link to the sheets named in `beside` stays. Any other leads to the published
     book, or becomes the notebook's name where none is published.
     """
 
-    def link(found):
+    def link(found: re.Match[str]) -> str:
         text, up, other, name, anchor = found.groups()
         if not up and not other and name in beside:
             return found[0]
@@ -239,25 +242,25 @@ def handed_out(source, repo="", beside=()):
     return re.sub(r"\[([^\]]+)" + LINK.pattern, link, source)
 
 
-def script(name, path):
+def script(name: str, path: str) -> str:
     """A script of a package of npm, safe to stand inside a page."""
     text = npm.read(name, path).decode("utf-8")
     text = re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.M)
     return text.replace("</script", "<\\/script")
 
 
-def template_file(name):
+def template_file(name: str) -> str:
     """A style sheet or a script of ours."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def characters(notebooks):
+def characters(notebooks: Iterable[NotebookNode]) -> frozenset[str]:
     """Every character that occurs in the notebooks, outputs included."""
     return frozenset(ALWAYS | set("".join(map(nbformat.writes, notebooks))))
 
 
 @functools.lru_cache
-def fonts(used):
+def fonts(used: frozenset[str]) -> str:
     """Style sheet with all fonts inside, reduced to the characters in `used`.
 
     Carried along and not left to the machine, because a wider font would push
@@ -273,7 +276,7 @@ def fonts(used):
     return "\n".join(rules)
 
 
-def _reduced(source, used):
+def _reduced(source: tuple[str, str], used: frozenset[str]) -> bytes:
     package, name = source
     if package == "matplotlib":
         folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"

@@ -9,8 +9,10 @@ sheet only those folds stay whose title begins with "Hint".
 """
 
 import re
+from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from minigpt.course.publish import shared
 
@@ -20,7 +22,9 @@ FOLD = re.compile(
 HEADING = re.compile(r"^#+ (.*)", re.M)
 
 
-def build_worksheets(folder=shared.BUILD / "worksheets", notebooks=shared.NOTEBOOKS):
+def build_worksheets(
+    folder: Path = shared.BUILD / "worksheets", notebooks: Path = shared.NOTEBOOKS
+) -> list[Path]:
     """Write work sheets and solutions into the folder; list of the paths."""
     written = []
     paths, repo = shared.notebook_paths(notebooks, "exercises"), shared.repository()
@@ -41,7 +45,7 @@ def build_worksheets(folder=shared.BUILD / "worksheets", notebooks=shared.NOTEBO
     return written
 
 
-def check_folds(notebook, name):
+def check_folds(notebook: NotebookNode, name: str) -> None:
     """ValueError where a fold is not closed, or stands inside another one."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -55,7 +59,7 @@ def check_folds(notebook, name):
                 )
 
 
-def worksheet(notebook):
+def worksheet(notebook: NotebookNode) -> NotebookNode:
     """The notebook, stored outputs included, with no fold left but the hints."""
     made = nbformat.from_dict(notebook)
     for cell in made.cells:
@@ -66,7 +70,7 @@ def worksheet(notebook):
     return made
 
 
-def solutions(notebook):
+def solutions(notebook: NotebookNode) -> NotebookNode:
     """What the work sheet leaves out, as a notebook of text under the same headings."""
     parts = [f"# Solutions: {shared.title(notebook)}"]
     text, heading = shared.markdown(notebook), None
@@ -86,12 +90,12 @@ def solutions(notebook):
     return made
 
 
-def hint_or_nothing(fold):
+def hint_or_nothing(fold: re.Match[str]) -> str:
     """What stands in a fold's place on the work sheet."""
     return fold[0] if is_hint(fold["title"]) else ""
 
 
-def is_hint(title):
+def is_hint(title: str) -> bool:
     """Does a fold with this title stay on the work sheet?"""
     return title.strip().lower().startswith("hint")
 

@@ -119,7 +119,7 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None, stories=())
         "content": json.dumps(content).replace("<", r"\u003c"),  # no </script> in it
         "weights": "\n".join(lines),
     }
-    return SLOT.sub(lambda slot: parts[slot[1]], read("page.html"))
+    return SLOT.sub(lambda slot: str(parts[slot[1]]), read("page.html"))
 
 
 def told(story):
@@ -163,7 +163,10 @@ def page_config(model):
         )
     if isinstance(model, ModernGPT):
         return model.config
-    shape = {**asdict(model.config), "dropout": 0.0}  # a page only reads and writes
+    shape: dict = {
+        **asdict(model.config),
+        "dropout": 0.0,
+    }  # a page only reads and writes
     return ModernConfig(**shape, **AS_IN_06)
 
 

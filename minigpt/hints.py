@@ -1,0 +1,23 @@
+"""Below all lessons: names for type hints, where Python's own say too little."""
+
+from typing import Any, Protocol
+
+# An nn.Module: model(idx (B, T), targets=None) -> logits (B, T, vocab_size), and a loss
+# or None. It has a block_size. That its parts are modules of the course, with fields of
+# their own, torch's types cannot tell a checker: so it believes us.
+Model = Any
+
+
+class Tokenizer(Protocol):
+    """What every tokenizer of the course can do; vocab_size is the number of ids.
+
+    state() is what its class makes it of again: a checkpoint keeps it.
+    """
+
+    vocab_size: int
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, ids: Any) -> str: ...
+
+    def state(self) -> dict[str, Any]: ...
