@@ -30,17 +30,17 @@ async function answerNeeds(side, say, wanted) {
 /** The head that the text needs most, by its mean and by zeros. */
 async function answerSpells(side, say, wanted) {
   const found = [], heads = partsOf(side).filter((part) => part.startsWith("head"));
-  say("Measuring …");
   for (const part of heads) {
+    say(`Measuring ${part} …`);
     const nats = await worked(costWithout(side, part), wanted);
     if (nats === null) return;
     found.push({ part, nats });
   }
   found.sort((a, b) => b.nats - a.nats);
-  const [{ part, nats }] = found, { hasMeans } = side.whole;
+  const [{ part, nats }] = found, { hasMeans } = side.whole, before = habits(side).get(part)[1];
   const zeros = hasMeans ? await worked(costWithout(side, part, true), wanted) : nats;
   if (zeros === null) return;
-  const { before } = habits(side).get(part), gap = zeros - nats;
+  const gap = zeros - nats;
   say(`Of the heads, the text needs ${part} most; it gives the ${UNIT} before `
     + `${cost(before)} of its weight on average. Without it the text costs ${cost(nats)} nats per `
     + `character, with all heads ${cost(side.intact.mean(0, side.ids.length))}. `
@@ -51,22 +51,30 @@ async function answerSpells(side, say, wanted) {
 
 /** What each head looks at, in the window that is in view. */
 async function answerLooks(side, say) {
-  const rows = side.looker.rows.length ? side.looker.rows : side.reading.reader.rows;
-  const told = [...habits(side, rows)].map(([part, { itself, before, most }]) =>
-    `${part}: itself ${cost(itself)}, one back ${cost(before)}, its largest ${cost(most)}`);
-  say(`Shares of a head's weight, on average over the ${rows.length} ${UNIT}s in view. `
-    + `${told.join("; ")}. Where the largest is small, the head looks at many at once.`);
+  const spread = [], told = [];
+  for (const [part, shares] of habits(side)) {
+    const [best] = ranked(shares), share = shares[best];
+    if (share < HABIT) spread.push(part);
+    else told.push(`${part} looks mostly at ${DISTANCES[best]} (${cost(share)} of its weight)`);
+  }
+  const others = spread.length ? `${told.length ? "; " : ""}${spread.join(", ")} `
+    + `${spread.length > 1 ? "have" : "has"} no fixed distance: what they look at depends on the `
+    + "text" : "";
+  say(`On average over what is in view, ${told.join(", ")}${others}.`);
 }
 
-/** {head: the mean of what it gives itself, the one before, and the one it gives most}. */
-function habits(side, rows = side.reading.reader.rows) {
-  const found = new Map(), n = rows.length;
+const DISTANCES = [`the ${UNIT} itself`, "the one before", ...[2, 3, 4, 5, 6, 7, 8]
+  .map((n) => `the one ${n} back`)];
+const HABIT = .25; // of its weight at one distance: less is no habit
+
+/** {head: the mean share of its weight at each distance}, over the window in view. */
+function habits(side) {
+  const found = new Map(), { rows } = side.reading.reader;
   for (const part of partsOf(side).filter((name) => name.startsWith("head"))) {
     const { layer, index } = partOf(part);
     const each = rows.map(({ layers }) => layers[layer].heads[index].weights);
-    const mean = (of) => sum(each.map(of)) / n;
-    found.set(part, { itself: mean((w, t) => w[t]), before: mean((w, t) => w[t - 1] ?? 0),
-      most: mean((w) => w.reduce((a, b) => Math.max(a, b))) });
+    found.set(part, DISTANCES.map((_, back) =>
+      sum(each.map((weights, t) => weights[t - back] ?? 0)) / rows.length));
   }
   return found;
 }

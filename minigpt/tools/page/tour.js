@@ -34,6 +34,7 @@ function showTour(at, focus = true) {
   $("tour-title").textContent = title ? `${at + 1} of ${STOPS.length}: ${title}` : "New here?";
   $("tour-says").textContent = says ?? "Four questions lead through this page.";
   $("tour-answer").hidden = !answer;
+  $("tour-end").firstChild.data = title ? "End the tour " : "No tour, ever ";
   $("tour-answer").open = false;
   $("tour-back").hidden = !at;
   $("tour-next").textContent = title ? (at + 1 < STOPS.length ? "Next" : "Done") : "Begin";
