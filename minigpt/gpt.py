@@ -34,7 +34,7 @@ class GPTConfig:
         said = f"dropout is {self.dropout}; give 0 or more, below 1."
         require(0 <= self.dropout < 1, said)
 
-    def build(self) -> "GPT":
+    def build(self) -> Model:
         """A model of this shape, with new weights."""
         return GPT(self)
 

@@ -23,7 +23,9 @@ FILES = {  # and the SHA-256 of each
 }
 
 
-def fetch_gpt2(folder, address=ADDRESS, files=FILES):
+def fetch_gpt2(
+    folder: Path | str, address: str = ADDRESS, files: dict[str, str] = FILES
+) -> Path:
     """Download GPT-2's files into a folder, those that are not there yet, each whole or
     not at all; returns the folder, which `load_gpt2` reads.
 

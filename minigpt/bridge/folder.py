@@ -24,6 +24,7 @@ from minigpt.bridge.tokenizer import (
     write_tokenizer,
 )
 from minigpt.gpt import GPT
+from minigpt.hints import Model
 from minigpt.require import require
 
 IN_BLOCK = {
@@ -44,7 +45,7 @@ ASKED = {  # fields of config.json, and the values for which our GPT2 is the mod
 LOST = 1e-5  # of a logit: what counts as the same
 
 
-def names(config):
+def names(config: Any) -> dict[str, str]:
     """{name of a parameter in the course: name in GPT-2's files}."""
     table = {
         "token_embedding.weight": "transformer.wte.weight",
@@ -59,7 +60,7 @@ def names(config):
     return table | {"lm_head.weight": "lm_head.weight"}
 
 
-def as_gpt2(model, nearest=False):
+def as_gpt2(model: Model, nearest: bool = False) -> tuple[GPT2, float]:
     """(a GPT2 as GPT-2's files can hold it, how far its logits are from the model's).
 
     model: a GPT or a GPT2. GPT-2's head has no bias b: what W(norm + shift) + b is,
@@ -99,7 +100,9 @@ def as_gpt2(model, nearest=False):
     return filled(config, state), lost
 
 
-def filled(config, state, turned=()):
+def filled(
+    config: Any, state: dict[str, torch.Tensor], turned: tuple[str, ...] = ()
+) -> GPT2:
     """The GPT2 with these parameters, in evaluation mode. Raises ValueError for a name
     that is lacking, or too many, or a shape that is not the config's.
 
@@ -125,7 +128,9 @@ def filled(config, state, turned=()):
     return model.eval()
 
 
-def save_gpt2(model, tokenizer, folder, nearest=False):
+def save_gpt2(
+    model: Model, tokenizer: Any, folder: Path | str, nearest: bool = False
+) -> float:
     """Write a model as a folder that transformers reads: config.json,
     model.safetensors, vocab.json, merges.txt; all of it appears, or nothing.
 
@@ -158,7 +163,7 @@ def save_gpt2(model, tokenizer, folder, nearest=False):
     return lost
 
 
-def tensors_of(model):
+def tensors_of(model: Model) -> dict[str, torch.Tensor]:
     """{name in GPT-2's files: tensor} of a GPT2."""
     state, table = model.state_dict(), {}
     for ours, theirs in names(model.config).items():
@@ -168,7 +173,7 @@ def tensors_of(model):
     return table
 
 
-def settings_of(config, tokenizer):
+def settings_of(config: Any, tokenizer: Any) -> dict[str, Any]:
     """The content of config.json."""
     c = config
     end = tokenizer.special_id[tokenizer.special[0]] if tokenizer.special else None
@@ -195,7 +200,7 @@ def settings_of(config, tokenizer):
     }
 
 
-def load_gpt2(folder):
+def load_gpt2(folder: Path | str) -> tuple:
     """(GPT2 in evaluation mode, GPT2Tokenizer) of a folder as transformers writes it.
 
     Raises FileNotFoundError for a folder without a file, ValueError that says which
@@ -210,7 +215,7 @@ def load_gpt2(folder):
     return model, tokenizer
 
 
-def read_model(folder):
+def read_model(folder: Path | str) -> GPT2:
     """The GPT2 of a folder's config.json and model.safetensors, in evaluation mode."""
     folder = Path(folder)
     if not folder.is_dir():
@@ -230,7 +235,7 @@ def read_model(folder):
         raise ValueError(f"{path} and config.json do not fit. {error}") from None
 
 
-def config_of(path):
+def config_of(path: Path) -> GPT2Config:
     """The GPT2Config of a config.json. Raises ValueError for another architecture."""
     content = read_json(path)
     kind = content.get("model_type")
@@ -272,7 +277,7 @@ def config_of(path):
     )
 
 
-def from_names(tensors, config):
+def from_names(tensors: dict, config: Any) -> dict[str, torch.Tensor]:
     """{name in the course: tensor} of GPT-2's names, with or without "transformer."
     before them; a mask that some files hold as numbers is left out."""
     ours = {theirs: name for name, theirs in names(config).items()}

@@ -7,11 +7,13 @@ import json
 import re
 import sys
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from minigpt.data import CharTokenizer
 from minigpt.files import replacing
@@ -37,7 +39,7 @@ class GPT2Tokenizer(BytePairTokenizer):
 
     special: list = field(default_factory=list)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         start = len(self.alphabet)
         self.id_of = {byte: i for i, byte in enumerate(self.alphabet)}
@@ -47,7 +49,7 @@ class GPT2Tokenizer(BytePairTokenizer):
         self.vocabulary += [text.encode("utf-8") for text in self.special]
         self.vocab_size = len(self.vocabulary)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """As BytePairTokenizer: str -> list[int]; raises ValueError likewise."""
         ids = []
         for i, part in enumerate(split(text, self.special)):
@@ -65,14 +67,14 @@ class GPT2Tokenizer(BytePairTokenizer):
         return ids
 
 
-def split(text, special):
+def split(text: str, special: Sequence[str]) -> list[str]:
     """The parts of a text between special tokens, and those: every second is one."""
     if not special:
         return [text]
     return re.split("(" + "|".join(re.escape(one) for one in special) + ")", text)
 
 
-def join(row, joined):
+def join(row: list, joined: dict) -> list[int]:
     """A list of tokens after all merges, those of smaller ids first: what a loop over
     `merge` of lesson 13 gives, in n log n steps instead of n².
 
@@ -101,7 +103,7 @@ def join(row, joined):
 
 
 @cache
-def gpt2_cut():
+def gpt2_cut() -> re.Pattern[str]:
     r"""GPT-2's regular expression, compiled: \p{L} and \p{N}, which Python's re does
     not know, are written out as the characters that Unicode puts there."""
     characters = map(chr, range(sys.maxunicode + 1))
@@ -117,7 +119,7 @@ def gpt2_cut():
     )
 
 
-def as_gpt2_tokenizer(tokenizer):
+def as_gpt2_tokenizer(tokenizer: Any) -> GPT2Tokenizer:
     """A tokenizer of the course as a GPT2Tokenizer with the same ids.
 
     Raises ValueError for one that GPT-2's files cannot say.
@@ -139,12 +141,12 @@ def as_gpt2_tokenizer(tokenizer):
     return GPT2Tokenizer(tokenizer.merges, tokenizer.alphabet)
 
 
-def written(token):
+def written(token: bytes) -> str:
     """The bytes of a token as the letters of GPT-2's files: b" a" is "Ġa"."""
     return "".join(LETTER[byte] for byte in token)
 
 
-def write_tokenizer(tokenizer, folder):
+def write_tokenizer(tokenizer: Any, folder: Path | str) -> None:
     """Write vocab.json, merges.txt and tokenizer_config.json of a GPT2Tokenizer.
 
     Raises ValueError if two of its tokens have the same bytes, so that the files could
@@ -173,13 +175,13 @@ def write_tokenizer(tokenizer, folder):
     write_text(Path(folder) / "tokenizer_config.json", json.dumps(settings, indent=2))
 
 
-def write_text(path, text):
+def write_text(path: Path | str, text: str) -> None:
     """Write a file of text, whole or not at all."""
     with replacing(path) as unfinished:
         unfinished.write_bytes(text.encode("utf-8"))
 
 
-def read_json(path):
+def read_json(path: Path) -> Any:
     """The dict in a JSON file. Raises ValueError if there is none."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -189,7 +191,7 @@ def read_json(path):
     return content
 
 
-def read_tokenizer(folder):
+def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
     """The GPT2Tokenizer in a folder: of vocab.json and merges.txt, or of the
     tokenizer.json that newer versions of transformers write in their place.
 
@@ -222,12 +224,12 @@ def read_tokenizer(folder):
         ) from None
 
 
-def made_of(vocabulary, pairs, added):
+def made_of(vocabulary: dict, pairs: list, added: list) -> GPT2Tokenizer:
     """The GPT2Tokenizer of {name: id}, pairs of names, or "left right", and special
     tokens as tokenizer.json has them. Raises an error if that is not as in GPT-2's."""
     vocabulary = vocabulary | {token["content"]: token["id"] for token in added}
     pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in pairs]
-    names = sorted(vocabulary, key=vocabulary.get)
+    names = sorted(vocabulary, key=lambda name: vocabulary[name])
     require([vocabulary[name] for name in names] == [*range(len(names))], "other ids")
     known = [name for name in names[: len(names) - len(pairs)] if name in BYTE]
     special = names[len(known) + len(pairs) :]
@@ -238,7 +240,7 @@ def made_of(vocabulary, pairs, added):
     return tokenizer
 
 
-def need(folder, name, asked=None):
+def need(folder: Path | str, name: str, asked: str | None = None) -> Path:
     """The path of a file in a folder. Raises FileNotFoundError that says which."""
     path = Path(folder) / name
     if not path.is_file():

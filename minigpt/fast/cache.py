@@ -6,8 +6,12 @@ reads the weights of a model that knows nothing of it.
 Source: Shazeer, Fast Transformer Decoding (2019), section 2.4.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
+
+from minigpt.hints import Model
 
 
 class KVCache:
@@ -17,7 +21,7 @@ class KVCache:
     characters have been read; set it back to forget the last ones.
     """
 
-    def __init__(self, model, batch_size=1):
+    def __init__(self, model: Model, batch_size: int = 1) -> None:
         c, like = model.config, model.token_embedding.weight
         heads = getattr(c, "n_kv_head", None) or c.n_head
         shape = c.n_layer, batch_size, heads, c.block_size, c.n_embd // c.n_head
@@ -25,7 +29,7 @@ class KVCache:
         self.values = like.new_empty(shape)
         self.size, self.length = c.block_size, 0
 
-    def positions(self, T):
+    def positions(self, T: int) -> torch.Tensor:
         """Of the next T characters: (T,). Raises ValueError if they do not fit."""
         end = self.length + T
         if end > self.size:
@@ -35,14 +39,16 @@ class KVCache:
             )
         return torch.arange(self.length, end, device=self.keys.device)
 
-    def past_mask(self, T):
+    def past_mask(self, T: int) -> torch.Tensor | None:
         """Which keys each of the next T characters sees: (T, length + T); None: all."""
         if T == 1:
             return None  # the future is not there yet
         seen = torch.ones(T, self.length + T, device=self.keys.device)
         return seen.tril(self.length) == 1
 
-    def put(self, layer, k, v):
+    def put(
+        self, layer: int, k: torch.Tensor, v: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write k and v (B, n_kv_head, T, head_size) behind what this layer holds
         -> all its keys, all its values (B, n_kv_head, length + T, head_size)."""
         start, end = self.length, self.length + k.shape[2]
@@ -51,7 +57,7 @@ class KVCache:
         return self.keys[layer, :, :, :end], self.values[layer, :, :, :end]
 
 
-def attend(attention, x, cache, layer):
+def attend(attention: Any, x: torch.Tensor, cache: KVCache, layer: int) -> torch.Tensor:
     """CausalSelfAttention, for what comes next: (B, T, C) -> (B, T, C)."""
     B, T, C = x.shape
     qkv = attention.qkv(x).view(B, T, 3, attention.n_head, attention.head_size)
@@ -62,7 +68,7 @@ def attend(attention, x, cache, layer):
     return attention.proj(out.transpose(1, 2).reshape(B, T, C))
 
 
-def gpt_with_cache(model, idx, cache):
+def gpt_with_cache(model: Model, idx: torch.Tensor, cache: KVCache) -> torch.Tensor:
     """What a GPT says of the next characters: idx (B, T) -> (B, T, vocab_size)."""
     T = idx.shape[1]
     positions = cache.positions(T)

@@ -9,7 +9,9 @@ for each row).
 import torch
 
 
-def to_int8(w, dtype=torch.int8):
+def to_int8(
+    w: torch.Tensor, dtype: torch.dtype = torch.int8
+) -> tuple[torch.Tensor, torch.Tensor]:
     """w (..., n) -> q (..., n) int8, scale (..., 1) float32, such that w ≈ scale * q.
 
     dtype: another of torch's signed integers, whose largest then stands for 127.

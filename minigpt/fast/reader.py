@@ -5,29 +5,31 @@ learned positions make the kept keys and values wrong, and they are computed ane
 """
 
 import inspect
+from typing import Any
 
 import torch
 
 from minigpt.block import Block, FeedForward
 from minigpt.fast.cache import KVCache, gpt_with_cache
 from minigpt.gpt import GPT
+from minigpt.hints import Model
 from minigpt.modern.model import ModernGPT
 from minigpt.multi_head import CausalSelfAttention
 
 WINDOWS = ["half", "slide"]
 
 
-def takes_cache(module):
+def takes_cache(module: Any) -> bool:
     """Whether its forward pass has an argument `cache`."""
     return "cache" in inspect.signature(module.forward).parameters
 
 
-def computes_as(module, kind):
+def computes_as(module: Any, kind: type) -> bool:
     """Whether this is a `kind` whose forward pass is that of `kind` itself."""
     return isinstance(module, kind) and type(module).forward is kind.forward
 
 
-def can_cache(model):
+def can_cache(model: Model) -> bool:
     """Whether `forward_with_cache` reads with this model as the model itself does.
 
     A model of lesson 08 takes the cache as an argument, if its attention does. Lesson
@@ -46,7 +48,7 @@ def can_cache(model):
 
 
 @torch.inference_mode()
-def forward_with_cache(model, idx, cache):
+def forward_with_cache(model: Model, idx: torch.Tensor, cache: KVCache) -> torch.Tensor:
     """What a model says of a text's newest characters: idx (B, T), whose first
     cache.length characters `cache` holds -> logits (B, T - cache.length, vocab_size).
 
@@ -66,14 +68,14 @@ class Reader:
     cache, "slide" for others, as `generate` of lesson 06 reads.
     """
 
-    def __init__(self, model, window=None):
+    def __init__(self, model: Model, window: str | None = None) -> None:
         self.model, self.cached = model, can_cache(model)
         self.window = window or ("half" if self.cached else "slide")
         if self.window not in WINDOWS:
             raise ValueError(f"window is {window!r}; give one of {WINDOWS}.")
         self.cache = self.first = self.start = None  # start: of what the cache holds
 
-    def __call__(self, idx, last=1):
+    def __call__(self, idx: torch.Tensor, last: int = 1) -> torch.Tensor:
         """The logits after each of the last texts: idx (B, T) -> (B, last, V)."""
         start = self.start_of(idx.shape[1])
         if not self.cached:
@@ -84,7 +86,7 @@ class Reader:
             self.start, self.cache.length = start, 0
         return forward_with_cache(self.model, idx[:, start:], self.cache)[:, -last:]
 
-    def start_of(self, T):
+    def start_of(self, T: int) -> int:
         """Where the window on a text of T characters begins."""
         size = self.model.block_size
         if self.first is None:
@@ -95,11 +97,11 @@ class Reader:
         half = max(size // 2, 1) if self.window == "half" else 1
         return self.first + -(-over // half) * half  # halves, rounded up
 
-    def room(self, T):
+    def room(self, T: int) -> int:
         """How many more characters fit before a text of T loses its beginning."""
         return self.model.block_size - (T - self.start_of(T))
 
-    def forget(self, T):
+    def forget(self, T: int) -> None:
         """Of the text that was read, only the first T characters are still true."""
         if self.cache is not None:
             self.cache.length = min(self.cache.length, T - self.start)

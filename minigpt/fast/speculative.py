@@ -5,7 +5,7 @@ Sources: Leviathan et al., Fast Inference from Transformers via Speculative Deco
 Decoding with Speculative Sampling (2023), algorithm 2.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 from minigpt.fast.reader import Reader
 from minigpt.generation import probabilities
+from minigpt.hints import Model
 
 
 class Speculation(NamedTuple):
@@ -25,7 +26,15 @@ class Speculation(NamedTuple):
 
 
 @torch.no_grad()
-def speculate(model, draft, idx, max_new_tokens, k=4, generator=None, **knobs):
+def speculate(
+    model: Model,
+    draft: Model,
+    idx: torch.Tensor,
+    max_new_tokens: int,
+    k: int = 4,
+    generator: torch.Generator | None = None,
+    **knobs: Any,
+) -> Speculation:
     """Write as `generate` does, from the same distribution: idx (1, T) -> Speculation.
 
     draft: any model with the same vocabulary. It proposes up to k tokens, one after
@@ -52,7 +61,12 @@ def speculate(model, draft, idx, max_new_tokens, k=4, generator=None, **knobs):
     return Speculation(idx, drafted, accepted, passes)
 
 
-def check(p, q, tokens, generator=None):
+def check(
+    p: torch.Tensor,
+    q: torch.Tensor,
+    tokens: torch.Tensor,
+    generator: torch.Generator | None = None,
+) -> tuple[int, torch.Tensor]:
     """How many of n drafted tokens to keep, and the token (1,) that comes after them.
 
     p: (n + 1, V), the model's probabilities before each token and after the last;
@@ -81,7 +95,7 @@ class CountingDraft(nn.Module):
     context that never came proposes anything. draft(idx) -> logits (B, T, V), None.
     """
 
-    def __init__(self, ids, vocab_size, order):
+    def __init__(self, ids: torch.Tensor, vocab_size: int, order: int) -> None:
         super().__init__()
         self.block_size = order
         place = vocab_size ** torch.arange(order - 1, -1, -1)  # of each character
@@ -92,7 +106,9 @@ class CountingDraft(nn.Module):
         self.register_buffer("place", place)
         self.register_buffer("table", table)
 
-    def forward(self, idx, targets=None):
+    def forward(
+        self, idx: torch.Tensor, targets: Any = None
+    ) -> tuple[torch.Tensor, None]:
         """Where fewer than `order` characters came before, token 0 stands in."""
         padded = F.pad(idx, (self.block_size - 1, 0))
         context = padded.unfold(1, self.block_size, 1) @ self.place  # (B, T)

@@ -1,13 +1,19 @@
 """Lesson 09: writing with a cache, and from text to text: as it comes, until a stop."""
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
 import torch
 
 from minigpt.evaluation import evaluating
 from minigpt.fast.reader import Reader
 from minigpt.generation import probabilities
+from minigpt.hints import Model, Tokenizer
 
 
-def generate(model, idx, max_new_tokens, **knobs):
+def generate(
+    model: Model, idx: torch.Tensor, max_new_tokens: int, **knobs: Any
+) -> torch.Tensor:
     """As `generate` of lesson 06, each character read once: (B, T) -> (B, T + new).
 
     knobs: temperature, top_k, top_p, generator, and the window of `Reader`. With the
@@ -17,7 +23,14 @@ def generate(model, idx, max_new_tokens, **knobs):
 
 
 @torch.inference_mode()
-def tokens(model, idx, max_new_tokens, generator=None, window=None, **knobs):
+def tokens(
+    model: Model,
+    idx: torch.Tensor,
+    max_new_tokens: int,
+    generator: torch.Generator | None = None,
+    window: str | None = None,
+    **knobs: Any,
+) -> Iterator[torch.Tensor]:
     """Yield what `generate` appends, one (B, 1) after the other, as they are drawn.
 
     Until the last one the model is in evaluation mode.
@@ -32,7 +45,14 @@ def tokens(model, idx, max_new_tokens, generator=None, window=None, **knobs):
             yield next_idx
 
 
-def stream(model, tokenizer, prompt, max_new_tokens, stop=(), **knobs):
+def stream(
+    model: Model,
+    tokenizer: Tokenizer,
+    prompt: str,
+    max_new_tokens: int,
+    stop: Sequence[str] = (),
+    **knobs: Any,
+) -> Iterator[str]:
     """Yield what a model writes after `prompt`, piece by piece as it is drawn.
 
     stop: strings that end the text and are not yielded; a piece that may yet become
@@ -55,7 +75,7 @@ def stream(model, tokenizer, prompt, max_new_tokens, stop=(), **knobs):
         yield waiting
 
 
-def decoder(tokenizer):
+def decoder(tokenizer: Tokenizer) -> Callable:
     """A function of the next ids (n,) -> what they add to a text. Bytes that end within
     a character wait for the rest of it, and are dropped if it never comes."""
     held = []

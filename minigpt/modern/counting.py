@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -10,7 +11,8 @@ import torch.nn.functional as F
 
 from minigpt.bigram import next_token_loss
 from minigpt.data import get_batch
-from minigpt.modern.counts import newest_window_counts, window_counts
+from minigpt.hints import Model
+from minigpt.modern.counts import ContextCounts, newest_window_counts, window_counts
 from minigpt.modern.model import ModernGPT
 from minigpt.modern.parts import ShortConvolution
 from minigpt.training import TrainConfig, train
@@ -28,11 +30,11 @@ class Smoothing(nn.Module):
     ContinuationCounts it is their modified Kneser-Ney.
     """
 
-    def __init__(self, order):
+    def __init__(self, order: int) -> None:
         super().__init__()
         self.discount = nn.Parameter(torch.full((order + 1, 3), 1.0))
 
-    def forward(self, counts):
+    def forward(self, counts: torch.Tensor) -> torch.Tensor:
         kind = counts.clamp(max=3).long()  # 0, 1, 2, 3 or more
         most = torch.tensor([1.0, 2.0, 3.0], device=counts.device)
         table = F.pad(torch.sigmoid(self.discount) * most, (1, 0))  # (order + 1, 4)
@@ -54,12 +56,16 @@ class Smoothing(nn.Module):
 class CountsAlone(nn.Module):
     """What the longest order says, as a model; `without`: a fold that it leaves out."""
 
-    def __init__(self, counts, smoothing, block_size):
+    def __init__(
+        self, counts: ContextCounts, smoothing: Smoothing, block_size: int
+    ) -> None:
         super().__init__()
         self.counts, self.smoothing, self.block_size = counts, smoothing, block_size
         self.without = None
 
-    def forward(self, idx, targets=None):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None."""
         logits = self.smoothing(self.counts(idx, self.without))[..., -1, :]
         return logits, next_token_loss(logits, targets)
@@ -75,7 +81,9 @@ class CountingGPT(ModernGPT):
     counts learns to trust them too far.
     """
 
-    def __init__(self, config, counts, smoothing):
+    def __init__(
+        self, config: Any, counts: ContextCounts, smoothing: Smoothing
+    ) -> None:
         super().__init__(config)
         self.counts, self.without = counts, None
         self.smoothing = smoothing.requires_grad_(False)
@@ -87,7 +95,9 @@ class CountingGPT(ModernGPT):
         with torch.no_grad():
             self.gate.bias.zero_()[counts.order] = 1.0
 
-    def forward(self, idx, targets=None, cache=None):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor | None = None, cache: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
 
         cache: as that of a ModernGPT.
@@ -115,7 +125,14 @@ class CountingGPT(ModernGPT):
         return logits, next_token_loss(logits, targets)
 
 
-def fold_batch(model, ids, batch_size, block_size, device="cpu", generator=None):
+def fold_batch(
+    model: Model,
+    ids: torch.Tensor,
+    batch_size: int,
+    block_size: int,
+    device: torch.device | str = "cpu",
+    generator: torch.Generator | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """A batch as get_batch draws it, but from one fold of ids (N,): the one whose
     counts `model` leaves out from now on while it trains."""
     folds = model.counts.folds
@@ -130,14 +147,16 @@ def fold_batch(model, ids, batch_size, block_size, device="cpu", generator=None)
 class PlainAdam(TrainConfig):
     """Adam at one rate, from the first step to the last."""
 
-    def make_optimizer(self, model):
+    def make_optimizer(self, model: Model) -> torch.optim.Optimizer:
         return torch.optim.Adam(model.parameters(), self.learning_rate)
 
-    def learning_rate_at(self, step):
+    def learning_rate_at(self, step: int) -> float:
         return self.learning_rate
 
 
-def fit_smoothing(counts, ids, config, steps=100):
+def fit_smoothing(
+    counts: ContextCounts, ids: torch.Tensor, config: TrainConfig, steps: int = 100
+) -> Smoothing:
     """A Smoothing whose discounts predict each fold of ids (N,) best from the others.
 
     Draws steps batches as `config` says; the loss is that of the longest order.

@@ -13,7 +13,9 @@ class ContextCounts:
     of ids; what is asked from another one is answered there.
     """
 
-    def __init__(self, ids, vocab_size, order, folds=10):
+    def __init__(
+        self, ids: torch.Tensor, vocab_size: int, order: int, folds: int = 10
+    ) -> None:
         if vocab_size ** (order + 1) * (order + 1) >= 2**63:
             raise ValueError(
                 f"Contexts of {order} characters out of {vocab_size} do not fit into "
@@ -40,7 +42,7 @@ class ContextCounts:
         self.contexts, self.length = contexts.unique_consecutive(return_counts=True)
         self.first = self.length.cumsum(0) - self.length
 
-    def _contexts(self, idx):
+    def _contexts(self, idx: torch.Tensor) -> torch.Tensor:
         """The last n characters at each position as one number, n = 0 ... order; -1
         where the text does not reach back so far: (B, T) -> (B, T, order + 1)."""
         B, T = idx.shape
@@ -57,7 +59,7 @@ class ContextCounts:
             codes[:, : n - 1, n] = -1
         return codes
 
-    def __call__(self, idx, without=None):
+    def __call__(self, idx: torch.Tensor, without: int | None = None) -> torch.Tensor:
         """Counts of what followed each position's contexts, (B, T, order + 1, V).
 
         without: number of the fold whose counts are left out.
@@ -85,7 +87,9 @@ class ContinuationCounts(ContextCounts):
     in `order` and in the window. Source: Chen and Goodman (1999), section 2.7.
     """
 
-    def __init__(self, ids, vocab_size, order, folds=10):
+    def __init__(
+        self, ids: torch.Tensor, vocab_size: int, order: int, folds: int = 10
+    ) -> None:
         self.often = ContextCounts(ids, vocab_size, order, folds)
         vars(self).update(vars(self.often))
         V, longest = vocab_size, vocab_size**order
@@ -99,7 +103,7 @@ class ContinuationCounts(ContextCounts):
         self.by_fold = kept[0].index_add(1, place, only)
         self.counts = kept[1].index_add(0, place, only.new_ones(len(place)))
 
-    def __call__(self, idx, without=None):
+    def __call__(self, idx: torch.Tensor, without: int | None = None) -> torch.Tensor:
         """As ContextCounts: idx (B, T) -> (B, T, order + 1, V)."""
         out = super().__call__(idx, without)
         often = self.often(idx[:, : max(self.order - 1, 0)], without)
@@ -108,7 +112,7 @@ class ContinuationCounts(ContextCounts):
         return out
 
 
-def window_counts(idx, vocab_size, longest):
+def window_counts(idx: torch.Tensor, vocab_size: int, longest: int) -> torch.Tensor:
     """How often each character has followed the last 1 ... longest characters within
     this window, so far: (B, T) -> (B, T, longest, V).
 
@@ -123,7 +127,9 @@ def window_counts(idx, vocab_size, longest):
     return torch.stack(levels, dim=-2)
 
 
-def newest_window_counts(idx, T, vocab_size, longest):
+def newest_window_counts(
+    idx: torch.Tensor, T: int, vocab_size: int, longest: int
+) -> torch.Tensor:
     """The last T rows of `window_counts`, -> (B, T, longest, V), without the others."""
     end = idx.shape[1]
     follows = F.one_hot(idx[:, 1:], vocab_size).float()  # (B, end - 1, V)

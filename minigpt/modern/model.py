@@ -18,6 +18,7 @@ same logits. The notebook measures what each part is worth.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -56,7 +57,7 @@ class ModernConfig(GPTConfig):
     softcap: float | None = None
     norm_eps: float = 1e-6  # of RMSNorm: what is added to the mean square
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         require(
             self.dropout == 0,
@@ -85,7 +86,7 @@ class ModernConfig(GPTConfig):
             f"norm_eps is {self.norm_eps!r}; give above 0 and finite.",
         )
 
-    def build(self):
+    def build(self) -> "ModernGPT":
         """A model of this shape, with new weights."""
         return ModernGPT(self)
 
@@ -104,7 +105,7 @@ class ModernAttention(nn.Module):
     Residual Learning (2024).
     """
 
-    def __init__(self, config):
+    def __init__(self, config: ModernConfig) -> None:
         super().__init__()
         c = config
         self.n_head, self.n_kv_head = c.n_head, c.n_kv_head or c.n_head
@@ -116,7 +117,12 @@ class ModernAttention(nn.Module):
         mix = nn.Parameter(torch.tensor([0.5, 0.5])) if c.value_residual else None
         self.value_mix = mix  # None also in block 0, where there is nothing to mix
 
-    def queries_keys_values(self, x, first_values, turns):
+    def queries_keys_values(
+        self,
+        x: torch.Tensor,
+        first_values: torch.Tensor | None,
+        turns: torch.Tensor | None,
+    ) -> tuple:
         """x: (B, T, C) -> q (B, n_head, T, head_size), k and v (B, n_kv_head, T, same),
         and the values before they are mixed, (B, T, n_kv_head, same)."""
         B, T, _ = x.shape
@@ -133,7 +139,14 @@ class ModernAttention(nn.Module):
         q, k = qk[:, :, : self.n_head], qk[:, :, self.n_head :]
         return *(t.transpose(1, 2) for t in (q, k, v)), values
 
-    def forward(self, x, first_values, turns, cache=None, layer=None):
+    def forward(
+        self,
+        x: torch.Tensor,
+        first_values: torch.Tensor | None,
+        turns: torch.Tensor | None,
+        cache: Any = None,
+        layer: int | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         q, k, v, values = self.queries_keys_values(x, first_values, turns)
         mask = None
         if cache is not None:  # to the text before x, too
@@ -150,7 +163,7 @@ class ModernAttention(nn.Module):
         return self.proj(out.transpose(1, 2).flatten(2)), values  # (B, T, C)
 
 
-def norm_of(config):
+def norm_of(config: ModernConfig) -> nn.Module:
     """The norm that a config asks for, (..., n_embd) -> the same."""
     if config.rms_norm:
         return parts.RMSNorm(config.n_embd, config.norm_eps)
@@ -164,7 +177,7 @@ class ModernBlock(nn.Module):
     embedding: Jordan et al., modded-nanogpt (2024), record 9.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: ModernConfig) -> None:
         super().__init__()
         self.norm1, self.norm2 = norm_of(config), norm_of(config)
         self.attention = ModernAttention(config)
@@ -173,7 +186,15 @@ class ModernBlock(nn.Module):
         start = torch.tensor([1.0, 0.0])
         self.mix = nn.Parameter(start) if config.embedding_mix else None
 
-    def forward(self, x, embedding, first_values, turns, cache=None, layer=None):
+    def forward(
+        self,
+        x: torch.Tensor,
+        embedding: torch.Tensor,
+        first_values: torch.Tensor | None,
+        turns: torch.Tensor | None,
+        cache: Any = None,
+        layer: int | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         if self.mix is not None:
             x = self.mix[0] * x + self.mix[1] * embedding
         out, values = self.attention(
@@ -186,12 +207,12 @@ class ModernBlock(nn.Module):
 class ModernBody(nn.Sequential):
     """The stack: (B, T, C) -> (B, T, C). Its last part is the final norm."""
 
-    def __init__(self, config):
+    def __init__(self, config: ModernConfig) -> None:
         blocks = [ModernBlock(config) for _ in range(config.n_layer)]
         blocks[0].attention.value_mix = None
         super().__init__(*blocks, norm_of(config))
 
-    def forward(self, x, cache=None):
+    def forward(self, x: torch.Tensor, cache: Any = None) -> torch.Tensor:
         *blocks, norm = self
         T, start = x.shape[1], 0 if cache is None else cache.length
         positions = torch.arange(start, start + T, device=x.device)  # (T,)
@@ -215,7 +236,7 @@ class ModernGPT(LanguageModel):
     ones do the same with sines and cosines, and took longer in training.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: ModernConfig) -> None:
         c = config
         super().__init__(c.vocab_size, c.block_size, c.n_embd, ModernBody(c))
         self.config = config
@@ -230,7 +251,7 @@ class ModernGPT(LanguageModel):
                 nn.init.zeros_(block.feed_forward.proj.weight)
             nn.init.zeros_(self.lm_head.weight)
 
-    def embed(self, idx, start=0):
+    def embed(self, idx: torch.Tensor, start: int = 0) -> torch.Tensor:
         """idx: (B, T) -> (B, T - start, C), without the first `start` positions.
 
         Raises ValueError if T > block_size.
@@ -246,13 +267,15 @@ class ModernGPT(LanguageModel):
             x = x + self.position_embedding.weight[start:T]
         return x
 
-    def logits(self, hidden):
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """(B, T, C) -> (B, T, vocab_size), held within ±softcap: Gemma 2 (2024),
         section 2."""
         logits, cap = self.lm_head(hidden), self.config.softcap
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
-    def forward(self, idx, targets=None, cache=None):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor | None = None, cache: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
 
         cache: a KVCache of lesson 09, which holds the first cache.length characters of

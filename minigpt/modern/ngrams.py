@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -17,7 +18,7 @@ class NgramEmbedding(nn.Module):
     text by heart. Source: Huang et al., Over-Tokenized Transformer (2025), section 3.2.
     """
 
-    def __init__(self, vocab_size, n_embd, rows=32_768):
+    def __init__(self, vocab_size: int, n_embd: int, rows: int = 32_768) -> None:
         super().__init__()
         self.silence = nn.Dropout1d(0.5)  # whole places of (B, T, n_embd)
         self.vocab_size = vocab_size
@@ -26,7 +27,7 @@ class NgramEmbedding(nn.Module):
         nn.init.zeros_(self.pairs.weight)
         nn.init.zeros_(self.triples.weight)
 
-    def forward(self, idx):
+    def forward(self, idx: torch.Tensor) -> torch.Tensor:
         T, V = idx.shape[1], self.vocab_size
         pair = idx + V * F.pad(idx, (1, 0))[:, :T]  # (B, T), each a number of its own
         triple = pair + V**2 * F.pad(idx, (2, 0))[:, :T]
@@ -39,7 +40,7 @@ class NgramEmbedding(nn.Module):
 class NgramConfig(ModernConfig):
     """The shape of an NgramGPT."""
 
-    def build(self):
+    def build(self) -> "NgramGPT":
         """A model of this shape, with new weights."""
         return NgramGPT(self)
 
@@ -48,12 +49,12 @@ class NgramGPT(ModernGPT):
     """A ModernGPT with an NgramEmbedding beside that of characters, and a short
     convolution behind both: model(idx, targets=None) -> logits, loss or None."""
 
-    def __init__(self, config):
+    def __init__(self, config: "NgramConfig") -> None:
         super().__init__(config)
         self.ngrams = NgramEmbedding(config.vocab_size, config.n_embd)
         self.convolution = ShortConvolution(config.n_embd)
 
-    def embed(self, idx, start=0):
+    def embed(self, idx: torch.Tensor, start: int = 0) -> torch.Tensor:
         """idx: (B, T) -> (B, T - start, C). Raises ValueError if T > block_size.
 
         Pairs, triples and the convolution look back, so all is embedded, then cut.

@@ -10,8 +10,11 @@ that let the future through (195910).
 
 import math
 import platform
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +25,7 @@ from minigpt.fast.cache import KVCache
 from minigpt.fast.reader import forward_with_cache
 from minigpt.generation import probabilities
 from minigpt.gpt import GPTConfig
+from minigpt.hints import Model
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
 from minigpt.tools.options import device_named
@@ -37,15 +41,15 @@ class Place(NamedTuple):
     dtype: torch.dtype = torch.float32
     narrow: torch.dtype | None = None
 
-    def put(self, x):
+    def put(self, x: torch.Tensor) -> torch.Tensor:
         """A tensor of the CPU, here: floating-point numbers in this place's dtype."""
         return x.to(self.device, self.dtype if x.is_floating_point() else None)
 
-    def autocast(self):
+    def autocast(self) -> AbstractContextManager:
         """The context of a forward pass."""
         return torch.autocast(self.device.type, self.narrow, self.narrow is not None)
 
-    def model(self, shape):
+    def model(self, shape: Any) -> Model:
         """A model whose weights are the same in every place."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)  # the CPU's alone
@@ -55,15 +59,15 @@ class Place(NamedTuple):
 TRUTH = Place(torch.device("cpu"), torch.float64)
 
 
-def _numbers(*shape, seed=0):
+def _numbers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def _ids(*shape):
+def _ids(*shape: int) -> torch.Tensor:
     return torch.randint(V, shape, generator=torch.Generator().manual_seed(0))
 
 
-def in_place(place):
+def in_place(place: "Place") -> dict[str, torch.Tensor]:
     """What optimizers and caches write into a tensor that lies transposed or apart."""
     a, b, c = (place.put(_numbers(24, 24, seed=i)) for i in range(3))
     found = {"x": a, "x.t()": a.clone().t(), "x[:, ::2]": a.repeat(1, 2)[:, ::2]}
@@ -74,7 +78,7 @@ def in_place(place):
     return found
 
 
-def heads(place):
+def heads(place: "Place") -> dict[str, torch.Tensor]:
     """Causal attention to views of one tensor, as in lesson 04, and to whole tensors,
     with its gradients: torch's kernel; in the truth the formula of lesson 03."""
     kernel = partial(F.scaled_dot_product_attention, is_causal=True)
@@ -91,7 +95,7 @@ def heads(place):
     return found
 
 
-def learning(place, shape, config):
+def learning(place: "Place", shape: Any, config: Any) -> dict[str, torch.Tensor]:
     """Logits and gradient of a model, and its losses in ten steps of training."""
     model, batches = place.model(shape), place.put(_ids(10, 4, shape.block_size + 1))
     optimizer, found = config.make_optimizer(model), {}
@@ -109,14 +113,14 @@ def learning(place, shape, config):
     return found
 
 
-def knobs(place):
+def knobs(place: "Place") -> dict[str, torch.Tensor]:
     """Probabilities under temperature, top_k and top_p."""
     x = place.put(_numbers(16, V))
     settings = [(0.8, None, None), (1.0, 7, None), (0.5, None, 0.9), (1.3, 40, 0.7)]
     return {str(each): probabilities(x, *each) for each in settings}
 
 
-def cached(place, shape):
+def cached(place: "Place", shape: Any) -> dict[str, torch.Tensor]:
     """Logits through the cache of lesson 09, which reads a text in pieces."""
     model, x = place.model(shape).eval(), place.put(_ids(3, shape.block_size))
     cache = KVCache(model, len(x))
@@ -126,7 +130,7 @@ def cached(place, shape):
     return {"logits": torch.cat(logits, dim=1)}
 
 
-def checks():
+def checks() -> list[tuple]:
     """[name, function, how much may differ in float32, and in 16 bits], each.
 
     On x86 processors float32 stays below a thirtieth of that, and bf16 below a ninth.
@@ -147,7 +151,7 @@ def checks():
     ]
 
 
-def compare(compute, here):
+def compare(compute: Callable, here: "Place") -> tuple[float, str]:
     """By how much a place differs from the truth, and in which tensor: the length of
     the difference over the truth's, infinite for what is no number or raises."""
     try:
@@ -161,7 +165,7 @@ def compare(compute, here):
         return math.inf, f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def examine(device):
+def examine(device: torch.device) -> Iterator[tuple]:
     """Yield the rows of the table: name, how much it differs, where, how much may."""
     with autocast(device):
         on = torch.is_autocast_enabled(device.type)
@@ -173,12 +177,12 @@ def examine(device):
             yield f"{name}, 16 bits", *compare(compute, place), narrow_most
 
 
-def add_options(parser):
+def add_options(parser: ArgumentParser) -> None:
     """The options of the command, for argparse."""
     parser.add_argument("--device", help="cuda, mps or cpu (default: the best)")
 
 
-def main(options):
+def main(options: Namespace) -> int:
     """The command: print the table; 0 if all agree, else 1."""
     device, bad = device_named(options.device), 0
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device

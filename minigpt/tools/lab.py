@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,14 +33,14 @@ OLD = (
 )
 
 
-def is_ready():
+def is_ready() -> bool:
     """Whether .venv has what the project asks for today."""
     if not (READY.is_file() and PYTHON.exists()):
         return False
     return all(READY.stat().st_mtime >= path.stat().st_mtime for path in ASKED)
 
 
-def set_up():
+def set_up() -> None:
     """Fill .venv; one that never became ready, or has no Python, is made anew."""
     if not (READY.is_file() and PYTHON.exists()):
         venv.create(FOLDER, clear=True, with_pip=True)
@@ -52,14 +53,14 @@ def set_up():
     READY.write_text("cpu\n", encoding="utf-8")
 
 
-def run(command, must=True):
+def run(command: Sequence[object], must: bool = True) -> None:
     """Run a command in the project's folder; an error ends this one, if it must."""
     done = subprocess.run([str(part) for part in command], cwd=ROOT)
     if must and done.returncode:
         sys.exit(done.returncode)
 
 
-def main(arguments):
+def main(arguments: list[str]) -> None:
     """Set up if need be, then open JupyterLab, which stays until Ctrl+C."""
     if sys.version_info < (3, 10):  # noqa: UP036 - this file runs before pip looks
         sys.exit(OLD % sys.version_info[:2])

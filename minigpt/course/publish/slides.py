@@ -13,8 +13,10 @@ import base64
 import json
 import re
 import struct
+from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from minigpt.course.publish import npm, shared
 
@@ -40,7 +42,9 @@ FOLD = re.compile(r"<details.*?</details>", re.S)
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
 
 
-def build_slides(folder=shared.BUILD / "slides", notebooks=shared.NOTEBOOKS):
+def build_slides(
+    folder: Path = shared.BUILD / "slides", notebooks: Path = shared.NOTEBOOKS
+) -> list[Path]:
     """Write all decks into the folder, and the model that 06 and 11 open; list of the
     decks' paths."""
     paths = shared.notebook_paths(notebooks)
@@ -57,7 +61,7 @@ def build_slides(folder=shared.BUILD / "slides", notebooks=shared.NOTEBOOKS):
     return written
 
 
-def deck(notebook, used):
+def deck(notebook: NotebookNode, used: frozenset[str]) -> str:
     """One notebook as a page of slides; `used`: the characters that fonts need."""
     notebook = nbformat.from_dict(notebook)
     for cell in notebook.cells:
@@ -80,7 +84,7 @@ def deck(notebook, used):
     )
 
 
-def seen_and_said(source, recap=False):
+def seen_and_said(source: str, recap: bool = False) -> list[tuple[str, str]]:
     """The paragraphs of a text in their order, in pieces: ("seen", ...) for headings,
     formulas, drawings in code, the promise and questions; ("said", ...) for prose.
 
@@ -105,11 +109,11 @@ def seen_and_said(source, recap=False):
     return [(kind, text) for kind, text in found if text.strip()]
 
 
-def _in_one_piece(fold):
+def _in_one_piece(fold: re.Match[str]) -> str:
     return re.sub(r"\n{2,}", "\0", fold[0])
 
 
-def stacks(notebook):
+def stacks(notebook: NotebookNode) -> list:
     """The slides as a list of stacks; a stack is a list of slides, one below the other.
 
     A section begins a stack, and so does each piece of code a slide below the first
@@ -121,14 +125,14 @@ def stacks(notebook):
     titles = []  # of the sections of this lecture
     text_cell = nbformat.v4.new_markdown_cell
 
-    def fits(what, cell):
+    def fits(what: str, cell: NotebookNode) -> bool:
         return used(found[-1][-1]) + height(what, cell) <= HIGH
 
-    def put(what, cell, fragment=False):
+    def put(what: str, cell: NotebookNode, fragment: bool = False) -> None:
         part = {"what": what, "cell": cell, "fragment": fragment}
         found[-1][-1]["parts"].append(part)
 
-    def begin(cell, kind="", running=None):
+    def begin(cell: NotebookNode, kind: str = "", running: str | None = None) -> None:
         running = re.sub(r"[`*]", "", section) if running is None else running
         slide = {"cell": cell.id, "kind": kind, "running": running}
         found[-1].append(slide | {"parts": [], "notes": []})
@@ -191,13 +195,13 @@ def stacks(notebook):
     return found
 
 
-def only_heading(found):
+def only_heading(found: list) -> bool:
     """Does nothing stand on the last slide but a heading of a section?"""
     parts = found[-1][-1]["parts"]
     return bool(parts) and all(re.match("###? ", p["cell"].source) for p in parts)
 
 
-def tell_more(slide):
+def tell_more(slide: dict) -> None:
     """Of a section that begins with words alone, show its first paragraph and its
     lists and tables in place of one sentence, as far as there is room."""
     heading, *rest = slide["parts"]
@@ -226,13 +230,13 @@ def tell_more(slide):
         slide["parts"] = [heading, *said, *rest[1:]]
 
 
-def used(slide):
+def used(slide: dict) -> float:
     """About how many pixels of a slide are full."""
     parts = [height(part["what"], part["cell"]) for part in slide["parts"]]
     return 44 * bool(slide["running"]) + sum(parts)
 
 
-def height(what, cell):
+def height(what: str, cell: NotebookNode) -> float:
     """About how many pixels a part takes, shrunk to SMALL, with the gap below it."""
     if what == "code":
         return SMALL * (44 + 30 * len(cell.source.splitlines()))
@@ -242,7 +246,7 @@ def height(what, cell):
     return sum(map(text_height, paragraphs))
 
 
-def output_height(output):
+def output_height(output: NotebookNode) -> float:
     """Of a figure seven tenths of its height, where it is no wider than a slide."""
     data = output.get("data", {})
     if "image/png" in data:
@@ -254,7 +258,7 @@ def output_height(output):
     return SMALL * (28 + 29 * lines)
 
 
-def text_height(paragraph):
+def text_height(paragraph: str) -> float:
     """Of prose, with 85 characters in a line, a list, a table or a formula."""
     if heading := re.match("#+", paragraph):
         return 72 if heading[0] != "#" else 100
@@ -268,19 +272,19 @@ def text_height(paragraph):
     return SMALL * (20 + 40 * lines + 10 * (len(items) - 1) + ask)
 
 
-def first_sentence(source):
+def first_sentence(source: str) -> str:
     """What a paragraph says first; "" for a list, a table or a fold."""
     sentence = re.match(r"(?![-|<]|\d+\. )(.+?(?:[.?!]|:$))(?=\s|$)", source, re.S)
     return sentence[1] if sentence else ""
 
 
-def second_lecture(titles):
+def second_lecture(titles: list[str]) -> str:
     """What stands on the slide with which the second lecture begins."""
     before = "\n".join(f"- {one}" for one in titles[1:])
     return f"# {titles[0]}\n\n**The second lecture.** In the first:\n\n{before}"
 
 
-def without_drawing(source, figure):
+def without_drawing(source: str, figure: bool) -> str:
     """Python source, without the statements that draw if a figure follows; "" if only
     imports are left."""
     source = re.sub(r"\n{3,}", "\n\n", source)  # slides are low
@@ -298,7 +302,7 @@ def without_drawing(source, figure):
     return "\n".join(text for _, text in kept).strip("\n")
 
 
-def in_pieces(source):
+def in_pieces(source: str) -> list[str]:
     """Python source in pieces that fit a slide, cut where a block ends."""
     lines = source.strip("\n").splitlines()
     if len(lines) <= MOST:

@@ -11,9 +11,11 @@ own security policy forbids it.
 import base64
 import json
 import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -22,6 +24,7 @@ from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.fast.quantization import to_int8
 from minigpt.files import replacing
 from minigpt.gpt import GPT
+from minigpt.hints import Model, Tokenizer
 from minigpt.inside.looking import hooked
 from minigpt.modern.model import AS_IN_06, ModernConfig, ModernGPT
 from minigpt.require import require
@@ -35,7 +38,7 @@ FOLDER = Path(__file__).resolve().parent
 SCRIPTS = """forward generation unfold side characters drawing maps picture address
 state tokens words film text writing editing sheets watch glance inside card answers
 tour page""".split()
-WEIGHTS = {name: getattr(torch, name) for name in "float32 int16 int8".split()}
+WEIGHTS = {"float32": torch.float32, "int16": torch.int16, "int8": torch.int8}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data
 WINDOWS = 200  # of a text, over which a part's mean and a stage's loss are taken
@@ -60,7 +63,9 @@ class Story(NamedTuple):
     where: str = ""  # the machine, as "on one processor core"
 
 
-def write_page(path, models, tokenizer, **options):
+def write_page(
+    path: Path | str, models: Any, tokenizer: Tokenizer, **options: Any
+) -> int:
     """Write a `page` to `path` -> its bytes. Raises also OSError if nothing can be
     written there or `path` is a file of another kind."""
     if Path(path).exists():
@@ -73,7 +78,14 @@ def write_page(path, models, tokenizer, **options):
     return len(html)
 
 
-def page(models, tokenizer, weights="int16", prompt=None, text=None, stories=()):
+def page(
+    models: Any,
+    tokenizer: Tokenizer,
+    weights: str = "int16",
+    prompt: str | None = None,
+    text: Text | None = None,
+    stories: Sequence[Story] = (),
+) -> str:
     """The page as a string.
 
     models: a GPT or ModernGPT; or {name: {step: model}} for several side by side, each
@@ -87,7 +99,7 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None, stories=())
     """
     if isinstance(models, nn.Module):
         models = {"": {"end": models}}
-    stories = dict(zip(models, stories))
+    story_of = dict(zip(models, stories))
     examples = [begin for begin in EXAMPLES if knows(tokenizer, begin)]
     begins = [*EXAMPLES, *(tokenizer.decode([i]) for i in range(tokenizer.vocab_size))]
     prompt = prompt or next((b for b in begins if knows(tokenizer, b)), begins[0])
@@ -103,7 +115,7 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None, stories=())
             snapshots.append({"step": step, "loss": loss or None, "tensors": tensors})
             lines.append(base64.b64encode(data).decode("ascii"))
         shape = {**asdict(config), "n_kv_head": config.n_kv_head or config.n_head}
-        known = {"name": name, "config": shape, "story": told(stories.get(name))}
+        known = {"name": name, "config": shape, "story": told(story_of.get(name))}
         described.append({**known, "snapshots": snapshots})
     content = {
         **vocabulary(tokenizer),
@@ -122,7 +134,7 @@ def page(models, tokenizer, weights="int16", prompt=None, text=None, stories=())
     return SLOT.sub(lambda slot: str(parts[slot[1]]), read("page.html"))
 
 
-def told(story):
+def told(story: Story | None) -> dict[str, Any] | None:
     """A Story as the page keeps it: of the history [step, train_loss, val_loss]."""
     if story is None:
         return None
@@ -130,7 +142,7 @@ def told(story):
     return {**story._asdict(), "seconds": round(story.seconds), "history": rows}
 
 
-def vocabulary(tokenizer):
+def vocabulary(tokenizer: Any) -> dict[str, Any]:
     """What tokens.js reads and writes with: the name of a token, each one's bytes as
     Latin-1, the merges of lesson 13, and whether a text is cut before them."""
     if isinstance(tokenizer, CharTokenizer):
@@ -142,7 +154,7 @@ def vocabulary(tokenizer):
     return known | {"tokens": [token.decode("latin-1") for token in tokens]}
 
 
-def knows(tokenizer, text):
+def knows(tokenizer: Tokenizer, text: str) -> bool:
     """Whether a tokenizer has all characters of a text."""
     try:
         tokenizer.encode(text)
@@ -151,7 +163,7 @@ def knows(tokenizer, text):
     return True
 
 
-def page_config(model):
+def page_config(model: Model) -> ModernConfig:
     """The ModernConfig of a GPT or ModernGPT: all switched off, it is lesson 06's.
 
     Raises TypeError for any other model.
@@ -170,29 +182,29 @@ def page_config(model):
     return ModernConfig(**shape, **AS_IN_06)
 
 
-def windows(text, length):
+def windows(text: torch.Tensor, length: int) -> torch.Tensor:
     """So many windows of a text (N,), spread over it: (WINDOWS, length) at most."""
     starts = torch.linspace(0, len(text) - length, WINDOWS).long().unique()
     return text[starts[:, None] + torch.arange(length)]
 
 
 @torch.no_grad()
-def judged(model, text):
+def judged(model: Model, text: torch.Tensor) -> float:
     """The loss, in nats per token, over windows of a text (N,)."""
     ids = windows(text, min(len(text), model.block_size + 1))
     return model(ids[:, :-1], ids[:, 1:])[1].item()
 
 
 @torch.no_grad()
-def means(model, text):
+def means(model: Model, text: torch.Tensor) -> dict[str, torch.Tensor]:
     """What each part says on average over windows of text (N,), by which the page
     replaces it: {name: (C,)}, the heads of a layer side by side, before proj."""
     sums = {}
 
-    def heads(proj, inputs, output):
+    def heads(proj: Any, inputs: Any, output: Any) -> None:
         sums[proj] = inputs[0].mean(dim=(0, 1))
 
-    def whole(part, inputs, output):
+    def whole(part: str, inputs: Any, output: Any) -> None:
         sums[part] = output.mean(dim=(0, 1))
 
     hooks = []
@@ -204,14 +216,17 @@ def means(model, text):
     return {f"{names[part]}.mean": mean for part, mean in sums.items()}
 
 
-def pack(model, weights, text=None):
+def pack(
+    model: Model, weights: str, text: Text | None = None
+) -> tuple[list[dict], bytes]:
     """The model's tensors as bytes -> [{name, dtype, shape, at}], bytes.
 
     `at` is where a tensor begins, a multiple of 4. Whole numbers come with the scale
     of each row, under the layer's name and `scale`; the `means` over a Text come, too.
     """
     linear = {n for n, part in model.named_modules() if isinstance(part, nn.Linear)}
-    dtype, parts = WEIGHTS[weights], {} if text is None else means(model, text.train)
+    dtype: torch.dtype = WEIGHTS[weights]
+    parts = {} if text is None else means(model, text.train)
     for name, w in model.state_dict().items():
         owner, _, kind = name.rpartition(".")
         w = w.cpu().float()
@@ -231,12 +246,14 @@ def pack(model, weights, text=None):
     return tensors, bytes(data)
 
 
-def read(name):
+def read(name: str) -> str:
     """A file of this folder."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def learned_text(source, tokenizer, known=None):
+def learned_text(
+    source: str, tokenizer: Any, known: Any = None
+) -> tuple[Text | None, str]:
     """(the Text that a model learned from, "") or (None, a sentence that says why not).
 
     source: as --data of `train`. known: the hash of its ids, if a checkpoint has it.
@@ -261,7 +278,7 @@ def learned_text(source, tokenizer, known=None):
     return Text(train, val), ""
 
 
-def as_page_config(model):
+def as_page_config(model: Model) -> Any:
     """page_config, or ValueError, which the command line tells as a sentence."""
     try:
         return page_config(model)
@@ -269,7 +286,7 @@ def as_page_config(model):
         raise ValueError(str(error)) from None
 
 
-def with_story(path):
+def with_story(path: Path | str) -> tuple:
     """(model, tokenizer, Story, the hash of the text's ids or None) of a checkpoint, or
     of a model that comes with the course."""
     if Path(path).resolve().parent != STORED.resolve():
@@ -286,7 +303,7 @@ def with_story(path):
     return model, tokenizer, Story(step, seconds, history, where=where), None
 
 
-def add_options(parser):
+def add_options(parser: ArgumentParser) -> None:
     """The options of the command, for argparse."""
     add = parser.add_argument
     known = "what `train` wrote (default: model.pt); twice, to see two side by side"
@@ -302,7 +319,7 @@ def add_options(parser):
     add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
 
 
-def names_of(paths, names):
+def names_of(paths: Sequence[str], names: Any) -> list[str]:
     """What the page calls the models of some checkpoints: never a folder.
 
     Raises ValueError for a file that is given twice, and for names that are too few,
@@ -327,7 +344,7 @@ def names_of(paths, names):
     return names
 
 
-def main(options):
+def main(options: Namespace) -> int:
     """The command: write the page of a checkpoint or two, say how large it is."""
     paths = options.checkpoint or ["model.pt"]
     names = names_of(paths, options.name)
