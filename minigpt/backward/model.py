@@ -27,7 +27,7 @@ def part(p: dict[str, Tensor], name: str) -> tuple[Tensor, Any]:
 
 
 def heads(x: Tensor, p: dict[str, Tensor], name: str, n_head: int) -> Tensor:
-    """CausalSelfAttention: (B, T, C) -> (B, T, C)."""
+    """What CausalSelfAttention of lesson 04 computes: (B, T, C) -> (B, T, C)."""
     B, T, C = x.data.shape
     qkv = linear(x, *part(p, f"{name}.qkv"))  # (B, T, 3 * C)
     qkv = reshape(qkv, (B, T, 3, n_head, C // n_head))
@@ -38,7 +38,7 @@ def heads(x: Tensor, p: dict[str, Tensor], name: str, n_head: int) -> Tensor:
 
 
 def block(x: Tensor, p: dict[str, Tensor], name: str, n_head: int) -> Tensor:
-    """Block: (B, T, C) -> (B, T, C)."""
+    """What Block of lesson 05 computes: (B, T, C) -> (B, T, C)."""
     normed = layer_norm(x, *part(p, f"{name}.norm1"))
     x = x + heads(normed, p, f"{name}.attention", n_head)
     normed = layer_norm(x, *part(p, f"{name}.norm2"))
@@ -53,7 +53,8 @@ def forward(
     targets: np.ndarray,
     block: Callable[..., Tensor] = block,
 ) -> tuple[Tensor, Tensor]:
-    """GPT: arrays of ids (B, T), twice -> logits (B * T, vocab_size), loss.
+    """What the GPT of lesson 06 computes: idx and targets, arrays of ids (B, T) each
+    -> logits (B * T, vocab_size), loss.
 
     block: what computes one, the function above or one like it.
     """

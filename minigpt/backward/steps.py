@@ -20,7 +20,8 @@ def torchs(gpt: GPT, x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 def ours(gpt: GPT, x: torch.Tensor, y: torch.Tensor) -> float:
-    """The same by our own backward, on arrays of NumPy."""
+    """Give each parameter its gradient, by our own backward on arrays of NumPy; the
+    loss of the batch."""
     p = copied(gpt)
     loss = forward(p, gpt.config, x.numpy(), y.numpy())[1]
     loss.backward()

@@ -64,9 +64,12 @@ def excess(nats: torch.Tensor) -> dict[str, float]:
 
 @cache
 def copies(kind: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where a word is said again. Windows (B, T): each ends before its first letter;
-    and where in the window the same word stood before (B, T): True on its letters
-    and on what follows its slot (the blank, say, that ends it)."""
+    """Windows (B, T) of the play, each of which ends where a word is to be said again;
+    and masks (B, T), True where the same word stands in the window: on its letters, and
+    on what follows them in its slot, as the blank that ends it.
+
+    kind: of what makes it come again, one of KINDS.
+    """
     p = load()
     starts = [start for start, _ in p.play.choices]
     text, windows, before = p.play.text, [], []

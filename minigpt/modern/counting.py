@@ -54,7 +54,10 @@ class Smoothing(nn.Module):
 
 
 class CountsAlone(nn.Module):
-    """What the longest order says, as a model; `without`: a fold that it leaves out."""
+    """A model that says what the counts of the longest order say.
+
+    without: the fold whose counts it leaves out, or None.
+    """
 
     def __init__(
         self, counts: ContextCounts, smoothing: Smoothing, block_size: int

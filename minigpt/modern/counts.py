@@ -22,24 +22,26 @@ class ContextCounts:
                 "64-bit numbers: choose a smaller order."
             )
         self.vocab_size, self.order, self.folds = vocab_size, order, folds
-        contexts = self._contexts(ids[None, :-1])[0]  # (N - 1, order + 1)
         N = len(ids)
-        fold = torch.arange(N - 1, device=ids.device) * folds // (N - 1)  # (N - 1,)
+        fold_of = torch.arange(N - 1, device=ids.device) * folds // (N - 1)  # (N - 1,)
+        contexts = self._contexts(ids[None, :-1])[0]  # (N - 1, order + 1)
         pairs, counts = [], []
         for n in range(order + 1):
-            pair = contexts[:, n] * vocab_size + ids[1:]
-            there = contexts[:, n] >= 0
-            distinct, place = torch.unique(pair[there], return_inverse=True)
-            each = place * folds + fold[there]
-            each = torch.bincount(each, minlength=len(distinct) * folds)
+            there = contexts[:, n] >= 0  # the text reaches back so far
+            pair = (contexts[:, n] * vocab_size + ids[1:])[there]
+            distinct, place = torch.unique(pair, return_inverse=True)  # sorted
+            cell = place * folds + fold_of[there]  # of a table (distinct, folds)
+            table = torch.bincount(cell, minlength=len(distinct) * folds)
             pairs.append(distinct)
-            counts.append(each.view(-1, folds).float())
-        self.pairs = torch.cat(pairs)  # (M,), sorted
+            counts.append(table.view(-1, folds).float())
+        self.pairs = torch.cat(
+            pairs
+        )  # (M,), sorted: longer contexts are larger numbers
         self.by_fold = torch.cat(counts).T.contiguous()  # (folds, M)
         self.counts = self.by_fold.sum(dim=0)  # (M,)
         # The pairs of a context lie side by side: where they begin, and how many.
-        contexts = self.pairs // vocab_size
-        self.contexts, self.length = contexts.unique_consecutive(return_counts=True)
+        context_of = self.pairs // vocab_size  # (M,)
+        self.contexts, self.length = context_of.unique_consecutive(return_counts=True)
         self.first = self.length.cumsum(0) - self.length
 
     def _contexts(self, idx: torch.Tensor) -> torch.Tensor:
@@ -65,14 +67,16 @@ class ContextCounts:
         without: number of the fold whose counts are left out.
         """
         V, here = self.vocab_size, self.pairs.device
-        asked = self._contexts(idx.to(here)).flatten()  # (R,)
+        asked = self._contexts(idx.to(here)).flatten()  # (R,), R questions
         place = torch.searchsorted(self.contexts, asked)
-        place.clamp_(max=len(self.contexts) - 1)
-        length = self.length[place] * (self.contexts[place] == asked)
-        row = torch.repeat_interleave(length)  # which question an answer belongs to
-        begin = length.cumsum(0) - length
-        entry = torch.arange(len(row), device=here) + (self.first[place] - begin)[row]
-        values = self.counts[entry]
+        place = place.clamp(max=len(self.contexts) - 1)
+        known = self.contexts[place] == asked
+        length = self.length[place] * known  # answers to each question
+        row = torch.repeat_interleave(length)  # (A,): the question of each answer
+        begin = length.cumsum(0) - length  # (R,): where its answers begin
+        shift = self.first[place] - begin  # from there to where they lie in the list
+        entry = torch.arange(len(row), device=here) + shift[row]
+        values = self.counts[entry]  # (A,)
         if without is not None:
             values = values - self.by_fold[without][entry]
         out = torch.zeros(len(asked) * V, device=here)
@@ -81,10 +85,11 @@ class ContextCounts:
 
 
 class ContinuationCounts(ContextCounts):
-    """Kneser and Ney's: after how many *different* characters a pair was seen.
+    """Kneser and Ney's counts: after how many *different* characters a pair was seen.
 
-    These take the place of "how often" for every context that a longer one follows,
-    in `order` and in the window. Source: Chen and Goodman (1999), section 2.7.
+    They take the place of "how often it was seen" for every context that could be a
+    character longer: shorter than `order`, and not at the beginning of the window.
+    Source: Chen and Goodman (1999), section 2.7.
     """
 
     def __init__(
@@ -92,19 +97,29 @@ class ContinuationCounts(ContextCounts):
     ) -> None:
         self.often = ContextCounts(ids, vocab_size, order, folds)
         vars(self).update(vars(self.often))
-        V, longest = vocab_size, vocab_size**order
-        context, last = self.pairs // V, self.pairs % V
-        n = context // longest  # characters of the context; one less are
-        longer, power = n > 0, V ** (n - 1).clamp(min=0)
-        shorter = (n - 1) * longest + context % longest % power
+        V, base = (
+            vocab_size,
+            vocab_size**order,
+        )  # of a context's number: n * base + code
+        context, last = self.pairs // V, self.pairs % V  # (M,) each
+        n, code = context // base, context % base  # its characters, and which these are
+        # Each pair (context, last) but the shortest adds one to the pair that lacks the
+        # first character of the context, and so the highest digit of its code.
+        longer = n > 0
+        shorter = (n - 1) * base + code % V ** (n - 1).clamp(min=0)
         place = torch.searchsorted(self.pairs, (shorter * V + last)[longer])
-        only = (self.by_fold == self.counts)[:, longer].float()  # in no other fold
-        kept = self.by_fold * (n == order), self.counts * (n == order)
-        self.by_fold = kept[0].index_add(1, place, only)
-        self.counts = kept[1].index_add(0, place, only.new_ones(len(place)))
+        only = (self.by_fold == self.counts)[:, longer].float()  # seen in no other fold
+        longest = n == order  # no context is longer: there it stays "how often"
+        self.by_fold = (self.by_fold * longest).index_add(1, place, only)
+        self.counts = (self.counts * longest).index_add(
+            0, place, only.new_ones(len(place))
+        )
 
     def __call__(self, idx: torch.Tensor, without: int | None = None) -> torch.Tensor:
-        """As ContextCounts: idx (B, T) -> (B, T, order + 1, V)."""
+        """Counts of what followed each position's contexts, (B, T, order + 1, V).
+
+        without: number of the fold whose counts are left out.
+        """
         out = super().__call__(idx, without)
         often = self.often(idx[:, : max(self.order - 1, 0)], without)
         for t in range(often.shape[1]):  # the window holds no longer context there

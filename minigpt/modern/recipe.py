@@ -69,7 +69,7 @@ def modern_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
 
 
 def minute_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
-    """What a minute does more with: two blocks, of the parts that gained."""
+    """The sizes for one minute of training: two blocks, with the parts that gained."""
     model, plan = modern_preset(vocab_size)
     parts = dict(activation="swiglu", value_residual=True, embedding_mix=True)
     return replace(model, n_layer=2, **parts), plan

@@ -111,4 +111,4 @@ def first(do: Callable[[], object]) -> None:
 
 
 class Elsewhere(Exception):
-    """Another worker failed, and says why."""
+    """Raised where another worker failed; that one says why."""

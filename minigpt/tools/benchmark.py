@@ -110,7 +110,7 @@ class Training:
 
     @property
     def seconds(self) -> float:
-        """Of counting and of training, so far."""
+        """The seconds of counting and of training so far."""
         return self.counting + self.run.seconds
 
     @property

@@ -153,7 +153,7 @@ def started(options: Namespace) -> tuple:
 
 
 def told(options: Namespace, names: Iterable[str]) -> str:
-    """Those of the options that were given, as one types them."""
+    """The options of these names that were given, as one types them: "--steps"."""
     return ", ".join("--" + name.replace("_", "-") for name in given(options, names))
 
 
@@ -349,5 +349,5 @@ def check_sample(options: Namespace) -> None:
 
 
 def given(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Those of the options that were given: {name: value}."""
+    """{name: value} of the options of these names that were given."""
     return {n: getattr(options, n) for n in names if getattr(options, n) is not None}

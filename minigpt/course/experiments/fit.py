@@ -88,7 +88,8 @@ def run(
 
 
 def fit(model: Model, recipe: Any, data: Callable | None = None) -> dict[str, float]:
-    """The same for a model that is made."""
+    """Train a model on the first part of data(), and judge it by the second: what `run`
+    returns."""
     learned, judged = (data or corpus)()[:2]
     history = train(model, learned, judged, recipe)
     return {

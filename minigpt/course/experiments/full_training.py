@@ -25,7 +25,7 @@ class NoCosine(TrainConfig):
 
 
 def torch_start(model: Model) -> None:
-    """The same layers, with the starting values that torch gives them."""
+    """Give the layers the starting values that torch gives them."""
     for layer in model.modules():
         if isinstance(layer, (nn.Linear, nn.Embedding, nn.LayerNorm)):
             layer.reset_parameters()
@@ -98,7 +98,7 @@ def between(
 
 
 def our_start(model: Model) -> None:
-    """As `init_weights` left it."""
+    """Leave the starting values as `init_weights` made them."""
 
 
 def way(*names: str) -> dict[str, Callable]:

@@ -46,7 +46,7 @@ def times_seen(table: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
 
 
 def count_nats(ids: torch.Tensor, n: int, longest: int) -> torch.Tensor:
-    """As the notebook's, with 20 pretended observations: count in ids[:n]; nats at
+    """Count in ids[:n] as lesson 07 does, with 20 pretended observations -> nats at
     ids[n:], a row for each length of the context, from 0 to `longest`."""
     V = int(ids.max()) + 1
     p = torch.full((len(ids) - n,), 1 / V, dtype=torch.float64)

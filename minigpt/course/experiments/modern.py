@@ -28,7 +28,7 @@ STEPS = {"steps": 300, "eval_every": 300, "eval_batches": 1}
 
 
 class AdamTrapezoid(recipe.MuonConfig):
-    """The trapezoid, but 06's optimizer."""
+    """A MuonConfig with its schedule, but with the optimizer of lesson 06."""
 
     make_optimizer = TrainConfig.make_optimizer
 

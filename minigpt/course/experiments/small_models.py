@@ -89,7 +89,7 @@ class SlowQueries(TrainConfig):
 
 @torch.no_grad()
 def quiet(model: Model) -> None:
-    """The first queries are smaller by √head_size."""
+    """Make the first queries smaller by √head_size."""
     model.body.query.weight /= ROOT
 
 

@@ -131,7 +131,8 @@ def trained(
 
 @cache
 def best_rate(source: str, name: str, budget: int = STEPS) -> float:
-    """That of the lowest loss on the last tenth of the training text, with one seed."""
+    """The learning rate with the lowest loss on the last tenth of the training text, by
+    one seed."""
 
     def loss(rate):
         tokenizer, model, *_ = trained(source, name, 1337, rate, budget, choosing=True)

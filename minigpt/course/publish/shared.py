@@ -81,7 +81,7 @@ def web_name(name: str) -> str:
 
 
 def read(path: Path) -> NotebookNode:
-    """A notebook, format 4."""
+    """The notebook in a file, in format 4 of nbformat."""
     return nbformat.read(path, as_version=4)
 
 

@@ -247,7 +247,7 @@ def pack(
 
 
 def read(name: str) -> str:
-    """A file of this folder."""
+    """The text of a file in this folder."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
