@@ -24,9 +24,18 @@ def replacing(path: Path | str) -> Generator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
+def write_whole(path: Path | str, content: str | bytes | memoryview) -> None:
+    """Write a file of text (as UTF-8) or bytes, whole or not at all.
+
+    Raises OSError if it cannot be written.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(data)
+
+
 def save_whole(path: Path | str, content: object) -> None:
     """torch.save(content, path), whole or not at all. Raises OSError without room."""
     memory = io.BytesIO()  # on a full disk torch.save itself hides the system's error
     torch.save(content, memory)
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(memory.getbuffer())
+    write_whole(path, memory.getbuffer())

@@ -20,9 +20,9 @@ from minigpt.bridge.tokenizer import (
     need,
     read_json,
     read_tokenizer,
-    write_text,
     write_tokenizer,
 )
+from minigpt.files import write_whole
 from minigpt.gpt import GPT
 from minigpt.hints import Model
 from minigpt.require import require
@@ -152,7 +152,7 @@ def save_gpt2(
     try:
         unfinished.mkdir(parents=True)
         settings = json.dumps(settings_of(model.config, tokenizer), indent=2)
-        write_text(unfinished / "config.json", settings)
+        write_whole(unfinished / "config.json", settings)
         write_tensors(unfinished / "model.safetensors", tensors_of(model))
         write_tokenizer(tokenizer, unfinished)
         if folder.exists():  # and is empty

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from minigpt.data import CharTokenizer
-from minigpt.files import replacing
+from minigpt.files import write_whole
 from minigpt.require import require
 from minigpt.tokens.byte_pairs import BytePairTokenizer, refuse_unknown
 
@@ -170,15 +170,9 @@ def write_tokenizer(tokenizer: Any, folder: Path | str) -> None:
         "clean_up_tokenization_spaces": False,
         **dict.fromkeys(["bos_token", "eos_token", "unk_token"], end),
     }
-    write_text(Path(folder) / "vocab.json", json.dumps(vocabulary, ensure_ascii=False))
-    write_text(Path(folder) / "merges.txt", "\n".join(["#version: 0.2", *lines, ""]))
-    write_text(Path(folder) / "tokenizer_config.json", json.dumps(settings, indent=2))
-
-
-def write_text(path: Path | str, text: str) -> None:
-    """Write a file of text, whole or not at all."""
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(text.encode("utf-8"))
+    write_whole(Path(folder) / "vocab.json", json.dumps(vocabulary, ensure_ascii=False))
+    write_whole(Path(folder) / "merges.txt", "\n".join(["#version: 0.2", *lines, ""]))
+    write_whole(Path(folder) / "tokenizer_config.json", json.dumps(settings, indent=2))
 
 
 def read_json(path: Path) -> Any:

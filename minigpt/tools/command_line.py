@@ -158,13 +158,16 @@ def told(options: Namespace, names: Iterable[str]) -> str:
 
 
 def read(
-    options: Namespace, old: Checkpoint | None, path: Path, start: tuple | None = None
+    options: Namespace, kept: Checkpoint | None, path: Path, start: tuple | None = None
 ) -> tuple[Any, Ids, int]:
-    """(tokenizer, its Ids of a text, how many of them are the training text); a run
-    that goes on keeps its own tokens. start: (model, tokenizer) of --from."""
+    """(tokenizer, its Ids of a text, how many of them are the training text).
+
+    kept: a run that goes on, with the tokens that it has. start: (model, tokenizer) of
+    --from.
+    """
     tokens = options.tokens if start is None else start[1]
-    if options.resume and old:
-        tokens = old.tokenizer
+    if kept is not None:
+        tokens = kept.tokenizer
     if tokens is None or isinstance(tokens, CharTokenizer):
         tokenizer, ids = read_ids(path)
         return tokenizer, ids, len(train_val_split(ids)[0])

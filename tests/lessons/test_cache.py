@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from small import opinionated, seeded
+from small import CountingConfig, opinionated, seeded
 from torch.testing import assert_close
 
 from minigpt import generation
@@ -16,9 +16,7 @@ from minigpt.fast.reader import Reader, can_cache, forward_with_cache
 from minigpt.fast.writing import generate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
-from minigpt.modern.counting import CountingGPT, Smoothing
 from minigpt.modern.counts import (
-    ContinuationCounts,
     newest_window_counts,
     window_counts,
 )
@@ -28,16 +26,6 @@ from minigpt.multi_head import CausalSelfAttention
 
 V, T, C = 11, 16, 24
 SHAPE = dict(vocab_size=V, block_size=T, n_layer=3, n_head=4, n_embd=C)
-
-
-class CountingConfig(ModernConfig):
-    """Of a CountingGPT beside the counts of a text."""
-
-    def build(self):
-        """The model, with new weights."""
-        ids = torch.randint(self.vocab_size, (300,), generator=seeded())
-        counts = ContinuationCounts(ids, self.vocab_size, order=3)
-        return CountingGPT(self, counts, Smoothing(3))
 
 
 CONFIGS = {

@@ -5,8 +5,7 @@ import itertools
 import pytest
 import torch
 import torch.nn as nn
-from small import opinionated, seeded
-from test_cache import CountingConfig
+from small import CountingConfig, opinionated, seeded
 from torch.testing import assert_close
 
 from minigpt.bigram import BigramLanguageModel

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from small import CORPUS, TRAIN_SMALL, small_gpt
+from strange_texts import ALIKE, PLAIN, STRANGE, drawn, tokenizer_of
 from torch.testing import assert_close
 
 from minigpt.data import CharTokenizer
@@ -21,19 +22,6 @@ from minigpt.tokens.byte_pairs import BytePairTokenizer, learn, merge, pieces
 from minigpt.tokens.judging import judge, next_bytes, token_nats
 from minigpt.tools.command_line import main
 from minigpt.tools.saving import load_any
-
-PLAIN = "Hob's wig, 12 geese --and the king's  OLD wig!\n\n\tWe'll see_it: aaaaaaa.\n"
-STRANGE = PLAIN + "Où est le café? 🎭🐝 ½ Ⅷ ٣ ह्ि e\u0301 \x85\x1c\u2028\ufeff\x00\r\n "
-CHARS = [*STRANGE, "the", "  ", "\n\n", "aaa", "👩‍👩‍👧", "한국", "\U0010ffff"]
-ALIKE = [c for c in CHARS if c not in "½Ⅷ\x1c"]  # what Python calls a digit or a space
-
-
-def drawn(rng, chars=CHARS, longest=60):
-    return "".join(rng.choices(chars, k=rng.randrange(longest)))
-
-
-def tokenizer_of(cut):
-    return learn(STRANGE * 80 + PLAIN * 30, 330, cut, range(256))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["cut", "whole"])

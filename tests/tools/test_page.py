@@ -25,7 +25,7 @@ from pages import (
     with_side,
 )
 from small import CORPUS, DATA, TOKENIZER, TRAIN_SMALL, plan, small_gpt
-from test_tokens import drawn, tokenizer_of
+from strange_texts import drawn, tokenizer_of
 from torch.testing import assert_close
 
 from minigpt.checkpoint import Checkpoint, save_checkpoint

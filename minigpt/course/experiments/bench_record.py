@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from minigpt.course import record
 from minigpt.course.experiments import recording
 from minigpt.course.plots import COLORS, STYLES
-from minigpt.files import replacing
+from minigpt.files import replacing, write_whole
 from minigpt.tools.benchmark import GOAL, bench, bench_table, contenders
 from minigpt.tools.corpus import corpus
 
@@ -41,8 +41,7 @@ def figure(result: dict) -> Figure:
 
 def publish(result: dict, path: Path, image: Path) -> None:
     """Write the record (JSON) and the figure (PNG), each whole or not at all."""
-    with replacing(path) as unfinished:
-        unfinished.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(result, indent=1) + "\n")
     with replacing(image) as unfinished:
         plain = {"Software": None}
         figure(result).savefig(unfinished, format="png", dpi=100, metadata=plain)

@@ -9,7 +9,7 @@ import torch
 
 from minigpt.course import record
 from minigpt.course.record import Variant
-from minigpt.files import replacing
+from minigpt.files import write_whole
 
 
 def save(experiment: str, variants: dict[str, Variant]) -> None:
@@ -24,8 +24,7 @@ def save(experiment: str, variants: dict[str, Variant]) -> None:
         "variants": {name: variant.runs for name, variant in variants.items()},
     }
     written = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    with replacing(record.FOLDER / f"{experiment}.json") as unfinished:
-        unfinished.write_text(written, encoding="utf-8")
+    write_whole(record.FOLDER / f"{experiment}.json", written)
 
 
 def machine() -> str:

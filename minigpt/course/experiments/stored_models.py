@@ -41,7 +41,7 @@ from minigpt.course.experiments.all_rungs import counted_table
 from minigpt.course.experiments.fit import corpus, cpu, made, small
 from minigpt.data import PLAY, CharTokenizer
 from minigpt.evaluation import evaluate
-from minigpt.files import replacing, save_whole
+from minigpt.files import save_whole, write_whole
 from minigpt.hints import Model
 from minigpt.playwright.play import write_play
 from minigpt.stored import FOLDER
@@ -111,8 +111,7 @@ def store(
 def play(name: str) -> None:
     """The text of load_text("playwright"): 1.1 million characters, as many as Tiny
     Shakespeare has."""
-    with replacing(PLAY) as unfinished:
-        unfinished.write_bytes(lzma.compress(write_play(1_100_000).text.encode()))
+    write_whole(PLAY, lzma.compress(write_play(1_100_000).text.encode()))
 
 
 MADE: dict[str, Callable] = {"gpt": gpt, "play": play}

@@ -19,7 +19,7 @@ from nbconvert.filters import Highlight2HTML
 from nbformat import NotebookNode
 
 from minigpt.course.publish import npm
-from minigpt.files import replacing
+from minigpt.files import write_whole
 from minigpt.stored import FOLDER as STORED
 from minigpt.tools.page import learned_text, with_story, write_page
 
@@ -87,8 +87,7 @@ def read(path: Path) -> NotebookNode:
 
 def write(path: Path, text: str) -> None:
     """Write a text file under another name first, so that no half file is left."""
-    with replacing(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
+    write_whole(path, text)
 
 
 def write_model(path: Path) -> None:

@@ -22,7 +22,7 @@ import torch.nn as nn
 
 from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.fast.quantization import to_int8
-from minigpt.files import replacing
+from minigpt.files import write_whole
 from minigpt.gpt import GPT
 from minigpt.hints import Model, Tokenizer
 from minigpt.inside.looking import hooked
@@ -73,8 +73,7 @@ def write_page(
             if file.read(len(DOCTYPE)) != DOCTYPE:
                 raise FileExistsError(f"{path} is no page: give another name.")
     html = page(models, tokenizer, **options).encode("utf-8")
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(html)
+    write_whole(path, html)
     return len(html)
 
 
