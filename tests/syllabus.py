@@ -76,9 +76,8 @@ LESSONS = {
     "08b_counts": Lesson(
         "",  # in `modern`, too
         {
-            "modern/counting": "fold_batch",
+            "modern/counting": "fold_batch known CountingGPT",
             "modern/counts": "window_counts",
-            "modern/ngrams": "NgramEmbedding",
         },
     ),
     "09_fast_generation": Lesson(

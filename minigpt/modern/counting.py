@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from minigpt.bigram import next_token_loss
 from minigpt.data import get_batch
 from minigpt.hints import Model
-from minigpt.modern.counts import ContextCounts, newest_window_counts, window_counts
+from minigpt.modern.counts import ContextCounts, window_counts
 from minigpt.modern.model import ModernGPT
 from minigpt.modern.parts import ShortConvolution
 from minigpt.training import TrainConfig, train
@@ -74,6 +74,25 @@ class CountsAlone(nn.Module):
         return logits, next_token_loss(logits, targets)
 
 
+@torch.no_grad()
+def known(
+    counts: ContextCounts,
+    smoothing: Smoothing,
+    idx: torch.Tensor,
+    start: int = 0,
+    without: int | None = None,
+) -> torch.Tensor:
+    """What the counts say at each position: idx (B, T) -> (B, T - start, rows, V).
+
+    order + 1 rows are log-probabilities, RECENT rows log(1 + counts) of the window.
+    start: positions before it are not asked; without: a fold that is left out.
+    """
+    begin = max(start - counts.order, 0)
+    logp = smoothing(counts(idx[:, begin:], without))[:, start - begin :]
+    recent = window_counts(idx, logp.shape[-1], RECENT, start).log1p()
+    return torch.cat([logp, recent], dim=-2)
+
+
 class CountingGPT(ModernGPT):
     """A ModernGPT beside counts: it reads them, and adds to what they say.
 
@@ -103,28 +122,20 @@ class CountingGPT(ModernGPT):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
 
-        cache: as that of a ModernGPT.
+        cache: as that of a ModernGPT. The convolution looks back, before what is new.
         """
         start = 0 if cache is None else cache.length
-        T = idx.shape[1] - start  # how many are read now
-        # The convolution looks back, and what it sees has its whole context, too.
-        back = len(self.convolution.weight) - 1 + self.counts.order
-        begin = max(start - back, 0)
-        x = self.embed(idx, begin)  # (B, T + back, C), or what there is
-        with torch.no_grad():
-            fold = self.without if self.training else None
-            logp = self.smoothing(self.counts(idx[:, begin:], fold))
-            V = logp.shape[-1]
-            if cache is None:
-                recent = window_counts(idx, V, RECENT)  # (B, T, RECENT, V)
-            else:
-                recent = newest_window_counts(idx, T, V, RECENT)
-            known = torch.cat([logp[:, -T:], recent.log1p()], dim=-2)
-        uniform = -math.log(V)
-        x = self.convolution(x + self.read(logp[..., -1, :] - uniform))[:, -T:]
-        hidden = self.body(x, cache)  # (B, T, C)
+        begin = max(start - len(self.convolution.weight) + 1, 0)
+        x = self.embed(idx, begin)  # (B, T, C)
+        without = self.without if self.training else None
+        rows = known(self.counts, self.smoothing, idx, begin, without)
+        longest = rows[..., self.counts.order, :]  # (B, T, V)
+        uniform = -math.log(longest.shape[-1])
+        x = self.convolution(x + self.read(longest - uniform))
+        hidden = self.body(x[:, start - begin :], cache)
         gate = self.gate(hidden)[..., None, :]  # (B, T, 1, order + 1 + RECENT)
-        logits = self.logits(hidden) + (gate @ known)[..., 0, :]
+        rows = rows[:, start - begin :]
+        logits = self.logits(hidden) + (gate @ rows)[..., 0, :]
         return logits, next_token_loss(logits, targets)
 
 

@@ -127,33 +127,21 @@ class ContinuationCounts(ContextCounts):
         return out
 
 
-def window_counts(idx: torch.Tensor, vocab_size: int, longest: int) -> torch.Tensor:
+def window_counts(
+    idx: torch.Tensor, vocab_size: int, longest: int, start: int = 0
+) -> torch.Tensor:
     """How often each character has followed the last 1 ... longest characters within
-    this window, so far: (B, T) -> (B, T, longest, V).
+    this window, so far: idx (B, T) -> (B, T - start, longest, V).
 
+    start: positions before it are not asked.
     Source: Kuhn and De Mori, A Cache-Based Natural Language Model (1990).
     """
+    begin = max(start - longest + 1, 0)
     follows = F.one_hot(idx[:, 1:], vocab_size).float()  # (B, T - 1, V)
-    same = torch.tril(idx[:, :, None] == idx[:, None, :-1], -1)  # (B, T, T - 1)
-    alike, levels = same, []
+    same = idx[:, begin:, None] == idx[:, None, :-1]  # (B, T - begin, T - 1)
+    same = alike = torch.tril(same, begin - 1)  # only what came before
+    levels = []
     for _ in range(longest):
         levels.append(alike.float() @ follows)
         alike = same & F.pad(alike[:, :-1, :-1], (1, 0, 1, 0))  # one character more
-    return torch.stack(levels, dim=-2)
-
-
-def newest_window_counts(
-    idx: torch.Tensor, T: int, vocab_size: int, longest: int
-) -> torch.Tensor:
-    """The last T rows of `window_counts`, -> (B, T, longest, V), without the others."""
-    end = idx.shape[1]
-    follows = F.one_hot(idx[:, 1:], vocab_size).float()  # (B, end - 1, V)
-    alike = torch.ones(T, end - 1, device=idx.device).tril(end - T - 1) == 1  # earlier
-    levels = []
-    for n in range(longest):
-        back = idx.roll(n, dims=1)  # the character n before each
-        same = back[:, end - T :, None] == back[:, None, :-1]  # (B, T, end - 1)
-        same[..., :n] = False  # there is none
-        alike = alike & same
-        levels.append(alike.float() @ follows)
-    return torch.stack(levels, dim=-2)
+    return torch.stack(levels, dim=-2)[:, start - begin :]

@@ -13,9 +13,10 @@ from minigpt.modern.parts import ShortConvolution
 class NgramEmbedding(nn.Module):
     """A row for the last two characters, and one for the last three, added up.
 
-    idx: (B, T) -> (B, T, n_embd). All triples share `rows` rows. Both tables start as
-    zeros. In training each is silent at half of the places, or they would learn the
-    text by heart. Source: Huang et al., Over-Tokenized Transformer (2025), section 3.2.
+    idx: (B, T) -> (B, T, n_embd). All triples share `rows` rows: the remainder of its
+    number says which. Both tables start as zeros. In training each is silent at half
+    of the places; what that gains stands in the evidence of 08b. Source: Huang et al.,
+    Over-Tokenized Transformer (2025), section 3.2.
     """
 
     def __init__(self, vocab_size: int, n_embd: int, rows: int = 32_768) -> None:

@@ -227,6 +227,6 @@ def main(options: Namespace) -> int:
     if late:
         print("OVER THE TIME: it cannot stand in the table. Train fewer steps.")
         return 1
-    compare = "Notebook 08b has the table of the course to compare it with."
+    compare = "The course's table to compare it with: minigpt/course/SPEED.md"
     print("One seed is no entry: it takes three." if options.quick else compare)
     return 0

@@ -16,10 +16,7 @@ from minigpt.fast.reader import Reader, can_cache, forward_with_cache
 from minigpt.fast.writing import generate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
-from minigpt.modern.counts import (
-    newest_window_counts,
-    window_counts,
-)
+from minigpt.modern.counts import window_counts
 from minigpt.modern.model import ModernConfig, ModernGPT
 from minigpt.modern.ngrams import NgramConfig
 from minigpt.multi_head import CausalSelfAttention
@@ -151,7 +148,7 @@ def test_only_the_key_heads_take_memory():
 @pytest.mark.parametrize("new", [1, 2, T])
 def test_the_newest_counts_in_the_window_are_the_last_rows_of_all(new):
     idx = some_text(2) % 2
-    newest = newest_window_counts(idx, new, V, longest=4)
+    newest = window_counts(idx, V, 4, start=T - new)
     assert torch.equal(newest, window_counts(idx, V, 4)[:, -new:])
 
 

@@ -147,12 +147,14 @@ def beside_counts(
     reads: bool = True,
     weighs: bool = True,
     folds: bool = True,
+    factor: float = 1.0,
 ) -> dict[str, float]:
     """A GPT beside counts of a kind, or with one thing less: the GPT, the counts, what
     the window counts, the convolution, reading the counts, weighing the orders, or the
-    folds that keep a training from its own counts."""
+    folds that keep a training from its own counts. factor: of the model's rates."""
     learn, judge = fit.development()
     config, plan = recipe.counting_preset(fit.corpus().vocab_size)
+    rates = {n: factor * v for n, v in vars(plan).items() if n.endswith("_rate")}
     plan = replace(plan, seed=seed, **STEPS)
     T = config.block_size
     counted = kind(learn, config.vocab_size, order=8)
@@ -164,8 +166,10 @@ def beside_counts(
     if counts:
         model = counting.CountingGPT(config, counted, smoothing)
         draw = partial(counting.fold_batch, model) if folds else get_batch
-    else:
+    else:  # the same GPT, with the same convolution behind its embedding
         model, draw = config.build(), get_batch
+        both = model.token_embedding, ShortConvolution(config.n_embd)
+        model.token_embedding = nn.Sequential(*both)
     if not window:
         heard = torch.ones(model.gate.out_features)
         heard[-counting.RECENT :] = 0
@@ -176,7 +180,7 @@ def beside_counts(
         nn.init.zeros_(model.read.weight).requires_grad_(False)
     if not weighs:
         model.gate.requires_grad_(False)  # it stays: all for the longest order
-    train(model, learn, judge, plan, draw=draw)
+    train(model, learn, judge, replace(plan, **rates), draw=draw)
     model.train()
     sizes = plan.batch_size, plan.block_size
     fresh = torch.Generator().manual_seed(seed + 1000)
@@ -209,7 +213,6 @@ def at_rates(function: Callable, variants: dict[str, dict]) -> dict[str, Callabl
 
 COUNTING = {
     "all of it": {},
-    "GPT alone": {"counts": False},
     "counts alone": {"gpt": False},
     "ordinary counts": {"kind": ContextCounts},
     "nothing from the window": {"window": False},
@@ -217,6 +220,10 @@ COUNTING = {
     "counts added": {"reads": False, "weighs": False},
     "counts added and read": {"weighs": False},
     "counts added, weighed": {"reads": False},
+}
+BESIDE = {
+    "GPT alone": {"counts": False},
+    "all of it": {},
     "own counts seen": {"folds": False},
 }
 NGRAMS = {"silent at half of the places": {}, "never": {"change": never_silent}}
@@ -228,6 +235,7 @@ as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all pa
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
 EXPERIMENTS = {
     "08-counts": fit.grid("{variant}", beside_counts, variant=COUNTING),
+    "08-beside": fit.grid(AT_RATE, beside_counts, variant=BESIDE, factor=[0.5, 1, 2]),
     "08-ngrams": fit.grid("{variant}", partial(judged, base=ngrams), variant=NGRAMS),
     "08-parts": at_rates(shared, PARTS),
     "08-parts-equal": at_rates(as_long, {"06's GPT": {}}),

@@ -1,5 +1,5 @@
 """The entries of the speed run's table: each changes one thing. The table itself is in
-`minigpt.course.speed_table`.
+minigpt/course/SPEED.md.
 
 build and train are those of a reader's file, with the entry's name as one argument
 more: this file goes through the same door.
