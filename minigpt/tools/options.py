@@ -21,9 +21,9 @@ def add_train(parser: ArgumentParser) -> None:
     add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
     known = "read pieces of words, a vocabulary of so many (lesson 13; else characters)"
     add("--tokens", **WHOLE, help=known)
-    known = "size and schedule: modern (the default) of 08, cpu of 06, or gpu"
     known = "go on from the model in a GPT-2 folder, with its tokens (lesson 14)"
     add("--from", dest="start", metavar="FOLDER", help=known)
+    known = "size and schedule: modern (the default) of 08, cpu of 06, or gpu"
     add("--preset", choices=["cpu", "modern", "gpu"], help=known)
     add("--out", **FILE, default="model.pt", help="to write (default: %(default)s)")
     add("--resume", action="store_true", help="go on with the run in --out, if any")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minigpt.course.publish import book, shared
+from minigpt.course.publish import book, door, shared
 
 PATHS = shared.every_path()
 NAMES = [shared.web_name(p.stem)[: -len(".html")] for p in PATHS]
@@ -120,6 +120,15 @@ def test_no_page_is_wider_than_a_screen_or_a_telephone(pages, site, browser):
     browser.evaluate("menu.click()")
     assert browser.evaluate("getComputedStyle(contents).display") == "block"
     browser.call("Emulation.setDeviceMetricsOverride", width=1280, **size)
+
+
+def test_its_first_page_counts_the_lessons_alone(site):
+    spent = [shared.minutes(shared.read(p)) for p in shared.notebook_paths()[:8]]
+    main = [
+        n for path, n in zip(shared.notebook_paths(), spent) if path.stem[:3] != "00b"
+    ]
+    told = (site / "index.html").read_text(encoding="utf-8")
+    assert f"00 to 06 take about {door.hours(sum(main))} to read" in told
 
 
 def test_the_search_finds_words_on_every_page(site, browser):

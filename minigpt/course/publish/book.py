@@ -114,7 +114,8 @@ def index(contents: Any, loaded: Any) -> str:
             f"<p>{inline(promise[1]) if promise else ''}</p>"
             f"<small>{inline(time[1]) if time else ''}</small></li>"
         )
-    main = [e["minutes"] for e in contents if re.match(r"0[0-6]_\w+\.html", e["file"])]
+    lessons = [e for e in contents if not e["shelf"]]
+    main = [e["minutes"] for e in lessons if re.match("0[0-6]_", e["file"])]
     total = f"<p>00 to 06 take about {door.hours(sum(main))} to read.</p>"
     cards = f'<ol class="cards">{"".join(cards)}</ol>'
     body = f'<div class="text">{INTRODUCTION}{total}{cards}</div>'
