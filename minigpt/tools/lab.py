@@ -6,6 +6,8 @@ fills .venv with what requirements.txt asks for, unless that is done, and opens
 JupyterLab at notebook 00. Another word behind it, as `set-up`, leaves it closed.
 """
 
+from __future__ import annotations  # an old Python, too, reads on to its message
+
 import os
 import subprocess
 import sys
