@@ -22,7 +22,7 @@ from minigpt.files import replacing
 
 FIGURE = shared.ROOT / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n.*?\n```)"
+FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n(?:.*?\n)?```)"
 
 
 def execute(path):
