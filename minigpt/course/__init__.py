@@ -1,10 +1,9 @@
 """What stands beside the lessons: no module of theirs needs it, but notebooks do.
 
 For notebooks: `setup` and `continued` below, `plots`, `drawings`, `measure` (seconds
-and memory), `record` and `ladder` (reading what was measured), and `pocket` (the
-pocket play). In rooms of their own: `checks` of the exercises,
-`experiments`, which measure what the record says and which no lesson imports, and
-`publish`.
+and memory), `record` and `ladder` (reading what was measured), and `pocket` (the pocket
+play). In rooms of their own: `checks` of the exercises, `experiments`, which measure
+what the record says and which no lesson imports, and `publish`.
 """
 
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """Drawings of notebook 08b: where counting ends, and how counts stand beside a GPT."""
 
+from typing import Any
+
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -11,7 +13,7 @@ LIT = "#F5A623"
 SHOWN = {" ": "␣", "\n": "↵"}
 
 
-def staircase(text, seen, chars):
+def staircase(text: str, seen: Any, chars: Any) -> Figure:
     """The last 0, 1, 2, … characters of a text, a row each: how often each was seen in
     the training text, and what followed it most often.
 
@@ -66,7 +68,7 @@ def staircase(text, seen, chars):
     return fig
 
 
-def reaches(text, order, longest):
+def reaches(text: str, order: int, longest: int) -> Figure:
     """What each of three readers takes of a window: the counts of the training text its
     last `order` characters, the window's counts the last ones, up to `longest`, and
     where they stood before, the GPT all of it."""
@@ -125,7 +127,7 @@ def reaches(text, order, longest):
     return fig
 
 
-def beside():
+def beside() -> Figure:
     """How the counts and the GPT make logits together."""
     drawing = Drawing(7.6, 3.4)
     ax = drawing.ax

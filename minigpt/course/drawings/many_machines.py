@@ -1,6 +1,7 @@
 """Drawings of notebook 10: workers that average, a ring in steps, who holds what."""
 
 import math
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
@@ -12,7 +13,7 @@ from minigpt.course.plots import COLORS
 LIT, DONE = "#F5A623", "#BFE3C8"
 
 
-def averaging(reads, gradients, before, after):
+def averaging(reads: Any, gradients: Any, before: float, after: float) -> Figure:
     """Workers side by side: each reads its own rows, all average, all take one step.
 
     reads, gradients: a number for each worker; before, after: the parameter.
@@ -43,7 +44,7 @@ def averaging(reads, gradients, before, after):
     return drawing.fig
 
 
-def ring(states):
+def ring(states: Any) -> Figure:
     """An all-reduce in a ring, step by step, and the ring itself.
 
     states: (title, data, arrived) for each step; data: a row of chunks for each worker;
@@ -106,7 +107,7 @@ def ring(states):
 HELD = [("parameters", 4), ("gradients", 4), ("AdamW's averages", 8)]
 
 
-def memory(n):
+def memory(n: int) -> Figure:
     """What each of n workers holds with DDP and with FSDP, in bytes a parameter."""
     fig = Figure(figsize=(12, 3.9), layout="constrained")
     axes = fig.subplots(1, 2, sharey=True)

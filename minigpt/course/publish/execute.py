@@ -11,9 +11,12 @@ needs, and the README's figure, minutes and exercises follow (door.py).
 import re
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from nbformat import NotebookNode
 
 from minigpt.course import ladder, plots
 from minigpt.course.checks.solutions import texts
@@ -25,7 +28,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n(?:.*?\n)?```)"
 
 
-def execute(path):
+def execute(path: Path) -> float:
     """Run one notebook from its own folder and write it back; seconds taken."""
     notebook = nbformat.read(path, as_version=4)
     fold_solutions(notebook)
@@ -47,7 +50,7 @@ def execute(path):
     return seconds
 
 
-def fold_solutions(notebook):
+def fold_solutions(notebook: NotebookNode) -> int:
     """Write each exercise's solution into the fold that follows it; how many."""
     number, written = None, 0
     for cell in notebook.cells:
@@ -64,7 +67,7 @@ def fold_solutions(notebook):
     return written
 
 
-def clean(notebook):
+def clean(notebook: NotebookNode) -> None:
     """Keep only metadata that the course uses, and join streams that follow on."""
     version = {"name": "python"}  # no version: any supported Python runs it
     notebook.metadata = nbformat.from_dict(
@@ -78,7 +81,7 @@ def clean(notebook):
                 output.metadata.pop("transient", None)
 
 
-def write_minutes():
+def write_minutes() -> None:
     """The time row of each lesson, and the last column of the table in 00."""
     lessons = shared.notebook_paths()
     needed = {path.name: shared.minutes(shared.read(path)) for path in lessons}
@@ -91,7 +94,7 @@ def write_minutes():
             nbformat.write(notebook, unfinished)
 
 
-def with_minutes(text, name, needed):
+def with_minutes(text: str, name: str, needed: dict[str, int]) -> str:
     """A cell of the lesson `name`, with the minutes that each lesson needs."""
     time = r"(?m)^(\| Time \| )(?:about )?\S+ minutes(?: to read)?"
     text = re.sub(time, rf"\g<1>{needed[name]} minutes", text)
@@ -101,14 +104,14 @@ def with_minutes(text, name, needed):
     return text
 
 
-def draw_ladder():
+def draw_ladder() -> None:
     """The README's figure, from the record."""
     FIGURE.parent.mkdir(exist_ok=True)
     fig = plots.ladder(ladder.recorded())
     fig.savefig(FIGURE, dpi=120, metadata={"Software": None})
 
 
-def main(prefixes):
+def main(prefixes: Sequence[str]) -> None:
     """Execute the notebooks whose path below notebooks/ begins with one of the
     prefixes ("03", "evidence", "exercises/03"); all without any."""
     names = [str(path.relative_to(shared.NOTEBOOKS)) for path in shared.every_path()]
