@@ -349,6 +349,11 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     assert_close(got, right, atol=1e-4, rtol=0)
 
 
+def test_work_that_took_no_pause_is_not_taken_for_what_was_begun_behind_it(visit, gpt):
+    begun = "Promise.all([sides[0].run([], () => {}), sides[0].run([], () => {})])"
+    assert visit(gpt).evaluate(begun) == [False, True]
+
+
 def test_unknown_characters_are_told_and_mended_with_a_click(visit, gpt):
     browser = visit(gpt)
     complaint = "$('complaint').textContent"

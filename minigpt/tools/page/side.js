@@ -141,7 +141,8 @@ class Side {
       since = performance.now();
     }
     show();
-    return true;
+    await null; // or what was begun behind this work, which took no pause, would be taken for it
+    return mine === this.turn;
   }
 
   stop() {
