@@ -113,10 +113,11 @@ function paintNext(pen, side, position, logits, { from, top, wide, high }, ink) 
     pen.globalAlpha = 1;
     pen.fillStyle = css(is ? ink.ink : ink.text);
     pen.textAlign = "left";
-    pen.font = `600 ${TAPE.font}px ui-monospace, monospace`;
-    pen.fillText(Array.from(glyph(texts[id])).slice(0, 2).join(""), end + 2, y + 6);
+    const label = Array.from(glyph(texts[id]));
+    pen.font = `600 ${label.length > 1 ? 13 : TAPE.font}px ui-monospace, monospace`;
+    pen.fillText(label.slice(0, 4).join(""), end + 2, y + 6);
     pen.font = "13px system-ui, sans-serif";
-    pen.fillText(number(probs[id], 2), end + 34, y + 5);
+    pen.fillText(number(probs[id], 2), end + 36, y + 5);
   });
 }
 
