@@ -227,6 +227,6 @@ def main(options: Namespace) -> int:
     if late:
         print("OVER THE TIME: it cannot stand in the table. Train fewer steps.")
         return 1
-    compare = "The course's table to compare it with: minigpt/course/SPEED.md"
+    compare = "The README leads to the table to compare it with."
     print("One seed is no entry: it takes three." if options.quick else compare)
     return 0

@@ -1,7 +1,8 @@
 """Drawings of notebook 08b: where counting ends, and how counts stand beside a GPT."""
 
-from typing import Any
+from collections.abc import Sequence
 
+import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -13,7 +14,7 @@ LIT = "#F5A623"
 SHOWN = {" ": "␣", "\n": "↵"}
 
 
-def staircase(text: str, seen: Any, chars: Any) -> Figure:
+def staircase(text: str, seen: torch.Tensor, chars: Sequence[str]) -> Figure:
     """The last 0, 1, 2, … characters of a text, a row each: how often each was seen in
     the training text, and what followed it most often.
 

@@ -1,6 +1,7 @@
 """Drawings of notebook 10: workers that average, a ring in steps, who holds what."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -13,7 +14,9 @@ from minigpt.course.plots import COLORS
 LIT, DONE = "#F5A623", "#BFE3C8"
 
 
-def averaging(reads: Any, gradients: Any, before: float, after: float) -> Figure:
+def averaging(
+    reads: Sequence[float], gradients: Sequence[float], before: float, after: float
+) -> Figure:
     """Workers side by side: each reads its own rows, all average, all take one step.
 
     reads, gradients: a number for each worker; before, after: the parameter.
