@@ -221,11 +221,7 @@ COUNTING = {
     "counts added and read": {"weighs": False},
     "counts added, weighed": {"reads": False},
 }
-BESIDE = {
-    "GPT alone": {"counts": False},
-    "all of it": {},
-    "own counts seen": {"folds": False},
-}
+BESIDE, OWN = {"GPT alone": {"counts": False}, "all of it": {}}, {"folds": False}
 NGRAMS = {"silent at half of the places": {}, "never": {"change": never_silent}}
 AT_RATE, AT = "{variant}, rate {factor:g}", [0.25, 0.5, 1, 2]
 judged = partial(fit.run, data=fit.development)
@@ -235,7 +231,12 @@ as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all pa
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
 EXPERIMENTS = {
     "08-counts": fit.grid("{variant}", beside_counts, variant=COUNTING),
-    "08-beside": fit.grid(AT_RATE, beside_counts, variant=BESIDE, factor=[0.5, 1, 2]),
+    "08-beside": {
+        **fit.grid(AT_RATE, beside_counts, variant=BESIDE, factor=[0.5, 1, 2]),
+        **fit.grid(
+            AT_RATE, beside_counts, variant={"own counts seen": OWN}, factor=[0.5, 1]
+        ),
+    },
     "08-ngrams": fit.grid("{variant}", partial(judged, base=ngrams), variant=NGRAMS),
     "08-parts": at_rates(shared, PARTS),
     "08-parts-equal": at_rates(as_long, {"06's GPT": {}}),
