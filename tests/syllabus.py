@@ -82,11 +82,11 @@ LESSONS = {
     ),
     "09_fast_generation": Lesson(
         "fast",
-        {
-            "fast/cache": "KVCache attend gpt_with_cache",
-            "fast/speculative": "check speculate",
-        },
-        {"fast/quantization": "to_int8"},
+        {"fast/cache": "KVCache attend gpt_with_cache"},
+    ),
+    "09b_speculative_decoding": Lesson(
+        "",  # in `fast`, too
+        {"fast/speculative": "check speculate"},
     ),
     "10_many_machines": Lesson("parallel"),
     "11_looking_inside": Lesson("inside"),

@@ -1,4 +1,4 @@
-"""Lesson 09: weights in eight bits, for a model that has finished learning.
+"""Exercise 09.4: weights in eight bits, for a model that has finished learning.
 
 A row of a weight matrix w becomes whole numbers from -127 to 127 and one scale:
 w ≈ scale * q with scale = max |w| / 127, so no weight moves by more than scale / 2.

@@ -20,7 +20,6 @@ ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
 TAGS = re.compile(
     r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?|second-lecture"
 )
-LONG = {"09": 53}  # minutes of lessons that are still to be cut
 SPINE = ["00", "01", "02", "03", "04", "05", "06"]
 
 
@@ -142,7 +141,7 @@ def test_a_lesson_says_how_long_it_takes_and_is_no_longer_than_a_lecture(path):
     needed = shared.minutes(notebook)
     said = re.search(r"\| Time \| (\d+) minutes", shared.markdown(notebook))
     assert said and int(said[1]) == needed, "make notebooks writes it"
-    assert needed <= LONG.get(number_of(path), 48)
+    assert needed <= 48
     first = code_cells(notebook)[0].source.splitlines()
     assert len([line for line in first if line]) <= 12
 
