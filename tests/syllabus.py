@@ -108,7 +108,15 @@ LESSONS = {
         },
         {"tokens/judging": "next_bytes"},
     ),
-    "14_bridge": Lesson("bridge"),
+    "14_bridge": Lesson(
+        "bridge",
+        {
+            "bridge/gpt2": "GPT2 zeros",
+            "bridge/folder": "names",
+            "bridge/by_name": "gpt2",
+            "bridge/tokenizer": "split",
+        },
+    ),
 }
 BELOW = ["require", "files", "hints"]  # of all lessons
 OF_LESSONS = [name for lesson in LESSONS.values() for name in lesson.modules.split()]

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from small import CORPUS, Intruder, opinionated, seeded
 from torch.testing import assert_close
 
+from minigpt.bridge import by_name
 from minigpt.bridge.fetching import FILES, fetch_gpt2
 from minigpt.bridge.folder import as_gpt2, config_of, load_gpt2, read_model, save_gpt2
 from minigpt.bridge.gpt2 import GPT2, GPT2Config
@@ -116,6 +117,13 @@ def test_the_written_table_is_gpt2_computed_from_its_names(tmp_path, tied):
     assert ("lm_head.weight" in table) == (not tied)
     assert table["transformer.h.1.attn.c_attn.weight"].shape == (16, 48)
     assert_close(reference(table, IDX, 2, 2, gelu_new), model(IDX)[0], **CLOSE)
+
+
+def test_a_program_that_knows_the_names_alone_computes_the_model(folder):
+    table = by_hand(folder / "model.safetensors")
+    p = {name.removeprefix("transformer."): t for name, t in table.items()}
+    logits = by_name.gpt2(p, IDX, 2, gelu_new)
+    assert_close(logits, read_model(folder)(IDX)[0], **CLOSE)
 
 
 def test_with_all_differences_off_it_is_the_gpt_of_lesson_06():

@@ -18,7 +18,7 @@ PATHS = shared.every_path(ROOT / "notebooks")
 MAIN = shared.notebook_paths(ROOT / "notebooks")
 ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
 TAGS = re.compile(
-    r"nbval-ignore-output|tiny-shakespeare|within-[\d.]+%?|second-lecture"
+    r"nbval-ignore-output|tiny-shakespeare|transformers|within-[\d.]+%?|second-lecture"
 )
 SPINE = ["00", "01", "02", "03", "04", "05", "06"]
 

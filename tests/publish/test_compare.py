@@ -37,6 +37,23 @@ def test_tolerances_are_absolute_or_relative_to_the_stored_number():
     assert tolerance_of(["tiny-shakespeare"]) is None
 
 
+class Cell:
+    """What compare sees of nbval's item; `parent` may be changed."""
+
+    def __init__(self, *tags):
+        self.cell = SimpleNamespace(metadata={"tags": [*tags]}, source="")
+        self.options, self.compare_outputs = {"check": True}, None
+        self.parent = SimpleNamespace(skip_compare=())
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_cell_that_needs_something_is_compared_where_it_is(monkeypatch, there):
+    monkeypatch.setitem(compare.NEEDS, "transformers", lambda: there)
+    items = [Cell("transformers"), Cell("within-0.1"), Cell()]
+    compare.pytest_collection_modifyitems(items)
+    assert [item.options["check"] for item in items] == [there, True, True]
+
+
 CELLS = [  # stored is 2.40: tag, source, None or what a failure says
     ("within-0.03", "print('loss 2.42')", None),
     ("within-0.03", "print('loss 2.52')", "loss 2.52"),

@@ -5,14 +5,16 @@
 A cell is compared letter by letter, unless one of its tags says otherwise:
 `within-0.03` or `within-5%` compares numbers with a decimal point within that
 tolerance (absolute, or relative to the stored one) and everything else letter by
-letter; `tiny-shakespeare` compares only if that text is there; and nbval's own
-`nbval-ignore-output` compares nothing. At the end stands what moved by more than half
-its tolerance. With OTHER_SEED=1338 in the environment only trainings are compared.
+letter; `tiny-shakespeare` and `transformers` compare only if that text or that library
+is there; and nbval's own `nbval-ignore-output` compares nothing. At the end stands what
+moved by more than half its tolerance. With OTHER_SEED=1338 in the environment only
+trainings are compared.
 """
 
 import os
 import re
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from minigpt.data import load_text
@@ -23,6 +25,10 @@ TINY_SHAKESPEARE = 1_115_394  # characters
 NUMBER = re.compile(r" *[-+−]?\d[\d,]*\.\d+(?:e[-+]?\d+)?")
 MOVED = "difference in tolerances"
 TAG = re.compile(r"within-(\d+(?:\.\d+)?)(%?)")
+NEEDS = {  # tag: whether what its cells show can be shown here
+    "tiny-shakespeare": lambda: len(load_text()) == TINY_SHAKESPEARE,
+    "transformers": lambda: find_spec("transformers") is not None,
+}
 OTHER_SEED = os.environ.get("OTHER_SEED")  # takes the place of 1337 in all cells
 TRAINED = re.compile(r"\b(train|evaluate|estimate_loss)\(")
 
@@ -76,10 +82,11 @@ def pytest_collection_modifyitems(items: list) -> None:
             item.cell.source = item.cell.source.replace("1337", OTHER_SEED)
             trained = tolerance is not None and TRAINED.search(item.cell.source)
             item.options["check"] = item.options["check"] and bool(trained)
-    shows = [i for i in cells if "tiny-shakespeare" in i.cell.metadata.get("tags", [])]
-    if shows and len(load_text()) != TINY_SHAKESPEARE:
-        for item in shows:
-            item.options["check"] = False
+    for tag, is_there in NEEDS.items():
+        shows = [item for item in cells if tag in item.cell.metadata.get("tags", [])]
+        if shows and not is_there():
+            for item in shows:
+                item.options["check"] = False
 
 
 def _comparison(item: Any, tolerance: Callable[[float], float]) -> Callable:
