@@ -97,11 +97,11 @@ book: .venv/publish  ## the notebooks as an offline web site: build/book/index.h
 worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
 	$(BIN)/python -m minigpt.course.publish.worksheets
 
-nbgrader: .venv/ready  ## a course folder that nbgrader marks by itself: build/nbgrader; VARIANTS=30
-	$(BIN)/python -m minigpt.course.publish.nbgrader $(if $(VARIANTS),--variants "$(VARIANTS)")
+nbgrader: .venv/ready  ## a course folder that nbgrader marks by itself: build/nbgrader
+	$(BIN)/python -m minigpt.course.publish.nbgrader
 
-otter: .venv/ready  ## the same assignments for Otter-Grader: build/otter; VARIANTS=30
-	$(BIN)/python -m minigpt.course.publish.otter $(if $(VARIANTS),--variants "$(VARIANTS)")
+otter: .venv/ready  ## the same assignments for Otter-Grader: build/otter
+	$(BIN)/python -m minigpt.course.publish.otter
 
 colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
 	$(BIN)/python -m minigpt.course.publish.colab $(if $(REPO),--repo $(REPO))

@@ -13,9 +13,9 @@ import torch
 from exercises import answered, exercises_of
 from IPython.core.interactiveshell import InteractiveShell
 
-from minigpt.course.checks import core, numbers
+from minigpt.course.checks import core
 from minigpt.course.checks import grading as looks
-from minigpt.course.publish import copied, nbgrader, otter, shared, submitted
+from minigpt.course.publish import nbgrader, otter, shared, submitted
 
 PATHS = shared.notebook_paths(shelf="exercises")
 
@@ -369,90 +369,3 @@ def test_a_cell_that_never_ends_is_interrupted_and_the_next_one_is_not():
     endless = shell.run_cell("while True:\n    pass")
     assert isinstance(endless.error_in_exec, KeyboardInterrupt)
     assert shell.run_cell("import time; time.sleep(0.5); 1").result == 1
-
-
-# Inputs of one's own
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("variants")
-    nbgrader.build_nbgrader(folder, variants=12)
-    return folder
-
-
-def test_without_variants_nothing_is_said_of_numbers(course, otters, key):
-    assert not (course / "key").exists() and not (otters / "key").exists()
-    for one in course.rglob("[0-9]*.ipynb"):
-        assert "Your numbers" not in one.read_text("utf-8")
-        other = shared.read(key / one.relative_to(course))
-        assert other.cells[: len(shared.read(one).cells)] == shared.read(one).cells
-
-
-def test_everybody_in_a_class_has_other_numbers(key):
-    for path in (key / "key").iterdir():
-        head, *rows = path.read_text("utf-8").splitlines()
-        assert len({row.partition(",")[2] for row in rows}) == len(rows) == 12
-
-
-def test_the_key_is_in_no_sheet_that_is_handed_out(key):
-    rows = (key / "key/02_averaging_exercises.csv").read_text("utf-8").splitlines()[1:]
-    sheet = shared.read(
-        key / "source/02_averaging_exercises/02_averaging_exercises.ipynb"
-    )
-    text = nbformat.writes(released(sheet))
-    assert not any(number in text for row in rows for number in row.split(",")[1:])
-
-
-def sheet_with(key, number, found):
-    """The teacher's sheet of 02 with other numbers written into it."""
-    sheet = shared.read(
-        key / "source/02_averaging_exercises/02_averaging_exercises.ipynb"
-    )
-    answer = cell_of(sheet, "02-numbers-answer")
-    answer.source = f"number = {number}\nfound = {found}"
-    return sheet
-
-
-def test_a_copied_number_is_named_to_the_teacher_and_not_to_the_learner(
-    key, tmp_path, capsys
-):
-    rows = (key / "key/02_averaging_exercises.csv").read_text("utf-8").splitlines()
-    seven = [float(one) for one in rows[7].split(",")[1:]]
-    sheets = {"a": (7, seven), "b": (9, seven), "c": ("x", "[1000, max(3, 4)]")}
-    sheets["d"] = (7, seven[:2])
-    paths = [tmp_path / f"{name}.ipynb" for name in sheets]
-    for path, (number, found) in zip(paths, sheets.values()):
-        shared.write(path, nbformat.writes(sheet_with(key, number, found)))
-    a, b, c, d = paths
-    assert copied.whose_numbers(key / "key/02_averaging_exercises.csv", paths)[1:] == [
-        [str(a), "7", str(d), *["right"] * 3],
-        [str(b), "9", "", *["of number 7"] * 3],
-        [str(c), "", "", "wrong", "not written", "not written"],
-        [str(d), "7", str(a), "right", "right", "not written"],
-    ]
-    assert numbers.check_numbers("averaging", 7, seven)
-    wrong = numbers.check_numbers("averaging", 9, seven)
-    assert not wrong and wrong.share == 0 and "7" not in str(wrong)
-
-
-@pytest.mark.parametrize(
-    "number, found, share",
-    [(..., ..., 0), ("7", [1, 2, 3], 0), (0, [], 0), (7, ..., 0), (7, [1], 0)]
-    + [(7, [8.2307, ..., "x"], 1 / 3)],
-)
-def test_whatever_is_written_down_gets_a_sentence(number, found, share):
-    assert numbers.check_numbers("averaging", number, found).share == share
-
-
-def test_own_inputs_run_with_whatever_a_function_does(capsys):
-    def broken(*inputs):
-        raise ZeroDivisionError
-
-    numbers.show_numbers("averaging", ..., broken, broken, broken)
-    assert capsys.readouterr().out == "First write your number in place of the `...`.\n"
-    learner, name = first("02.1")
-    numbers.show_numbers("averaging", 7, learner[name], broken, lambda *inputs: ...)
-    first_line, second, third = capsys.readouterr().out.splitlines()
-    assert first_line.split() == ["mean_so_far", "8.231"]
-    assert "ZeroDivisionError" in second and "not attempted" in third

@@ -3,9 +3,6 @@
     python -m minigpt.course.publish.nbgrader
         build/nbgrader/nbgrader_config.py
         build/nbgrader/source/NN_name/NN_name.ipynb, one assignment per notebook
-    python -m minigpt.course.publish.nbgrader --variants 30
-        the same, with inputs of their own for 30 learners, and the teacher's
-        build/nbgrader/key/NN_name.csv
 
 Then, in that folder, with nbgrader 0.9 and minigpt installed in one environment:
 `nbgrader generate_assignment 03_self_attention_exercises`, `nbgrader autograde …`,
@@ -28,13 +25,11 @@ import minigpt.course.checks.grading
 HIDE = "### BEGIN SOLUTION\n{solution}\n### END SOLUTION"
 
 
-def build_nbgrader(
-    folder=shared.BUILD / "nbgrader", notebooks=shared.NOTEBOOKS, variants=0
-):
+def build_nbgrader(folder=shared.BUILD / "nbgrader", notebooks=shared.NOTEBOOKS):
     """Write the course folder; list of the paths."""
     config = folder / "nbgrader_config.py"
     shared.write(config, shared.template_file("nbgrader_config.py.txt"))
-    every = assignments.write(folder, notebooks, variants, "source/{}", cells)
+    every = assignments.write(folder, notebooks, "source/{}", cells)
     return [config, *every]
 
 
@@ -65,6 +60,6 @@ def cell(part):
 
 
 if __name__ == "__main__":
-    assignments.main(
+    shared.run_builder(
         build_nbgrader, "The course folder for nbgrader", shared.BUILD / "nbgrader"
     )

@@ -3,9 +3,6 @@
     python -m minigpt.course.publish.otter
         build/otter/NN_name/NN_name.ipynb, with raw cells for Otter Assign
         build/otter/NN_name/minigpt/, the package, for the autograder
-    python -m minigpt.course.publish.otter --variants 30
-        the same, with inputs of their own for 30 learners, and the teacher's
-        build/otter/key/NN_name.csv
 
 Then, in such a folder and with Otter-Grader 7 and minigpt installed in one
 environment: `otter assign NN_name.ipynb dist`. Learners get `dist/student`, and
@@ -53,9 +50,9 @@ def test_{case}({answers}):
     assert {right}, {message}'''
 
 
-def build_otter(folder=shared.BUILD / "otter", notebooks=shared.NOTEBOOKS, variants=0):
+def build_otter(folder=shared.BUILD / "otter", notebooks=shared.NOTEBOOKS):
     """Write a folder for each notebook with exercises; list of the paths."""
-    written = assignments.write(folder, notebooks, variants, "{}", cells)
+    written = assignments.write(folder, notebooks, "{}", cells)
     for path in written:
         if path.suffix == ".ipynb":
             carry(path.parent)
@@ -130,4 +127,4 @@ def tests(part):
 
 
 if __name__ == "__main__":
-    assignments.main(build_otter, "The assignments for Otter", shared.BUILD / "otter")
+    shared.run_builder(build_otter, "The assignments for Otter", shared.BUILD / "otter")
