@@ -19,7 +19,6 @@ from syllabus import exercises
 
 from minigpt.course.checks import core, running, search
 from minigpt.course.checks.reading import copied
-from minigpt.course.checks.solutions import _mistake, _parts
 
 NOTEBOOKS = exercises()
 ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
@@ -116,14 +115,20 @@ def test_a_wrong_answer_hears_its_own_mistake(number, part, code):
     assert part in answer
 
 
+def check_of(number):
+    found = vars(checks_of(number)).values()
+    return next(c for c in found if getattr(c, "number", "") == number)
+
+
 def listed():
     """Each mistake that stands behind a solution, and the answer that makes it."""
     for number in EXERCISES:
-        text, mistakes = _parts(number[:2])[number]
-        for says, edits, _ in map(_mistake, mistakes):
-            code = text
-            for old, new in edits:
+        solution = check_of(number).solution
+        for mistake in solution.listed:
+            code = solution.shown
+            for old, new in mistake.edits:
                 code = code.replace(old, new)
+            says = mistake.says
             yield pytest.param(number, says, code, id=f"{number} {says}")
 
 

@@ -22,8 +22,7 @@ class Taught(Solution):
     """A solution whose text is given here."""
 
     def __init__(self, text):
-        self.text, self.space, self.name = text, dict(NAMES), "f"
-        self.listed, self.program = [], self.made(compile(text, "<taught>", "exec"))
+        super().__init__(text)
 
 
 def function(text):

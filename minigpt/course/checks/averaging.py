@@ -5,36 +5,188 @@ import math
 import torch
 
 from minigpt.course.checks.core import compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randn, same
+from minigpt.data import CharTokenizer
 
 TOY = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])  # the notebook's, (1, T, C)
 
 
-@exercise("02.1 The present included")
+MEAN_SO_FAR = Solution(
+    """
+def mean_so_far(x, t):
+    return x[:, : t + 1].mean(dim=1)  # (B, t + 1, C) -> (B, C)
+""",
+    Mistake(
+        "You divide by T, but there are fewer positions so far.",
+        [(".mean(dim=1)", ".sum(dim=1) / x.shape[1]")],
+    ),
+    Mistake(
+        "You halve at every step, so late positions count more: add all, then "
+        "divide once.",
+        [
+            (
+                "x[:, : t + 1].mean(dim=1)",
+                "sum(x[:, i] / 2 ** (t + (i > 0) - i) for i in range(t + 1))",
+            )
+        ],
+    ),
+    Mistake(
+        "Your mean runs over the batch, too: each row is to have its own.",
+        [(".mean(dim=1)", ".mean(dim=(0, 1)).expand(len(x), -1)")],
+    ),
+    Mistake(
+        "You take the mean of running means: the first positions count again in"
+        " each of them.",
+        [
+            (
+                "x[:, : t + 1].mean(dim=1)",
+                "torch.stack([x[:, : s + 1].mean(1) for s in range(t + 1)]).mean(0)",
+            )
+        ],
+    ),
+    Mistake(
+        "You cut and average along the batch; time is dimension 1.",
+        [("x[:, : t + 1].mean(dim=1)", "x[: t + 1].mean(dim=0)")],
+    ),
+)
+
+
+@exercise("02.1 The present included", MEAN_SO_FAR)
 def check_mean_so_far(mean_so_far):
     """mean_so_far(x, t): (B, T, C) -> (B, C)."""
     small = randn(2, 5, 3)
     cases = [(TOY, 1), (small, 2), (small, 0), (small, 4), (randn(3, 4, 6), 1)]
     hint = "A slice a:b ends with b - 1. Which dimension of x (B, T, C) is time?"
-    compare(mean_so_far, Solution("02.1"), cases, hint=hint)
+    compare(mean_so_far, MEAN_SO_FAR, cases, hint=hint)
     return "3 shapes and 4 positions; the present is in, the future is out."
 
 
-@exercise("02.2 A memory that fades")
+FADING_AVERAGE = Solution(
+    """
+def fading_average(x, rate):
+    T = x.shape[1]
+    time = torch.arange(T)
+    scores = -rate * (time[:, None] - time).float()  # (T, T)
+    past = torch.tril(torch.ones(T, T, dtype=torch.bool))
+    scores = scores.masked_fill(~past, float("-inf"))
+    return F.softmax(scores, dim=-1) @ x  # (T, T) @ (B, T, C)
+""",
+    Mistake(
+        "Your rows do not sum to one: exp is there, the division is not.",
+        [("F.softmax(scores, dim=-1)", "scores.exp()")],
+    ),
+    Mistake(
+        "The mask comes only after the softmax: the rows no longer sum to one.",
+        [
+            ('scores = scores.masked_fill(~past, float("-inf"))', "pass"),
+            ("dim=-1) @ x", "dim=-1).masked_fill(~past, 0.0) @ x"),
+        ],
+    ),
+    Mistake(
+        "Your weights fall like 1 / (1 + rate · distance); a softmax of scores "
+        "falls by the same factor with every step back.",
+        [
+            (
+                "-rate * (time[:, None] - time).float()",
+                "-(1 + rate * (time[:, None] - time).clamp(min=0)).log()",
+            )
+        ],
+    ),
+    Mistake(
+        "The future is not hidden: the scores fall with the distance on both sides.",
+        [
+            ("time).float()", "time).abs().float()"),
+            ('scores = scores.masked_fill(~past, float("-inf"))', "pass"),
+        ],
+    ),
+    Mistake(
+        "Your softmax comes before the mask, and the future has taken its share"
+        " by then.",
+        [
+            ("time).float()", "time).abs().float()"),
+            ('scores = scores.masked_fill(~past, float("-inf"))', "pass"),
+            ("F.softmax(scores, dim=-1)", "F.softmax(scores, dim=-1).tril()"),
+        ],
+    ),
+    Mistake(
+        "A running mean gives its first place too much: here all weights are "
+        "divided by their sum.",
+        [
+            (
+                "F.softmax(scores, dim=-1)",
+                "(scores.exp() * torch.cat([torch.ones(1), torch.full((T - 1,), 1 - "
+                "2.718281828459045**-rate)]))",
+            )
+        ],
+    ),
+)
+
+
+@exercise("02.2 A memory that fades", FADING_AVERAGE)
 def check_fading_average(fading_average):
     """fading_average(x, rate): (B, T, C) -> (B, T, C)."""
     cases = [(TOY, math.log(2)), (TOY, 0.0), (randn(2, 5, 3), 0.5)]
     cases += [(randn(3, 4, 1), 2.0), (randn(2, 1, 4), 1.0)]
     hint = "masked_fill before the softmax; a step back must lower the score."
-    compare(fading_average, Solution("02.2", math=math), cases, hint=hint)
+    compare(fading_average, FADING_AVERAGE, cases, hint=hint)
     return "4 shapes and 5 rates; the future is hidden, and rate 0 is the plain mean."
 
 
-@exercise("02.3 Better than luck")
+NATS_PER_CHARACTER = Solution(
+    """
+def nats_per_character(text):
+    tokenizer = CharTokenizer(text)
+    ids = torch.tensor(tokenizer.encode(text))  # (T,)
+    one_hot = F.one_hot(ids, tokenizer.vocab_size).float()  # (T, V)
+    past = torch.ones(len(ids), len(ids)).tril(diagonal=-1)
+    counts = past @ one_hot + 1  # (T, V)
+    probs = counts / counts.sum(dim=1, keepdim=True)
+    return F.nll_loss(probs.log(), ids).item()
+""",
+    Mistake(
+        "The bug is still there: on letters drawn blindly, which nobody can "
+        "predict, the program claims to do better than guessing.",
+        [
+            (
+                "torch.ones(len(ids), len(ids)).tril(diagonal=-1)",
+                "torch.tril(torch.ones(len(ids), len(ids)))",
+            )
+        ],
+        hint="Take the text 'ab' on paper. What may be known when 'a' is guessed? "
+        "When 'b'?",
+        untouched=True,
+    ),
+    Mistake(
+        "The targets are shifted the wrong way: row t + 1 guesses character t.",
+        [
+            ("diagonal=-1", "diagonal=0"),
+            ("(probs.log(), ids)", "(probs[1:].log(), ids[:-1])"),
+        ],
+    ),
+    Mistake(
+        "The + 1 was no cheat: each character still counts itself before it is "
+        "guessed.",
+        [
+            (
+                "torch.ones(len(ids), len(ids)).tril(diagonal=-1)",
+                "torch.tril(torch.ones(len(ids), len(ids)))",
+            ),
+            ("past @ one_hot + 1", "past @ one_hot"),
+        ],
+    ),
+    Mistake(
+        "You leave out the character itself, but count all that come after it.",
+        [("past @ one_hot + 1", "one_hot.sum(dim=0) - one_hot + 1")],
+    ),
+    CharTokenizer=CharTokenizer,
+)
+
+
+@exercise("02.3 Better than luck", NATS_PER_CHARACTER)
 def check_nats_per_character(nats_per_character):
     """nats_per_character(text) -> float; the first character may be left out."""
-    solution, texts = Solution("02.3"), ["ab", "aab", "noon", "to be or not to be"]
+    solution, texts = NATS_PER_CHARACTER, ["ab", "aab", "noon", "to be or not to be"]
     shorter = solution.but(("(probs.log(), ids)", "(probs[1:].log(), ids[1:])"))
 
     def without_first(nats_per_character, text):
@@ -56,7 +208,66 @@ UNLUCKY = (
 )
 
 
-@exercise("02.4 The silent query")
+ATTEND = Solution(
+    """
+def attend(x, q, k):
+    T = x.shape[1]
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    past = torch.tril(torch.ones(T, T, dtype=torch.bool))
+    scores = scores.masked_fill(~past, float("-inf"))
+    weights = F.softmax(scores, dim=-1)  # (B, T, T)
+    return weights @ x  # (B, T, C)
+""",
+    Mistake(
+        "The bug is still there: a query of zeros should give the plain mean, "
+        "but gives nan.",
+        [
+            ("T = x.shape[1]", "pass"),
+            (
+                "past = torch.tril(torch.ones(T, T, dtype=torch.bool))",
+                "future = torch.tril(scores) == 0",
+            ),
+            ("~past", "future"),
+        ],
+        hint="Print what each line makes of one silent query: where is the nan born?",
+        untouched=True,
+    ),
+    Mistake(
+        "You have swept the nan away, not its cause: the silent position gets zeros.",
+        [
+            ("masked_fill(~past,", "masked_fill(scores.tril() == 0,"),
+            ("weights @ x", "weights.nan_to_num() @ x"),
+        ],
+    ),
+    Mistake(
+        "The future gets a finite score now, but your mask is still made from "
+        "the scores: the silent query hears the future, too.",
+        [
+            (
+                'masked_fill(~past, float("-inf"))',
+                "masked_fill(scores.tril() == 0, -1e9)",
+            )
+        ],
+    ),
+    Mistake(
+        "The mask comes only after the softmax: the rows no longer sum to one.",
+        [
+            ('scores = scores.masked_fill(~past, float("-inf"))', "pass"),
+            ("weights @ x", "weights.tril() @ x"),
+        ],
+    ),
+    Mistake(
+        "A future score that is 0 stays: your mask is made from the scores.",
+        [("~past,", "scores.triu(1) != 0,")],
+    ),
+    Mistake(
+        "The mask is the wrong way round: the past is hidden, and the future is heard.",
+        [("torch.tril", "torch.triu")],
+    ),
+)
+
+
+@exercise("02.4 The silent query", ATTEND)
 def check_attend(attend):
     """attend(x, q, k): (B, T, C) -> (B, T, C), equal to averaging.average_attention."""
     q = torch.tensor([[[1.0, 0], [0, 0], [1, 0]]])
@@ -66,5 +277,5 @@ def check_attend(attend):
     usual = (randn(3, 6, 2), randn(3, 6, 4), randn(3, 6, 5)[..., :4])
     hint = "The mask says which positions are the future: make it from ones (T, T)."
     cases = [silent, orthogonal, usual, UNLUCKY]
-    compare(attend, Solution("02.4"), cases, hint=hint)
+    compare(attend, ATTEND, cases, hint=hint)
     return "4 inputs, among them silent queries, scores of zero and tiny ones."

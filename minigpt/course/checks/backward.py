@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from minigpt.backward.tensor import Tensor, backward
+from minigpt.backward.tensor import Tensor, backward, total
 from minigpt.course.checks.core import Explained, compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randint, randn
 
 
@@ -13,7 +13,54 @@ def _array(*shape, seed=0):
     return randn(*shape, seed=seed).double().numpy()
 
 
-@exercise("12.1 One gain for all rows")
+AFFINE_BACKWARD = Solution(
+    """
+def affine_backward(g, x, gain):
+    dx = g * gain
+    dgain = (g * x).reshape(-1, len(gain)).sum(axis=0)
+    dshift = g.reshape(-1, len(gain)).sum(axis=0)
+    return dx, dgain, dshift
+""",
+    Mistake(
+        "gain and shift served every row, so what the rows say is added up: "
+        "these gradients still have the shape of x.",
+        [
+            ("(g * x).reshape(-1, len(gain)).sum(axis=0)", "g * x"),
+            ("g.reshape(-1, len(gain)).sum(axis=0)", "g"),
+        ],
+    ),
+    Mistake(
+        "The gradients of gain and shift are means over the rows: a value that "
+        "was used many times gets the sum.",
+        [("sum", "mean")],
+    ),
+    Mistake(
+        "You multiply two sums; multiply in each row first, then add up.",
+        [
+            (
+                "(g * x).reshape(-1, len(gain)).sum(axis=0)",
+                "g.reshape(-1, len(gain)).sum(axis=0) * x.reshape(-1, "
+                "len(gain)).sum(axis=0)",
+            )
+        ],
+    ),
+    Mistake(
+        "The shift served every row: add up what the rows say, as for gain.",
+        [("g.reshape(-1, len(gain)).sum(axis=0)", "g")],
+    ),
+    Mistake(
+        "The slope of the sum is 1, but what comes back is g times that.",
+        [
+            (
+                "g.reshape(-1, len(gain)).sum(axis=0)",
+                "np.ones_like(g).reshape(-1, len(gain)).sum(axis=0)",
+            )
+        ],
+    ),
+)
+
+
+@exercise("12.1 One gain for all rows", AFFINE_BACKWARD)
 def check_affine_backward(affine_backward):
     """affine_backward(g, x (..., C), gain (C,)) -> dx, dgain, dshift."""
     cases = [(np.array([[1.0, 2.0], [3.0, 4.0]]), np.eye(2), np.array([5.0, 6.0]))]
@@ -22,22 +69,105 @@ def check_affine_backward(affine_backward):
         cases.append((g, x, _array(shape[-1], seed=20 + seed)))
     hint = "g * x has a number for every row; gain and shift have one for all rows."
     parts = ("dx", "dgain", "dshift")
-    compare(affine_backward, Solution("12.1"), cases, parts=parts, hint=hint)
+    compare(affine_backward, AFFINE_BACKWARD, cases, parts=parts, hint=hint)
     return "4 shapes, from a single row to (B, T, C)."
 
 
-@exercise("12.2 Used twice")
+SHARE_BACKWARD = Solution(
+    """
+def share_backward(g, x):
+    s = x.sum(axis=-1, keepdims=True)
+    return g / s - (g * x).sum(axis=-1, keepdims=True) / s**2
+""",
+    Mistake(
+        "This is the gradient of the numerator alone. Each number of x is in "
+        "the sum, too.",
+        [(" - (g * x).sum(axis=-1, keepdims=True) / s**2", "")],
+    ),
+    Mistake(
+        "In the second use each share hears the g of all shares of its row: add"
+        " them up.",
+        [("(g * x).sum(axis=-1, keepdims=True)", "(g * x)")],
+    ),
+    Mistake(
+        "That is the rule of softmax, with y in front of everything; here only "
+        "a division is asked.",
+        [
+            ("return g / s", "y = x / s\n    return y * g"),
+            (
+                "(g * x).sum(axis=-1, keepdims=True) / s**2",
+                "y * (g * y).sum(axis=-1, keepdims=True)",
+            ),
+        ],
+    ),
+    Mistake(
+        "In the second use g belongs to the share, and x, too: the sum of g * "
+        "x, not x times the sum of g (the Jacobian from the wrong side).",
+        [("(g * x).sum(axis=-1, keepdims=True)", "x * g.sum(axis=-1, keepdims=True)")],
+    ),
+)
+
+
+@exercise("12.2 Used twice", SHARE_BACKWARD)
 def check_share_backward(share_backward):
     """share_backward(g, x): two arrays (..., C), x positive -> dx (..., C)."""
     cases = [(np.array([[1.0, 0.0]]), np.array([[1.0, 3.0]]))]
     for seed, shape in enumerate([(3,), (2, 4), (2, 3, 2)], 1):
         cases.append((_array(*shape, seed=seed), np.exp(_array(*shape, seed=9 + seed))))
     hint = "One gradient through the numerator, one through the sum; they add up."
-    compare(share_backward, Solution("12.2"), cases, hint=hint)
+    compare(share_backward, SHARE_BACKWARD, cases, hint=hint)
     return "4 shapes; both uses are heard."
 
 
-@exercise("12.3 The same character again")
+TABLE_GRADIENT = Solution(
+    """
+def table_gradient(g, ids, V):
+    table = np.zeros((V, g.shape[-1]))
+    np.add.at(table, ids, g)
+    return table
+""",
+    Mistake(
+        "A token that occurs twice keeps only one of its gradients: with a list"
+        " of rows, `=` and `+=` write each row once, and the last one stays.",
+        [("np.add.at(table, ids, g)", "table[ids] += g")],
+    ),
+    Mistake(
+        "A row that was fetched several times gets the sum, and this is the mean.",
+        [
+            (
+                "return table",
+                "return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:,"
+                " None]",
+            )
+        ],
+    ),
+    Mistake(
+        "Only the first text of the batch is read: ids has B of them.",
+        [("(table, ids, g)", "(table, ids[0], g[0])")],
+    ),
+    Mistake(
+        "A character that occurs twice in a text keeps the last of its "
+        "gradients only: `+=` with a list of rows writes each of them once.",
+        [
+            (
+                "np.add.at(table, ids, g)",
+                "for b in range(len(ids)): table[ids[b]] += g[b]",
+            )
+        ],
+    ),
+    Mistake(
+        "Your reshape mixes positions and channels: (B, T, C) becomes (-1, C).",
+        [
+            (
+                "(table, ids, g)",
+                "(table, ids, g.reshape(g.shape[-1], -1).T.reshape(g.shape))",
+            )
+        ],
+    ),
+)
+
+
+@exercise("12.3 The same character again", TABLE_GRADIENT)
 def check_table_gradient(table_gradient):
     """table_gradient(g (B, T, C), ids (B, T), V) -> (V, C)."""
     cases = [(np.array([[[1.0], [10.0], [100.0]]]), np.array([[0, 2, 0]]), 3)]
@@ -45,7 +175,7 @@ def check_table_gradient(table_gradient):
         ids = randint(V, B, T, seed=seed).numpy()
         cases.append((_array(B, T, C, seed=seed), ids, V))
     hint = "np.add.at(table, ids, g) adds one after the other."
-    compare(table_gradient, Solution("12.3"), cases, hint=hint)
+    compare(table_gradient, TABLE_GRADIENT, cases, hint=hint)
     return "4 batches: tokens that occur never, once and several times."
 
 
@@ -65,7 +195,35 @@ def _there_and_back(rule, x, g):
     return torch.as_tensor(value), torch.as_tensor(leaf.grad)
 
 
-@exercise("12.4 A relu that forgets")
+RELU = Solution(
+    """
+def relu(x):
+    y = np.maximum(x.data, 0)
+    return Tensor(y, (x,), lambda g: (g * (y > 0),))
+""",
+    Mistake(
+        "The bug is still there: the gradient passes where nothing came through.",
+        [("g * (y > 0)", "g")],
+        hint="Which numbers of x could move by a hair, and y would not notice?",
+        untouched=True,
+    ),
+    Mistake(
+        "The gradient itself is cut at 0. It may have any sign; what counts is y.",
+        [("y > 0", "g > 0")],
+    ),
+    Mistake(
+        "The gradient is multiplied by y; the slope of y is 1, wherever y is positive.",
+        [("(y > 0)", "y")],
+    ),
+    Mistake(
+        "np.sign is -1 for negative numbers; the slope there is 0.",
+        [("(y > 0)", "np.sign(x.data)")],
+    ),
+    Tensor=Tensor,
+)
+
+
+@exercise("12.4 A relu that forgets", RELU)
 def check_relu(relu):
     """relu(x): a Tensor -> a Tensor, with its way back."""
     cases = [(np.array([-1.0, 2.0]), np.array([3.0, 5.0]))]
@@ -73,7 +231,7 @@ def check_relu(relu):
         cases.append((_array(*shape, seed=seed), _array(*shape, seed=seed + 1)))
     hint = "The slope is 1 where y is positive, and 0 elsewhere."
     how = {"parts": ("its value", "its gradient"), "work": _there_and_back}
-    compare(relu, Solution("12.4"), cases, **how, hint=hint)
+    compare(relu, RELU, cases, **how, hint=hint)
     return "3 shapes, forward and back, with gradients of both signs."
 
 
@@ -89,12 +247,50 @@ def _taught(distance, student, teacher):
     return tuple(map(torch.as_tensor, (value, *grads)))
 
 
-@exercise("12.5 The wrong one is held fast")
+DISTANCE = Solution(
+    """
+def distance(student, teacher):
+    fixed = Tensor(teacher.data)
+    off = student + fixed * -1.0
+    return total(off * off)
+""",
+    Mistake(
+        "The bug is still there: the student is cut off, and learns nothing.",
+        [
+            ("Tensor(teacher.data)", "Tensor(student.data)"),
+            ("student + fixed", "fixed + teacher"),
+        ],
+        hint="Tensor(x.data) has the numbers of x and no parents. Who should be it?",
+        untouched=True,
+    ),
+    Mistake(
+        "Nobody is cut off now: the teacher gets a gradient, too, and would "
+        "learn from the student.",
+        [("Tensor(teacher.data)", "teacher")],
+    ),
+    Mistake(
+        "The difference is cut off as a whole, so nobody learns.",
+        [("off * off", "Tensor(off.data) * Tensor(off.data)")],
+    ),
+    Mistake(
+        "One of the two factors is cut off: the gradient is half of what it should be.",
+        [("off * off", "off * Tensor(off.data)")],
+    ),
+    Mistake(
+        "One of the two factors is cut off, and the teacher is not.",
+        [("Tensor(teacher.data)", "teacher"), ("off * off", "off * Tensor(off.data)")],
+    ),
+    Tensor=Tensor,
+    total=total,
+)
+
+
+@exercise("12.5 The wrong one is held fast", DISTANCE)
 def check_distance(distance):
     """distance(student, teacher): two Tensors -> a Tensor, a single number."""
     cases = [(np.array([1.0, 2.0]), np.array([0.0, 4.0]))]
     cases += [(_array(3, 2, seed=s), _array(3, 2, seed=s + 5)) for s in (1, 2)]
     hint = "Tensor(x.data) has the numbers of x and no parents: nothing flows through."
     parts = ("the loss", "the student's gradient", "the teacher's gradient")
-    compare(distance, Solution("12.5"), cases, work=_taught, parts=parts, hint=hint)
+    compare(distance, DISTANCE, cases, work=_taught, parts=parts, hint=hint)
     return "3 pairs: the student learns, and the teacher stays as it is."

@@ -9,18 +9,43 @@ import torch.nn.functional as F
 from minigpt.bigram import BigramLanguageModel
 from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.reading import source
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randint, randn, same
 from minigpt.data import get_batch
 
+SURPRISE = Solution(
+    """
+def surprise(p):
+    return -p.log().mean()
+""",
+    Mistake(
+        "You weigh each surprise by its own p, but the text does the weighing.",
+        [("-p.log().mean()", "-(p * p.log()).sum()")],
+        hint="Drop the factor p and take the plain mean.",
+    ),
+    Mistake(
+        "You take the mean first: the logarithm of the mean forgives a bad surprise.",
+        [("p.log().mean()", "p.mean().log()")],
+    ),
+    Mistake(
+        "1 - p says how much was left for others; the surprise is -ln p.",
+        [("-p.log().mean()", "(1 - p).mean()")],
+    ),
+    Mistake(
+        "That is the surprise of the whole text: divide it by the number of "
+        "characters.",
+        [("-p.log().mean()", "-p.prod().log()")],
+    ),
+)
 
-@exercise("01.1 How surprised was it?")
+
+@exercise("01.1 How surprised was it?", SURPRISE)
 def check_surprise(surprise):
     """surprise(p): p (N,) probabilities of what came -> mean surprise in nats."""
     cases = [torch.tensor(p) for p in ([0.5, 0.125], [0.2] * 5, [1.0])]
     cases += [0.1 + 0.9 * randn(n).sigmoid() for n in (7, 650)]
     hint = "A surprise is -ln p, and the loss is the mean of the surprises."
-    compare(surprise, Solution("01.1"), [(p,) for p in cases], hint=hint)
+    compare(surprise, SURPRISE, [(p,) for p in cases], hint=hint)
     return "5 texts, in nats, and a longer text costs no more than a short one."
 
 
@@ -44,7 +69,54 @@ def _tiles(tile, data, T):
     return result
 
 
-@exercise("01.2 Every character once")
+TILE = Solution(
+    """
+def tile(data, block_size):
+    n = (len(data) - 1) // block_size
+    x = data[: n * block_size].view(n, block_size)
+    y = data[1 : n * block_size + 1].view(n, block_size)
+    return x, y
+""",
+    Mistake(
+        "You cut windows of block_size + 1, so each last character is never an input.",
+        [
+            (
+                "x = data[",
+                "w = data[: len(data) // (block_size + 1) * (block_size + 1)]; x = "
+                "data[",
+            ),
+            (
+                "return x, y",
+                "return (w := w.view(-1, block_size + 1))[:, :-1], w[:, 1:]",
+            ),
+        ],
+    ),
+    Mistake(
+        "Your windows overlap: one begins at every character.",
+        [
+            (
+                "return x, y",
+                "return [d.unfold(0, block_size, 1) for d in (data[:-1], data[1:])]",
+            )
+        ],
+    ),
+    Mistake(
+        "You always leave the last window out; its targets are there unless "
+        "block_size divides N.",
+        [("(len(data) - 1) // block_size", "len(data) // block_size - 1")],
+    ),
+    Mistake(
+        "Your targets are the whole next window: each should be shifted by one,"
+        " not by block_size.",
+        [
+            ("(len(data) - 1) // block_size", "len(data) // block_size - 1"),
+            ("data[1 : n * block_size + 1]", "data[block_size : (n + 1) * block_size]"),
+        ],
+    ),
+)
+
+
+@exercise("01.2 Every character once", TILE)
 def check_tile(tile):
     """tile(data, block_size): data (N,) -> x, y (n, T), all full windows in order."""
     data, long = torch.tensor([3, 1, 4, 0, 5, 9, 2, 6]), randint(65, 47)
@@ -52,14 +124,59 @@ def check_tile(tile):
     cases += [(data[:6], 3), (data[:2], 1), (long[:40], 8)]
     hint = "N characters have N - 1 targets: (N - 1) // block_size windows."
     how = {"work": _tiles, "parts": ("x", "y"), "hint": hint}
-    compare(tile, Solution("01.2"), cases, **how)
+    compare(tile, TILE, cases, **how)
     return "8 lengths, every target used once, nothing wasted, nothing invented."
 
 
-@exercise("01.3 Read it backwards")
+BEFORE_TABLE = Solution(
+    """
+def before_table(ids, vocab_size):
+    table = torch.ones(vocab_size, vocab_size)
+    for a, b in zip(ids[:-1].tolist(), ids[1:].tolist()):
+        table[b, a] += 1
+    return table / table.sum(dim=1, keepdim=True)
+""",
+    Mistake(
+        "Repeated pairs count once: table[a, b] += 1 on whole tensors forgets them.",
+        [("+= 1", "= 2")],
+    ),
+    Mistake(
+        "That is the lesson's table, forwards: your row i tells what comes after i.",
+        [("table[b, a]", "table[a, b]")],
+    ),
+    Mistake(
+        "You count one pair too many: the last character before the first one.",
+        [("ids[1:]", "ids.roll(-1)"), ("ids[:-1]", "ids")],
+    ),
+    Mistake(
+        "Your columns sum to one, not your rows: first count with the second "
+        "character as the row, then divide each row by its sum.",
+        [("dim=1", "dim=0")],
+    ),
+    Mistake(
+        "You add one only where nothing was counted; every count gets one more.",
+        [
+            ("torch.ones", "torch.zeros"),
+            ("return table /", "return (table := table.clamp(min=1)) /"),
+        ],
+    ),
+    Mistake(
+        "The 1 for each pair is missing: what was never seen gets 0.",
+        [
+            ("torch.ones", "torch.zeros"),
+            (
+                "table.sum(dim=1, keepdim=True)",
+                "table.sum(dim=1, keepdim=True).clamp(min=1)",
+            ),
+        ],
+    ),
+)
+
+
+@exercise("01.3 Read it backwards", BEFORE_TABLE)
 def check_before_table(before_table, data, tokenizer):
     """before_table(ids, vocab_size): ids (N,) -> (V, V), row i: what stood before i."""
-    V, solution, random = tokenizer.vocab_size, Solution("01.3"), randint(5, 60)
+    V, solution, random = tokenizer.vocab_size, BEFORE_TABLE, randint(5, 60)
     cases = [(torch.tensor([0, 1, 0, 1, 1, 2]), 3), (random, 5), (random, 9)]
     cases.append((data[:1000], V))
     hint = "The second character of a pair chooses the row; divide rows by their sums."
@@ -79,7 +196,48 @@ def _not_flattened(got, expected, logits, y):
     return same(got, each.mean(dim=0)) or same(got, each.mean())
 
 
-@exercise("01.4 Does it get wiser along the line?")
+LOSS_BY_POSITION = Solution(
+    """
+def loss_by_position(logits, y):
+    B, T, C = logits.shape
+    rows = logits.reshape(B * T, C)
+    each = F.cross_entropy(rows, y.reshape(B * T), reduction="none")
+    return each.view(B, T).mean(dim=0)
+""",
+    Mistake(
+        "These logits are no logarithms of probabilities yet: the softmax is missing.",
+        [("F.cross_entropy(rows", "F.nll_loss(rows")],
+    ),
+    Mistake(
+        "cross_entropy has a softmax inside: give it the logits, not their softmax.",
+        [("F.cross_entropy(rows", "F.cross_entropy(rows.softmax(-1)")],
+    ),
+    Mistake(
+        "The losses lie text by text, so view(T, B) mixes positions: it is view(B, T).",
+        [("each.view(B, T).mean(dim=0)", "each.view(T, B).mean(dim=1)")],
+    ),
+    Mistake(
+        "You take the mean of the probabilities first: the losses, -ln p, are "
+        "to be averaged.",
+        [
+            (
+                "each.view(B, T).mean(dim=0)",
+                "-(-each).exp().view(B, T).mean(dim=0).log()",
+            )
+        ],
+    ),
+    Mistake(
+        "reshape to (B, C, T) mixes the logits of different positions: "
+        "transpose exchanges dimensions.",
+        [
+            ("logits.reshape(B * T, C)", "logits.reshape(B, C, T)"),
+            ("y.reshape(B * T)", "y"),
+        ],
+    ),
+)
+
+
+@exercise("01.4 Does it get wiser along the line?", LOSS_BY_POSITION)
 def check_loss_by_position(loss_by_position, model, data):
     """loss_by_position(logits, y): (B, T, C), (B, T) -> mean loss (T,), in nats."""
     sizes = [(2, 3, 3), (4, 5, 5), (2, 3, 4), (4, 6, 5), (5, 1, 3)]
@@ -93,7 +251,7 @@ def check_loss_by_position(loss_by_position, model, data):
         "cross_entropy took your T time steps for classes: nothing is flattened. Here "
         "T = C, so it did not complain.": Sign(_not_flattened)
     }
-    solution = Solution("01.4")
+    solution = LOSS_BY_POSITION
     compare(loss_by_position, solution, [*cases, (logits, y)], known, hint=hint)
     losses = solution(logits, y)
     return f"6 shapes. Yours pays {losses[0]:.2f} nats first, {losses[-1]:.2f} last."
@@ -123,7 +281,47 @@ def _written(write_on, model, idx, n):
     return text, f"{as_tensor(drawn)[:, -1].mean():.1f}"
 
 
-@exercise("01.5 Quuuuuuuuuuuu")
+WRITE_ON = Solution(
+    """
+@torch.no_grad()
+def write_on(model, idx, max_new_tokens):
+    for _ in range(max_new_tokens):
+        logits, _ = model(idx)  # (B, T, C)
+        now = logits[:, -1]  # (B, C): the last position
+        probs = F.softmax(now, dim=-1)
+        drawn = torch.multinomial(probs, num_samples=1)  # (B, 1)
+        idx = torch.cat([idx, drawn], dim=1)  # (B, T + 1)
+    return idx
+""",
+    Mistake(
+        "The bug is still there: after the `u` comes another `u`, and another.",
+        [("[:, -1]", "[:, 0]")],
+        hint="Print idx and the shape of `now` in each step.",
+        untouched=True,
+    ),
+    Mistake(
+        "You give the model the last character only. The bigram does not mind, "
+        "but every later model needs the whole text so far.",
+        [("model(idx)", "model(idx[:, -1:])")],
+    ),
+    Mistake(
+        "Your program always writes the likeliest character: nothing is drawn.",
+        [
+            (
+                "torch.multinomial(probs, num_samples=1)",
+                "probs.argmax(dim=-1, keepdim=True)",
+            )
+        ],
+    ),
+    Mistake(
+        "You take max_new_tokens for the length of the whole text; so many are "
+        "to be added.",
+        [("range(max_new_tokens)", "range(max_new_tokens - idx.shape[1])")],
+    ),
+)
+
+
+@exercise("01.5 Quuuuuuuuuuuu", WRITE_ON)
 def check_write_on(write_on):
     """write_on(model, idx, max_new_tokens): (B, T) -> (B, T + max_new_tokens)."""
     small, model = torch.tensor([[2, 3], [1, 5]]), _SumModel()
@@ -134,14 +332,49 @@ def check_write_on(write_on):
     )
     hint = "Which position tells what comes next? Softmax over C, a draw for each row."
     how = {"work": _written, "parts": parts, "hint": hint}
-    compare(write_on, Solution("01.5"), cases, **how)
+    compare(write_on, WRITE_ON, cases, **how)
     return "every position counts, each row by itself, and characters are drawn."
 
 
-@exercise("01.6 The loss that comes back up")
+FIT = Solution(
+    """
+def fit(model, batches, learning_rate):
+    losses = []
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=learning_rate
+    )
+    for x, y in batches:
+        _, loss = model(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+""",
+    Mistake(
+        "The bug is still there: the first steps help, but then the loss climbs"
+        " back up.",
+        [("optimizer.zero_grad()", "pass")],
+        hint="Print the norm of the gradient in each step.",
+        untouched=True,
+    ),
+    Mistake(
+        "You made the gradient shorter, but it is still the sum over all steps so far.",
+        [
+            ("optimizer.zero_grad()", "pass"),
+            (
+                "backward()",
+                "backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1)",
+            ),
+        ],
+    ),
+)
+
+
+@exercise("01.6 The loss that comes back up", FIT)
 def check_fit(fit):
     """fit(model, batches, learning_rate) -> list of losses, one for each batch."""
-    model, solution = BigramLanguageModel(5), Solution("01.6")
+    model, solution = BigramLanguageModel(5), FIT
     model.token_embedding.weight.data = randn(5, 5)
     x = torch.tensor([[0, 1, 2], [2, 2, 1], [3, 0, 0], [1, 2, 4]])
     batches = list(zip(x.split(1), x.roll(-1, dims=1).split(1)))

@@ -22,7 +22,6 @@ from minigpt.course.checks import search
 from minigpt.course.checks.errors import Explained, NotAttempted
 from minigpt.course.checks.reading import alias, listing, lost, unread
 from minigpt.course.checks.running import attempted, call, run
-from minigpt.course.checks.solutions import STILL
 from minigpt.course.checks.symptoms import clear, hopeless, vague
 from minigpt.course.checks.values import as_tensor, same, show, without_nan
 
@@ -85,8 +84,8 @@ class Result:
         """Nothing: the check has printed its message already."""
 
 
-def exercise(title):
-    """Decorate a checker: `@exercise("02.1 The present included")`.
+def exercise(title, solution=None):
+    """Decorate a checker: `@exercise("02.1 The present included", MEAN_SO_FAR)`.
 
     The checker returns what it verified, or raises Explained. The check prints one
     message and returns a Result. The learner's answer may be anything: no exception
@@ -103,6 +102,7 @@ def exercise(title):
             print(result)
             return result
 
+        check.number, check.solution = title.split()[0], solution
         return check
 
     return decorate
@@ -308,7 +308,11 @@ def _explained(differences, known, right, asked):
 def _changed(mistake, asked):
     """A sentence for who has changed a bug hunt's program, but left its bug there."""
     text = listing(asked.answer)[0]
-    if STILL not in mistake.says or not text or asked.solution.is_untouched(text):
+    if (
+        "still there" not in mistake.says
+        or not text
+        or asked.solution.is_untouched(text)
+    ):
         return ""
     told = f"You have changed the program, but not what it gives.{alias(text)}"
     return "\n  " + (search.mended(asked, sure=False) or told)

@@ -4,11 +4,35 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Sign, call, compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn, same
 
+CACHED_STEP = Solution(
+    """
+def cached_step(q, k, v, keys, values):
+    keys = torch.cat([keys, k], dim=2)  # (B, H, T + 1, d)
+    values = torch.cat([values, v], dim=2)
+    scores = q @ keys.mT / q.shape[-1] ** 0.5  # (B, H, 1, T + 1)
+    return F.softmax(scores, dim=-1) @ values, keys, values
+""",
+    Mistake(
+        "The new character sees only the first character: a causal mask (also "
+        "is_causal=True) takes the one query for the first of the text.",
+        [("F.softmax(scores, dim=-1) @ values", "values[:, :, :1]")],
+    ),
+    Mistake(
+        "The new key and value are left out: the new character should see itself, too.",
+        [
+            (
+                "F.softmax(scores, dim=-1) @ values",
+                "F.softmax(scores[..., :-1], dim=-1) @ values[:, :, :-1]",
+            )
+        ],
+    ),
+)
 
-@exercise("09.1 One step by hand")
+
+@exercise("09.1 One step by hand", CACHED_STEP)
 def check_cached_step(cached_step):
     """cached_step(q, k, v, keys, values) -> out, keys, values."""
     cases = [
@@ -18,7 +42,7 @@ def check_cached_step(cached_step):
     hint = "cat along dim=2, scores / √d, softmax over the last dimension, @ values."
     parts = ("out", "keys", "values")
     for some in (cases[:3], cases[3:]):  # the empty cache last, for itself
-        compare(cached_step, Solution("09.1"), some, parts=parts, hint=hint)
+        compare(cached_step, CACHED_STEP, some, parts=parts, hint=hint)
     return "4 sizes, one of them with an empty cache."
 
 
@@ -27,7 +51,7 @@ def _settled(left_pad, prompts):
 
     A row of padding must look at something; at what is free, and so is its token.
     """
-    right_idx, right = Solution("09.2")(prompts)
+    right_idx, right = LEFT_PAD(prompts)
     lengths, got = [*map(len, prompts)], left_pad(prompts)
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         return got
@@ -47,7 +71,38 @@ def _right(prompts):
     return [prompt + [0] * (T - len(prompt)) for prompt in prompts]
 
 
-@exercise("09.2 Prompts side by side")
+LEFT_PAD = Solution(
+    """
+def left_pad(prompts):
+    T = max(len(prompt) for prompt in prompts)
+    rows = [[0] * (T - len(prompt)) + prompt for prompt in prompts]
+    pads = torch.tensor([T - len(prompt) for prompt in prompts])
+    real = torch.arange(T) >= pads[:, None]  # (B, T), of the keys
+    past = torch.ones(T, T).tril().bool()
+    own = torch.eye(T).bool()
+    return torch.tensor(rows), past & real[:, None] | own
+""",
+    Mistake(
+        "Your mask is True where nobody may look: turn it round.",
+        [("past & real[:, None] | own", "~(past & real[:, None] | own)")],
+    ),
+    Mistake(
+        "You tell padding by its 0, but 0 may be a character, too: go by the lengths.",
+        [("torch.arange(T) >= pads[:, None]", "torch.tensor(rows) != 0")],
+    ),
+    Mistake(
+        "The mask is only causal: real characters look at the padding, too.",
+        [("past & real[:, None] | own", "past.expand(len(prompts), T, T)")],
+    ),
+    Mistake(
+        "Rows of padding may see nothing here, and a softmax over nothing is "
+        "nan: let each see itself.",
+        [(" | own", "")],
+    ),
+)
+
+
+@exercise("09.2 Prompts side by side", LEFT_PAD)
 def check_left_pad(left_pad):
     """left_pad(prompts): a list of lists of ids -> idx (B, T), mask (B, T, T)."""
     prompts = [[5, 6, 7], [8]], [[0, 3], [4, 0, 0, 2, 1], [9, 8, 7]], [[1, 2], [3, 4]]
@@ -66,11 +121,59 @@ def check_left_pad(left_pad):
     }
     hint = "Column j of row b is real if j >= T - len(prompts[b])."
     how = {"work": _settled, "parts": ("idx", "mask"), "hint": hint}
-    compare(left_pad, Solution("09.2"), cases, known, **how)
+    compare(left_pad, LEFT_PAD, cases, known, **how)
     return "3 batches; ids and padding in their places, 0 as an id included."
 
 
-@exercise("09.3 Nothing is lost in the draft")
+ONE_DRAFT = Solution(
+    """
+def one_draft(p, q):
+    kept = torch.minimum(p, q)
+    after_refusal = (p - q).clamp(min=0)
+    return kept, after_refusal
+""",
+    Mistake(
+        "min(1, p / q) is given that it was drafted; how probable is that?",
+        [("torch.minimum(p, q)", "(p / q).clamp(max=1).nan_to_num()")],
+    ),
+    Mistake(
+        "You keep the larger of p and q: min(1, p / q) is .clamp(max=1).",
+        [("torch.minimum(p, q)", "torch.maximum(p, q)")],
+    ),
+    Mistake(
+        "after_refusal is given a refusal; how probable is a refusal?",
+        [
+            (
+                "(p - q).clamp(min=0)",
+                "(d := (p - q).clamp(min=0)) / d.sum().clamp(min=1e-12)",
+            )
+        ],
+        hint="Multiply by 1 - kept.sum(), and see what cancels.",
+    ),
+    Mistake(
+        "After a refusal nothing ever comes: what is refused at one character "
+        "is for the others that the draft gave too little.",
+        [("(p - q).clamp(min=0)", "torch.zeros_like(p)")],
+    ),
+    Mistake(
+        "What is refused is not given out again as p says, but as p - q does, "
+        "where it is positive.",
+        [("return kept, after_refusal", "return kept, (1 - kept.sum()) * p")],
+    ),
+    Mistake(
+        "kept.sum() is how often a draft is kept; a refusal has 1 - kept.sum().",
+        [
+            (
+                "return kept, after_refusal",
+                "rest = after_refusal.sum().clamp(min=1e-12)\n"
+                "    return kept, kept.sum() * after_refusal / rest",
+            )
+        ],
+    ),
+)
+
+
+@exercise("09.3 Nothing is lost in the draft", ONE_DRAFT)
 def check_one_draft(one_draft):
     """one_draft(p, q): (V,), (V,) -> kept (V,), after_refusal (V,)."""
     cases = [
@@ -89,7 +192,7 @@ def check_one_draft(one_draft):
     hint = "q times min(1, p / q) is min(p, q); what p has beyond that comes second."
     how = {"parts": ("kept", "after_refusal"), "hint": hint}
     for some in (cases[:4], cases[4:]):  # where nothing is refused last, for itself
-        compare(one_draft, Solution("09.3"), some, known, **how)
+        compare(one_draft, ONE_DRAFT, some, known, **how)
     shares = [as_tensor(call(one_draft, *case)[0]).sum() for case in cases]
     kept = ", ".join(f"{share:.0%}" for share in shares)
     return f"5 pairs; the two parts add up to p in each, with {kept} kept."
@@ -109,7 +212,21 @@ def _as_bytes(to_int8, weight):
     return numbers, scale, str(getattr(numbers, "dtype", None))
 
 
-@exercise("09.4 A matrix in bytes")
+TO_INT8 = Solution(
+    """
+def to_int8(weight):
+    largest = weight.abs().amax(dim=1, keepdim=True)  # (m, 1)
+    scale = largest.clamp(min=1e-12) / 127
+    return (weight / scale).round().to(torch.int8), scale
+
+
+def from_int8(numbers, scale):
+    return numbers * scale
+""",
+)
+
+
+@exercise("09.4 A matrix in bytes", TO_INT8)
 def check_int8(to_int8, from_int8):
     """to_int8(weight) -> numbers, scale; from_int8(numbers, scale) -> weight."""
     cases = [
@@ -117,14 +234,12 @@ def check_int8(to_int8, from_int8):
         (randn(4, 6) * torch.tensor([[1.0], [10.0], [0.01], [3.0]]),),
         (torch.tensor([[0.0, 0.0, 0.0], [300.0, -20.0, 1.0]]),),
     ]
-    right, parts = Solution("09.4", "to_int8"), ("numbers", "scale", "type")
+    right, parts = TO_INT8.named("to_int8"), ("numbers", "scale", "type")
     hint = "scale = a row's largest distance from 0 / 127; round; .to(torch.int8)."
     compare(to_int8, right, cases, work=_as_bytes, parts=parts, hint=hint)
     packed = [right(*case) for case in cases]
     hint = "The way back: numbers * scale, as floats."
-    solution = Solution("09.4")
-    solution.listed = []  # of the way there
-    compare(from_int8, solution, packed, hint=hint)
+    compare(from_int8, TO_INT8.named("from_int8"), packed, hint=hint)
     return "3 matrices, with a row of zeros, and the way back."
 
 
@@ -137,14 +252,74 @@ def _found(Memory, size, *prompts):
     return torch.stack(steps)
 
 
-@exercise("09.5 The memory of the last prompt")
+MEMORY = Solution(
+    """
+class Memory:
+    def __init__(self, size, d):
+        self.keys, self.values = torch.zeros(2, size, d)
+        self.length = 0
+
+    def step(self, q, k, v):
+        self.keys[self.length], self.values[self.length] = k, v
+        self.length += 1
+        n = self.length
+        weights = F.softmax(self.keys[:n] @ q / len(q) ** 0.5, dim=0)
+        return weights @ self.values[:n]
+
+    def clear(self):
+        self.length = 0
+""",
+    Mistake(
+        "The bug is still there: the numbers are gone, but their places still "
+        "count, and a key of zeros takes its share.",
+        [
+            (
+                "def clear(self):\n        self.length = 0",
+                "def clear(self):\n        self.keys.zero_(); self.values.zero_()",
+            )
+        ],
+        untouched=True,
+    ),
+    Mistake(
+        "You tell an empty place by its zeros; a real key may be zero, and the "
+        "room runs out.",
+        [
+            (
+                "self.keys[:n] @ q / len(q) ** 0.5",
+                "(self.keys @ q / len(q) ** 0.5).masked_fill((self.keys == 0).all(-1), "
+                "-1e9)",
+            ),
+            ("weights @ self.values[:n]", "weights @ self.values"),
+            (
+                "    def clear(self):\n        self.length = 0",
+                "    def clear(self):\n        self.keys.zero_(); self.values.zero_()",
+            ),
+        ],
+    ),
+    Mistake(
+        "`step` looks at the whole room: empty places, with keys of zeros, take"
+        " their share.",
+        [
+            ("self.keys[:n]", "self.keys"),
+            ("self.values[:n]", "self.values"),
+            (
+                "def clear(self):\n        self.length = 0",
+                "def clear(self):\n"
+                "        self.length = 0; self.keys.zero_(); self.values.zero_()",
+            ),
+        ],
+    ),
+)
+
+
+@exercise("09.5 The memory of the last prompt", MEMORY)
 def check_cleared_memory(Memory):
     """Memory(size, d): a class with step(q, k, v) -> (d,) and clear()."""
     one = torch.tensor([[0.0], [0.0], [1.0]])[:, None]  # q, k and v of a character
     prompts = [randn(3, n, 2, seed=n) for n in (3, 2, 4)]
     cases = [(12, 2 * one, 4 * one), (12, *prompts[:2]), (12, *prompts)]
     cases.append((4, *(randn(3, 4, 3, seed=seed) for seed in range(3))))
-    solution = Solution("09.5")
+    solution = MEMORY
     known = {
         "The result is nan: a place is told to be empty by the numbers in it, but only "
         "the length says who is there.": (

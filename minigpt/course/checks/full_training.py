@@ -7,11 +7,71 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn
 
+WALK = Solution(
+    """
+def walk(p, grads, lr, betas, decay, eps=1e-8):
+    (b1, b2), m, v, path = betas, 0.0, 0.0, []
+    for t, g in enumerate(grads, start=1):
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g**2
+        mean = m / (1 - b1**t)
+        root = (v / (1 - b2**t)) ** 0.5
+        p = p - lr * (decay * p + mean / (root + eps))
+        path.append(p)
+    return path
+""",
+    Mistake(
+        "The decay goes through the averages: that is Adam. In AdamW it acts on"
+        " p alone.",
+        [("m = b1 * m", "g = g + decay * p; m = b1 * m"), ("decay * p + mean", "mean")],
+    ),
+    Mistake(
+        "The decay is not multiplied by the learning rate.",
+        [("lr * (decay * p + mean", "(decay * p + lr * mean")],
+    ),
+    Mistake(
+        "The corrected averages go on into the next step; only m and v should.",
+        [
+            ("mean = m /", "mean = m = m /"),
+            ("root = (v / (1 - b2**t))", "v = v / (1 - b2**t); root = v"),
+        ],
+    ),
+    Mistake(
+        "The corrected mean goes on into the next step; only m should.",
+        [("mean = m /", "mean = m = m /")],
+    ),
+    Mistake(
+        "eps stands under the root; it belongs beside it.",
+        [("** 0.5", ""), ("/ (root + eps)", "/ (root + eps) ** 0.5")],
+    ),
+    Mistake(
+        "The correction is missing: m and v begin at 0, so they are too small "
+        "at first.",
+        [("m / (1 - b1**t)", "m"), ("(v / (1 - b2**t))", "v")],
+    ),
+    Mistake(
+        "You correct in the first step only; m and v are too small for a long time.",
+        [
+            ("m / (1 - b1**t)", "m / (1 - b1**t if t == 1 else 1)"),
+            ("(v / (1 - b2**t))", "(v / (1 - b2**t if t == 1 else 1))"),
+        ],
+    ),
+    Mistake(
+        "The decay acts on p after the step; it should act on the p before it.",
+        [
+            (
+                "p = p - lr * (decay * p + mean / (root + eps))",
+                "p = p - lr * mean / (root + eps)\n        p = p - lr * decay * p",
+            )
+        ],
+    ),
+)
 
-@exercise("06.1 AdamW by hand")
+
+@exercise("06.1 AdamW by hand", WALK)
 def check_walk(walk):
     """walk(p, grads, lr, betas, decay, eps) -> list: p after each of AdamW's steps."""
     betas, gentle = (0.9, 0.99), (0.5, 0.75)
@@ -22,7 +82,7 @@ def check_walk(walk):
         (5 * randn(1).item(), randn(8, seed=1).tolist(), 0.02, betas, 0.1, 0.1),
     ]
     hint = "m and v are updated first; then m / (1 - b1**t), with t = 1 at first."
-    compare(walk, Solution("06.1"), cases, atol=1e-7, hint=hint)
+    compare(walk, WALK, cases, atol=1e-7, hint=hint)
     return "4 walks, as torch goes them: decay, eps and corrections included."
 
 
@@ -41,7 +101,41 @@ class _Counts(nn.Module):
         return so_far + 0.3 * torch.arange(self.vocab_size), None
 
 
-@exercise("06.2 What comes next?")
+NEXT_PROBS = Solution(
+    """
+def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
+    context = idx[:, -block_size:]
+    logits = model(context)[0][:, -1] / temperature
+    if top_k is not None:
+        k = min(top_k, logits.shape[-1])
+        smallest = logits.topk(k, dim=-1).values[:, -1:]
+        logits = logits.masked_fill(logits < smallest, float("-inf"))
+    return F.softmax(logits, dim=-1)
+""",
+    Mistake(
+        "You keep the first block_size tokens: the model never sees how the "
+        "text goes on.",
+        [("-block_size:", ":block_size")],
+    ),
+    Mistake(
+        "What you throw away gets the logit 0, and e⁰ is 1: it may still be drawn.",
+        [('float("-inf")', "0.0")],
+    ),
+    Mistake(
+        "You cut after the softmax and leave it so: the rows sum to less than one.",
+        [
+            (
+                "smallest =",
+                "kept = logits.softmax(-1); return kept.masked_fill(kept < kept.topk(k,"
+                " dim=-1).values[:, -1:], 0.0)\n"
+                "        smallest =",
+            )
+        ],
+    ),
+)
+
+
+@exercise("06.2 What comes next?", NEXT_PROBS)
 def check_next_probs(next_probs):
     """next_probs(model, idx, block_size, temperature, top_k) -> (B, vocab_size)."""
     short, longer = torch.tensor([[0, 1, 1]]), torch.tensor([[3, 3, 0, 1, 0]])
@@ -57,14 +151,25 @@ def check_next_probs(next_probs):
     for done, (hint, knobs) in enumerate(parts.items()):
         cases = [(_Counts(s), idx, s, *knob) for knob in knobs for idx, s in shapes]
         try:
-            compare(next_probs, Solution("06.2"), cases, hint=hint)
+            compare(next_probs, NEXT_PROBS, cases, hint=hint)
         except Explained as problem:
             problem.share = (done + problem.share) / 3
             raise
     return "4 contexts, 3 temperatures, top-k of 1 to 9; each row sums to one"
 
 
-@exercise("06.3 Too good to be true")
+SPLIT_WINDOWS = Solution(
+    """
+def split_windows(ids, block_size, train_fraction=0.9):
+    n = int(train_fraction * len(ids))
+    to_learn, to_judge = ids[:n], ids[n:]
+    return (to_learn.unfold(0, block_size + 1, 1),
+            to_judge.unfold(0, block_size + 1, 1))
+""",
+)
+
+
+@exercise("06.3 Too good to be true", SPLIT_WINDOWS)
 def check_split_windows(split_windows):
     """split_windows(ids, block_size, train_fraction) -> windows to learn and judge."""
     for N, size, fraction in [(60, 3, 0.8), (200, 8, 0.9), (331, 5, 0.7)]:
@@ -122,7 +227,60 @@ def _windows_problem(learned, judged, N, size, fraction):
         return what, "Use train_fraction for the cut, and all windows of each side."
 
 
-@exercise("06.4 One change, three seeds, a verdict")
+VERDICT = Solution(
+    """
+def verdict(before, after):
+    changes = [a - b for a, b in zip(after, before)]
+    if all(change < 0 for change in changes):
+        return "better"
+    if all(change > 0 for change in changes):
+        return "worse"
+    return "tie"
+""",
+    Mistake(
+        "You look at the mean only: any difference decides.",
+        [
+            ("all(change < 0 for change in changes)", "sum(changes) < 0"),
+            ("all(change > 0 for change in changes)", "sum(changes) > 0"),
+        ],
+    ),
+    Mistake(
+        "You compare two heaps. Pair them: the difference of each seed comes first.",
+        [
+            ("all(change < 0 for change in changes)", "max(after) < min(before)"),
+            ("all(change > 0 for change in changes)", "min(after) > max(before)"),
+        ],
+    ),
+    Mistake(
+        "You let the majority decide, but all seeds must agree.",
+        [
+            (
+                "all(change < 0 for change in changes)",
+                "sum((c > 0) - (c < 0) for c in changes) < 0",
+            ),
+            (
+                "all(change > 0 for change in changes)",
+                "sum((c > 0) - (c < 0) for c in changes) > 0",
+            ),
+        ],
+    ),
+    Mistake(
+        "You decide by the first seed that moved, but all seeds must agree.",
+        [
+            (
+                "all(change < 0 for change in changes)",
+                "next(filter(None, changes), 0) < 0",
+            ),
+            (
+                "all(change > 0 for change in changes)",
+                "next(filter(None, changes), 0) > 0",
+            ),
+        ],
+    ),
+)
+
+
+@exercise("06.4 One change, three seeds, a verdict", VERDICT)
 def check_verdict(verdict, before, after):
     """verdict(before, after) -> "better", "worse" or "tie", by the rule of the text."""
     cases = [
@@ -143,7 +301,7 @@ def check_verdict(verdict, before, after):
         return word.strip().lower() if isinstance(word, str) else word
 
     hint = "changes = [a - b for a, b in zip(after, before)]: are all of one sign?"
-    solution = Solution("06.4")
+    solution = VERDICT
     known = {
         "Better and worse are exchanged: a loss that fell is better.": Sign(
             lambda got, right, *_: {got, right} == {"better", "worse"}, vague=True
@@ -170,7 +328,45 @@ def check_verdict(verdict, before, after):
     )
 
 
-@exercise("06.5 The smallest set")
+NUCLEUS = Solution(
+    """
+def nucleus(probs, top_p):
+    likely, order = probs.sort(dim=-1, descending=True)
+    before = likely.cumsum(dim=-1) - likely
+    kept = likely.masked_fill(before >= top_p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(probs).scatter(-1, order, kept)
+""",
+    Mistake(
+        "The token with which the sum reaches top_p is lost; it belongs to the set.",
+        [(".cumsum(dim=-1) - likely", ".cumsum(dim=-1)")],
+    ),
+    Mistake(
+        "You return them from likely to unlikely; each must go back to its id.",
+        [("return torch.zeros_like(probs).scatter(-1, order, kept)", "return kept")],
+    ),
+    Mistake(
+        "The rows sum to less than one: what stays must be divided by its sum.",
+        [("kept = kept / kept.sum(dim=-1, keepdim=True)", "")],
+    ),
+    Mistake(
+        "You begin with the least likely tokens.",
+        [("descending=True", "descending=False")],
+    ),
+    Mistake(
+        "You look at each probability alone; what counts is the sum of the "
+        "likelier ones.",
+        [("before >= top_p", "likely < 1 - top_p")],
+    ),
+    Mistake(
+        "What is thrown away is set to 0 before a softmax, and e⁰ is 1: it may "
+        "be drawn.",
+        [("kept / kept.sum(dim=-1, keepdim=True)", "kept.softmax(dim=-1)")],
+    ),
+)
+
+
+@exercise("06.5 The smallest set", NUCLEUS)
 def check_nucleus(nucleus):
     """nucleus(probs, top_p) -> (B, vocab_size): the likeliest, made to sum to one."""
     plain = torch.tensor([[0.5, 0.25, 0.125, 0.125]])
@@ -190,5 +386,5 @@ def check_nucleus(nucleus):
     hint = (
         "Sort, then cumsum: a token stays if the likelier ones sum to less than top_p."
     )
-    compare(nucleus, Solution("06.5"), cases, hint=hint)
+    compare(nucleus, NUCLEUS, cases, hint=hint)
     return f"{len(cases)} sets, from one token to all; each row sums to one"

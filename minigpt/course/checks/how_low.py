@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Sign, compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randint, randn, same
 
 DIE = torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 8])
@@ -17,7 +17,25 @@ def _beliefs(*shape):
     return F.softmax(2 * randn(*shape), dim=-1)
 
 
-@exercise("07.1 The entropy of anything")
+ENTROPY = Solution(
+    """
+def entropy(p):
+    surprise = -p.clamp(min=1e-12).log()  # (..., V)
+    return (p * surprise).sum(dim=-1)
+""",
+    Mistake(
+        "One number for all rows: a sum without dim adds them up, and p[p > 0] "
+        "makes one list of them.",
+        [("(dim=-1)", "()")],
+    ),
+    Mistake(
+        "p holds probabilities already: a softmax makes others of them.",
+        [("-p.clamp", "-(p := p.softmax(-1)).clamp")],
+    ),
+)
+
+
+@exercise("07.1 The entropy of anything", ENTROPY)
 def check_entropy(entropy):
     """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
     cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
@@ -33,21 +51,99 @@ def check_entropy(entropy):
         ),
     }
     hint = "-ln p, weighted by p, and summed. Which number should ln see where p is 0?"
-    compare(entropy, Solution("07.1"), cases, known, hint=hint)
+    compare(entropy, ENTROPY, cases, known, hint=hint)
     return "4 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
 
 
-@exercise("07.2 How many sides has the die?")
+PERPLEXITY = Solution(
+    """
+def perplexity(nats, sizes):
+    total = sum(loss * size for loss, size in zip(nats, sizes))
+    return math.exp(total / sum(sizes))
+""",
+    Mistake(
+        "You average the perplexities. Surprises add up, perplexities do not.",
+        [
+            ("loss * size", "math.exp(loss) * size"),
+            ("math.exp(total / sum(sizes))", "total / sum(sizes)"),
+        ],
+    ),
+    Mistake(
+        "You average the perplexities, and a short text counts like a long one.",
+        [
+            ("loss * size", "math.exp(loss)"),
+            ("math.exp(total / sum(sizes))", "total / len(sizes)"),
+        ],
+    ),
+    Mistake(
+        "A short text counts as much as a long one: weigh by the characters.",
+        [("loss * size", "loss"), ("sum(sizes)", "len(sizes)")],
+    ),
+    Mistake(
+        "You raise 2 to a number of nats: 2 belongs to bits, e to nats.",
+        [("math.exp(", "2 ** (")],
+    ),
+)
+
+
+@exercise("07.2 How many sides has the die?", PERPLEXITY)
 def check_perplexity(perplexity):
     """perplexity(nats, sizes): two lists of equal length -> float."""
     cases = [([math.log(2), math.log(8)], [3, 1]), ([1.5], [10])]
     cases.append(([0.5, 1.0, 2.0], [10, 1, 2]))
     hint = "Total surprise divided by total characters; exp comes last."
-    compare(perplexity, Solution("07.2"), cases, hint=hint)
+    compare(perplexity, PERPLEXITY, cases, hint=hint)
     return "3 collections of texts; cutting a text in two changes nothing."
 
 
-@exercise("07.3 Pretended observations")
+SMOOTH = Solution(
+    """
+def smooth(counts, lower, strength):
+    seen = counts.sum(dim=-1, keepdim=True)  # (R, 1)
+    return (counts + strength * lower) / (seen + strength)
+""",
+    Mistake(
+        "You add the strength once for each character; it is the total.",
+        [("(seen + strength)", "(seen + strength * counts.shape[-1])")],
+    ),
+    Mistake(
+        "Shares, not counts, meet the strength: evidence has lost its weight.",
+        [
+            (
+                "(counts + strength",
+                "(torch.where(seen > 0, counts / seen, lower) + strength",
+            ),
+            ("(seen + strength)", "(1 + strength)"),
+        ],
+    ),
+    Mistake(
+        "The shorter context is asked only where a row is empty; it should "
+        "always have a say.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                "torch.where(seen > 0, counts / seen.clamp(min=1), lower)",
+            )
+        ],
+    ),
+    Mistake(
+        "Only what was never seen gets a share of lower; all characters should.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                "(f := torch.where(counts > 0, counts, strength * lower)) / f.sum(-1, "
+                "keepdim=True)",
+            )
+        ],
+    ),
+    Mistake(
+        "You share the pretended observations out evenly; `lower` says who gets them.",
+        [("strength * lower", "strength / counts.shape[-1]")],
+    ),
+)
+
+
+@exercise("07.3 Pretended observations", SMOOTH)
 def check_smooth(smooth):
     """smooth(counts, lower, strength): (R, V), (V,) or (R, V) -> (R, V)."""
     counts, even = randint(5, 4, 5).float(), torch.full((4,), 0.25)
@@ -56,5 +152,5 @@ def check_smooth(smooth):
     cases += [(counts, _beliefs(4, 5), 2.0), (counts, _beliefs(4, 5), 20.0)]
     cases.append((counts[:, :4] + 1, even, 4.0))
     hint = "How many observations has a row now, real and pretended? Who gets them?"
-    compare(smooth, Solution("07.3"), cases, hint=hint)
+    compare(smooth, SMOOTH, cases, hint=hint)
     return "4 tables, one with a row never seen; all rows sum to one."

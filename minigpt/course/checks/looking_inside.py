@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from minigpt.course.checks.core import Sign, compare, exercise
 from minigpt.course.checks.reading import source
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randn, same
 
 TOY = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]])
@@ -21,23 +21,112 @@ def _maps(*shape, seed=0):
     return F.softmax(scores.masked_fill(future, float("-inf")), dim=-1)
 
 
-@exercise("11.1 The one before")
+PREVIOUS_SCORE = Solution(
+    """
+def previous_score(weights):
+    before = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (..., T - 1)
+    return before.mean(dim=-1)
+""",
+    Mistake(
+        "You divide by T, but the first character has none before it: T - 1.",
+        [("before.mean(dim=-1)", "before.sum(dim=-1) / weights.shape[-1]")],
+    ),
+    Mistake(
+        "You add up what all earlier characters get; wanted is the one right before.",
+        [
+            (
+                "weights.diagonal(offset=-1, dim1=-2, dim2=-1)",
+                "weights.tril(-1).sum(-1)[..., 1:]",
+            )
+        ],
+    ),
+    Mistake(
+        "You count how often the one before gets most; wanted is the mean of "
+        "what it gets.",
+        [
+            (
+                "before.mean",
+                "(weights.argmax(-1)[..., 1:] == "
+                "torch.arange(before.shape[-1])).float().mean",
+            )
+        ],
+    ),
+    Mistake(
+        "Without its dims, diagonal takes the first two dimensions; wanted are "
+        "the last two.",
+        [(", dim1=-2, dim2=-1", "")],
+    ),
+    Mistake(
+        "That is what each character gives to itself; the one before it stands "
+        "at t - 1.",
+        [("(offset=-1, dim1=-2, dim2=-1)", "(dim1=-2, dim2=-1)[..., 1:]")],
+    ),
+)
+
+
+@exercise("11.1 The one before", PREVIOUS_SCORE)
 def check_previous_score(previous_score):
     """previous_score(weights): (..., T, T) -> (...), a score for each map."""
     cases = [(TOY,), (_maps(2, 4, seed=1),), (_maps(2, 3, 5, seed=2),)]
     hint = "weights[..., t, t - 1], for t from 1 to T - 1, and their mean."
-    compare(previous_score, Solution("11.1"), cases, hint=hint)
+    compare(previous_score, PREVIOUS_SCORE, cases, hint=hint)
     return "a map by hand, 2 maps, 2 times 3 maps; the first character is no query."
 
 
-@exercise("11.2 Its usual word")
+MEAN_ABLATED = Solution(
+    """
+def mean_ablated(heads, head, head_size):
+    mine = slice(head * head_size, (head + 1) * head_size)
+    changed = heads.clone()
+    changed[..., mine] = heads[..., mine].mean(dim=(0, 1))
+    return changed
+""",
+    Mistake(
+        "These are zeros: zero ablation. Asked is the head's mean.",
+        [("heads[..., mine].mean(dim=(0, 1))", "0")],
+    ),
+    Mistake(
+        "Each window keeps a mean of its own: that still depends on the text.",
+        [
+            (
+                "heads[..., mine].mean(dim=(0, 1))",
+                "heads[..., mine].mean(dim=1, keepdim=True)",
+            )
+        ],
+    ),
+    Mistake(
+        "`head` counts heads, not channels: head h begins at channel h * head_size.",
+        [
+            (
+                "slice(head * head_size, (head + 1) * head_size)",
+                "slice(head, head + head_size)",
+            )
+        ],
+    ),
+    Mistake(
+        "All later heads are replaced, too: the slice needs its end.",
+        [("(head + 1) * head_size)", "None)")],
+    ),
+    Mistake(
+        "That is the mean of all heads; wanted is the usual word of this one.",
+        [
+            (
+                "heads[..., mine].mean(dim=(0, 1))",
+                "heads.unflatten(-1, (-1, head_size)).mean(dim=(0, 1, 2))",
+            )
+        ],
+    ),
+)
+
+
+@exercise("11.2 Its usual word", MEAN_ABLATED)
 def check_mean_ablated(mean_ablated):
     """mean_ablated(heads (B, T, C), head, head_size) -> (B, T, C)."""
     cases = [(torch.tensor([[[1.0, 5.0], [3.0, 6.0]]]), 0, 1)]
     cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 8, seed=2), 0, 2)]
     cases.append((randn(2, 5, 6, seed=3), 1, 3))
     hint = "heads[..., mine].mean(dim=(0, 1)) has a number for each of its columns."
-    compare(mean_ablated, Solution("11.2"), cases, hint=hint)
+    compare(mean_ablated, MEAN_ABLATED, cases, hint=hint)
     return "4 sizes; the other heads, and the tensor given, stay as they were."
 
 
@@ -45,7 +134,56 @@ def _text(letters):
     return torch.tensor([ord(c) - ord("a") for c in letters])
 
 
-@exercise("11.3 Prefix matching")
+PREFIX_SCORE = Solution(
+    """
+def prefix_score(weights, ids, n=2):
+    found = []
+    for t in range(n - 1, len(ids)):
+        read = ids[t - n + 1 : t + 1]  # the last n, up to t
+        total, seen = 0.0, False
+        for s in range(n, t + 1):
+            if torch.equal(ids[s - n : s], read):  # they stood before s
+                total, seen = total + weights[t, s], True
+        if seen:
+            found.append(total)
+    return sum(found) / len(found)
+""",
+    Mistake(
+        "Queries with nothing to find count as zeros here: leave them out.",
+        [("if seen:", "if True:")],
+    ),
+    Mistake(
+        "You divide by all T; only queries that have something to find count.",
+        [("/ len(found)", "/ len(ids)")],
+    ),
+    Mistake(
+        "You look at the earlier occurrence itself; a head that copies looks at"
+        " what followed.",
+        [("weights[t, s]", "weights[t, s - 1]")],
+    ),
+    Mistake(
+        "The last n characters must include the one just read, at t.",
+        [
+            ("ids[t - n + 1 : t + 1]", "ids[t - n : t]"),
+            ("range(n - 1, len(ids))", "range(n, len(ids))"),
+        ],
+    ),
+    Mistake(
+        "You take one match only, the latest; add up what t gives to all of them.",
+        [("total + weights[t, s]", "weights[t, s]")],
+    ),
+    Mistake(
+        "You compare the last character only; all n must agree.",
+        [("torch.equal(ids[s - n : s], read)", "ids[s - 1] == ids[t]")],
+    ),
+    Mistake(
+        "You divide by the number of matches; a query with two matches counts once.",
+        [("total, seen = total + weights[t, s], True", "found.append(weights[t, s])")],
+    ),
+)
+
+
+@exercise("11.3 Prefix matching", PREFIX_SCORE)
 def check_prefix_score(prefix_score):
     """prefix_score(weights (T, T), ids (T,), n) -> one number."""
     cases = [
@@ -56,7 +194,7 @@ def check_prefix_score(prefix_score):
     ]
 
     hint = "In abcab, the last b looks for the c: what followed the earlier ab."
-    compare(prefix_score, Solution("11.3"), cases, hint=hint)
+    compare(prefix_score, PREFIX_SCORE, cases, hint=hint)
     return "4 texts, with 1, 2 and 3 characters that must agree."
 
 
@@ -83,7 +221,21 @@ def _before_and_after(program, module, x):
     return silent, zeros, heals, hooks, same(silent, usual[1])
 
 
-@exercise("11.4 The cut that does not heal")
+SILENCED = Solution(
+    """
+def silenced(module, x):
+    def silence(module, inputs, output):
+        return torch.zeros_like(output)
+
+    hook = module.register_forward_hook(silence)
+    silent = module(x)
+    hook.remove()
+    return silent
+""",
+)
+
+
+@exercise("11.4 The cut that does not heal", SILENCED)
 def check_silenced(silenced):
     """silenced(module, x) -> zeros of the module's output; the module is as before."""
     sizes = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
@@ -119,5 +271,5 @@ def check_silenced(silenced):
     }
     hint = "handle = module.register_forward_hook(...), and then handle.remove()."
     how = {"work": _before_and_after, "hint": hint}
-    compare(silenced, Solution("11.4"), cases, known, **how)
+    compare(silenced, SILENCED, cases, known, **how)
     return "3 modules: silent inside, and afterwards as before."

@@ -4,7 +4,7 @@ import itertools
 
 from minigpt.course.checks.acting import Stuck, as_workers
 from minigpt.course.checks.core import Explained, Sign, compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, same
 
 
@@ -72,11 +72,20 @@ def _unfair(found, batch_size):
         return "One share is larger by two rows or more, and everyone waits for it."
 
 
-@exercise("10.1 Whose rows?")
+SHARE = Solution(
+    """
+def share(batch_size, rank, workers):
+    first = rank * batch_size // workers
+    return first, (rank + 1) * batch_size // workers
+""",
+)
+
+
+@exercise("10.1 Whose rows?", SHARE)
 def check_share(share):
     """share(batch_size, rank, workers) -> first, last: rows[first:last] are mine."""
     cases = [(7, 3), (10, 4), (9, 2), (16, 3), (11, 8), (5, 5), (6, 1)]
-    compare(share, Solution("10.1"), cases, work=_fair)
+    compare(share, SHARE, cases, work=_fair)
     return "7 batches; every row is taken once, and no share is larger by two."
 
 
@@ -95,7 +104,52 @@ def _drawn(windows, seed, batch_size, length, workers):
     return together
 
 
-@exercise("10.2 The same dice")
+WINDOWS = Solution(
+    """
+def windows(rank, seed, batch_size, length, workers):
+    generator = torch.Generator().manual_seed(seed)
+    first = rank * batch_size // workers
+    last = (rank + 1) * batch_size // workers
+    drawn = torch.randint(length, (batch_size,), generator=generator)
+    return drawn[first:last]
+""",
+    Mistake(
+        "The bug is still there: all workers draw the same windows.",
+        [
+            (
+                "last = (rank + 1) * batch_size // workers",
+                "mine = (rank + 1) * batch_size // workers - first",
+            ),
+            (
+                "drawn = torch.randint(length, (batch_size,)",
+                "return torch.randint(length, (mine,)",
+            ),
+            ("return drawn[first:last]", "pass"),
+        ],
+        untouched=True,
+    ),
+    Mistake(
+        "You divide the text among the workers; what is divided is the batch.",
+        [
+            (
+                "(batch_size,),",
+                "(0,), generator=generator)\n"
+                "    low, high = rank * length // workers, (rank + 1) * length // "
+                "workers\n"
+                "    drawn = torch.randint(low, high, (last - first,),",
+            ),
+            ("[first:last]", ""),
+        ],
+    ),
+    Mistake(
+        "Your slice begins at rank times your own number of rows: right only if"
+        " all have as many.",
+        [("[first:last]", "[rank * (last - first) : (rank + 1) * (last - first)]")],
+    ),
+)
+
+
+@exercise("10.2 The same dice", WINDOWS)
 def check_windows(windows):
     """windows(rank, seed, batch_size, length, workers) -> starts of this worker."""
     cases = [(1, 4, 100, 2), (7, 10, 1000, 3), (3, 18, 50, 4), (3, 5, 50, 1)]
@@ -110,7 +164,7 @@ def check_windows(windows):
         ),
     }
     hint = "The order of the draw is shared, the rows are not."
-    compare(windows, Solution("10.2"), cases, known, work=_drawn, hint=hint)
+    compare(windows, WINDOWS, cases, known, work=_drawn, hint=hint)
     return "4 batches: together the workers draw what one process draws."
 
 
@@ -121,7 +175,39 @@ def _evaluated(evaluate, losses):
     return [first, *(first if value is None else value for value in others)]
 
 
-@exercise("10.3 Waiting for the others")
+EVALUATE = Solution(
+    """
+def evaluate(rank, losses, group):
+    total = group.all_reduce(sum(losses))
+    count = group.all_reduce(len(losses))
+    return total / count
+""",
+    Mistake(
+        "Only worker 0's windows count: the others must bring theirs, too.",
+        [
+            ("all_reduce(sum(losses))", "all_reduce(sum(losses) * (rank == 0))"),
+            ("all_reduce(len(losses))", "all_reduce(len(losses) * (rank == 0))"),
+        ],
+    ),
+    Mistake(
+        "Each worker knows its own windows only.",
+        [("total / count", "sum(losses) / len(losses)")],
+    ),
+    Mistake(
+        "The mean of means: workers with few windows speak too loud.",
+        [
+            ("all_reduce(len(losses))", "all_reduce(1)"),
+            ("sum(losses)", "sum(losses) / len(losses)"),
+        ],
+    ),
+    Mistake(
+        "You divide by the number of workers; count the windows.",
+        [("all_reduce(len(losses))", "all_reduce(1)")],
+    ),
+)
+
+
+@exercise("10.3 Waiting for the others", EVALUATE)
 def check_evaluate(evaluate):
     """evaluate(rank, losses, group) -> the mean over all windows, on worker 0."""
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]], [[1.0], []]]
@@ -137,5 +223,5 @@ def check_evaluate(evaluate):
     }
     how = {"work": _evaluated, "hint": "Everyone must come to every all_reduce."}
     cases = [(losses,) for losses in cases]
-    compare(evaluate, Solution("10.3"), cases, known, **how)
+    compare(evaluate, EVALUATE, cases, known, **how)
     return "groups of 1, 2 and 3, with unequal shares; nobody waits."

@@ -3,13 +3,32 @@
 import torch
 
 from minigpt.course.checks.core import Explained, Sign, compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import describe, randn, same
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.modern.parts import rotary_turns
 
+RMS_NORM_WITH_GAIN = Solution(
+    """
+def rms_norm_with_gain(x, gain):
+    mean_square = x.square().mean(dim=-1, keepdim=True)  # (..., 1)
+    return x / (mean_square + 1e-6).sqrt() * gain
+""",
+    Mistake(
+        "This is LayerNorm: you subtract the mean; RMSNorm leaves it alone.",
+        [("mean_square =", "x = x - x.mean(dim=-1, keepdim=True); mean_square =")],
+    ),
+    Mistake(
+        "The gain comes before the norm, which undoes a part of it.",
+        [
+            ("mean_square =", "x = x * gain; mean_square ="),
+            (".sqrt() * gain", ".sqrt()"),
+        ],
+    ),
+)
 
-@exercise("08.1 The norm without the mean")
+
+@exercise("08.1 The norm without the mean", RMS_NORM_WITH_GAIN)
 def check_rms_norm_with_gain(rms_norm_with_gain):
     """rms_norm_with_gain(x, gain): (..., C), (C,) -> (..., C)."""
     gain = torch.tensor([1.0, 2.0, 0.5])
@@ -27,12 +46,61 @@ def check_rms_norm_with_gain(rms_norm_with_gain):
         )
     }
     hint = "Square, mean over the last dimension, root; x divided by it; then the gain."
-    solution = Solution("08.1")
+    solution = RMS_NORM_WITH_GAIN
     compare(rms_norm_with_gain, solution, cases, known, atol=1e-4, hint=hint)
     return "3 tensors, a row of zeros included; with gain 1 the mean square is 1."
 
 
-@exercise("08.2 Turn in halves")
+ROTATE_HALVES = Solution(
+    """
+def rotate_halves(x, angles):
+    cos = angles.cos()[:, None]  # (T, 1, head_size / 2)
+    sin = angles.sin()[:, None]
+    first, second = x.chunk(2, dim=-1)
+    turned = first * cos - second * sin, second * cos + first * sin
+    return torch.cat(turned, dim=-1)
+""",
+    Mistake(
+        "These are neighbours again, as in `rotate`; wanted are halves.",
+        [
+            ("x.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2])"),
+            ("torch.cat(turned, dim=-1)", "torch.stack(turned, -1).flatten(-2)"),
+        ],
+    ),
+    Mistake(
+        "The second half is made of a first half that has turned already.",
+        [
+            (
+                "turned = first * cos - second * sin,",
+                "first = first * cos - second * sin; turned = first,",
+            )
+        ],
+    ),
+    Mistake(
+        "You turn the other way round: from the second number of a pair to the first.",
+        [("angles.sin()", "-angles.sin()")],
+    ),
+    Mistake(
+        "Each angle stands twice side by side here, but the partners are half a"
+        " head apart.",
+        [
+            (
+                "turned = first * cos - second * sin, second * cos + first * sin",
+                "a, b = (angles.repeat_interleave(2, -1)[:, None].chunk(2, -1))\n"
+                "    turned = first * a.cos() - second * a.sin(), second * b.cos() + "
+                "first * b.sin()",
+            )
+        ],
+    ),
+    Mistake(
+        "You write the results side by side, as neighbours: all of the first "
+        "half comes first.",
+        [("torch.cat(turned, dim=-1)", "torch.stack(turned, -1).flatten(-2)")],
+    ),
+)
+
+
+@exercise("08.2 Turn in halves", ROTATE_HALVES)
 def check_rotate_halves(rotate_halves):
     """rotate_halves(x, angles): (B, T, n_head, head_size) -> the same shape."""
     small = torch.arange(8.0).view(1, 2, 1, 4), torch.tensor([[0.0, 0.0], [1.5, 0.3]])
@@ -40,11 +108,82 @@ def check_rotate_halves(rotate_halves):
     angles = rotary_turns(torch.arange(7), 6).angle()
     cases = [small, square, (randn(2, 7, 3, 6), angles)]
     hint = "first, second = x.chunk(2, dim=-1): first[j] and second[j] turn by angle j."
-    compare(rotate_halves, Solution("08.2"), cases, hint=hint)
+    compare(rotate_halves, ROTATE_HALVES, cases, hint=hint)
     return "3 shapes; first[j] and second[j] turn by the angle j of their place."
 
 
-@exercise("08.3 Heads that share a memory")
+GROUPED_ATTENTION = Solution(
+    """
+def grouped_attention(q, k, v):
+    group = q.shape[1] // k.shape[1]
+    k = k.repeat_interleave(group, dim=1)  # (B, n_head, T, head_size)
+    v = v.repeat_interleave(group, dim=1)
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+""",
+    Mistake(
+        "Your query heads take turns: head 0 and its neighbour read different keys.",
+        [("repeat_interleave(group, dim=1)", "repeat(1, group, 1, 1)")],
+        hint="repeat gives 0 1 0 1; repeat_interleave gives 0 0 1 1.",
+    ),
+    Mistake(
+        "All query heads read the first key/value head (this is multi-query).",
+        [("repeat_interleave(group, dim=1)", "expand(-1, -1, -1, -1)[:, :1]")],
+    ),
+    Mistake(
+        "You put a group's queries one behind the other in time: the mask no "
+        "longer fits.",
+        [
+            (
+                "k = k.repeat_interleave(group, dim=1)  # (B, n_head, T, head_size)",
+                "long = q.reshape(q.shape[0], k.shape[1], -1, q.shape[3])",
+            ),
+            ("v = v.repeat_interleave(group, dim=1)", "pass"),
+            ("(q, k, v, is_causal=True)", "(long, k, v, is_causal=True).view_as(q)"),
+        ],
+    ),
+    Mistake(
+        "You average the queries of a group: they share keys and values, and "
+        "nothing else.",
+        [
+            (
+                "k = k.repeat",
+                "q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, "
+                "dim=1); k = k.repeat",
+            )
+        ],
+    ),
+    Mistake(
+        "The scores are not divided by √head_size.",
+        [("is_causal=True", "is_causal=True, scale=1.0")],
+    ),
+    Mistake(
+        "You average the key/value heads; each query head reads the one of its "
+        "own group.",
+        [
+            (
+                "repeat_interleave(group, dim=1)",
+                "mean(1, True).expand(-1, q.shape[1], -1, -1)",
+            )
+        ],
+    ),
+    Mistake(
+        "The scores are divided by head_size, not by its root.",
+        [("is_causal=True", "is_causal=True, scale=1 / q.shape[-1]")],
+    ),
+    Mistake(
+        "Head h reads memory h // group; you divide by the number of memories.",
+        [
+            (
+                ".repeat_interleave(group, dim=1)",
+                "[:, (torch.arange(q.shape[1]) // v.shape[1]).clamp(max=v.shape[1] - "
+                "1)]",
+            )
+        ],
+    ),
+)
+
+
+@exercise("08.3 Heads that share a memory", GROUPED_ATTENTION)
 def check_grouped_attention(grouped_attention):
     """grouped_attention(q, k, v) -> (B, n_head, T, head_size), causal."""
     cases = [
@@ -53,16 +192,35 @@ def check_grouped_attention(grouped_attention):
     ]
     cases.append(tuple(randn(3, 2, 3, 4, 2)))
     hint = "Query heads 0 to group - 1 read key/value head 0, the next group head 1."
-    compare(grouped_attention, Solution("08.3"), cases, hint=hint)
+    compare(grouped_attention, GROUPED_ATTENTION, cases, hint=hint)
     return "4 sizes; with as many key/value heads as queries it is lesson 04's."
 
 
-@exercise("08.4 A table is no matrix")
+FOR_MUON = Solution(
+    """
+def for_muon(model):
+    named = model.named_parameters()
+    return [
+        name
+        for name, p in named
+        if p.dim() == 2 and name.startswith("body.")
+    ]
+""",
+    Mistake(
+        "The bug is still there: the embedding is a matrix by its shape, and a "
+        "list of rows by its meaning. Muon lets rows that agree share one step.",
+        [('p.dim() == 2 and name.startswith("body.")', "p.dim() == 2")],
+        untouched=True,
+    ),
+)
+
+
+@exercise("08.4 A table is no matrix", FOR_MUON)
 def check_for_muon(for_muon):
     """for_muon(model) -> the names of the parameters that Muon is to move."""
     with torch.device("meta"):  # names and shapes will do
         models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 3)]
-    solution = Solution("08.4")
+    solution = FOR_MUON
 
     def work(program, model):
         got = program(model)

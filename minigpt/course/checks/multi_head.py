@@ -3,26 +3,90 @@
 import torch
 import torch.nn as nn
 
-from minigpt.attention import Head
+from minigpt.attention import Head, attention, attention_weights
 from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
 from minigpt.course.checks.reading import lost
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import same
 from minigpt.evaluation import evaluate
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention
 
+PARAMETERS = Solution(
+    """
+def parameters(n_embd, n_head):
+    head_size = n_embd // n_head
+    heads = n_head * 3 * n_embd * head_size
+    proj = n_embd * n_embd + n_embd
+    return heads + proj
+""",
+    Mistake(
+        "You give queries, keys and values a bias; here they have none.",
+        [("n_embd * head_size", "(n_embd + 1) * head_size")],
+    ),
+    Mistake(
+        "Each head has a projection of its own here; there is one for all of them.",
+        [("return heads + proj", "return heads + n_head * proj")],
+    ),
+    Mistake(
+        "The bias of the projection is counted for each head; there is one "
+        "projection for all.",
+        [("n_embd * n_embd + n_embd", "n_embd * n_embd + n_head * n_embd")],
+    ),
+    Mistake(
+        "That is the number of one head's matrices: there are n_head heads, and"
+        " each reads all n_embd channels.",
+        [("n_head * 3", "3")],
+    ),
+)
 
-@exercise("04.1 Count before you build")
+
+@exercise("04.1 Count before you build", PARAMETERS)
 def check_parameters(parameters):
     """parameters(n_embd, n_head) -> number of parameters of multi-head attention."""
     cases = [(6, 2), (6, 3), (20, 5), (64, 4), (768, 12), (768, 24)]
     hint = "Three matrices from C to head_size a head; then one nn.Linear(C, C)."
-    compare(parameters, Solution("04.1"), cases, hint=hint)
+    compare(parameters, PARAMETERS, cases, hint=hint)
     return "6 sizes. For n_embd = 768 it is 2,360,064, with 12 heads and with 24."
 
 
-@exercise("04.2 Switch a head off")
+WITHOUT_HEAD = Solution(
+    """
+def without_head(model, h):
+    smaller = copy.deepcopy(model)
+    layer = smaller.body
+    start = h * layer.head_size
+    with torch.no_grad():
+        layer.proj.weight[:, start : start + layer.head_size] = 0
+    return smaller
+""",
+    Mistake(
+        "The head is not off: with all scores at zero, it hands over the mean "
+        "of its values.",
+        [("proj.weight[:, start", "qkv.weight[start")],
+    ),
+    Mistake(
+        "You switch off every n_head-th channel. Heads do not take turns.",
+        [("[:, start : start + layer.head_size]", "[:, h :: layer.n_head]")],
+    ),
+    Mistake(
+        "qkv's rows are not sorted by head: all queries come first, then keys, "
+        "then values.",
+        [
+            (
+                "layer.proj.weight[:, start : start + layer.head_size] = 0",
+                "layer.qkv.weight[3 * start : 3 * (start + layer.head_size)] = 0",
+            )
+        ],
+    ),
+    Mistake(
+        "A head has head_size channels; n_head says how many heads there are.",
+        [("layer.head_size", "layer.n_head")],
+    ),
+)
+
+
+@exercise("04.2 Switch a head off", WITHOUT_HEAD)
 def check_without_head(without_head, model, val_data):
     """without_head(model, h) -> a model like it in which head h adds nothing."""
     own = model.body
@@ -47,7 +111,7 @@ def check_without_head(without_head, model, val_data):
         "head's.": Sign(shifted),
     }
     hint = "Which columns of proj.weight (C, C) are multiplied by what head h wrote?"
-    solution, data = Solution("04.2"), torch.as_tensor(val_data)[:2049]
+    solution, data = WITHOUT_HEAD, torch.as_tensor(val_data)[:2049]
     compare(without_head, solution, cases, known, work=work, hint=hint)
     alone = [solution(model, h) for h in range(own.n_head)]
     loss = [evaluate(m, data, model.block_size) for m in (model, *alone)]
@@ -55,7 +119,26 @@ def check_without_head(without_head, model, val_data):
     return f"3 models. Without head 0, 1, …, your loss rises by {said} nats."
 
 
-@exercise("04.3 The copy that differs")
+HEADS = Solution(
+    """
+class Heads(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.heads = nn.ModuleList(
+            Head(n_embd, n_embd // n_head)
+            for _ in range(n_head)
+        )
+        self.proj = nn.Linear(n_embd, n_embd)
+
+    def forward(self, x):
+        side_by_side = [head(x) for head in self.heads]
+        return self.proj(torch.cat(side_by_side, dim=-1))
+""",
+    Head=Head,
+)
+
+
+@exercise("04.3 The copy that differs", HEADS)
 def check_copy(Heads):
     """A class Heads(n_embd, n_head) whose copies survive saving."""
     torch.default_generator.manual_seed(4)
@@ -120,7 +203,62 @@ def _unsaved(module):
     return ""
 
 
-@exercise("04.4 Better than possible")
+DICE_HEADS = Solution(
+    """
+class DiceHeads(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.qkv = nn.Linear(n_embd, 3 * n_embd, bias=False)
+        self.proj = nn.Linear(n_embd, n_embd)
+
+    def forward(self, x):
+        B, T, C = x.shape
+        shape = B, T, 3, self.n_head, C // self.n_head
+        qkv = self.qkv(x).view(shape)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        out, _ = attention(q, k, v)  # (B, n_head, T, head_size)
+        out = out.transpose(1, 2).reshape(B, T, C)
+        return self.proj(out)
+""",
+    Mistake(
+        "The bug is still there: nobody can foresee dice, yet the model is "
+        "better than chance. It knows throws that are still to come.",
+        [
+            ("out = out.transpose(1, 2).reshape(B, T, C)", "pass"),
+            ("self.proj(out)", "self.proj(out.reshape(B, T, C))"),
+        ],
+        untouched=True,
+    ),
+    Mistake(
+        "Each head gets the mean of all heads; they belong side by side.",
+        [("out.transpose(1, 2)", "out.mean(1, True).expand_as(out).transpose(1, 2)")],
+    ),
+    Mistake(
+        "At each position heads look at heads, and no position sees another one.",
+        [
+            ("permute(2, 0, 3, 1, 4)", "unbind(2)"),
+            ("out.transpose(1, 2).reshape", "out.reshape"),
+        ],
+    ),
+    Mistake(
+        "The view mixes positions and heads: (B, T, 3, n_head, head_size) comes first.",
+        [
+            ("self.qkv(x).view(shape)", "self.qkv(x).view(B, 3, self.n_head, T, -1)"),
+            ("qkv.permute(2, 0, 3, 1, 4)", "qkv.unbind(1)"),
+        ],
+        hint="A view keeps the order in memory; permute exchanges dimensions.",
+    ),
+    Mistake(
+        "The causal mask is off: each position sees the throws that are still to come.",
+        [("attention(q, k, v)", "attention(q, k, v, False)")],
+    ),
+    attention=attention,
+    helpers=(attention_weights, attention),
+)
+
+
+@exercise("04.4 Better than possible", DICE_HEADS)
 def check_dice(DiceHeads):
     """A class DiceHeads(n_embd, n_head) with layers qkv and proj, (B, T, C) -> same."""
     torch.default_generator.manual_seed(4)
@@ -136,6 +274,6 @@ def check_dice(DiceHeads):
         return layer(x)
 
     hint = "Which shape has `out`, and what does the last line make of it?"
-    solution = Solution("04.4", opened=True)
+    solution = DICE_HEADS
     compare(DiceHeads, solution, cases, work=work, hint=hint)
     return "3 sizes; the heads stand side by side, no position sees the future."

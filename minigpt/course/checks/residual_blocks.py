@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from minigpt.block import Block
 from minigpt.course.checks.core import Explained, Sign, compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn, same
 
 
@@ -25,7 +25,15 @@ def _blocks(n_layer, n_embd, n_head):
     return _randomise(nn.Sequential(*[Block(n_embd, n_head) for _ in range(n_layer)]))
 
 
-@exercise("05.1 A V out of straight lines")
+TWO_WEIGHTS = Solution(
+    """
+W1 = [[1.0, -1.0]]
+W2 = [[1.0], [1.0]]
+""",
+)
+
+
+@exercise("05.1 A V out of straight lines", TWO_WEIGHTS)
 def check_v(W1, W2):
     """W1: (1, 2) and W2: (2, 1), so that relu(x @ W1) @ W2 is |x|."""
     W1, W2 = as_tensor(W1), as_tensor(W2)
@@ -59,7 +67,49 @@ def _arm(x, made, W2):
     return f": the slope, W1[{i}] * W2[{i}], is {slope:g} there and must be {wanted:g}"
 
 
-@exercise("05.2 The pathway is a sum")
+TERMS = Solution(
+    """
+def terms(x, blocks):
+    found = [x]
+    for block in blocks:
+        said = block.attention(block.norm1(x))
+        found.append(said)
+        x = x + said
+        said = block.feed_forward(block.norm2(x))
+        found.append(said)
+        x = x + said
+    return found
+""",
+    Mistake(
+        "You use norm1 for both parts, so norm2 has nothing to do.",
+        [("norm2", "norm1")],
+    ),
+    Mistake(
+        "Both parts of a block read the same x: the second should hear what "
+        "attention added.",
+        [("norm2(x)", "norm2(x - found[-1])")],
+    ),
+    Mistake(
+        "No LayerNorm is used: the parts read the pathway as it is.",
+        [("block.norm1", ""), ("block.norm2", "")],
+    ),
+    Mistake(
+        "Every part reads the start: each should hear what those before have added.",
+        [
+            ("found = [x]", "found, start = [x], x"),
+            ("norm1(x)", "norm1(start)"),
+            ("norm2(x)", "norm2(start)"),
+        ],
+    ),
+    Mistake(
+        "The pathway does not grow from block to block: each one begins with "
+        "the first x.",
+        [("x = x + said", "pass"), ("norm2(x)", "norm2(x + said)")],
+    ),
+)
+
+
+@exercise("05.2 The pathway is a sum", TERMS)
 def check_terms(terms, model, x):
     """terms(x, blocks) -> list: x, then what each part adds to the pathway."""
 
@@ -85,7 +135,7 @@ def check_terms(terms, model, x):
     }
     hint = "Note down what a part says, then add it: x = x + said."
     how = {"work": work, "parts": names, "hint": hint}
-    compare(terms, Solution("05.2"), cases, known, **how)
+    compare(terms, TERMS, cases, known, **how)
     return "3 stacks, the last your own: the start, and what each part adds to it."
 
 
@@ -126,7 +176,18 @@ def _dropout_problem(x, p, outs, quiet):
         return "Each call drops exactly as many: each number should have its own luck."
 
 
-@exercise("05.3 Dropout with a switch")
+DROPOUT_BY_HAND = Solution(
+    """
+def dropout_by_hand(x, p, training):
+    if not training:
+        return x
+    survives = torch.rand(x.shape) >= p
+    return x * survives / (1 - p)
+""",
+)
+
+
+@exercise("05.3 Dropout with a switch", DROPOUT_BY_HAND)
 def check_dropout(dropout):
     """dropout(x, p, training) -> like x, thinned out in training only."""
 
@@ -151,11 +212,50 @@ def check_dropout(dropout):
 
     some = [(randn(100, 50), 0.25), (randn(20, 30, 8), 0.8)]
     cases = [(x + x.sign(), p) for x, p in some]  # no zeros of its own
-    compare(dropout, Solution("05.3"), cases, work=work)
+    compare(dropout, DROPOUT_BY_HAND, cases, work=work)
     return "the share that vanishes, the mean, new zeros each call, quiet in evaluation"
 
 
-@exercise("05.4 The position that knew too much")
+HAND_NORM = Solution(
+    """
+class HandNorm(nn.Module):
+    def __init__(self, n_embd, eps=1e-5):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(n_embd))
+        self.beta = nn.Parameter(torch.zeros(n_embd))
+        self.eps = eps
+
+    def forward(self, x):  # (B, T, n_embd)
+        centred = x - x.mean(dim=-1, keepdim=True)
+        variance = centred.pow(2).mean(dim=-1, keepdim=True)
+        normed = centred / (variance + self.eps).sqrt()
+        return self.gamma * normed + self.beta
+""",
+    Mistake(
+        "The bug is still there: change the last position, and those before it move.",
+        [("dim=-1", "dim=(1, 2)")],
+        hint="Over which dimensions does your mean run, and over which should it?",
+        untouched=True,
+    ),
+    Mistake(
+        "You take all positions so far together; each should be normed by itself.",
+        [
+            (
+                "x.mean(dim=-1, keepdim=True)",
+                "(means := [v.mean(-1, True).cumsum(1) / torch.arange(1, x.shape[1] + "
+                "1)[:, None] for v in (x, x**2)])[0]",
+            ),
+            ("centred.pow(2).mean(dim=-1, keepdim=True)", "means[1] - means[0]**2"),
+        ],
+    ),
+    Mistake(
+        "The future is hidden, but the variance is divided by n_embd - 1.",
+        [("centred.pow(2).mean(", "x.var(")],
+    ),
+)
+
+
+@exercise("05.4 The position that knew too much", HAND_NORM)
 def check_norm(make_norm):
     """make_norm(n_embd) -> a LayerNorm, (B, T, n_embd) -> (B, T, n_embd)."""
 
@@ -174,5 +274,5 @@ def check_norm(make_norm):
         x = randn(2, 4, C) + 1
         cases += [(some,) for some in (x[:1, :2], 1e-3 * x[:1, :2], x)]
     hint = "For one position: (its channels - their mean) / sqrt(variance + eps)."
-    compare(make_norm, Solution("05.4"), cases, work=work, hint=hint)
+    compare(make_norm, HAND_NORM, cases, work=work, hint=hint)
     return "3 shapes, large and tiny numbers, each position by itself, gamma and beta"

@@ -131,7 +131,12 @@ def mended(asked, wrong=(), small=True, large=True, sure=True):
         for way in [_small] * small + [_large] * large:
             budget = MENDED // _price(asked, wrong) // (1 + (way is _large))
             found = first(way(asked), is_right, budget, SOME if way is _small else 1)
-            if says := _likeliest(found, text, asked.solution.given, sure):
+            if says := _likeliest(
+                found,
+                text,
+                {x.strip() for x in asked.solution.given.splitlines()},
+                sure,
+            ):
                 return f"Your answer is right but for {says}"
 
 

@@ -5,9 +5,9 @@ from zlib import crc32
 import torch
 import torch.nn as nn
 
-from minigpt.attention import Head, attention_weights
+from minigpt.attention import Head, attention, attention_weights
 from minigpt.course.checks import core
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, describe, randint, randn
 from minigpt.language_model import LanguageModel
 
@@ -31,7 +31,29 @@ def _model(vocab_size, block_size, n_embd, head_size):
     return _fill(model)
 
 
-@core.exercise("03.1 One line and its root")
+SCALED_SCORES = Solution(
+    """
+def scaled_scores(x, W_query, W_key):
+    q, k = x @ W_query, x @ W_key  # (B, T, head_size) each
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    return scores
+""",
+    Mistake(
+        "Your vectors have length 1 now (that is the cosine). Only head_size "
+        "should count: divide by its root.",
+        [
+            (
+                "q, k = x @ W_query, x @ W_key",
+                "q, k = F.normalize(x @ W_query, dim=-1), F.normalize(x @ W_key, "
+                "dim=-1)",
+            ),
+            (" / q.shape[-1] ** 0.5", ""),
+        ],
+    ),
+)
+
+
+@core.exercise("03.1 One line and its root", SCALED_SCORES)
 def check_scaled_scores(answer):
     """answer(x, W_query, W_key) -> scaled scores (B, T, T)."""
     cases = [
@@ -47,7 +69,7 @@ def check_scaled_scores(answer):
         ),
     }
     hint = "The number under the root is the length of a query: q.shape[-1]."
-    core.compare(answer, Solution("03.1"), cases, known, hint=hint)
+    core.compare(answer, SCALED_SCORES, cases, known, hint=hint)
     return "4 inputs; the queries are in the rows, the scale is √head_size"
 
 
@@ -81,7 +103,48 @@ def _looks(pair, distance, T):
     return torch.where(share >= 0.99, marked, weights) * asks
 
 
-@core.exercise("03.2 A head made by hand")
+LOOK_BACK = Solution(
+    """
+def look_back(T, distance):
+    W_key = torch.eye(T)  # key i is one at place i
+    W_query = torch.eye(T).roll(-distance, dims=1)  # one at t - distance
+    return 20 * T**0.5 * W_query, W_key
+""",
+    Mistake(
+        "It looks ahead, from t to t + distance: the roll goes the wrong way, "
+        "or query and key are exchanged.",
+        [("roll(-distance", "roll(distance")],
+    ),
+    Mistake(
+        "Every position looks one step back, whatever the distance.",
+        [("roll(-distance", "roll(-1")],
+    ),
+    Mistake(
+        "Your positions look one place too near, at t - distance + 1.",
+        [("roll(-distance", "roll(1 - distance")],
+    ),
+    Mistake(
+        "All positions look at place 0: their queries agree.",
+        [(".roll(-distance, dims=1)", "[:1].expand(T, T)")],
+    ),
+    Mistake(
+        "Your scores grow with the place, so the last one wins: a product of "
+        "two numbers does not tell whether they are equal.",
+        [
+            ("W_key = torch.eye(T)", "W_key = torch.arange(T)[:, None].float()"),
+            ("torch.eye(T).roll(-distance, dims=1)", "(W_key - distance)"),
+        ],
+    ),
+    Mistake(
+        "Everyone looks at itself: of all products of query t with a key, the "
+        "one with key t is the largest (are both shifted alike, or none?); it "
+        "should be the one with key t - distance.",
+        [(".roll(-distance, dims=1)", "")],
+    ),
+)
+
+
+@core.exercise("03.2 A head made by hand", LOOK_BACK)
 def check_look_back(answer):
     """answer(T, distance) -> W_query, W_key: each t looks at t - distance."""
 
@@ -90,11 +153,43 @@ def check_look_back(answer):
 
     hint = "Row t of W_query is the query of place t: it must equal key t - distance."
     cases = [(3, 1), (4, 2), (6, 1), (9, 3), (16, 5), (64, 7)]
-    core.compare(answer, Solution("03.2"), cases, atol=1e-4, work=work, hint=hint)
+    core.compare(answer, LOOK_BACK, cases, atol=1e-4, work=work, hint=hint)
     return "6 pairs of T and distance, always at least 99 % of the attention"
 
 
-@core.exercise("03.3 How far back your model looks")
+REACH = Solution(
+    """
+def reach(model, idx):
+    places = torch.arange(idx.shape[1])  # (T,)
+    x = model.token_embedding(idx) + model.position_embedding(places)
+    head = model.body
+    weights = attention_weights(head.query(x), head.key(x))  # (B, T, T)
+    distances = places[:, None] - places  # (T, T)
+    return (weights * distances).sum(dim=-1)  # (B, T)
+""",
+    Mistake(
+        "You give the average place that is looked at, not how far away it is.",
+        [("places[:, None] - places", "places")],
+    ),
+    Mistake(
+        "Query and key have changed places: the keys ask.",
+        [("head.query(x), head.key(x)", "head.key(x), head.query(x)")],
+    ),
+    Mistake(
+        "You take the likeliest place alone; wanted is the mean over all places.",
+        [
+            (
+                "(weights * distances).sum(dim=-1)",
+                "(places - weights.argmax(dim=-1)).float()",
+            )
+        ],
+    ),
+    attention_weights=attention_weights,
+    helpers=(attention_weights, attention),
+)
+
+
+@core.exercise("03.3 How far back your model looks", REACH)
 def check_reach(answer, model, data):
     """answer(model, idx) -> mean distance (B, T); small models and the learner's."""
     sizes = [(5, 8, 4, 3, (1, 3)), (7, 9, 3, 6, (2, 5)), (6, 7, 5, 5, (3, 7))]
@@ -103,7 +198,7 @@ def check_reach(answer, model, data):
     count = min(32, (len(data) - 1) // T)
     idx = data[: count * T].view(count, T)
     cases.append((model, idx))
-    solution = Solution("03.3", opened=True)
+    solution = REACH
     hint = "The lesson's picture of a trained head shows the way to the weights."
     core.compare(answer, solution, cases, hint=hint)
     mean, even = solution(model, idx).mean(), (idx.shape[1] - 1) / 4
@@ -113,7 +208,7 @@ def check_reach(answer, model, data):
 def _filled(program, vocab_size, block_size, n_embd, idx):
     """Logits of the model that program makes, its numbers set by their names."""
     model = program(vocab_size, block_size, n_embd)
-    known = Solution("03.4").program(vocab_size, block_size, n_embd).state_dict()
+    known = TINY_MODEL.program(vocab_size, block_size, n_embd).state_dict()
     if more := set(dict(model.named_parameters())) - set(known):
         raise core.Explained(
             f"The model has a layer more, {min(more)!r}: the check cannot set it.",
@@ -123,11 +218,73 @@ def _filled(program, vocab_size, block_size, n_embd, idx):
     return out[0] if isinstance(out, tuple) else out
 
 
-@core.exercise("03.4 The model that cannot spell")
+TINY_MODEL = Solution(
+    """
+class TinyModel(nn.Module):
+    def __init__(self, vocab_size, block_size, n_embd):
+        super().__init__()
+        self.token_embedding = nn.Embedding(vocab_size, n_embd)
+        self.position_embedding = nn.Embedding(block_size, n_embd)
+        self.body = Head(n_embd, n_embd)
+        self.lm_head = nn.Linear(n_embd, vocab_size)
+
+    def forward(self, idx):
+        positions = torch.arange(idx.shape[1], device=idx.device)
+        token = self.token_embedding(idx)  # (B, T, C)
+        position = self.position_embedding(positions)  # (T, C)
+        return self.lm_head(self.body(token + position))
+""",
+    Mistake(
+        "The bug is still there: after 0123 and after 2103 the model predicts "
+        "the same, as if it could not tell who sat where.",
+        [
+            ("positions = torch.arange(idx.shape[1], device=idx.device)", "pass"),
+            ("self.position_embedding(positions)", "self.position_embedding(idx)"),
+        ],
+        hint="Print what is added to the token vectors for 0123, and for 2103.",
+        untouched=True,
+    ),
+    Mistake(
+        "The positions come too late, when the head has mixed all.",
+        [("self.body(token + position)", "self.body(token) + position")],
+    ),
+    Mistake(
+        "You look up the place of the text in the batch, not of the character "
+        "in the text.",
+        [
+            (
+                "self.position_embedding(positions)",
+                "self.position_embedding(torch.arange(len(idx)))[:, None]",
+            )
+        ],
+    ),
+    Mistake(
+        "All characters get the vector of one place: each needs that of its own.",
+        [
+            (
+                "self.position_embedding(positions)",
+                "self.position_embedding(positions[-1:])",
+            )
+        ],
+    ),
+    Mistake(
+        "These are the ranks of the ids; the place counts 0, 1, 2 along the text.",
+        [
+            (
+                "self.position_embedding(positions)",
+                "self.position_embedding(idx.argsort(1).argsort(1))",
+            )
+        ],
+    ),
+    Head=Head,
+)
+
+
+@core.exercise("03.4 The model that cannot spell", TINY_MODEL)
 def check_word_order(answer):
     """answer(vocab_size, block_size, n_embd) -> a model that knows who sits where."""
     sizes = [(5, 8, 6, 1, 4), (5, 8, 6, 2, 3), (11, 7, 4, 3, 7), (9, 9, 5, 4, 2)]
     cases = [(V, size, C, randint(V, B, T)) for V, size, C, B, T in sizes]
     hint = "Add to a token's vector one that depends on its place alone."
-    core.compare(answer, Solution("03.4"), cases, work=_filled, hint=hint)
+    core.compare(answer, TINY_MODEL, cases, work=_filled, hint=hint)
     return "4 inputs: each place has a vector of its own, up to block_size tokens"

@@ -4,21 +4,128 @@ import codecs
 import random
 
 from minigpt.course.checks.core import Sign, compare, exercise
-from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randn
 
+COUNT_PAIRS = Solution(
+    """
+def count_pairs(ids):
+    counts, last = {}, None
+    for pair in zip(ids, ids[1:]):
+        if pair == last:  # its first letter is in the pair before
+            last = None
+            continue
+        counts[pair] = counts.get(pair, 0) + 1
+        last = pair
+    return counts
+""",
+    Mistake(
+        "Overlaps are counted: in `7 7 7` the one in the middle is in both "
+        "pairs, and only one of them can be joined.",
+        [("pair == last", "False")],
+        hint="How many pairs can be joined in `7 7 7`, and how many in `7 7 7 7`?",
+    ),
+    Mistake(
+        "Of a row of equal ids only the first pair is counted; after one that "
+        "was skipped, forget what came before.",
+        [("last = None", "pass")],
+    ),
+    Mistake(
+        "Pairs of two equal ids are left out altogether; one of them can be joined.",
+        [("pair == last", "pair[0] == pair[1]")],
+    ),
+    Mistake(
+        "Only pairs side by side are counted, as in `ab|cd`: `bc` could be "
+        "joined as well.",
+        [("pair == last", "last")],
+    ),
+    Mistake(
+        "You halve all pairs of a letter at once; each row of equal ids has its"
+        " own half.",
+        [
+            ("pair == last", "False"),
+            (
+                "return counts",
+                "return {p: (n + 1) // 2 if p[0] == p[1] else n for p, n in "
+                "counts.items()}",
+            ),
+        ],
+    ),
+)
 
-@exercise("13.1 A letter is in one pair only")
+
+@exercise("13.1 A letter is in one pair only", COUNT_PAIRS)
 def check_count_pairs(count_pairs):
     """count_pairs(ids): a list -> {(left, right): how many of them can be joined}."""
     cases = [([1, 2, 3],), ([7, 7, 7],), ([7, 7, 7, 7],), ([1, 2, 1, 2, 1],), ([5],)]
     cases += [(random.Random(n).choices([1, 2], k=20),) for n in range(3)]
     hint = "zip(ids, ids[1:]) has all neighbours. When is the first one used already?"
-    compare(count_pairs, Solution("13.1"), cases, hint=hint)
+    compare(count_pairs, COUNT_PAIRS, cases, hint=hint)
     return "8 lists: rows of equal ids, pairs that come back, a single id."
 
 
-@exercise("13.2 Nats per what?")
+PER_CHARACTER = Solution(
+    """
+def per_character(nats, tokens):
+    text = b"".join(tokens)
+    characters = len(text.decode())
+    return nats.sum() / characters, nats.sum() / len(text) / math.log(2)
+""",
+    Mistake(
+        "This is the loss per token: who has longer tokens has a higher one, "
+        "and may be better all the same.",
+        [("nats.sum() / characters,", "nats.mean(),")],
+    ),
+    Mistake(
+        "Each token is decoded by itself: a character cut in two counts twice.",
+        [
+            (
+                "len(text.decode())",
+                'sum(len(t.decode("utf-8", "replace")) for t in tokens)',
+            )
+        ],
+    ),
+    Mistake(
+        "These are nats per byte: an é is one character, and two bytes.",
+        [("len(text.decode())", "len(text)")],
+    ),
+    Mistake("These are nats; one bit is ln 2 of them.", [(" / math.log(2)", "")]),
+    Mistake(
+        "The wrong way round: a bit is less than a nat, so there are more of them.",
+        [("/ math.log(2)", "* math.log(2)")],
+    ),
+    Mistake(
+        "These are bits per character: the text has more bytes than characters.",
+        [("nats.sum() / len(text)", "nats.sum() / characters")],
+    ),
+    Mistake(
+        "These are bits per token: the loss that the field reports is per byte.",
+        [("nats.sum() / len(text)", "nats.mean()")],
+    ),
+    Mistake(
+        "You average the tokens' own rates: a short token would count as much "
+        "as a long one.",
+        [
+            (
+                "nats.sum() / len(text)",
+                "(nats / nats.new_tensor([len(t) for t in tokens])).mean()",
+            )
+        ],
+    ),
+    Mistake(
+        "You average the tokens' own rates: add up all nats, then divide once.",
+        [
+            (
+                "nats.sum() / characters,",
+                '(nats / nats.new_tensor([len(t.decode("utf-8", "ignore")) for t in '
+                "tokens])).mean(),",
+            )
+        ],
+    ),
+)
+
+
+@exercise("13.2 Nats per what?", PER_CHARACTER)
 def check_per_character(per_character):
     """per_character(nats (N,), tokens) -> (nats per character, bits per byte)."""
     texts = [
@@ -33,7 +140,7 @@ def check_per_character(per_character):
         "Add up all nats first. By what are they divided? b''.join(tokens) is the text."
     )
     parts = ("nats per character", "bits per byte")
-    compare(per_character, Solution("13.2"), cases, parts=parts, hint=hint)
+    compare(per_character, PER_CHARACTER, cases, parts=parts, hint=hint)
     return "3 texts: tokens of several letters, letters of several bytes, and both."
 
 
@@ -59,7 +166,31 @@ def _longest(word, merges):
     return parts
 
 
-@exercise("13.3 Merges in the wrong order")
+ENCODE = Solution(
+    """
+def encode(word, merges):
+    parts = list(word)
+    for left, right in merges:
+        i = 0
+        while i < len(parts) - 1:
+            if (parts[i], parts[i + 1]) == (left, right):
+                parts[i : i + 2] = [left + right]
+            i += 1
+    return parts
+""",
+    Mistake(
+        "The merges are made from the last to the first: longer pieces wait for"
+        " shorter ones that are not there yet.",
+        [("in merges", "in merges[::-1]")],
+    ),
+    Mistake(
+        "Each merge is made once only; it should be made wherever its pair stands.",
+        [("[left + right]", "[left + right]; break")],
+    ),
+)
+
+
+@exercise("13.3 Merges in the wrong order", ENCODE)
 def check_encode(encode):
     """encode(word, merges): a text, a list of pairs of texts -> a list of texts."""
     merges = [("b", "c"), ("a", "b"), ("bc", "d"), ("ab", "a"), ("a", "a")]
@@ -83,11 +214,92 @@ def check_encode(encode):
     )
     hint = "Go through the merges in their order, and for each through the word."
     cases = [(word, merges) for word in words]
-    compare(encode, Solution("13.3"), cases, known, hint=hint)
+    compare(encode, ENCODE, cases, known, hint=hint)
     return "7 words, in which several pairs could be first."
 
 
-@exercise("13.4 Bytes cut in two")
+WRITTEN = Solution(
+    """
+def written(tokens):
+    return b"".join(tokens).decode("utf-8", "replace")
+""",
+    Mistake(
+        "The bug is still there: a character whose bytes are in two tokens is lost.",
+        [
+            (
+                'return b"".join(tokens).decode("utf-8", "replace")',
+                'parts = [token.decode("utf-8", "replace") for token in tokens]\n'
+                '    return "".join(parts)',
+            )
+        ],
+        hint="Which is whole: the bytes of a token, or the bytes of the text?",
+        untouched=True,
+    ),
+    Mistake(
+        "Each token is still decoded by itself: the halves of a character now vanish.",
+        [
+            (
+                'b"".join(tokens).decode("utf-8", "replace")',
+                '"".join(t.decode("utf-8", "ignore") for t in tokens)',
+            )
+        ],
+    ),
+    Mistake(
+        'Bytes that are no UTF-8 vanish without a trace. "replace" shows a � in'
+        " their place.",
+        [('"replace"', '"ignore"')],
+    ),
+    Mistake(
+        "That gives each byte a character of its own: two of them for an é.",
+        [('"utf-8"', '"latin-1"')],
+    ),
+    Mistake(
+        "A cut character waits for one more token only; it may need two or three.",
+        [
+            (
+                'return b"".join(tokens).decode("utf-8", "replace")',
+                'out, held = "", b""\n'
+                "    for token in tokens:\n"
+                "        got = held + token\n"
+                "        try:\n"
+                '            out, held = out + got.decode(), b""\n'
+                "        except UnicodeDecodeError:\n"
+                '            out, held = (out + got.decode("utf-8", "replace"), b"") if'
+                " held else (out, got)\n"
+                '    return out + held.decode("utf-8", "replace")',
+            )
+        ],
+    ),
+    Mistake(
+        "What was shown is shown again: empty the buffer once it could be decoded.",
+        [
+            (
+                'return b"".join(tokens).decode("utf-8", "replace")',
+                'out, held = "", b""\n'
+                "    for token in tokens:\n"
+                "        held += token\n"
+                "        try:\n"
+                "            out += held.decode()\n"
+                "        except UnicodeDecodeError:\n"
+                "            pass\n"
+                "    return out",
+            )
+        ],
+    ),
+    Mistake(
+        "Each byte is read by itself, as ASCII would: an é has two of them.",
+        [
+            (
+                'b"".join(tokens).decode("utf-8", "replace")',
+                '"".join(bytes([b]).decode("utf-8", "replace") for b in '
+                'b"".join(tokens))',
+            )
+        ],
+    ),
+)
+
+
+@exercise("13.4 Bytes cut in two", WRITTEN)
 def check_written(written):
     """written(tokens): a list of bytes -> a str."""
     cases = [([b"a", b"bc"],), ([b"caf", b"\xc3", b"\xa9!"],)]
@@ -100,5 +312,5 @@ def check_written(written):
         )
     }
     hint = "A character may begin in one token and end in the next: join first."
-    compare(written, Solution("13.4"), cases, known, hint=hint)
+    compare(written, WRITTEN, cases, known, hint=hint)
     return "4 texts: whole characters, cut ones, and bytes that are none."

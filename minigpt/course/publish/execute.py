@@ -3,7 +3,7 @@
     python -m minigpt.course.publish.execute                      all of them
     python -m minigpt.course.publish.execute 03 exercises/05      those that begin so
 
-The exercises' folded solutions are written anew from minigpt/course/checks/solutions,
+The exercises' folded solutions are written anew from minigpt/course/checks,
 each lesson says at its top, and notebook 00 in its table, how many minutes a newcomer
 needs, and the README's figure, minutes and exercises follow (door.py).
 """
