@@ -10,9 +10,9 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks import core, reading, running, search
-from minigpt.course.checks.core import Explained, Sign, compare
-from minigpt.course.checks.mutants import mutants
+from minigpt.course.checks import core, reading, running, search, telling
+from minigpt.course.checks.core import Explained, Mistake, compare
+from minigpt.course.checks.mutations import mutants
 from minigpt.course.checks.solutions import Solution, texts
 
 NAMES = {"__name__": "__main__", "torch": torch, "nn": nn, "F": F}
@@ -38,7 +38,7 @@ def said(text, wrong, cases, **how):
     """What compare says of a wrong program where the text is the solution."""
     with pytest.raises(Explained) as caught:
         compare(function(wrong), Taught(text), cases, **how)
-    return " ".join(caught.value.args)
+    return telling.message(caught.value, tell=True).removeprefix("not yet. ")
 
 
 def numbers(*shape):
@@ -76,21 +76,29 @@ LISTS = [([1.5, 2.25, 4.0], 2.25), ([3.5, 0.75, 9.125], 1.0)]
 SLIPS = [  # solution, its cases, (what to change, into what, what is to be said), …
     (
         *(WEIGHTS, QK, ("dim=-1", "dim=1", "`dim=1` where `dim=-1` belongs")),
-        (" ** 0.5", "", "the root left out"),
+        (" ** 0.5", "", "`** 0.5` left out"),
         (" / q.shape[-1] ** 0.5", "", "`/ q.shape[-1] ** 0.5` left out"),
-        ("q.shape[-1]", "q.shape[1]", "the index `-2` where `-1` belongs"),
-        ("softmax(", "log_softmax(", "`log_softmax` where `softmax` belongs"),
-        ("q @ k.tr", "k @ q.tr", "`q` and `k` exchanged"),
-        ("    scores = scores.m", "    other = scores.m", "the line `scores = sc"),
+        ("q.shape[-1]", "q.shape[1]", "`-2` where `-1` belongs"),
+        (
+            "softmax(",
+            "log_softmax(",
+            "`F.log_softmax(scores, dim=-1)` where `F.softmax(",
+        ),
+        ("q @ k.tr", "k @ q.tr", "where `scores = q @ k"),
+        ("    scores = scores.m", "    other = scores.m", "`scores = scores.masked"),
     ),
     (
-        *(HEADS, HEADS_CASES, ("n, C // n).transpose(1, 2)", "n, C // n)", "tran")),
-        ("n, C // n", "C // n, n", "exchanged"),
+        *(
+            HEADS,
+            HEADS_CASES,
+            ("n, C // n).transpose(1, 2)", "n, C // n)", ".transpose"),
+        ),
+        ("n, C // n", "C // n, n", "where `x.view(B, T, n, C // n)`"),
     ),
     (
         *(MEANS, MEANS_CASES, ("t + 1", "t", "`+ 1` left out")),
-        (".mean(", ".sum(", "`sum` where `mean` belongs"),
-        ("dim=1", "", "`dim=1` left out"),
+        (".mean(", ".sum(", "where `before.mean"),
+        ("dim=1", "", "where `before.mean(dim=1)`"),
     ),
     (
         *(SUM, LISTS, ("number < least", "number <= least", "`number <= least` where")),
@@ -104,7 +112,7 @@ SLIPS = [  # solution, its cases, (what to change, into what, what is to be said
     [(text, cases, change) for text, cases, *changes in SLIPS for change in changes],
 )
 def test_a_slip_that_nobody_listed_is_named(text, cases, change, monkeypatch):
-    monkeypatch.setattr(search, "mended", lambda *_, **__: None)
+    monkeypatch.setattr(search, "own_slip", lambda *_, **__: None)
     old, new, part = change
     assert text.count(old) == 1
     answer = said(text, text.replace(old, new), cases)
@@ -117,9 +125,11 @@ OWN = [  # what is wrong in the learner's own program, what is said of it
         "`dim=-2` where `dim=-1`",
     ),
     (("F.softmax(scores, dim=-1)", "F.softmax(scores,dim=-2)"), "your line 6: weights"),
-    ((" ** 0.5", ""), "`q.shape[-1]` where `q.shape[-1] ** 0.5` belongs"),
-    (("F.softmax(scores, dim=-1)", "scores.exp().tanh()"), "`scores.exp().tanh()` wh"),
-    (("    weights =", "    scores = scores.cos()\n    weights ="), "cos()` too many"),
+    ((" ** 0.5", ""), "`** 0.5` left out"),
+    (
+        ("    weights =", "    scores = scores.cos()\n    weights ="),
+        "`scores.cos()` where `scores`",
+    ),
 ]
 
 
@@ -145,7 +155,7 @@ def test_a_line_that_the_learner_never_wrote_is_called_ours():
 
 def test_a_human_sentence_wins_over_a_slip():
     root = Taught(WEIGHTS.replace(" ** 0.5", ""))
-    answer = said(WEIGHTS, root.text, QK, known={"The root!": root})
+    answer = said(WEIGHTS, root.text, QK, known=[Mistake("The root!", program=root)])
     assert answer.startswith("The root!")
 
 
@@ -164,8 +174,8 @@ def test_the_first_wrong_value_of_several_is_named_and_explained():
 def test_slips_can_be_made_of_every_solution_and_leave_it_as_it_was(notebook):
     for number, text in texts(notebook).items():
         if number:
-            first = [mutant.says for mutant in mutants(text)]
-            assert len(first) > 3 and first == [m.says for m in mutants(text)]
+            first = [mutant[1:7] for mutant in mutants(text)]
+            assert len(first) > 3 and first == [m[1:7] for m in mutants(text)]
 
 
 def test_a_candidate_that_hangs_is_stopped_and_costs_its_budget():
@@ -207,7 +217,7 @@ def test_what_is_measurably_wrong_is_said(change, part):
     right = numbers(5, 5).abs() + 0.3
     with pytest.raises(Explained) as caught:
         compare(lambda x: change(right), lambda x: right, [(numbers(5, 7),)])
-    assert part in " ".join(caught.value.args)
+    assert part in telling.message(caught.value)
 
 
 def test_a_symptom_is_told_only_if_all_cases_have_the_same_one():
@@ -215,7 +225,7 @@ def test_a_symptom_is_told_only_if_all_cases_have_the_same_one():
     with pytest.raises(Explained) as caught:
         cases = [(numbers(4),), (numbers(5),)]
         compare(lambda x: turned[len(x)](x.exp()), torch.exp, cases)
-    assert "sign" not in caught.value.args[0]
+    assert "sign" not in telling.message(caught.value)
 
 
 SHELL = [  # a program for f(x, steps) -> x.sum() * steps, what is said
@@ -265,7 +275,7 @@ def test_whatever_an_answer_does_the_surroundings_stay(body, capfd):
         compare(answer, Taught("def f(x):\n    return x * 2\n"), [(numbers(3),)])
 
     before, drawn = surroundings(), torch.get_rng_state()
-    assert "`x` where `x * 2` belongs" in check(answer).message
+    assert "`* 2` left out behind `x`" in check(answer, tell=True).message
     assert surroundings() == before and torch.equal(torch.get_rng_state(), drawn)
     assert capfd.readouterr().err == ""
     del core._exercises["99.9 Trial"]
@@ -275,7 +285,7 @@ def test_a_difference_on_a_small_case_beats_an_error_on_a_larger_one():
     text = "def f(x):\n    return x.sum()\n"
     wrong = "def f(x):\n    assert len(x) < 3\n    return x.mean()\n"
     answer = said(text, wrong, [(numbers(2),), (numbers(3),)])
-    assert "`mean` where `sum` belongs" in answer
+    assert "`x.mean()` where `x.sum()` belongs" in answer
 
 
 def test_inputs_have_names_and_equal_prints_show_the_row_that_differs():
@@ -291,8 +301,9 @@ def test_what_an_exercise_may_change_in_place_it_may():
         return x
 
     compare(doubled, lambda x: x * 2, [(numbers(3),)], changes=True)
-    with pytest.raises(Explained, match="changes its input in place"):
+    with pytest.raises(Explained) as caught:
         compare(doubled, lambda x: x * 2, [(numbers(3),)])
+    assert "changes its input in place" in telling.message(caught.value)
 
 
 def test_lists_arrays_and_numbers_are_as_good_as_tensors():
@@ -318,10 +329,12 @@ def test_a_check_returns_a_result_with_points_and_the_share_that_is_right(capsys
 
 
 def test_a_known_mistake_may_change_what_it_is_given():
-    known = {"All is 0.": lambda x: x.zero_(), "Never.": Sign(lambda *_: True)}
+    known = [Mistake("All is 0.", program=lambda x: x.zero_())]
+    known.append(Mistake("Never.", sign=lambda *_: True))
     cases = [(numbers(3),), (numbers(4),)]
-    with pytest.raises(Explained, match="All is 0."):
+    with pytest.raises(Explained) as caught:
         compare(torch.zeros_like, torch.exp, cases, known)
+    assert "All is 0." in telling.message(caught.value)
     assert cases[0][0].any()
 
 
@@ -360,14 +373,6 @@ def test_dots_in_a_method_are_a_skeleton_and_so_is_an_empty_body():
     assert not reading.is_skeleton(lambda x: x[..., 0]) and not reading.is_skeleton(len)
 
 
-def test_two_changes_are_told_where_one_is_not_enough():
-    wrong = WEIGHTS.replace(" ** 0.5", " ** 1.5").replace("k.transpose(-2, -1)", "k.mT")
-    answer = said(
-        WEIGHTS, wrong.replace("    return weights", "    return weights + 1"), QK
-    )
-    assert "right but for " in answer and ", and `" in answer
-
-
 def test_an_answer_that_goes_another_way_is_not_repaired_by_the_solution():
     wrong = "def f(q, k):\n    return (q @ k.mT).exp().tril().sin()\n"
     assert "right but for" not in said(WEIGHTS, wrong, QK)
@@ -378,5 +383,6 @@ def test_computing_is_counted_and_waiting_for_others_is_not(monkeypatch):
     with monkeypatch.context() as patch:  # others compute
         patch.setattr(time, "process_time", lambda: 0.0)
         assert running.call(lambda x: time.sleep(0.5) or x, 5) == 5
-    with pytest.raises(Explained, match="still running after 0.3 seconds"):
+    with pytest.raises(Explained) as caught:
         running.call(lambda x: time.sleep(5), 5)
+    assert "still running after 0.3 seconds" in telling.message(caught.value)

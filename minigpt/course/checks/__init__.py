@@ -32,8 +32,8 @@ to copy from; a new notebook gets a new module, and nothing else has to know of 
 
 1. The notebook has, for each exercise, a heading `### Exercise 14.1: Twice as much`, a
    code cell `# Exercise 14.1` (`# Bug hunt 14.1`) with the skeleton, a cell that calls
-   the check, and a fold `<summary>Solution…` with a python block; the solution's text is
-   written there by `make notebooks`.
+   the check, and a fold `<summary>Solution…` with a python block, into which `make
+   notebooks` writes the solution's text.
 2. A known mistake is the sentence that a learner hears, and the edits of the solution
    that make it. Of a bug hunt's program as it is given, say `untouched=True`. Write
    the sentence for somebody who does not see yet what is wrong; no jokes.

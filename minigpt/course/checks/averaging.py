@@ -73,6 +73,11 @@ def fading_average(x, rate):
     return F.softmax(scores, dim=-1) @ x  # (T, T) @ (B, T, C)
 """,
     Mistake(
+        "The weights fall with the square of the distance: one step back should cost "
+        "the same factor everywhere.",
+        [("(time[:, None] - time).float()", "(time[:, None] - time).float() ** 2")],
+    ),
+    Mistake(
         "Your rows do not sum to one: exp is there, the division is not.",
         [("F.softmax(scores, dim=-1)", "scores.exp()")],
     ),
@@ -144,6 +149,11 @@ def nats_per_character(text):
     probs = counts / counts.sum(dim=1, keepdim=True)
     return F.nll_loss(probs.log(), ids).item()
 """,
+    Mistake(
+        "The probabilities of a row sum to less than one: what the counts are "
+        "divided by must be their own sum, with the 1 of each character in it once.",
+        [("counts.sum(dim=1, keepdim=True)", "(counts.sum(dim=1, keepdim=True) + 1)")],
+    ),
     Mistake(
         "The bug is still there: on letters drawn blindly, which nobody can "
         "predict, the program claims to do better than guessing.",
@@ -218,6 +228,19 @@ def attend(x, q, k):
     weights = F.softmax(scores, dim=-1)  # (B, T, T)
     return weights @ x  # (B, T, C)
 """,
+    Mistake(
+        "Your mask is read off the scores: where a score happens to have that value, "
+        "a position is taken for the future, or the future for a position.",
+        [
+            ("T = x.shape[1]", "pass"),
+            (
+                "past = torch.tril(torch.ones(T, T, dtype=torch.bool))",
+                "future = torch.tril(scores + 1) == 0",
+            ),
+            ("~past", "future"),
+        ],
+        hint="Make the mask of ones (T, T), not of the scores.",
+    ),
     Mistake(
         "The bug is still there: a query of zeros should give the plain mean, "
         "but gives nan.",

@@ -22,6 +22,39 @@ def affine_backward(g, x, gain):
     return dx, dgain, dshift
 """,
     Mistake(
+        "That is the backward pass of all of LayerNorm; here x has been normed "
+        "already, and only gain and shift are asked for.",
+        [
+            (
+                "dx = g * gain",
+                "m, d = x.mean(-1, keepdims=True), np.sqrt(x.var(-1, keepdims=True) "
+                "+ 1e-5); h = (x - m) / d; a = g * gain; dx = (a - a.mean(-1, "
+                "keepdims=True) - h * (a * h).mean(-1, keepdims=True)) / d",
+            ),
+            ("(g * x)", "(g * h)"),
+        ],
+    ),
+    Mistake(
+        "dx is that of all of LayerNorm; here x has been normed already, and each "
+        "number of it is only multiplied by its gain.",
+        [
+            (
+                "dx = g * gain",
+                "m, d = x.mean(-1, keepdims=True), np.sqrt(x.var(-1, keepdims=True) "
+                "+ 1e-5); h = (x - m) / d; a = g * gain; dx = (a - a.mean(-1, "
+                "keepdims=True) - h * (a * h).mean(-1, keepdims=True)) / d",
+            )
+        ],
+    ),
+    Mistake(
+        "Only the first dimension is added up; gain and shift have served all "
+        "dimensions but the last.",
+        [
+            ("(g * x).reshape(-1, len(gain)).sum(axis=0)", "(g * x).sum(axis=0)"),
+            ("g.reshape(-1, len(gain)).sum(axis=0)", "g.sum(axis=0)"),
+        ],
+    ),
+    Mistake(
         "gain and shift served every row, so what the rows say is added up: "
         "these gradients still have the shape of x.",
         [
@@ -79,6 +112,11 @@ def share_backward(g, x):
     s = x.sum(axis=-1, keepdims=True)
     return g / s - (g * x).sum(axis=-1, keepdims=True) / s**2
 """,
+    Mistake(
+        "The sum runs over all rows; each row is divided by its own sum and hears "
+        "its own g alone.",
+        [("(g * x).sum(axis=-1, keepdims=True)", "(g * x).sum()")],
+    ),
     Mistake(
         "This is the gradient of the numerator alone. Each number of x is in "
         "the sum, too.",
@@ -202,6 +240,15 @@ def relu(x):
     return Tensor(y, (x,), lambda g: (g * (y > 0),))
 """,
     Mistake(
+        "Where x is exactly 0 nothing comes through, and the slope is 0, too.",
+        [("y > 0", "x.data >= 0")],
+    ),
+    Mistake(
+        "Negative numbers let a little of the gradient through, as in a leaky ReLU; "
+        "here it is none.",
+        [("g * (y > 0)", "np.where(y > 0, g, 0.01 * g)")],
+    ),
+    Mistake(
         "The bug is still there: the gradient passes where nothing came through.",
         [("g * (y > 0)", "g")],
         hint="Which numbers of x could move by a hair, and y would not notice?",
@@ -227,12 +274,15 @@ def relu(x):
 def check_relu(relu):
     """relu(x): a Tensor -> a Tensor, with its way back."""
     cases = [(np.array([-1.0, 2.0]), np.array([3.0, 5.0]))]
+    cases.append(
+        (np.array([[0.0, -2.0], [1.0, 0.0]]), np.array([[2.0, 3.0], [4.0, 5.0]]))
+    )
     for seed, shape in [(1, (3, 4)), (3, (2, 3, 2))]:
         cases.append((_array(*shape, seed=seed), _array(*shape, seed=seed + 1)))
     hint = "The slope is 1 where y is positive, and 0 elsewhere."
     how = {"parts": ("its value", "its gradient"), "work": _there_and_back}
     compare(relu, RELU, cases, **how, hint=hint)
-    return "3 shapes, forward and back, with gradients of both signs."
+    return "4 inputs, zeros among them, forward and back, with gradients of both signs."
 
 
 def _taught(distance, student, teacher):

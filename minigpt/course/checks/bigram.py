@@ -7,7 +7,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.bigram import BigramLanguageModel
-from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
+from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randint, randn, same
@@ -247,10 +247,14 @@ def check_loss_by_position(loss_by_position, model, data):
     hint = (
         "F.cross_entropy takes (B * T, C) and (B * T,); then view (B, T), mean over B."
     )
-    known = {
-        "cross_entropy took your T time steps for classes: nothing is flattened. Here "
-        "T = C, so it did not complain.": Sign(_not_flattened)
-    }
+    known = [
+        Mistake(
+            "cross_entropy took your T time steps for classes: nothing is flattened. "
+            "Here "
+            "T = C, so it did not complain.",
+            sign=_not_flattened,
+        ),
+    ]
     solution = LOSS_BY_POSITION
     compare(loss_by_position, solution, [*cases, (logits, y)], known, hint=hint)
     losses = solution(logits, y)
@@ -391,18 +395,22 @@ def check_fit(fit):
     def once(got, _, *inputs):
         return "zero_grad" in source(fit) and same(got, forgets(*deepcopy(inputs)))
 
-    known = {
-        "You empty the gradient, but not in every step: each backward() adds to what "
-        "the one before has left.": (
-            Sign(once),
-            "zero_grad() belongs inside the loop, before backward().",
+    known = [
+        Mistake(
+            "You empty the gradient, but not in every step: each backward() adds to "
+            "what "
+            "the one before has left.",
+            sign=once,
+            hint="zero_grad() belongs inside the loop, before backward().",
         ),
-        "The first loss is right, the second is not: your first step is another one "
-        "than AdamW's with this learning rate. That only hides the symptom.": (
-            Sign(another_step),
-            "Leave AdamW and learning_rate as they were.",
+        Mistake(
+            "The first loss is right, the second is not: your first step is another "
+            "one "
+            "than AdamW's with this learning rate. That only hides the symptom.",
+            sign=another_step,
+            hint="Leave AdamW and learning_rate as they were.",
         ),
-    }
+    ]
     hint = "What does backward() do with a gradient that is already there?"
     compare(fit, solution, cases, known, changes=True, hint=hint)
     return "every step uses the gradient of its own batch, and of no other."

@@ -4,18 +4,36 @@ import linecache
 import re
 import traceback
 
+from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.values import describe
 
 
 class Explained(Exception):
-    """Raised inside a checker that knows what is wrong: message, then hint.
+    """Raised inside a checker that knows what is wrong: a sentence or Findings; a hint.
 
-    share: of the cases, those that are right (0.0 to 1.0, below 1).
+    hint: where the Findings bring none. general: whether this is the exercise's hint,
+    which need not fit. part: the value that is meant. shown: the case that shows it.
+    share: of the cases, those that are right (0.0 to 1.0, below 1). untouched: whether
+    a bug hunt's bug is as it was. asked: the Question, to look for more.
     """
 
-    def __init__(self, message, hint="", share=0.0):
-        super().__init__(message, hint)
-        self.share = share
+    def __init__(
+        self,
+        *what: str | Finding,
+        hint: str = "",
+        general: str = "",
+        part: str = "",
+        shown: str = "",
+        share: float = 0.0,
+        untouched: bool = False,
+        asked: object = None,
+    ):
+        if isinstance(what[0], str):  # a sentence and perhaps its hint
+            kind = Kind.UNTOUCHED if untouched else Kind.WRITTEN
+            what = (found(kind, *what[1:], says=what[0]),)
+        super().__init__(*what)
+        self.findings, self.hint, self.general = list(what), hint, general
+        self.part, self.shown, self.share, self.asked = part, shown, share, asked
 
 
 class NotAttempted(Exception):
@@ -43,8 +61,8 @@ def blamed(error, inputs):
     if isinstance(error, (Explained, NotAttempted)):
         return error
     if wrapped and "__main__" not in modules:
-        if found := re.match(r"'(\w+)' object is not callable", str(error)):
-            return no_function(f"of type {found[1]}")
+        if match := re.match(r"'(\w+)' object is not callable", str(error)):
+            return no_function(f"of type {match[1]}")
         if not re.search(r"\(\) (takes|missing|got)", str(error)):  # its arguments
             return error
     # A skeleton may raise it; so does torch: softmax "not implemented for 'Long'".
@@ -135,9 +153,11 @@ def explain_error(error, inputs=()):
     text, name = (str(error).splitlines() or [""])[0], type(error).__name__
     given = f" (inputs: {', '.join(map(describe, inputs))})" if inputs else ""
     for pattern, hint in SHAPES.items():
-        if found := re.search(pattern, text):
-            one, two = [shape for shape in found.groups() if shape]
+        if match := re.search(pattern, text):
+            one, two = [shape for shape in match.groups() if shape]
             says = f"It raised {name}: the shapes {one} and {two} do not fit together"
-            return Explained(f"{says}{given}.{_where(error)}", hint)
+            says = f"{says}{given}.{_where(error)}"
+            return Explained(found(Kind.RAISED, hint, says=says))
     hint = next(h for p, h in HINTS.items() if re.search(p, f"{name}: {text}"))
-    return Explained(f"It raised {name}: {text}{given}{_where(error)}", hint)
+    says = f"It raised {name}: {text}{given}{_where(error)}"
+    return Explained(found(Kind.RAISED, hint, says=says))

@@ -3,7 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Sign, call, compare, exercise
+from minigpt.course.checks.core import Explained, call, compare, exercise
+from minigpt.course.checks.findings import Kind, found
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn, same
 
@@ -15,6 +16,19 @@ def cached_step(q, k, v, keys, values):
     scores = q @ keys.mT / q.shape[-1] ** 0.5  # (B, H, 1, T + 1)
     return F.softmax(scores, dim=-1) @ values, keys, values
 """,
+    Mistake(
+        "The new key and value stand in front of the old ones; the cache has them in "
+        "the order of the text.",
+        [
+            ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
+            ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
+        ],
+    ),
+    Mistake(
+        "You return the new key and value alone; what comes back is the cache, old "
+        "and new.",
+        [("@ values, keys, values", "@ values, k, v")],
+    ),
     Mistake(
         "The new character sees only the first character: a causal mask (also "
         "is_causal=True) takes the one query for the first of the text.",
@@ -41,8 +55,9 @@ def check_cached_step(cached_step):
     ]
     hint = "cat along dim=2, scores / √d, softmax over the last dimension, @ values."
     parts = ("out", "keys", "values")
-    for some in (cases[:3], cases[3:]):  # the empty cache last, for itself
-        compare(cached_step, CACHED_STEP, some, parts=parts, hint=hint)
+    how = {"parts": parts, "hint": hint}
+    compare(cached_step, CACHED_STEP, cases[:3], complete=False, **how)
+    compare(cached_step, CACHED_STEP, cases[3:], **how)  # the empty cache, for itself
     return "4 sizes, one of them with an empty cache."
 
 
@@ -58,6 +73,10 @@ def _settled(left_pad, prompts):
     idx, mask = map(as_tensor, got)
     if idx is None or mask is None or mask.shape != right.shape:
         return got
+    if isinstance(got[0], torch.Tensor) and got[0].is_floating_point():
+        if same(idx, right_idx):
+            kinds = {"got": got[0].dtype, "expected": right_idx.dtype}
+            raise Explained(found(Kind.DTYPE, **kinds))
     T = right.shape[-1]
     real = torch.stack([torch.arange(T) >= T - length for length in lengths])
     if idx.shape == real.shape and same(idx[real], right_idx[real]):
@@ -83,6 +102,10 @@ def left_pad(prompts):
     return torch.tensor(rows), past & real[:, None] | own
 """,
     Mistake(
+        "The future is not hidden: in your mask a character sees those behind it.",
+        [("torch.ones(T, T).tril().bool()", "torch.ones(T, T).bool()")],
+    ),
+    Mistake(
         "Your mask is True where nobody may look: turn it round.",
         [("past & real[:, None] | own", "~(past & real[:, None] | own)")],
     ),
@@ -107,18 +130,20 @@ def check_left_pad(left_pad):
     """left_pad(prompts): a list of lists of ids -> idx (B, T), mask (B, T, T)."""
     prompts = [[5, 6, 7], [8]], [[0, 3], [4, 0, 0, 2, 1], [9, 8, 7]], [[1, 2], [3, 4]]
     cases = [(some,) for some in prompts]
-    known = {
-        "You pad on the right: the next character is drawn in the last column, and "
-        "would follow the padding.": Sign(
-            lambda got, _, prompts: same(got[0], _right(prompts))
+    known = [
+        Mistake(
+            "You pad on the right: the next character is drawn in the last column, and "
+            "would follow the padding.",
+            sign=lambda got, _, prompts: same(got[0], _right(prompts)),
         ),
-        "A character may look at itself, too; in your mask it sees only others.": Sign(
-            lambda got, right, _: (
+        Mistake(
+            "A character may look at itself, too; in your mask it sees only others.",
+            sign=lambda got, right, _: (
                 not got[1][:, -1, -1].any()
                 and same(got[1].bool() | torch.eye(got[1].shape[-1]).bool(), right[1])
-            )
+            ),
         ),
-    }
+    ]
     hint = "Column j of row b is real if j >= T - len(prompts[b])."
     how = {"work": _settled, "parts": ("idx", "mask"), "hint": hint}
     compare(left_pad, LEFT_PAD, cases, known, **how)
@@ -132,6 +157,29 @@ def one_draft(p, q):
     after_refusal = (p - q).clamp(min=0)
     return kept, after_refusal
 """,
+    Mistake(
+        "p * q says how often two draws agree that know nothing of each other; what "
+        "was drafted is kept with min(1, p / q).",
+        [("torch.minimum(p, q)", "p * q")],
+    ),
+    Mistake(
+        "min(1, p / q) is right, but a token is drafted with its probability in q, "
+        "not in p.",
+        [("torch.minimum(p, q)", "p * (p / q).clamp(max=1).nan_to_num(1)")],
+    ),
+    Mistake(
+        "min(1, p / q) is right, but a token is drafted with its probability in q, "
+        "not in p.",
+        [
+            ("torch.minimum(p, q)", "p * (p / q).clamp(max=1).nan_to_num(1)"),
+            ("(p - q).clamp(min=0)", "p - kept"),
+        ],
+    ),
+    Mistake(
+        "Where q is larger than p, nothing is left over: a difference below 0 counts "
+        "as 0, not as its size.",
+        [("(p - q).clamp(min=0)", "(p - q).abs()")],
+    ),
     Mistake(
         "min(1, p / q) is given that it was drafted; how probable is that?",
         [("torch.minimum(p, q)", "(p / q).clamp(max=1).nan_to_num()")],
@@ -183,16 +231,17 @@ def check_one_draft(one_draft):
         (torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])),
         (torch.tensor([0.1, 0.2, 0.7]), torch.tensor([0.1, 0.2, 0.7])),
     ]
-    known = {
-        "There is a nan: 0 / 0, where q is 0 or where nothing is ever refused.": (
-            Sign(lambda got, *_: any(as_tensor(part).isnan().any() for part in got)),
-            "Both divisions can be cancelled on paper.",
-        )
-    }
+    known = [
+        Mistake(
+            "There is a nan: 0 / 0, where q is 0 or where nothing is ever refused.",
+            sign=lambda got, *_: any(as_tensor(part).isnan().any() for part in got),
+            hint="Both divisions can be cancelled on paper.",
+        ),
+    ]
     hint = "q times min(1, p / q) is min(p, q); what p has beyond that comes second."
     how = {"parts": ("kept", "after_refusal"), "hint": hint}
-    for some in (cases[:4], cases[4:]):  # where nothing is refused last, for itself
-        compare(one_draft, ONE_DRAFT, some, known, **how)
+    compare(one_draft, ONE_DRAFT, cases[:4], known, complete=False, **how)
+    compare(one_draft, ONE_DRAFT, cases[4:], known, **how)  # nothing is refused
     shares = [as_tensor(call(one_draft, *case)[0]).sum() for case in cases]
     kept = ", ".join(f"{share:.0%}" for share in shares)
     return f"5 pairs; the two parts add up to p in each, with {kept} kept."
@@ -236,7 +285,8 @@ def check_int8(to_int8, from_int8):
     ]
     right, parts = TO_INT8.named("to_int8"), ("numbers", "scale", "type")
     hint = "scale = a row's largest distance from 0 / 127; round; .to(torch.int8)."
-    compare(to_int8, right, cases, work=_as_bytes, parts=parts, hint=hint)
+    how = {"parts": parts, "hint": hint, "complete": False}
+    compare(to_int8, right, cases, work=_as_bytes, **how)
     packed = [right(*case) for case in cases]
     hint = "The way back: numbers * scale, as floats."
     compare(from_int8, TO_INT8.named("from_int8"), packed, hint=hint)
@@ -320,12 +370,14 @@ def check_cleared_memory(Memory):
     cases = [(12, 2 * one, 4 * one), (12, *prompts[:2]), (12, *prompts)]
     cases.append((4, *(randn(3, 4, 3, seed=seed) for seed in range(3))))
     solution = MEMORY
-    known = {
-        "The result is nan: a place is told to be empty by the numbers in it, but only "
-        "the length says who is there.": (
-            Sign(lambda got, *_: as_tensor(got).isnan().any())
+    known = [
+        Mistake(
+            "The result is nan: a place is told to be empty by the numbers in it, "
+            "but only "
+            "the length says who is there.",
+            sign=lambda got, *_: as_tensor(got).isnan().any(),
         ),
-    }
+    ]
     hint = "What a memory holds is said by its length: where must it stand after clear?"
     compare(Memory, solution, cases, known, work=_found, hint=hint)
     return "series of 2 and 3 prompts, and 3 in a memory with room for one."

@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
+from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn
 
@@ -74,7 +74,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 @exercise("06.1 AdamW by hand", WALK)
 def check_walk(walk):
     """walk(p, grads, lr, betas, decay, eps) -> list: p after each of AdamW's steps."""
-    betas, gentle = (0.9, 0.99), (0.5, 0.75)
+    betas, gentle = (0.9, 0.95), (0.5, 0.7)
     cases = [
         (1.0, [2.0], 0.1, gentle, 0.0, 1e-8),
         (3.0, [0.5, -2.0, 4.0], 0.1, gentle, 0.0, 1e-8),
@@ -112,6 +112,21 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
         logits = logits.masked_fill(logits < smallest, float("-inf"))
     return F.softmax(logits, dim=-1)
 """,
+    Mistake(
+        "One token too many stays: the first k of a sorted row end at index k - 1.",
+        [
+            (
+                "logits.topk(k, dim=-1).values[:, -1:]",
+                "logits.sort(dim=-1, descending=True).values[:, [min(k, "
+                "logits.shape[-1] - 1)]]",
+            )
+        ],
+    ),
+    Mistake(
+        "The temperature changes nothing here: it must divide the logits, before the "
+        "softmax.",
+        [("[:, -1] / temperature", "[:, -1]")],
+    ),
     Mistake(
         "You keep the first block_size tokens: the model never sees how the "
         "text goes on.",
@@ -151,7 +166,7 @@ def check_next_probs(next_probs):
     for done, (hint, knobs) in enumerate(parts.items()):
         cases = [(_Counts(s), idx, s, *knob) for knob in knobs for idx, s in shapes]
         try:
-            compare(next_probs, NEXT_PROBS, cases, hint=hint)
+            compare(next_probs, NEXT_PROBS, cases, hint=hint, complete=done == 2)
         except Explained as problem:
             problem.share = (done + problem.share) / 3
             raise
@@ -183,48 +198,53 @@ def check_split_windows(split_windows):
                 "block_size inputs, and one more for the last target.",
             )
         if problem := _windows_problem(*parts, N, size, fraction):
-            raise Explained(*problem)
+            raise problem
     return "3 texts: no validation target was learned from, and little text is lost"
 
 
 def _windows_problem(learned, judged, N, size, fraction):
-    """(what is wrong, a hint), or None."""
+    """What is wrong, as Explained, or None."""
     windows, asked_of = ({tuple(row) for row in p.tolist()} for p in (learned, judged))
     targets, asked = (set(part[:, 1:].flatten().tolist()) for part in (learned, judged))
     own = "Make the windows of ids[:n] and of ids[n:], each by themselves."
     both = targets & asked
     if any((part.diff() != 1).any() for part in (learned, judged)):
         what = "The characters of a window are not neighbours in the text any more."
-        return what, "Only the order of whole windows may change."
+        return Explained(what, "Only the order of whole windows may change.")
     if asked_of <= windows:
         what = "You judge on windows that were learned from: that is the training loss."
         what += f" The first part ends with character {int(learned.max())} of {N}, the "
-        return what + f"second begins with character {int(judged.min())}.", own
+        what += f"second begins with character {int(judged.min())}."
+        return Explained(what, own)
     if windows <= asked_of:
         what = "You judge on the whole text, and so on all that was learned from."
-        return what, own
+        return Explained(what, own)
     if both and max(both) - min(both) < size and len(both) < len(asked):
         what = "Nearly. Around the cut, windows of both parts still overlap: of "
         what += f"{len(asked)} validation targets, {len(both)} were learned from: the "
-        return what + f"characters {int(min(both))} to {int(max(both))}.", own
+        what += f"characters {int(min(both))} to {int(max(both))}."
+        return Explained(what, own)
     step = min(b - a for a, b in pairwise(sorted(w[0] for w in windows | asked_of)))
     if both and 1 < step <= size:
         what = f"Windows that begin {int(step)} places apart still overlap: of "
         what += f"{len(asked)} targets to judge on, {len(both)} were learned from."
-        return what, own
+        return Explained(what, own)
     if both:
         what = "The bug is still there: a model that only learns its windows by heart, "
         what += "and understands nothing, still gets a splendid validation loss. Of "
         what += f"{len(asked)} targets to judge on, {len(both)} were learned from."
         hint = "Two windows that begin side by side share all characters but one. With "
-        return what, hint + "ids = torch.arange(60), which ids do both parts contain?"
+        hint += "ids = torch.arange(60), which ids do both parts contain?"
+        return Explained(what, hint, untouched=True)
     if len(asked) > len(targets):
         what = "No leak any more, but the parts are exchanged: the small one is first."
-        return what, "Return the windows to learn from first."
+        return Explained(what, "Return the windows to learn from first.")
     if len(targets) < 0.7 * fraction * N or len(asked) < 0.4 * (1 - fraction) * N:
         what = f"No leak any more, but of {N} characters only {len(targets)} are "
         what += f"learned and {len(asked)} judged."
-        return what, "Use train_fraction for the cut, and all windows of each side."
+        return Explained(
+            what, "Use train_fraction for the cut, and all windows of each side."
+        )
 
 
 VERDICT = Solution(
@@ -294,6 +314,7 @@ def check_verdict(verdict, before, after):
         ([1.0, 2.0, 3.0], [2.5, 1.5, 0.5]),  # sorted: better; paired: a tie
         ([2.0, 2.0, 2.0], [1.75, 1.5, 2.0]),  # one seed did not change
         ([1.5, 1.75], [1.5, 1.75]),
+        ([2.0, 2.0, 2.0], [1.9995, 1.9999, 1.9996]),  # small, but all of one sign
     ]
 
     def said(verdict, before, after):
@@ -302,11 +323,13 @@ def check_verdict(verdict, before, after):
 
     hint = "changes = [a - b for a, b in zip(after, before)]: are all of one sign?"
     solution = VERDICT
-    known = {
-        "Better and worse are exchanged: a loss that fell is better.": Sign(
-            lambda got, right, *_: {got, right} == {"better", "worse"}, vague=True
-        )
-    }
+    known = [
+        Mistake(
+            "Better and worse are exchanged: a loss that fell is better.",
+            sign=lambda got, right, *_: {got, right} == {"better", "worse"},
+            vague=True,
+        ),
+    ]
     compare(verdict, solution, cases, known, work=said, hint=hint)
     told = f"{len(cases)} pairs of runs, ties included"
     runs = [as_tensor(losses) for losses in (before, after)]
@@ -337,6 +360,22 @@ def nucleus(probs, top_p):
     kept = kept / kept.sum(dim=-1, keepdim=True)
     return torch.zeros_like(probs).scatter(-1, order, kept)
 """,
+    Mistake(
+        "The set ends one token too early: the token with which the sum reaches "
+        "top_p belongs to it, not only the first one.",
+        [("before >= top_p", "(before + likely > top_p) & (before > 0)")],
+    ),
+    Mistake(
+        "The order of the first row is used for all rows: each has its own.",
+        [
+            (
+                "likely, order = probs.sort(dim=-1, descending=True)",
+                "order = probs[:1].argsort(dim=-1, "
+                "descending=True).expand(len(probs), -1); likely = probs.gather(-1, "
+                "order)",
+            )
+        ],
+    ),
     Mistake(
         "The token with which the sum reaches top_p is lost; it belongs to the set.",
         [(".cumsum(dim=-1) - likely", ".cumsum(dim=-1)")],

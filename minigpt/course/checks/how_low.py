@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Sign, compare, exercise
+from minigpt.course.checks.core import compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randint, randn, same
 
@@ -39,17 +39,19 @@ def entropy(p):
 def check_entropy(entropy):
     """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
     cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
-    known = {
-        "Where p is 0, you compute 0 * ln 0: that is nan here, and counts as 0.": (
-            Sign(lambda got, right, p: got.isnan().any()),
-            "p.clamp(min=1e-12) lets ln see another number than 0.",
+    known = [
+        Mistake(
+            "Where p is 0, you compute 0 * ln 0: that is nan here, and counts as 0.",
+            sign=lambda got, right, p: got.isnan().any(),
+            hint="p.clamp(min=1e-12) lets ln see another number than 0.",
         ),
-        "Each surprise counts the same here; it should count p times.": Sign(
-            lambda got, expected, p: (
+        Mistake(
+            "Each surprise counts the same here; it should count p times.",
+            sign=lambda got, expected, p: (
                 (got > 1).all() if 0 in p else same(got, -p.log().mean(-1))
-            )
+            ),
         ),
-    }
+    ]
     hint = "-ln p, weighted by p, and summed. Which number should ln see where p is 0?"
     compare(entropy, ENTROPY, cases, known, hint=hint)
     return "4 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
@@ -61,6 +63,10 @@ def perplexity(nats, sizes):
     total = sum(loss * size for loss, size in zip(nats, sizes))
     return math.exp(total / sum(sizes))
 """,
+    Mistake(
+        "The root is that of the number of texts; it should be that of all characters.",
+        [("total / sum(sizes)", "total / len(sizes)")],
+    ),
     Mistake(
         "You average the perplexities. Surprises add up, perplexities do not.",
         [
@@ -91,9 +97,10 @@ def check_perplexity(perplexity):
     """perplexity(nats, sizes): two lists of equal length -> float."""
     cases = [([math.log(2), math.log(8)], [3, 1]), ([1.5], [10])]
     cases.append(([0.5, 1.0, 2.0], [10, 1, 2]))
+    cases.append(([2.5, 3.0], [1000, 4000]))  # e to the power of all is too much
     hint = "Total surprise divided by total characters; exp comes last."
     compare(perplexity, PERPLEXITY, cases, hint=hint)
-    return "3 collections of texts; cutting a text in two changes nothing."
+    return "4 collections of texts; cutting a text in two changes nothing."
 
 
 SMOOTH = Solution(
@@ -102,6 +109,20 @@ def smooth(counts, lower, strength):
     seen = counts.sum(dim=-1, keepdim=True)  # (R, 1)
     return (counts + strength * lower) / (seen + strength)
 """,
+    Mistake(
+        "A row that was never seen gets even shares; there `lower` alone should speak.",
+        [
+            (
+                "return (counts",
+                "return torch.where(seen == 0, 1 / counts.shape[-1], (counts",
+            ),
+            ("(seen + strength)", "(seen + strength))"),
+        ],
+    ),
+    Mistake(
+        "`strength` is not used: it says how many observations are pretended.",
+        [("strength * lower", "lower"), ("seen + strength", "seen + 1")],
+    ),
     Mistake(
         "You add the strength once for each character; it is the total.",
         [("(seen + strength)", "(seen + strength * counts.shape[-1])")],

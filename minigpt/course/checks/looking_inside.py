@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Sign, compare, exercise
+from minigpt.course.checks.core import compare, exercise
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randn, same
@@ -27,6 +27,21 @@ def previous_score(weights):
     before = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (..., T - 1)
     return before.mean(dim=-1)
 """,
+    Mistake(
+        "Your t is one too small: weights[..., t, t - 1] with t = 0 takes the last "
+        "column, and the last row is never asked.",
+        [
+            (
+                "weights.diagonal(offset=-1, dim1=-2, dim2=-1)",
+                "weights[..., (t := torch.arange(weights.shape[-1] - 1)), t - 1]",
+            )
+        ],
+    ),
+    Mistake(
+        "That is how much each character gives to the one behind it: query and key "
+        "have changed places.",
+        [("offset=-1", "offset=1")],
+    ),
     Mistake(
         "You divide by T, but the first character has none before it: T - 1.",
         [("before.mean(dim=-1)", "before.sum(dim=-1) / weights.shape[-1]")],
@@ -211,12 +226,13 @@ def _layer(C, V, bias):
 
 def _before_and_after(program, module, x):
     """What the program gives; the module's weights, output and hooks afterwards."""
-    usual = [module.weight.clone(), module(x)]
+    weight = next(module.parameters())
+    usual = [weight.clone(), module(x)]
     silent = program(module, x)
     if silent is None or silent is ...:
         return None
     zeros = program(nn.ReLU(), x)  # a module without parameters
-    heals = [same(*pair) for pair in zip((module.weight, module(x)), usual)]
+    heals = [same(*pair) for pair in zip((weight, module(x)), usual)]
     hooks = [hook is _others for hook in module._forward_hooks.values()]
     return silent, zeros, heals, hooks, same(silent, usual[1])
 
@@ -240,36 +256,52 @@ def check_silenced(silenced):
     """silenced(module, x) -> zeros of the module's output; the module is as before."""
     sizes = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
     cases = [(_layer(C, V, b), randn(*s, C, seed=1)) for C, V, s, b in sizes]
+    nested = nn.Sequential(_layer(3, 4, True), nn.Tanh())
+    nested.register_forward_hook(_others)
+    cases.append((nested, randn(2, 3, seed=2)))
     why, text = "the hook was not there when it was asked", source(silenced)
     if ".forward(x" in text:
         why = "`.forward` alone passes every hook by, so call the module itself"
     tree = ast.walk(ast.parse(text))
     hooks = [n for n in tree if isinstance(n, ast.FunctionDef) and n.name != "silenced"]
     silent = not any(isinstance(n, ast.Return) for h in hooks for n in ast.walk(h))
-    known = {
-        "Your hook returns nothing, so what the module gives stays as it is.": Sign(
-            lambda got, *_: got[4] and hooks and silent
+    known = [
+        Mistake(
+            "Your hook returns nothing, so what the module gives stays as it is.",
+            sign=lambda got, *_: got[4] and hooks and silent,
         ),
-        f"The module is not silenced: {why}.": Sign(
-            lambda got, *_: got[4] and got[3] == [True]
+        Mistake(
+            f"The module is not silenced: {why}.",
+            sign=lambda got, *_: got[4] and got[3] == [True],
         ),
-        "The bug is still there: the hook stays on until its .remove() is called.": (
-            Sign(lambda got, *_: len(got[3]) > 1)
+        Mistake(
+            "The bug is still there: the hook stays on until its .remove() is called.",
+            sign=lambda got, *_: len(got[3]) > 1,
+            untouched=True,
         ),
-        "A hook of somebody else's on this module is gone: remove your own alone.": (
-            Sign(lambda got, *_: got[3] != [True])
+        Mistake(
+            "A hook of somebody else's on this module is gone: remove your own alone.",
+            sign=lambda got, *_: got[3] != [True],
         ),
-        "The module is silenced by its weights; a module without weights goes on, and "
-        "this one is changed for good.": Sign(
-            lambda got, right, *_: not got[2][0] or got[1].any()
+        Mistake(
+            "The module is silenced by its weights; a module without weights goes "
+            "on, and "
+            "this one is changed for good.",
+            sign=lambda got, right, *_: not got[2][0] or got[1].any(),
         ),
-        "Afterwards the module gives something else than before: put all of it back.": (
-            Sign(lambda got, *_: not got[2][1])
+        Mistake(
+            "Afterwards the module gives something else than before: put all of it "
+            "back.",
+            sign=lambda got, *_: not got[2][1],
         ),
-        "What comes out is not zeros of the output's shape; if zeros go in, a bias is "
-        "left.": Sign(lambda got, right, *_: not same(got[0], right[0])),
-    }
+        Mistake(
+            "What comes out is not zeros of the output's shape; if zeros go in, a "
+            "bias is "
+            "left.",
+            sign=lambda got, right, *_: not same(got[0], right[0]),
+        ),
+    ]
     hint = "handle = module.register_forward_hook(...), and then handle.remove()."
     how = {"work": _before_and_after, "hint": hint}
     compare(silenced, SILENCED, cases, known, **how)
-    return "3 modules: silent inside, and afterwards as before."
+    return "4 modules: silent inside, and afterwards as before."

@@ -3,7 +3,7 @@
 import itertools
 
 from minigpt.course.checks.acting import Stuck, as_workers
-from minigpt.course.checks.core import Explained, Sign, compare, exercise
+from minigpt.course.checks.core import Explained, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, same
 
@@ -18,6 +18,7 @@ def _outcome(function, inputs, bug=None):
         raise Explained(
             f"{what} wait for ever: {stuck}.",
             "Everyone must come to every all_reduce and every barrier, in one order.",
+            untouched=untouched,
         ) from None
 
 
@@ -37,6 +38,12 @@ def _fair(share, batch_size, workers):
     return True
 
 
+def _shares(found, batch_size):
+    """Whether all rows are taken once, in their order."""
+    ends = [0, *(end for pair in found for end in pair), batch_size]
+    return ends[::2] == ends[1::2] and ends == sorted(ends)
+
+
 def _unfair(found, batch_size):
     """What is wrong with everyone's first and last, or None."""
     if any(not isinstance(ends, (tuple, list)) or len(ends) != 2 for ends in found):
@@ -46,6 +53,8 @@ def _unfair(found, batch_size):
     if found[0][0] != 0:
         return "The first share does not begin at row 0 (ranks, too, begin at 0)."
     sizes = [last - first for first, last in found]
+    if _shares(found, batch_size) and max(sizes) - min(sizes) < 2:
+        return None
     if found[1:] and sum(last for _, last in found) == batch_size:
         return "`last` is where a share ends; yours says how many rows it has."
     gaps = [b[0] - a[1] for a, b in zip(found, found[1:])]
@@ -84,9 +93,9 @@ def share(batch_size, rank, workers):
 @exercise("10.1 Whose rows?", SHARE)
 def check_share(share):
     """share(batch_size, rank, workers) -> first, last: rows[first:last] are mine."""
-    cases = [(7, 3), (10, 4), (9, 2), (16, 3), (11, 8), (5, 5), (6, 1)]
+    cases = [(7, 3), (10, 4), (9, 2), (16, 3), (11, 8), (5, 5), (6, 1), (3, 5), (1, 4)]
     compare(share, SHARE, cases, work=_fair)
-    return "7 batches; every row is taken once, and no share is larger by two."
+    return "9 batches; every row is taken once, and no share is larger by two."
 
 
 def _drawn(windows, seed, batch_size, length, workers):
@@ -153,16 +162,22 @@ def windows(rank, seed, batch_size, length, workers):
 def check_windows(windows):
     """windows(rank, seed, batch_size, length, workers) -> starts of this worker."""
     cases = [(1, 4, 100, 2), (7, 10, 1000, 3), (3, 18, 50, 4), (3, 5, 50, 1)]
-    known = {
-        "Some windows are not in the batch that one process draws: with another number "
-        "of workers, it would be another run.": (
-            Sign(lambda got, right, *_: not set(got) <= set(right), vague=True),
-            "Let all draw the whole batch from the same seed, and each take its rows.",
+    known = [
+        Mistake(
+            "Some windows are not in the batch that one process draws: with another "
+            "number "
+            "of workers, it would be another run.",
+            sign=lambda got, right, *_: not set(got) <= set(right),
+            vague=True,
+            hint="Let all draw the whole batch from the same seed, and each take its "
+            "rows.",
         ),
-        "Windows are lost or read twice: of the batch, each is for one worker.": (
-            Sign(lambda got, right, *_: set(got) <= set(right), vague=True)
+        Mistake(
+            "Windows are lost or read twice: of the batch, each is for one worker.",
+            sign=lambda got, right, *_: set(got) <= set(right),
+            vague=True,
         ),
-    }
+    ]
     hint = "The order of the draw is shared, the rows are not."
     compare(windows, WINDOWS, cases, known, work=_drawn, hint=hint)
     return "4 batches: together the workers draw what one process draws."
@@ -211,16 +226,19 @@ def evaluate(rank, losses, group):
 def check_evaluate(evaluate):
     """evaluate(rank, losses, group) -> the mean over all windows, on worker 0."""
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]], [[1.0], []]]
-    known = {
-        "Worker 0 returns nothing, and it is the one that prints.": Sign(_silent),
-        "Not all come with the same: where one brings its sum, another brings its "
-        "count.": Sign(
-            lambda got, _, losses: same(
+    known = [
+        Mistake(
+            "Worker 0 returns nothing, and it is the one that prints.", sign=_silent
+        ),
+        Mistake(
+            "Not all come with the same: where one brings its sum, another brings its "
+            "count.",
+            sign=lambda got, _, losses: same(
                 got[0] * (len(losses[0]) + sum(map(sum, losses[1:]))),
                 sum(losses[0]) + sum(map(len, losses[1:])),
-            )
+            ),
         ),
-    }
+    ]
     how = {"work": _evaluated, "hint": "Everyone must come to every all_reduce."}
     cases = [(losses,) for losses in cases]
     compare(evaluate, EVALUATE, cases, known, **how)

@@ -2,7 +2,7 @@
 
 import torch
 
-from minigpt.course.checks.core import Explained, Sign, compare, exercise
+from minigpt.course.checks.core import Explained, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import describe, randn, same
 from minigpt.gpt import GPT, GPTConfig
@@ -36,19 +36,21 @@ def check_rms_norm_with_gain(rms_norm_with_gain):
         (torch.tensor([[1.0, 2.0, 2.0], [3.0, 3.0, 3.0]]), gain),
         (randn(2, 4, 6) * 3 + 1, randn(6, seed=9)),
         (torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), gain),
+        (torch.tensor([[0.25, 0.5, 0.5], [-0.5, 0.25, 0.75]]), gain),
     ]
-    known = {
-        "You divide by the standard deviation: it does not know where zero is.": Sign(
-            lambda got, _, x, gain: any(
+    known = [
+        Mistake(
+            "You divide by the standard deviation: it does not know where zero is.",
+            sign=lambda got, _, x, gain: any(
                 same(got[x.std(-1) > 0], (x / d * gain)[x.std(-1) > 0])
                 for d in (x.std(-1, True, keepdim=True), x.std(-1, False, True))
-            )
-        )
-    }
+            ),
+        ),
+    ]
     hint = "Square, mean over the last dimension, root; x divided by it; then the gain."
     solution = RMS_NORM_WITH_GAIN
     compare(rms_norm_with_gain, solution, cases, known, atol=1e-4, hint=hint)
-    return "3 tensors, a row of zeros included; with gain 1 the mean square is 1."
+    return "4 tensors, a row of zeros included; with gain 1 the mean square is 1."
 
 
 ROTATE_HALVES = Solution(
@@ -120,6 +122,32 @@ def grouped_attention(q, k, v):
     v = v.repeat_interleave(group, dim=1)
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 """,
+    Mistake(
+        "The mask comes only after the softmax: the future has taken its share by "
+        "then, and the rows no longer sum to one.",
+        [
+            (
+                "return F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+                "weights = F.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1).tril()\n "
+                "   return weights @ v",
+            )
+        ],
+        hint="masked_fill(~past, -inf) belongs between the scores and the softmax.",
+    ),
+    Mistake(
+        "The keys and the values are shared in different ways: query head h reads "
+        "key and value of the same memory.",
+        [("v = v.repeat_interleave(group, dim=1)", "v = v.repeat(1, group, 1, 1)")],
+    ),
+    Mistake(
+        "The keys and the values are shared in different ways: query head h reads "
+        "key and value of the same memory.",
+        [("k = k.repeat_interleave(group, dim=1)", "k = k.repeat(1, group, 1, 1)")],
+    ),
+    Mistake(
+        "The causal mask is missing: each position sees the ones behind it, too.",
+        [(", is_causal=True", "")],
+    ),
     Mistake(
         "Your query heads take turns: head 0 and its neighbour read different keys.",
         [("repeat_interleave(group, dim=1)", "repeat(1, group, 1, 1)")],
@@ -233,27 +261,39 @@ def check_for_muon(for_muon):
         right, names = set(solution(model)), set(names)
         return {"too many": sorted(names - right), "missing": sorted(right - names)}
 
-    known = {
-        "These are names of the body's own: the model knows its parameters by their "
-        "full names, with `body.` in front.": Sign(
-            lambda got, *_: {f"body.{n}" for n in got["too many"]} & {*got["missing"]}
+    known = [
+        Mistake(
+            "These are names of the body's own: the model knows its parameters by "
+            "their "
+            "full names, with `body.` in front.",
+            sign=lambda got, *_: (
+                {f"body.{n}" for n in got["too many"]} & {*got["missing"]}
+            ),
         ),
-        "Your list is empty: which of `model.named_parameters()` does its condition "
-        "let through?": Sign(
-            lambda got, _, model: (
+        Mistake(
+            "Your list is empty: which of `model.named_parameters()` does its "
+            "condition "
+            "let through?",
+            sign=lambda got, _, model: (
                 len(got["missing"]) == len(solution(model)) and not got["too many"]
-            )
+            ),
         ),
-        "Matrices of the blocks are missing: all of them are Muon's work.": Sign(
-            lambda got, *_: got["missing"], vague=True
+        Mistake(
+            "Matrices of the blocks are missing: all of them are Muon's work.",
+            sign=lambda got, *_: got["missing"],
+            vague=True,
         ),
-        "A table is in that has a row for each token or each position.": Sign(
-            lambda got, *_: not got["too many"][0].startswith("body."), vague=True
+        Mistake(
+            "A table is in that has a row for each token or each position.",
+            sign=lambda got, *_: not got["too many"][0].startswith("body."),
+            vague=True,
         ),
-        "Vectors are in: Muon refuses gains and biases.": Sign(
-            lambda got, *_: got["too many"][0].startswith("body."), vague=True
+        Mistake(
+            "Vectors are in: Muon refuses gains and biases.",
+            sign=lambda got, *_: got["too many"][0].startswith("body."),
+            vague=True,
         ),
-    }
+    ]
     hint = "A row of a table is a token's own; what is outside the blocks is AdamW's."
     cases = [(model,) for model in models]
     compare(for_muon, solution, cases, known, work=work, hint=hint)

@@ -4,7 +4,7 @@ import torch
 import torch.nn as nn
 
 from minigpt.attention import Head, attention, attention_weights
-from minigpt.course.checks.core import Explained, Sign, call, compare, exercise
+from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.reading import lost
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import same
@@ -61,6 +61,16 @@ def without_head(model, h):
     return smaller
 """,
     Mistake(
+        "That is the head behind h: heads are counted from 0, so head h begins at "
+        "channel h * head_size.",
+        [("start = h *", "start = (h + 1) *")],
+    ),
+    Mistake(
+        "The rows of proj.weight make the output channels; what a head wrote comes "
+        "in through its columns.",
+        [("[:, start : start + layer.head_size]", "[start : start + layer.head_size]")],
+    ),
+    Mistake(
         "The head is not off: with all scores at zero, it hands over the mean "
         "of its values.",
         [("proj.weight[:, start", "qkv.weight[start")],
@@ -106,10 +116,14 @@ def check_without_head(without_head, model, val_data):
         """All positions are off by the same numbers."""
         return (got - right).flatten(0, 1).std(dim=0).max() < 1e-6
 
-    known = {
-        "Head h is off, but the projection's bias is too, or a part of it: that is no "
-        "head's.": Sign(shifted),
-    }
+    known = [
+        Mistake(
+            "Head h is off, but the projection's bias is too, or a part of it: that "
+            "is no "
+            "head's.",
+            sign=shifted,
+        ),
+    ]
     hint = "Which columns of proj.weight (C, C) are multiplied by what head h wrote?"
     solution, data = WITHOUT_HEAD, torch.as_tensor(val_data)[:2049]
     compare(without_head, solution, cases, known, work=work, hint=hint)
@@ -172,9 +186,12 @@ def _check_copy(Heads, n_embd, n_head):
         what = f"Of {n_head} heads only {', '.join(named)} is in state_dict(): the "
         what += "others have no name, or lost it when the next one was given the same."
     elif not agree:
+        if line := lost(Heads):
+            raise Explained(line)
         what = "The bug is still there: a fresh copy that loads the saved weights "
         what += "gives other outputs than the original."
-        what, hint = lost(Heads) or what, "Which names are in first.state_dict()?"
+        hint = "Which names are in first.state_dict()?"
+        raise Explained(what, hint, untouched=True)
     elif len(heads) != n_head or widths != {wanted}:
         what = f"The copies agree, but Heads({n_embd}, {n_head}) has {len(heads)} "
         what += f"different heads; there should be {n_head} of {wanted}."

@@ -5,10 +5,14 @@ import dis
 import functools
 import inspect
 import linecache
+import re
+import sys
 import textwrap
 
 import torch
 import torch.nn as nn
+
+from minigpt.course.checks.findings import Finding, Kind, found
 
 
 def written(answer):
@@ -100,56 +104,71 @@ def _parsed(text):
     return list(ast.walk(ast.parse(text)))
 
 
-def lost(answer):
-    """A sentence about a line that does nothing: no call, or behind a `return`."""
+def lost(answer) -> Finding | None:
+    """A line that does nothing: no call, or behind a `return`."""
     for node in _nodes(answer):
-        body = getattr(node, "body", ())
-        for before, line in zip(body, body[1:]) if isinstance(body, list) else ():
-            if isinstance(before, ast.Return) and isinstance(line, ast.Expr):
-                says = "stands behind `return`, and nothing gets there."
-                return f"`{ast.unparse(line)}` {says}"
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute):
-            return f"`{ast.unparse(node)}` alone calls nothing: add the brackets."
-        if isinstance(node, ast.Expr) and _makes_anew(node.value):
-            return f"`{ast.unparse(node)}` is computed, and nobody keeps it."
-        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
-            for text in (part for part in node.values[:-1] if _is_text(part)):
-                says = f"`{ast.unparse(text)} or …` is always true: a text that is not "
-                return says + "empty counts as True. Write both conditions out."
-        if isinstance(node, ast.For):
-            if isinstance(node.body[-1], ast.Return):
-                says = "stands inside the loop, which ends there in its first round."
-                return f"`{ast.unparse(node.body[-1])}` {says}"
-            for line in node.body:
-                if isinstance(line, ast.Assign) and _only_renames(line, node):
-                    says = "gives a name another value; what the loop goes through"
-                    return f"`{ast.unparse(line)}` only {says} stays as it was."
+        if kind_and_text := _lost(node):
+            kind, text = kind_and_text
+            return found(kind, text=ast.unparse(text))
     dots = [n for n in _nodes(answer) if isinstance(n, ast.Attribute)]
     kept = {n.attr for n in dots if ast.unparse(n.value) == "self"}
     names = [n for n in _nodes(answer) if isinstance(n, ast.Name)]
     for name in kept & {n.id for n in names} - {n.id for n in names if _is_load(n)}:
-        return f"`{name}` is a name of its own: `self.{name}` stays as it was."
-    return ""
+        return found(Kind.NOT_OF_SELF, name=name)
+    return None
 
 
-def unread(answer):
-    """A sentence about a name that a function's line makes, and that nothing reads."""
-    names = [n for n in _nodes(answer) if isinstance(n, ast.Name)]
-    read = {n.id for n in names if _is_load(n)} | {"_"}
-    made = [n for f in _nodes(answer) if isinstance(f, ast.FunctionDef) for n in f.body]
-    for line in (n for n in made if isinstance(n, ast.Assign)):
+def _lost(node) -> tuple[Kind, ast.AST] | None:
+    body = getattr(node, "body", ())
+    for before, line in zip(body, body[1:]) if isinstance(body, list) else ():
+        if isinstance(before, ast.Return) and isinstance(line, ast.Expr):
+            return Kind.BEHIND_RETURN, line
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute):
+        return Kind.NOT_CALLED, node
+    if isinstance(node, ast.Expr) and _makes_anew(node.value):
+        return Kind.NOT_KEPT, node
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+        for text in (part for part in node.values[:-1] if _is_text(part)):
+            return Kind.ALWAYS_TRUE, text
+    if isinstance(node, ast.For):
+        if isinstance(node.body[-1], ast.Return):
+            return Kind.RETURN_IN_LOOP, node.body[-1]
+        for line in node.body:
+            if isinstance(line, ast.Assign) and _only_renames(line, node):
+                return Kind.ONLY_RENAMED, line
+    return None
+
+
+def unread_line(answer) -> Finding | None:
+    """A name that a function's line makes, and that nothing reads."""
+    read = _read(answer)
+    functions = [n for n in _nodes(answer) if isinstance(n, ast.FunctionDef)]
+    for line in (n for f in functions for n in f.body if isinstance(n, ast.Assign)):
         if getattr(line.targets[0], "id", "_") not in read:
-            return f"\n  Nothing reads what `{ast.unparse(line)}` makes."
-    return ""
+            return found(Kind.NEVER_READ, text=ast.unparse(line))
+    return None
 
 
-def alias(text):
-    """A sentence about a second name that is taken for a copy; "" for none."""
-    for node in ast.walk(ast.parse(text)):
+def unread_argument(answer) -> Finding | None:
+    """An argument of a function's that nothing in it reads."""
+    functions = [n for n in _nodes(answer) if isinstance(n, ast.FunctionDef)]
+    for argument in functions[0].args.args if len(functions) == 1 else ():
+        if argument.arg not in _read(answer) | {"self"}:
+            return found(Kind.ARGUMENT_UNREAD, name=argument.arg)
+    return None
+
+
+def _read(answer) -> set[str]:
+    names = [n for n in _nodes(answer) if isinstance(n, ast.Name)]
+    return {n.id for n in names if _is_load(n)} | {"_"}
+
+
+def alias(answer) -> Finding | None:
+    """A second name that is taken for a copy."""
+    for node in _nodes(answer):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-            line = f"`{ast.unparse(node)}` gives one thing a second name"
-            return f" {line}; that makes no copy."
-    return ""
+            return found(Kind.NO_COPY, text=ast.unparse(node))
+    return None
 
 
 def _is_text(node):
@@ -175,3 +194,22 @@ def _only_renames(line, loop):
 
 def _is_load(name):
     return isinstance(name.ctx, ast.Load)
+
+
+def unreadable_cell(number: str) -> Finding | None:
+    """What is wrong with the cell of an exercise where it is no Python.
+
+    Such a cell defines nothing, and the function from before would be judged.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cells = shell.user_ns.get("In", []) if shell else []
+    head = re.compile(rf"# (Exercise|Bug hunt) {re.escape(number)}\b")
+    for cell in reversed(cells):
+        if head.match(cell):
+            try:
+                ast.parse(shell.transform_cell(cell))
+            except SyntaxError as error:
+                line, text = error.lineno or 0, (error.text or "").strip()
+                return found(Kind.SYNTAX, error=error.msg, line=line, text=text)
+            break
+    return None

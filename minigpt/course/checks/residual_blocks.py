@@ -8,7 +8,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.block import Block
-from minigpt.course.checks.core import Explained, Sign, compare, exercise
+from minigpt.course.checks.core import Explained, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn, same
 
@@ -124,15 +124,17 @@ def check_terms(terms, model, x):
     cases += [(randn(2, 5, 6), _blocks(2, 6, 3)), (own, model.body[:-1])]
     adds = product(range(len(cases[-1][1])), ("attention", "the feed-forward part"))
     names = ["the start", *(f"what {part} of block {i} adds" for i, part in adds)]
-    known = {
-        "The last entry is the pathway itself, not what the last part adds.": Sign(
-            lambda got, right, *_: same(got[-1], sum(right))
+    known = [
+        Mistake(
+            "The last entry is the pathway itself, not what the last part adds.",
+            sign=lambda got, right, *_: same(got[-1], sum(right)),
         ),
-        "The first entry should be x, as it came in. Yours is what stands on the "
-        "pathway at the end: += has changed it.": Sign(
-            lambda got, right, *_: same(got[0], sum(right))
+        Mistake(
+            "The first entry should be x, as it came in. Yours is what stands on the "
+            "pathway at the end: += has changed it.",
+            sign=lambda got, right, *_: same(got[0], sum(right)),
         ),
-    }
+    ]
     hint = "Note down what a part says, then add it: x = x + said."
     how = {"work": work, "parts": names, "hint": hint}
     compare(terms, TERMS, cases, known, **how)
@@ -231,6 +233,26 @@ class HandNorm(nn.Module):
         normed = centred / (variance + self.eps).sqrt()
         return self.gamma * normed + self.beta
 """,
+    Mistake(
+        "eps stands beside the root; it belongs under it, with the variance.",
+        [
+            (
+                "centred / (variance + self.eps).sqrt()",
+                "centred / (variance.sqrt() + self.eps)",
+            )
+        ],
+    ),
+    Mistake(
+        "Your mean and variance run over the positions; they should run over one "
+        "position's channels.",
+        [
+            ("x.mean(dim=-1,", "x.mean(dim=1,"),
+            (
+                "mean(dim=-1, keepdim=True)\n        normed",
+                "mean(dim=1, keepdim=True)\n        normed",
+            ),
+        ],
+    ),
     Mistake(
         "The bug is still there: change the last position, and those before it move.",
         [("dim=-1", "dim=(1, 2)")],

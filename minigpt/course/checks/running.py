@@ -11,6 +11,7 @@ import torch
 import torch.nn as nn
 
 from minigpt.course.checks.errors import Explained, NotAttempted, blamed, no_function
+from minigpt.course.checks.findings import Kind, found
 from minigpt.course.checks.reading import is_skeleton
 from minigpt.course.checks.values import as_tensor, describe, same
 
@@ -47,10 +48,7 @@ def run(answer, inputs, work=None):
             outcome["error"] = error
 
     if not in_time(act, SECONDS):
-        raise Explained(
-            f"It was still running after {SECONDS} seconds and was stopped.",
-            "Look for a loop that never ends, or whose end moves away.",
-        )
+        raise Explained(found(Kind.ENDLESS, seconds=SECONDS))
     if error := outcome.get("error"):
         if is_skeleton(answer) and re.search("ellipsis|NoneType", str(error)):
             raise NotAttempted
@@ -63,11 +61,7 @@ def run(answer, inputs, work=None):
     if all(part is ... for part in several) or (value is None and dots):
         raise NotAttempted
     if value is None:
-        raise Explained(
-            "It returns nothing (None).",
-            "Is `return` missing, or does it stand where it is never reached? A "
-            "print(...) shows a value, but hands nothing back.",
-        )
+        raise Explained(found(Kind.NOTHING_RETURNED))
     pairs = zip(given, inputs)
     return value, [i for i, (now, then) in enumerate(pairs) if _changed(now, then)]
 

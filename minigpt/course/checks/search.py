@@ -1,37 +1,41 @@
-"""The search for the mistake: wrong programs that give what the answer gives.
+"""The search for a mistake that nobody listed, by programs with one place changed.
 
 It is counted in candidates, so that a busy machine finds as much as an idle one.
 """
 
-import ast
 import contextlib
+import functools
+import itertools
 import os
 import re
 import sys
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from minigpt.course.checks.errors import Explained
-from minigpt.course.checks.mutants import mutants
+from minigpt.course.checks.findings import Finding, Kind, found
+from minigpt.course.checks.measuring import Difference
+from minigpt.course.checks.mutations import Change, Mutant, mutants
 from minigpt.course.checks.reading import listing, surroundings
-from minigpt.course.checks.repair import repairs
 from minigpt.course.checks.running import in_time
 from minigpt.course.checks.values import same
 
-CANDIDATES = 600  # wrong programs that are tried; mended ones of each way
-MENDED = 200
+CANDIDATES = 600  # wrong programs made of the solution that are tried
+MENDED = 250  # programs made of the answer
 CALLS = 20_000  # an answer that calls more functions costs more
 SOME = 4  # ways of mending that are compared
 MANY = 12  # slips that agree tell nothing
 HANGS = 40  # candidates' worth of patience that one costs which must be stopped
 
 
-def first(candidates, holds, budget, most=1):
+def first(
+    candidates: Iterable, holds: Callable[[Any], bool], budget: int, most: int = 1
+) -> list:
     """Up to `most` candidates for which holds(candidate) is true.
 
     Each is tried in a thread, so that one that hangs is stopped; it prints nothing.
     """
-    found, tried = [], 0
+    good, tried = [], 0
     with _silence():
         for candidate in candidates:
             verdict = []
@@ -42,10 +46,10 @@ def first(candidates, holds, budget, most=1):
 
             tried += 1 if in_time(judge, 0.5) else HANGS
             if any(verdict):
-                found.append(candidate)
-            if len(found) == most or tried >= budget:
+                good.append(candidate)
+            if len(good) == most or tried >= budget:
                 break
-    return found
+    return good
 
 
 @contextlib.contextmanager
@@ -57,104 +61,90 @@ def _silence():
             yield
 
 
-def slip(asked, every, parts):
-    """The likeliest Mutant of a Solution that gives all that the answer gave.
+# In the answer
 
-    every: what is known of all cases, as Differences, the wrong ones first. parts: how
-    many values of a tuple must agree, None for all. None where many slips do, too.
+
+def own_slip(asked, wrong: list[Difference], sure: bool = True) -> Finding | None:
+    """The one place of the answer whose change makes it right, as OWN_SLIP.
+
+    It must be right on fresh inputs, too. wrong: looked at first. sure: whether to keep
+    silent where changes of several lines mend it, and none makes a line the solution's.
     """
-
-    def gives_the_same(mutant):
-        program = asked.solution.made(mutant.program)
-        for inputs, _, got in every:
-            value = asked.given(program, inputs)
-            if parts is not None:
-                value, got = value[:parts], got[:parts]
-            if not same(value, got, asked.atol):
-                return False
-        return True
-
-    found = first(asked.solution.wrong(), gives_the_same, CANDIDATES, MANY)
-    own = set(re.findall(r"\w+", listing(asked.answer)[0]))
-    if len(found) < MANY:  # who wrote `tril` has not taken `triu` for it
-        return next((m for m in found if not _contrary(m.says, own)), None)
-
-
-def _contrary(says, own):
-    """Whether a slip's two words are exchanged in an answer with these words."""
-    pair = re.fullmatch(r"`(\w+)` where `(\w+)` belongs", says)
-    return pair and pair[1] not in own and pair[2] in own and not pair[2].isdigit()
-
-
-class Mending(NamedTuple):
-    """A change of an answer's text: what to say, the code, its name, the line's number.
-
-    near: whether that makes the line one of the solution's; put: what is only added;
-    rank: 0 if it is a 1 too many, 1 for a sign, 2 for all else.
-    """
-
-    says: str
-    code: Any
-    name: str
-    at: int
-    near: bool = True
-    put: str = ""
-    rank: int = 2
-
-
-def mended(asked, wrong=(), small=True, large=True, sure=True):
-    """What of the answer's text must change, as a sentence; or None.
-
-    wrong: a Difference, to be looked at first. small: whether to look for a change of
-    a few words; large: for one of more, and for two. sure: whether to keep silent where
-    changes of several lines mend it, and none makes a line the solution's.
-    """
-    text, judged = listing(asked.answer)[0], [d[:2] for d in wrong]
+    text, start = listing(asked.answer)
     if not text or not asked.slips:
         return None
+    judged = [(d.inputs, d.expected) for d in wrong]
 
-    def is_right(candidate):
-        names = {**asked.solution.space, **surroundings(asked.answer)}
-        exec(candidate.code, names)
+    ours = set(re.findall(r"[\w.]+", asked.solution.text)) | {"0", "1"}
 
-        def agrees(inputs, expected):
-            got = asked.given(names[candidate.name], inputs)
-            return same(got, expected, asked.atol)
-
-        if not all(agrees(*pair) for pair in judged):
+    def is_right(mutant):
+        number = mutant.change is Change.NUMBER and re.fullmatch(
+            r"-?[\d.]+", mutant.now
+        )
+        if number and mutant.now not in ours:
+            return False  # it would pass by an accident
+        program = _made(asked, mutant)
+        if not all(_agrees(asked, program, *pair) for pair in judged):
             return False
         if len(judged) <= len(wrong):
             judged.extend((inputs, asked.right(*inputs)) for inputs in asked.cases)
-        return all(agrees(*pair) for pair in judged)
+        return all(_agrees(asked, program, *pair) for pair in judged) and all(
+            _agrees(asked, program, *pair) for pair in asked.fresh
+        )
 
     with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
-        for way in [_small] * small + [_large] * large:
-            budget = MENDED // _price(asked, wrong) // (1 + (way is _large))
-            found = first(way(asked), is_right, budget, SOME if way is _small else 1)
-            if says := _likeliest(
-                found,
-                text,
-                {x.strip() for x in asked.solution.given.splitlines()},
-                sure,
-            ):
-                return f"Your answer is right but for {says}"
+        budget = MENDED // _price(asked, wrong)
+        candidates = mutants(text, asked.solution.text)
+        good = first(candidates, is_right, budget, SOME)
+        return _told(_likeliest(good, text, asked, sure), text, start, asked)
 
 
-def _likeliest(found, text, given, sure):
-    """What to say of some Mendings. given: the lines of a bug hunt's program."""
+def _told(mutant: Mutant | None, text: str, start: int, asked) -> Finding | None:
+    if mutant is None:
+        return None
+    line = text.splitlines()[mutant.at - 1].strip() if mutant.at else ""
+    at = start + mutant.at - 1 if mutant.at else 0
+    whole = asked.complete
+    return found(Kind.OWN_SLIP, mutant=mutant, line=at, text=line, whole=whole)
+
+
+def _made(asked, mutant: Mutant) -> Callable:
+    """The learner's function or class with a change, among its own names."""
+    names = {**asked.solution.space, **surroundings(asked.answer)}
+    known = set(names)
+    exec(mutant.code, names)
+    name = asked.own_name
+    return names[name] if name in names else names[next(iter(set(names) - known))]
+
+
+def _agrees(asked, program: Callable, inputs: tuple, expected: Any) -> bool:
+    return same(asked.given(program, inputs), expected, asked.atol)
+
+
+def _likeliest(good: list[Mutant], text: str, asked, sure: bool) -> Mutant | None:
+    """Of some ways to mend an answer the one to tell; None where they contradict."""
     lines = ["", *map(str.strip, text.splitlines())]
-    own = [m for m in found if lines[m.at] not in given]  # what was right stays right
-    found = sorted(own or found, key=lambda m: m.rank)
-    if len({m.at for m in found}) > 1:
-        if len({m.put for m in found}) == 1 and found[0].put:
-            return f"`{found[0].put}` left out."
-        found = [m for m in found if m.near] or found
-        if other := [m.says for m in found if m.at != found[0].at]:
-            return None if sure else f"{found[0].says}\n  Or else: {other[0]}"
-    return found[0].says if found else None
+    given = {line.strip() for line in asked.solution.given.splitlines()}
+    own = [m for m in good if lines[m.at] not in given]  # what was right stays right
+    good = sorted(own or good, key=_rank)
+    if len({m.at for m in good}) > 1:
+        ours = {line.strip() for line in asked.solution.text.splitlines()}
+        good = [m for m in good if m.line in ours] or good
+        if sure and len({m.at for m in good}) > 1:
+            return None
+    return good[0] if good else None
 
 
-def _price(asked, wrong):
+def _rank(mutant: Mutant) -> tuple[int, int]:
+    """The number of places; 0 for a 1 too many, then the order, a sign, all else."""
+    if re.fullmatch(r" [+-] 1", mutant.was.removeprefix(mutant.now)):
+        return mutant.times, 0
+    if mutant.change is Change.SIGN and not mutant.now.startswith("~"):
+        return mutant.times, 2
+    return mutant.times, 1 if mutant.change is Change.ORDER else 3
+
+
+def _price(asked, wrong: list[Difference]) -> int:
     """How many candidates one counts for: 1, and more for an answer that calls much."""
     calls = 0
 
@@ -164,53 +154,107 @@ def _price(asked, wrong):
 
     def counted():  # in a thread of its own, like every call of an answer
         sys.setprofile(count)
-        for inputs, *_ in wrong:
-            asked.given(asked.answer, inputs)
+        for difference in wrong:
+            asked.given(asked.answer, difference.inputs)
 
     return 1 + calls // CALLS if in_time(counted, 1) else HANGS
 
 
-def _large(asked, **size):
-    """Mendings that the solution suggests."""
-    found, solution = listing(asked.answer), asked.solution
-    for says, code, at in repairs(found[0], solution.text, solution.name, **size):
-        says = f"{', and '.join(says)}.{_line(*found, at)}"
-        yield Mending(says, code, solution.name, at)
-
-
-def _small(asked):
-    """Mendings of few words, or by a slip of the answer's own, taken back."""
-    yield from _large(asked, most=1, largest=7)
+def added_slip(asked, every: list[Difference]) -> Finding | None:
+    """The one place of the answer whose change makes it the bug hunt's program again:
+    its bug is as it was, and this was added. Only for who has kept most of its lines.
+    """
     text, start = listing(asked.answer)
-    name, goal = ast.parse(text).body[0].name, ast.parse(asked.solution.text)
-    lines = {line.strip() for line in ast.unparse(goal).splitlines()}
-    for m in mutants(text, asked.solution.text):
-        what = f"where `{m.now}` belongs" if m.now else "too many"
-        often = re.search("(, each time|, both times)?$", m.says)[0]
-        if len(m.was) < 8 and "" < m.inside != m.was and not often:
-            what += f" in `{m.inside}`"
-        says = f"`{m.was}` {what}{often}.{_line(text, start, m.at)}"
-        bare = m.now.replace(f"({m.was})", m.was, 1)
-        put = bare.removeprefix(m.was).strip() if bare != m.was else ""
-        put *= bare.startswith(m.was)
-        near = m.line in lines or m.was.startswith(f"{m.now} and ")
-        terms = [sorted(re.split(r" [+-] ", text)) for text in (m.was, m.now)]
-        sign = m.now in (f"-{m.was}", f"-({m.was})") or terms[0] == terms[1]
-        one = re.fullmatch(r" [+-] 1", m.was.removeprefix(m.now))
-        rank = 0 if one else 1 if sign else 2
-        yield Mending(says, m.program, name, m.at, near, put, rank)
+    given = [line.strip() for line in asked.solution.given.splitlines()]
+    lines = [*map(str.strip, text.splitlines())]
+    if not given or sum(line in lines for line in given) < len(given) / 2:
+        return None
+    bug = asked.solution.made(compile(asked.solution.given, "<bug>", "exec"))
+
+    def is_bug(mutant):
+        program = _made(asked, mutant)
+        return all(
+            _agrees(asked, program, d.inputs, asked.given(bug, d.inputs)) for d in every
+        )
+
+    with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
+        candidates = mutants(text, asked.solution.given)
+        for mutant in first(candidates, is_bug, MENDED // _price(asked, every[:1])):
+            one = _told(mutant, text, start, asked)
+            return found(one.kind, **{**one.parts, "whole": False})
 
 
-def _line(text, start, at):
-    """A line of a cell that has a text from `start` on; "" for number 0."""
-    line = text.splitlines()[at - 1].strip()
-    return f"\n    your line {start + at - 1}: {line}" * bool(at)
+# In the solution
 
 
-def with_mending(problem, asked):
-    """Explained for an error, with what must change where that is found."""
-    says, hint = problem.args
-    untouched = says.startswith("The bug is still there")
-    if untouched or not (sentence := mended(asked)):
-        return problem
-    return Explained(f"{says}\n  {sentence}", hint, problem.share)
+def like_slip(asked, every: list[Difference], parts: int | None) -> Finding | None:
+    """The likeliest slip of the solution that gives all that the answer gave.
+
+    every: what is known of all cases, the wrong ones first. parts: how many values of
+    a tuple must agree, None for all. None where many slips do, too.
+    """
+    got = [(d.inputs, d.got) for d in every]
+
+    @functools.cache
+    def afresh():
+        pairs = []
+        for inputs, _ in asked.fresh:
+            with contextlib.suppress(Exception):  # not made for such inputs
+                pairs.append((inputs, asked.given(asked.answer, inputs)))
+        return pairs
+
+    def gives_the_same(mutant):
+        program = asked.solution.made(mutant.code)
+        if not all(_alike(asked, program, *pair, parts) for pair in got):
+            return False
+        return all(_alike(asked, program, *pair, parts) for pair in afresh())
+
+    good = first(mutants(asked.solution.text), gives_the_same, CANDIDATES, MANY)
+    text = listing(asked.answer)[0]
+    if len(good) < MANY:
+        likely = (m for m in good if not _contrary(m, text))
+        mutant = next(likely, None)
+        return mutant and found(Kind.LIKE_SLIP, mutant=mutant)
+
+
+def _alike(asked, program: Callable, inputs: tuple, got: Any, parts: int | None):
+    value = asked.given(program, inputs)
+    if parts is not None:
+        value, got = value[:parts], got[:parts]
+    return same(value, got, asked.atol)
+
+
+def _contrary(mutant: Mutant, text: str) -> bool:
+    """Whether a line that is called left out stands in the answer's text; or whether
+    the wrong word does not, and the right one does: who wrote `tril` has not taken
+    `triu` for it."""
+    if mutant.change is Change.LINE:
+        return mutant.was in text
+    own = set(re.findall(r"\w+", text))
+    if mutant.change not in (Change.FUNCTION, Change.NAME):
+        return False
+    wrong, right = (
+        set(re.findall(r"[A-Za-z_]\w*", t)) for t in (mutant.now, mutant.was)
+    )
+    return bool(right - wrong) and right - wrong <= own and not (wrong - right) & own
+
+
+# Two at once
+
+
+def two_known(asked, every: list[Difference], mistakes: list) -> Finding | None:
+    """Two of the known mistakes that give, together, what the answer gave."""
+    made = [m for m in mistakes if m.edits and not m.untouched]
+
+    def together(pair):
+        text = asked.solution.text
+        for old, new in (*pair[0].edits, *pair[1].edits):
+            if old not in text:
+                return False
+            text = text.replace(old, new)
+        program = asked.solution.made(compile(text, "<two>", "exec"))
+        return all(_alike(asked, program, d.inputs, d.got, None) for d in every)
+
+    pairs = itertools.permutations(made, 2)
+    for one, other in first(pairs, together, 100):
+        return found(Kind.TWO_KNOWN, one.hint, says=one.says, other=other.says)

@@ -61,13 +61,15 @@ def check_scaled_scores(answer):
         for B, T, C, head_size in [(1, 2, 3, 5), (3, 6, 4, 2), (2, 5, 7, 9)]
     ]
     cases.append((_tenths(6, 4, 3).transpose(0, 1), *cases[0][1:]))  # not contiguous
-    known = {
-        "You divide by the spread that these scores happen to have. Change one token, "
-        "and all scores of the batch change.": (
-            core.Sign(lambda got, *_: abs(got.std() - 1) < 1e-4),
-            "Divide by a fixed number: the root of head_size.",
+    known = [
+        Mistake(
+            "You divide by the spread that these scores happen to have. Change one "
+            "token, "
+            "and all scores of the batch change.",
+            sign=lambda got, *_: abs(got.std() - 1) < 1e-4,
+            hint="Divide by a fixed number: the root of head_size.",
         ),
-    }
+    ]
     hint = "The number under the root is the length of a query: q.shape[-1]."
     core.compare(answer, SCALED_SCORES, cases, known, hint=hint)
     return "4 inputs; the queries are in the rows, the scale is √head_size"
@@ -167,6 +169,31 @@ def reach(model, idx):
     distances = places[:, None] - places  # (T, T)
     return (weights * distances).sum(dim=-1)  # (B, T)
 """,
+    Mistake(
+        "The causal mask is missing: the weights also go to what comes later.",
+        [
+            (
+                "attention_weights(head.query(x), head.key(x))",
+                "attention_weights(head.query(x), head.key(x), False)",
+            )
+        ],
+    ),
+    Mistake(
+        "You count the characters in between: the one before t is one step away, not "
+        "none.",
+        [("places[:, None] - places", "(places[:, None] - places - 1).clamp(min=0)")],
+    ),
+    Mistake(
+        "You take the distances of later places as zeros, but the weights still go "
+        "there: the causal mask is missing.",
+        [
+            (
+                "attention_weights(head.query(x), head.key(x))",
+                "attention_weights(head.query(x), head.key(x), False)",
+            ),
+            ("places[:, None] - places", "(places[:, None] - places).clamp(min=0)"),
+        ],
+    ),
     Mistake(
         "You give the average place that is looked at, not how far away it is.",
         [("places[:, None] - places", "places")],

@@ -17,8 +17,6 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.mutants import mutants
-
 NAMES = {"torch": torch, "nn": nn, "F": F, "math": math, "copy": copy, "np": np}
 
 
@@ -116,21 +114,6 @@ class Solution:
         if inspect.isclass(self.program):
             return []
         return list(inspect.signature(self.program).parameters)
-
-    def mistakes(self, work=None):
-        """{what to say: (the program with that mistake, hint)}."""
-        found = {}
-        for m in self.listed:
-            program = self.but(*m.edits)
-            found[m.says] = (
-                functools.partial(work, program) if work else program,
-                m.hint,
-            )
-        return found
-
-    def wrong(self):
-        """Yield Mutants of its text."""
-        return mutants(self.text)
 
 
 def _bare(text: str) -> str:

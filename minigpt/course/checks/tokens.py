@@ -3,7 +3,7 @@
 import codecs
 import random
 
-from minigpt.course.checks.core import Sign, compare, exercise
+from minigpt.course.checks.core import compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randn
 
@@ -19,6 +19,30 @@ def count_pairs(ids):
         last = pair
     return counts
 """,
+    Mistake(
+        "Behind a pair of equal ids you skip two places, and the pair that begins "
+        "with the second of them is lost.",
+        [
+            (
+                "for pair in zip(ids, ids[1:]):",
+                "skip = False\n    for pair in zip(ids, ids[1:]):",
+            ),
+            ("if pair == last:", "if skip:"),
+            ("            last = None\n", "            skip = False\n"),
+            ("last = pair", "skip = pair[0] == pair[1]"),
+        ],
+    ),
+    Mistake(
+        "The pairs are looked for in a text of all digits: 1, 23 and 12, 3 look "
+        "alike there.",
+        [
+            (
+                "return counts",
+                "s = ''.join(map(str, ids))\n    return {(a, b): s.count(f'{a}{b}') "
+                "for a, b in counts}",
+            )
+        ],
+    ),
     Mistake(
         "Overlaps are counted: in `7 7 7` the one in the middle is in both "
         "pairs, and only one of them can be joined.",
@@ -59,9 +83,10 @@ def check_count_pairs(count_pairs):
     """count_pairs(ids): a list -> {(left, right): how many of them can be joined}."""
     cases = [([1, 2, 3],), ([7, 7, 7],), ([7, 7, 7, 7],), ([1, 2, 1, 2, 1],), ([5],)]
     cases += [(random.Random(n).choices([1, 2], k=20),) for n in range(3)]
+    cases.append(([1, 23, 12, 3, 12, 3, 1, 2, 31, 23],))
     hint = "zip(ids, ids[1:]) has all neighbours. When is the first one used already?"
     compare(count_pairs, COUNT_PAIRS, cases, hint=hint)
-    return "8 lists: rows of equal ids, pairs that come back, a single id."
+    return "9 lists: rows of equal ids, pairs that come back, a single id."
 
 
 PER_CHARACTER = Solution(
@@ -71,6 +96,16 @@ def per_character(nats, tokens):
     characters = len(text.decode())
     return nats.sum() / characters, nats.sum() / len(text) / math.log(2)
 """,
+    Mistake(
+        "Each token is decoded by itself: a character cut in two does not count at "
+        "all.",
+        [
+            (
+                "len(text.decode())",
+                'sum(len(t.decode("utf-8", "ignore")) for t in tokens)',
+            )
+        ],
+    ),
     Mistake(
         "This is the loss per token: who has longer tokens has a higher one, "
         "and may be better all the same.",
@@ -196,25 +231,30 @@ def check_encode(encode):
     merges = [("b", "c"), ("a", "b"), ("bc", "d"), ("ab", "a"), ("a", "a")]
     merges += [("aa", "a"), ("a", "bcd")]
     words = ["abc", "bcd", "aba", "abaa", "aaaaa", "abcdab", "caabbaabcd"]
-    known = {
-        "The bug is still there: it joins the pair that stands first in the word.": (
-            _leftmost,
-            "Which pair of a word comes first: the leftmost, or the one learned first?",
+    known = [
+        Mistake(
+            "The bug is still there: it joins the pair that stands first in the word.",
+            program=_leftmost,
+            untouched=True,
+            hint="Which pair of a word comes first: the leftmost, or the one learned "
+            "first?",
         ),
-        "At each place this takes the longest piece that it knows. That is another "
-        "tokenizer (WordPiece): byte pairs join in the order of the merges.": _longest,
-    }
-    known[
+        Mistake(
+            "At each place this takes the longest piece that it knows. That is another "
+            "tokenizer (WordPiece): byte pairs join in the order of the merges.",
+            program=_longest,
+        ),
+    ]
+    lost = Mistake(
         "The end of the word is lost: what is left when nothing more can be joined "
-        "belongs to the list, too."
-    ] = Sign(
-        lambda got, _, word, *rest: (
+        "belongs to the list, too.",
+        sign=lambda got, _, word, *rest: (
             len("".join(got)) < len(word) and word.startswith("".join(got))
-        )
+        ),
     )
     hint = "Go through the merges in their order, and for each through the word."
     cases = [(word, merges) for word in words]
-    compare(encode, ENCODE, cases, known, hint=hint)
+    compare(encode, ENCODE, cases, [*known, lost], hint=hint)
     return "7 words, in which several pairs could be first."
 
 
@@ -223,6 +263,17 @@ WRITTEN = Solution(
 def written(tokens):
     return b"".join(tokens).decode("utf-8", "replace")
 """,
+    Mistake(
+        "A token that is no whole text becomes one sign; its bytes may be halves of "
+        "characters.",
+        [
+            (
+                'b"".join(tokens).decode("utf-8", "replace")',
+                '"".join(t.decode() if t.decode("utf-8", "ignore").encode() == t else '
+                '"?" for t in tokens)',
+            )
+        ],
+    ),
     Mistake(
         "The bug is still there: a character whose bytes are in two tokens is lost.",
         [
@@ -305,12 +356,16 @@ def check_written(written):
     cases = [([b"a", b"bc"],), ([b"caf", b"\xc3", b"\xa9!"],)]
     cases += [([b"\xf0\x9f", b"\x8e\xad\xf0", b"\x9f\x90\x9d"],), ([b"a\xff", b"b"],)]
     decoder = codecs.getincrementaldecoder("utf-8")
-    known = {
-        "A decoder made anew for each token has forgotten the half character that the "
-        "token before it left.": lambda tokens: "".join(
-            decoder("replace").decode(token) for token in tokens
-        )
-    }
+    known = [
+        Mistake(
+            "A decoder made anew for each token has forgotten the half character "
+            "that the "
+            "token before it left.",
+            program=lambda tokens: "".join(
+                decoder("replace").decode(token) for token in tokens
+            ),
+        ),
+    ]
     hint = "A character may begin in one token and end in the next: join first."
     compare(written, WRITTEN, cases, known, hint=hint)
     return "4 texts: whole characters, cut ones, and bytes that are none."

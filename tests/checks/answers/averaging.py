@@ -45,15 +45,15 @@ WRONG = {
     },
     "02.2": {
         "float('-inf'))` left out": fading(HIDE),
-        "but for `~past.T` where": fading(("~past", "~past.T")),
+        "but for `past.T` where `past`": fading(("~past", "~past.T")),
         "but for `past` where": fading(("~past", "past")),
         "but for `time - time[:, None]` wh": fading(
             ("time[:, None] - time)", "time - time[:, None])")
         ),
     },
     "02.3": {
-        "but for `-2` where": nats(("len(ids)))", "len(ids)), -2)")),
-        "for `past @ one_hot` where `past @ o": nats(
+        "for `2` where `1` belongs in `-2`": nats(("len(ids)))", "len(ids)), -2)")),
+        "`+ 1` left out behind `past @ one_hot`": nats(
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),
@@ -64,7 +64,7 @@ WRONG = {
         "for `-100.0` where `float('-inf')`": attend(
             TRUE_PAST, ('float("-inf")', "-100.0")
         ),
-        "6 of 30 results are nan": attend(("= q @", "= (q + 1e-6) @")),
+        "The bug is still there": attend(("= q @", "= (q + 1e-6) @")),
         "`torch.triu(torch.ones(T, T), diagonal=1)`": (
             "def attend(x, q, k):\n"
             "    T = x.shape[1]\n"

@@ -119,7 +119,7 @@ WRONG = {
         "`1` where `0` belongs": positions(EACH, "return each.mean(1)"),
     },
     "01.5": {
-        "in `logits[-1]`": write_on("logits[-1]"),
+        "`logits[-1]` where `logits[:, -1]`": write_on("logits[-1]"),
         "`logits[:, i]` where `logits[:, -1]`": (
             "def write_on(model, idx, max_new_tokens):\n"
             "    for i in range(max_new_tokens):\n"
@@ -134,7 +134,7 @@ WRONG = {
         "empty the gradient, but not in every step": fit(
             LOSS, BACK, STEP, before=[CLEAR]
         ),
-        "but for `optimizer.zero_grad()` in the wrong": fit(LOSS, BACK, CLEAR, STEP),
+        "in the wrong place: it belongs": fit(LOSS, BACK, CLEAR, STEP),
         "but for `optimizer.step()` left out": fit(LOSS, CLEAR, BACK),
         "right but for `optimizer = torch.opt": fit(
             f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP

@@ -48,13 +48,13 @@ def cleared(*edits, clear="self.length = 0"):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "09.1": {
-        "`keys[:, :, :-1]` where `keys`": step(
+        "`:-1` where `:` belongs": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
-        "where `q @ keys.transpose(-2, -1) /": step(
+        "left out behind `q @ k": step(
             (".mT / q.shape[-1] ** 0.5", ".transpose(-2, -1)")
         ),
-        "what stands first should stand last": step(
+        "stand in front of the old ones": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
@@ -63,28 +63,26 @@ WRONG = {
         "would follow the padding": padded(
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
         ),
-        "`(real[:, None] | own).tril()`": padded((MASK, "real[:, None] | own")),
+        "sees those behind it": padded((MASK, "real[:, None] | own")),
         "but for `pads[:, None] - 1` where": padded(
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
     },
     "09.3": {
-        "`q` where `p` belongs in `torch.minimum(p, q)`": draft(
-            "q", "torch.zeros_like(p)"
-        ),
+        "with `q` where `p` belongs": draft("q", "torch.zeros_like(p)"),
         "what is refused at one character": draft(
             "torch.minimum(p, q)", "(q - p).relu() * (p - q).relu()"
         ),
-        "`p * q` where `torch.minimum(p, q)`": draft("p * q"),
+        "how often two draws agree": draft("p * q"),
         "given that it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
-        "where `torch.minimum(": draft("q * (q / p).clamp(max=1).nan_to_num()"),
+        "`q / p` where `p / q`": draft("q * (q / p).clamp(max=1).nan_to_num()"),
     },
     "09.4": {
         "`weight.abs().amax(dim=-1, keepd": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
         ),
-        "but for `(weight / scale).to` where": int8((".round()", "")),
+        "`(weight / scale).round()` belongs": int8((".round()", "")),
         ".round().to(torch.int8)": int8((".round().to(torch.int8)", "")),
     },
     "09.5": {

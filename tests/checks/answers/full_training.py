@@ -59,8 +59,8 @@ WRONG = {
     },
     "06.2": {
         "You feed the model more tokens": probs(crop="idx"),
-        "but for `1` where `0": probs(crop="idx[:, 1 - block_size:]"),
-        "but for `unscaled` where": probs(end="F.softmax(unscaled, dim=-1)"),
+        "`1` where `0` belongs": probs(crop="idx[:, 1 - block_size:]"),
+        "`unscaled` where": probs(end="F.softmax(unscaled, dim=-1)"),
         "topk can give no more": (
             "def next_probs(model, idx, block_size, temperature=1.0, top_k=None):\n"
             "    logits = model(idx[:, -block_size:])[0][:, -1] / temperature\n"

@@ -42,7 +42,9 @@ WRONG = {
         "upside down": perplexity("(-(x * n).sum() / n.sum()).exp()"),
     },
     "07.3": {
-        "`seen` where `seen + strength`": smooth("(counts + strength * lower) / seen"),
+        "`+ strength` left out behind `seen`": smooth(
+            "(counts + strength * lower) / seen"
+        ),
         "but for `counts + strength * l": smooth(
             "counts + strength * lower / (seen + strength)"
         ),

@@ -63,7 +63,7 @@ WRONG = {
         ),
     },
     "11.3": {
-        "`sum(found) / len(found)` b": prefix((" / len(found)", "")),
+        "`/ len(found)` left out": prefix((" / len(found)", "")),
         "Queries with nothing to find": prefix(
             ("        if seen:\n            found", "        found")
         ),

@@ -109,7 +109,7 @@ WRONG = {
             "return mean / group.all_reduce(len(losses))",
         ),
         "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
-        "`len(losses)` where `count` belongs": (
+        "Nothing reads what `count": (
             "def evaluate(rank, losses, group):\n"
             "    total = group.all_reduce(sum(losses))\n"
             "    count = group.all_reduce(len(losses))\n"
@@ -122,8 +122,9 @@ WRONG = {
 RIGHT = {
     "10.1": {
         "torch's": share(
-            "rows = torch.arange(batch_size).tensor_split(workers)[rank]",
-            "return int(rows[0]), int(rows[-1]) + 1",
+            "parts = torch.arange(batch_size).tensor_split(workers)",
+            "first = sum(map(len, parts[:rank]))",
+            "return first, first + len(parts[rank])",
         ),
     },
     "10.2": {

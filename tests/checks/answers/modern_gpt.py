@@ -67,7 +67,7 @@ def muon(rule):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "08.1": {
-        "+ 1e-06` belongs": norm("x * scale * gain", eps=0.0),
+        "`+ 1e-06` left out": norm("x * scale * gain", eps=0.0),
         "by the standard deviation": norm("x / x.std(-1, keepdim=True) * gain"),
         "do not fit together": norm("x * scale[..., 0] * gain"),
     },
@@ -78,9 +78,7 @@ WRONG = {
         ),
     },
     "08.3": {
-        "get with `is_causal=True` left out": grouped(
-            out="attention(q, k, v, False)[0]"
-        ),
+        "The causal mask is missing": grouped(out="attention(q, k, v, False)[0]"),
         "the parts alternate": grouped(
             out="torch.cat([attention(q, k, v)[0][:, i::g] for i in range(g)], 1)"
         ),

@@ -80,7 +80,7 @@ class DiceHeads(nn.Module):
 WRONG = {
     "04.1": {
         "`+ n_embd` left out": count("4 * C * C"),
-        "right but for `+ n_embd` left out": (
+        "with `+ n_embd` left out": (
             "def parameters(n_embd, n_head):\n"
             "    size = n_embd // n_head\n"
             "    qkv = 3 * n_head * size * n_embd\n"

@@ -78,7 +78,7 @@ WRONG = {
         "+= has changed it": terms(
             ATTEND.replace("x = x + a", "x += a"), THINK.replace("x = x + f", "x += f")
         ),
-        "but for `x = x + a` left out": terms(ATTEND.replace("; x = x + a", ""), THINK),
+        "with `x = x + said` left out": terms(ATTEND.replace("; x = x + a", ""), THINK),
         "changes `x` in place": terms(ATTEND, THINK)
         .replace("[x]", "[x.clone()]")
         .replace("x = x + a", "x += a")
@@ -99,7 +99,7 @@ WRONG = {
         ),
     },
     "05.4": {
-        "`1` where `-1` belongs, both": norm_over(1, 1, SCALED),
+        "`1` where `2` belongs, each": norm_over(1, 1, SCALED),
         "gamma (ones at first)": norm(SCALED).replace(
             "torch.ones(n_embd)", "torch.ones(1)"
         ),

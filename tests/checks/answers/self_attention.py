@@ -59,7 +59,7 @@ class TinyModel(TinyModel):
 
 WRONG = {
     "03.1": {
-        "`q @ k.mT / q.shape[-1] ** 0.5`": "return q @ k.mT",
+        "left out behind `q @ k.mT`": "return q @ k.mT",
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
         "right but for `2` where": "return q @ k.mT / 2**0.5",
     },

@@ -1,0 +1,100 @@
+"""What the engine can find out about an answer: kinds, not sentences.
+
+Each finding is a Kind with its parts; telling.py alone makes sentences of them, at the
+end. Nothing in the engine reads a sentence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+
+class Kind(Enum):
+    """What is wrong; behind each one, its parts."""
+
+    # A person has written the sentence
+    WRITTEN = auto()  # says
+    KNOWN = auto()  # says; mistake
+    UNTOUCHED = auto()  # says: the bug of a hunt is as it was
+    TWO_KNOWN = auto()  # says, other
+    # It can be read off the answer's text
+    SYNTAX = auto()  # line, text, error
+    BEHIND_RETURN = auto()  # text
+    NOT_CALLED = auto()  # text
+    NOT_KEPT = auto()  # text
+    ALWAYS_TRUE = auto()  # text
+    RETURN_IN_LOOP = auto()  # text
+    ONLY_RENAMED = auto()  # text
+    NOT_OF_SELF = auto()  # name
+    NEVER_READ = auto()  # text
+    ARGUMENT_UNREAD = auto()  # name
+    NO_COPY = auto()  # text
+    # It shows when the answer runs
+    RAISED = auto()  # says
+    NOTHING_RETURNED = auto()
+    ENDLESS = auto()  # seconds
+    INPUT_CHANGED = auto()  # name; right: whether the result is right
+    MISSING_PART = auto()  # part
+    # One place is wrong
+    OWN_SLIP = auto()  # mutant, line, text; whole: whether all else is right
+    LIKE_SLIP = auto()  # mutant
+    CHANGED_IN_VAIN = auto()
+    # It can be measured
+    END_TOO_MANY = auto()  # type, end
+    END_MISSING = auto()  # type, end
+    LENGTH = auto()  # type, got, expected
+    TYPE = auto()  # got, expected
+    COMPLEX = auto()
+    DTYPE = auto()  # got, expected
+    NAN = auto()  # count, of
+    INFINITE = auto()
+    SHAPE = auto()  # got, expected
+    SHAPE_ALONE = auto()  # got, expected
+    ENTRY_MISSING = auto()  # got, expected, dim
+    ENTRY_TOO_MANY = auto()  # got, expected, dim
+    MINUS = auto()
+    TURNED_MASK = auto()
+    BITS = auto()
+    LOGARITHM = auto()
+    ROOT = auto()
+    EXPONENTIAL = auto()
+    UPSIDE_DOWN = auto()
+    FACTOR = auto()  # factor, size
+    EXCHANGED = auto()  # i, j, dims
+    ROLLED = auto()  # dim, end, other
+    LATE = auto()  # dim
+    DEALT = auto()  # dim
+    RUNNING_MEAN = auto()  # dim
+    ANOTHER_ORDER = auto()
+    ROWS_SUM = auto()  # got, expected
+    MOVES = auto()  # name, at, dim, other
+    DOES_NOT_MOVE = auto()  # name
+    SOME_PLACES = auto()  # dim, wrong, of
+    CHANGED_PLACES = auto()  # dim, got, expected
+    # Nothing of all that
+    SOME_RIGHT = auto()  # right, of
+    UNKNOWN = auto()
+    NOT_COMPARED = auto()  # wanted
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong. hint: in place of the kind's own."""
+
+    kind: Kind
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    hint: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it is: what a second miss must share with the first one."""
+        mutant = self.parts.get("mutant")
+        if mutant is None:
+            return str(self.parts.get("says", self.kind))
+        return str(self.parts.get("line", mutant.line))
+
+
+def found(kind: Kind, hint: str = "", **parts: Any) -> Finding:
+    """A Finding with its parts by name."""
+    return Finding(kind, parts, hint)

@@ -1,0 +1,293 @@
+"""All that the engine says, in words: the one module that makes sentences.
+
+A miss is helped in two steps. At first the learner hears what is wrong and where; with
+`tell`, also what belongs there instead.
+"""
+
+import re
+
+from minigpt.course.checks.findings import Finding, Kind
+from minigpt.course.checks.mutations import Change, Mutant
+
+SENTENCES = {  # kind: a sentence with the finding's parts, a hint
+    Kind.WRITTEN: ("{says}", ""),
+    Kind.KNOWN: ("{says}", ""),
+    Kind.UNTOUCHED: ("{says}", ""),
+    Kind.TWO_KNOWN: ("Two things at once. {says}\n  And besides: {other}", ""),
+    Kind.SYNTAX: (
+        "Your cell is no Python (SyntaxError: {error}), so it defined nothing; what is "
+        "judged would be the function from before.\n    line {line}: {text}",
+        "Mend that line, run the cell again, then the check.",
+    ),
+    Kind.BEHIND_RETURN: ("`{text}` stands behind `return`; nothing gets there.", ""),
+    Kind.NOT_CALLED: ("`{text}` alone calls nothing: add the brackets.", ""),
+    Kind.NOT_KEPT: ("`{text}` is computed, and nobody keeps it.", ""),
+    Kind.ALWAYS_TRUE: (
+        "`{text} or …` is always true: a text that is not empty counts as True. Write "
+        "both conditions out.",
+        "",
+    ),
+    Kind.RETURN_IN_LOOP: (
+        "`{text}` stands inside the loop, which ends there in its first round.",
+        "",
+    ),
+    Kind.ONLY_RENAMED: (
+        "`{text}` only gives a name another value; what the loop goes through stays as "
+        "it was.",
+        "",
+    ),
+    Kind.NOT_OF_SELF: (
+        "`{name}` is a name of its own: `self.{name}` stays as it was.",
+        "",
+    ),
+    Kind.NEVER_READ: ("Nothing reads what `{text}` makes.", ""),
+    Kind.ARGUMENT_UNREAD: ("Your code never reads its argument `{name}`.", ""),
+    Kind.NO_COPY: ("`{text}` gives one thing a second name; that makes no copy.", ""),
+    Kind.RAISED: ("{says}", ""),
+    Kind.NOTHING_RETURNED: (
+        "It returns nothing (None).",
+        "Is `return` missing, or does it stand where it is never reached? A print(...) "
+        "shows a value, but hands nothing back.",
+    ),
+    Kind.ENDLESS: (
+        "It was still running after {seconds} seconds and was stopped.",
+        "Look for a loop that never ends, or whose end moves away.",
+    ),
+    Kind.MISSING_PART: ("Still missing: {part}.", ""),
+    Kind.CHANGED_IN_VAIN: (
+        "You have changed the program, but not what it gives.",
+        "",
+    ),
+    Kind.END_TOO_MANY: ("Of the {type}, the {end} is too many.", ""),
+    Kind.END_MISSING: ("Of the {type}, the {end} is missing.", ""),
+    Kind.LENGTH: ("The {type} has the length {got}, where {expected} should be.", ""),
+    Kind.TYPE: (
+        "It returns {got}, where {expected} should be.",
+        "Call what is a function; list(...) makes a list of a generator.",
+    ),
+    Kind.COMPLEX: (
+        "This answer could not be compared: its numbers are complex.",
+        "Return real numbers.",
+    ),
+    Kind.DTYPE: (
+        "The numbers are right, but their dtype is {got}, where {expected} is needed.",
+        "dtype=torch.long makes ids; .to(dtype) makes another kind of numbers.",
+    ),
+    Kind.NAN: (
+        "{count} of {of} results are nan, not a number.",
+        "0/0, inf - inf, 0 * inf, the root or log of a negative number, or a softmax "
+        "over -inf alone give nan.",
+    ),
+    Kind.INFINITE: (
+        "Some results are infinite.",
+        "Is something divided by 0, or is it the logarithm of 0?",
+    ),
+    Kind.SHAPE: ("The shape is {got}, but should be {expected}.", ""),
+    Kind.SHAPE_ALONE: (
+        "The shape is {got}, but should be {expected}. The numbers are right.",
+        "squeeze, [0], keepdim or view.",
+    ),
+    Kind.ENTRY_MISSING: (
+        "The shape is {got}, but should be {expected}. One entry is missing in "
+        "dimension {dim}.",
+        "",
+    ),
+    Kind.ENTRY_TOO_MANY: (
+        "The shape is {got}, but should be {expected}. One entry too many in "
+        "dimension {dim}.",
+        "",
+    ),
+    Kind.MINUS: ("The sign is wrong: the numbers are right, with a minus.", ""),
+    Kind.TURNED_MASK: (
+        "True and False, or 1 and 0, are the wrong way round.",
+        "~ turns a mask.",
+    ),
+    Kind.BITS: ("These are bits: right, but in the unit of log2.", ""),
+    Kind.LOGARITHM: ("Yours is the logarithm of what was asked for.", ""),
+    Kind.ROOT: ("Yours is the root of what was asked for.", ""),
+    Kind.EXPONENTIAL: ("Yours is e to the power of what was asked for.", ""),
+    Kind.UPSIDE_DOWN: ("Yours is one over what was asked for: upside down.", ""),
+    Kind.FACTOR: (
+        "The numbers are right up to a constant factor{size}.",
+        "In this case it is {factor:.4g}.",
+    ),
+    Kind.EXCHANGED: (
+        "The numbers are right, but transposed: dimensions {i}, {j} are exchanged.",
+        ".transpose({i}, {j})",
+    ),
+    Kind.ROLLED: (
+        "Along dimension {dim} what stands {end} should stand {other}.",
+        "",
+    ),
+    Kind.LATE: (
+        "Along dimension {dim} all comes one place too late: the last is missing.",
+        "",
+    ),
+    Kind.DEALT: (
+        "Along dimension {dim} the parts alternate that should stand one behind the "
+        "other, or the reverse.",
+        "",
+    ),
+    Kind.RUNNING_MEAN: (
+        "Along dimension {dim} yours is the mean of all up to there.",
+        "",
+    ),
+    Kind.ANOTHER_ORDER: (
+        "The right numbers, but in another order.",
+        "reshape and view keep the order in memory; transpose and permute exchange "
+        "dimensions.",
+    ),
+    Kind.ROWS_SUM: (
+        "Your rows sum to {got:.4g}; they should sum to {expected:.4g}.",
+        "",
+    ),
+    Kind.MOVES: (
+        "Change `{name}` at place {at} of dimension {dim} alone, and your result moves "
+        "at place {other}, too; it should not.",
+        "What does each place of the result depend on, and on what should it?",
+    ),
+    Kind.DOES_NOT_MOVE: (
+        "Change `{name}`, and your result stays as it is; it should depend on it.",
+        "",
+    ),
+    Kind.SOME_PLACES: (
+        "Along dimension {dim} only {wrong} of 0 to {last} is wrong.",
+        "",
+    ),
+    Kind.CHANGED_PLACES: (
+        "Along dimension {dim} your function changes {got}; it should change "
+        "{expected}.",
+        "",
+    ),
+    Kind.SOME_RIGHT: (
+        "It is right for {right} of {of} inputs. The smallest that goes wrong:",
+        "",
+    ),
+    Kind.UNKNOWN: ("The result is not right yet.", ""),
+    Kind.NOT_COMPARED: (
+        "This answer could not be compared: it, or what it returns or works on, is not "
+        "of the kind that the check expects.",
+        "Wanted: {wanted} If yours is that, run the cells above again: a name may have "
+        "changed its meaning.",
+    ),
+}
+KINDS = {  # of place: what is said of it at first
+    Change.DIM: "a dimension is wrong",
+    Change.INDEX: "an index, or the end of a slice, is off",
+    Change.NUMBER: "a number is wrong",
+    Change.SIGN: "a sign is wrong",
+    Change.OPERATION: "an operation is wrong",
+    Change.COMPARISON: "a comparison is wrong",
+    Change.FUNCTION: "a function is taken for another one",
+    Change.ORDER: "two things have changed places",
+    Change.PART: "a part is wrong",
+    Change.NAME: "a name is taken for another one",
+    Change.LINE: "a line is wrong",
+    Change.PLACE: "a line stands in the wrong place",
+}
+
+
+def message(problem, tell: bool = False) -> str:
+    """An Explained as one text: its findings, the case that shows them, a hint."""
+    says = "\n  ".join(sentence(one, tell) for one in problem.findings)
+    lead = f"{problem.part}: " * bool(problem.part)
+    own = next(filter(None, map(hint, problem.findings)), "")
+    last = f"\n  Hint: {own or problem.hint}" if own or problem.hint else ""
+    if not last and problem.general:
+        last = f"\n  Hint of the exercise: {problem.general}"
+    return f"not yet. {lead}{says}{problem.shown}{last}"
+
+
+def sentence(finding: Finding, tell: bool = False) -> str:
+    """What a finding says."""
+    parts = finding.parts
+    if finding.kind is Kind.OWN_SLIP:
+        return _own_slip(tell, **parts)
+    if finding.kind is Kind.LIKE_SLIP:
+        return _like_slip(parts["mutant"], tell)
+    if finding.kind is Kind.INPUT_CHANGED:
+        begin = "The result is right, but" if parts["right"] else "Besides,"
+        return (
+            f"{begin} your function changes {parts['name']} in place: whoever called "
+            "it finds other numbers in what is theirs."
+        )
+    return SENTENCES[finding.kind][0].format(**parts)
+
+
+def hint(finding: Finding) -> str:
+    """The finding's own hint, or its kind's; "" for none."""
+    if finding.hint or finding.kind not in SENTENCES:
+        return finding.hint
+    return SENTENCES[finding.kind][1].format(**finding.parts)
+
+
+def exchanged(wrong: str, right: str) -> str:
+    """What must change, where `wrong` stands and `right` belongs."""
+    if not right:
+        return f"`{wrong}` too many"
+    if not wrong:
+        return f"`{right}` left out"
+    if right.startswith(wrong) and not re.match(r"\w", right[len(wrong) :]):
+        return f"`{right[len(wrong) :].strip()}` left out behind `{wrong}`"
+    return f"`{wrong}` where `{right}` belongs"
+
+
+def _what(mutant: Mutant, wrong: str, right: str) -> str:
+    """The kind of a wrong place, in words."""
+    numbers = [re.sub(r"\W", "", text) for text in (wrong, right)]
+    if mutant.change is Change.INDEX:
+        by_one = re.sub(r" [+-] 1", "", wrong) == re.sub(r" [+-] 1", "", right)
+        digits = [int(n) for n in numbers if n.isdigit()]
+        if by_one or len(digits) == 2 and abs(digits[0] - digits[1]) == 1:
+            return "an index is off by one"
+    if mutant.change is Change.LINE or not wrong or not right:
+        what = "the line" if mutant.change is Change.LINE else "a part"
+        return f"{what} is {'left out' if not wrong else 'too many'}"
+    if mutant.change in (Change.PART, Change.DIM) and len(wrong) < len(right):
+        if _inside(wrong, right):
+            return "something is left out"
+    if mutant.change is Change.PART and _inside(right, wrong):
+        return "something is too many"
+    return KINDS[mutant.change]
+
+
+def _inside(short: str, long: str) -> bool:
+    """Whether all words of one text stand in another, in their order."""
+    rest = iter(re.findall(r"\w+", long))
+    return all(word in rest for word in re.findall(r"\w+", short))
+
+
+def _own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> str:
+    begin = "Your answer is right but for " if whole else "One place is wrong: "
+    begin += "one place: " * (whole and not tell)
+    often = {1: "", 2: ", both times"}.get(mutant.times, ", each time")
+    inside = mutant.inside if len(mutant.was) < 8 else ""
+    where = f" in `{inside}`" * (0 < len(inside) < 60 and inside != mutant.was)
+    if mutant.change is Change.PLACE:
+        what = f"`{mutant.was}` in the wrong place"
+        if tell:
+            behind = f"behind `{mutant.now}`" if mutant.now else "first in its block"
+            what += f": it belongs {behind}"
+    elif tell:
+        what = exchanged(mutant.was, mutant.now) + where * (not often)
+    else:
+        what = _what(mutant, mutant.was, mutant.now)
+        near = mutant.inside or mutant.was
+        if mutant.change is not Change.LINE and 0 < len(near) < 60:
+            what += f" in `{near}`"
+    shown = f"\n    your line {line}: {text}" * bool(line)
+    return f"{begin}{what}{often}.{shown}"
+
+
+def _like_slip(mutant: Mutant, tell: bool) -> str:
+    wrong, right = mutant.now, mutant.was
+    often = {1: "", 2: ", both times"}.get(mutant.times, ", each time")
+    if tell:
+        line = f"\n    our version, with that mistake: {mutant.line}"
+        what = exchanged(wrong, right)
+        return (
+            f"Your result is what you get with {what}{often}.{line * bool(mutant.line)}"
+        )
+    names = re.findall(r"(\w+)\(", f"{right} {mutant.inside}")
+    near = f" at a `{names[0]}`" if names else ""
+    return f"Your result is what you get when {_what(mutant, wrong, right)}{near}."
