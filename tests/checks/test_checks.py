@@ -1,9 +1,12 @@
 """The exercises' checks: right answers pass, and each wrong one hears its mistake."""
 
 import ast
+import contextlib
 import copy
 import functools
 import importlib
+import io
+import itertools
 import math
 import re
 import threading
@@ -18,6 +21,7 @@ from IPython.core.compilerop import CachingCompiler
 from syllabus import exercises
 
 from minigpt.course.checks import core, running, search
+from minigpt.course.checks.mutations import mutants
 from minigpt.course.checks.reading import copied
 
 NOTEBOOKS = exercises()
@@ -364,3 +368,59 @@ def test_a_tree_is_copied_without_what_a_traceback_hung_on_its_shared_nodes():
         assert not nodes and not any(hasattr(n, "parent") for n in ast.walk(twin))
     finally:
         del shared.parent
+
+
+# The cases tell a solution from all that a small change makes of it: who gave what it
+# gives on all cases would be called right.
+
+MUTANTS = 60  # of each solution, the likeliest first
+
+
+def questions(number):
+    """All comparisons that the check of an exercise makes, of a right answer."""
+    asked, question = [], core.Question
+    check, answers = given(number)
+
+    def noted(*how):
+        asked.append(question(*how))
+        return asked[-1]
+
+    silent = contextlib.redirect_stdout(io.StringIO())
+    with pytest.MonkeyPatch.context() as patch, silent:
+        patch.setattr(core, "Question", noted)
+        assert check(*answers)
+    return [one for one in asked if one.slips]
+
+
+def passes(program, asked, cases):
+    """Whether a program gives what the solution gives on some cases."""
+
+    def agrees(asked):
+        pairs = ((asked.given(program, case), asked.right(*case)) for case in cases)
+        return all(core.same(*pair, asked.atol) for pair in pairs)
+
+    return bool(search.first([asked], agrees, 1))
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_no_known_mistake_passes(number):
+    every = [asked for asked in questions(number) if asked.solution.listed]
+    for mistake in check_of(number).solution.listed:
+        program = check_of(number).solution.but(*mistake.edits)
+        assert not all(passes(program, one, one.cases) for one in every), mistake.says
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_a_mutant_that_passes_is_right_with_other_numbers_too(number):
+    """Another order of two factors changes nothing; all else would be a hole."""
+    every = questions(number)
+    text = every[0].solution.shown if every else ""
+    fresh = [core._fresh_cases(one.current) for one in every]
+    for mutant in itertools.islice(mutants(text), MUTANTS):
+        programs = []
+        with contextlib.suppress(Exception):
+            programs = [one.solution.made(mutant.code) for one in every]
+        three = list(zip(programs, every, fresh))
+        if three and all(passes(p, one, one.cases) for p, one, _ in three):
+            changed = f"`{mutant.now}` where `{mutant.was}` belongs"
+            assert all(passes(p, one, cases) for p, one, cases in three), changed

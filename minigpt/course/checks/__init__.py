@@ -38,7 +38,7 @@ to copy from; a new notebook gets a new module, and nothing else has to know of 
    that make it. Of a bug hunt's program as it is given, say `untouched=True`. Write
    the sentence for somebody who does not see yet what is wrong; no jokes.
 3. The cases must tell the solution from each known mistake, and from whatever else a
-   small change makes of it: tests/checks/test_cases.py counts what gets through.
+   small change makes of it: tests/checks/test_checks.py tries them all.
 4. Answers that a check has never seen go to tests/checks/answers, right ones and wrong
    ones.
 '''
