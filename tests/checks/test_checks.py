@@ -18,6 +18,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from exercises import answered, play
 from IPython.core.compilerop import CachingCompiler
+from IPython.core.interactiveshell import InteractiveShell
 from syllabus import exercises
 
 from minigpt.course.checks import core, running, search
@@ -226,6 +227,48 @@ def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
     assert told.endswith("1 of 3 solved. Next: 2 Two\n")
     second(2), third(3), core.progress()
     assert capsys.readouterr().out.endswith("3 of 3 solved. All done!\n")
+
+
+# Help comes in steps.
+
+WITHOUT_THE_PRESENT = "def mean_so_far(x, t):\n    return x[:, :t].mean(dim=1)\n"
+
+
+def hears(code, tell=False):
+    return play(EXERCISES["02.1"], names("02"), code, tell)
+
+
+def test_a_first_miss_hears_where_and_what_kind_and_not_what_belongs_there():
+    hears(EXERCISES["02.1"].solution)  # whatever was missed before
+    first = hears(WITHOUT_THE_PRESENT)
+    assert "an index is off by one" in first and "your line 2: return x" in first
+    assert "+ 1" not in first and "check_mean_so_far(…, tell=True)" in first
+    assert hears(WITHOUT_THE_PRESENT) == first  # the same again is no second try
+
+
+def test_tell_and_a_second_miss_at_the_same_place_say_what_belongs_there():
+    hears(EXERCISES["02.1"].solution)
+    assert "`+ 1` left out" in hears(WITHOUT_THE_PRESENT, tell=True)
+    hears(EXERCISES["02.1"].solution)
+    hears(WITHOUT_THE_PRESENT)
+    second = hears(WITHOUT_THE_PRESENT.replace(":t]", ": t + 2]"))
+    assert "`t + 2` where `t + 1` belongs" in second or "`2` where `1`" in second
+
+
+def test_a_cell_that_is_no_python_is_said_to_be_none(monkeypatch):
+    shell = InteractiveShell()
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    shell.user_ns.update(names("02"))
+    for cell in (EXERCISES["02.1"].solution, "# Exercise 02.1\ndef mean_so_far(x, t:"):
+        shell.run_cell(cell, store_history=True, silent=False)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(EXERCISES["02.1"].check, shell.user_ns)
+    assert "✗ 02.1" in printed.getvalue() and "SyntaxError" in printed.getvalue()
+    shell.run_cell(f"# Exercise 02.1\n{EXERCISES['02.1'].solution}", store_history=True)
+    with contextlib.redirect_stdout(printed):
+        exec(EXERCISES["02.1"].check, shell.user_ns)
+    assert printed.getvalue().rstrip().splitlines()[-1].startswith("✓ 02.1")
 
 
 # Whatever is answered, a check ends in one verdict.

@@ -157,7 +157,8 @@ def _result(title: str, checker: Callable, answers: tuple, tell: bool) -> Result
                 problem.findings.append(more)
     message = telling.message(problem, tell)
     if main and not tell:
-        message += "\n  What belongs there: check_…(…, tell=True)"
+        message += f"\n  What belongs there is told by {checker.__name__}"
+        message += "(…, tell=True), or when it is wrong in another way."
     untouched = problem.findings[0].kind is Kind.UNTOUCHED
     state, share = ("untouched", 0.0) if untouched else ("tried", problem.share)
     return Result(title, state, message, share, tuple(problem.findings))
