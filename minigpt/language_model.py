@@ -40,6 +40,7 @@ class LanguageModel(nn.Module):
                 f"pass the last ones, idx[:, -{self.block_size}:]."
             )
         positions = torch.arange(T, device=idx.device)  # (T,)
-        x = self.token_embedding(idx) + self.position_embedding(positions)
-        logits = self.lm_head(self.body(x))  # (B, T, n_embd) -> (B, T, vocab_size)
+        x = self.token_embedding(idx)  # (B, T, n_embd)
+        x = x + self.position_embedding(positions)  # the same for each piece
+        logits = self.lm_head(self.body(x))  # (B, T, vocab_size)
         return logits, next_token_loss(logits, targets)

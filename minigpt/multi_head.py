@@ -30,8 +30,16 @@ class MultiHeadAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        side_by_side = [head(x) for head in self.heads]  # n_head of (B, T, head_size)
-        return self.dropout(self.proj(torch.cat(side_by_side, dim=-1)))  # (B, T, C)
+        side_by_side = [head(x) for head in self.heads]  # each (B, T, head_size)
+        out = torch.cat(side_by_side, dim=-1)  # (B, T, C)
+        return self.dropout(self.proj(out))
+
+
+def split_heads(x: torch.Tensor, n_head: int) -> torch.Tensor:
+    """The channels cut into heads: (B, T, C) -> (B, n_head, T, head_size)."""
+    B, T, C = x.shape
+    heads = x.view(B, T, n_head, C // n_head)
+    return heads.transpose(1, 2)  # attention takes the last two dimensions
 
 
 class CausalSelfAttention(nn.Module):
@@ -52,8 +60,10 @@ class CausalSelfAttention(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         B, T, C = x.shape
-        qkv = self.qkv(x).view(B, T, 3, self.n_head, self.head_size)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)
+        q, k, v = self.qkv(x).split(C, dim=-1)  # (B, T, C) each
+        q = split_heads(q, self.n_head)  # (B, n_head, T, head_size)
+        k = split_heads(k, self.n_head)
+        v = split_heads(v, self.n_head)
         p = self.dropout.p if self.training else 0.0
         out = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
         out = out.transpose(1, 2).reshape(B, T, C)  # heads side by side again

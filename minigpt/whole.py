@@ -106,6 +106,13 @@ def head_width(n_embd, n_head):
     return n_embd // n_head
 
 
+def split_heads(x, n_head):
+    """The channels cut into heads: (B, T, C) -> (B, n_head, T, head_size)."""
+    B, T, C = x.shape
+    heads = x.view(B, T, n_head, C // n_head)
+    return heads.transpose(1, 2)  # attention takes the last two dimensions
+
+
 class CausalSelfAttention(nn.Module):
     """softmax(q kᵀ / √head_size) v in n_head heads: (B, T, C) -> (B, T, C)."""
 
@@ -119,8 +126,10 @@ class CausalSelfAttention(nn.Module):
 
     def forward(self, x):
         B, T, C = x.shape
-        qkv = self.qkv(x).view(B, T, 3, self.n_head, self.head_size)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)
+        q, k, v = self.qkv(x).split(C, dim=-1)  # (B, T, C) each
+        q = split_heads(q, self.n_head)  # (B, n_head, T, head_size)
+        k = split_heads(k, self.n_head)
+        v = split_heads(v, self.n_head)
         p = self.dropout.p if self.training else 0.0
         out = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
         out = out.transpose(1, 2).reshape(B, T, C)  # heads side by side again
@@ -185,8 +194,9 @@ class LanguageModel(nn.Module):
                 f"pass the last ones, idx[:, -{self.block_size}:]."
             )
         positions = torch.arange(T, device=idx.device)  # (T,)
-        x = self.token_embedding(idx) + self.position_embedding(positions)
-        logits = self.lm_head(self.body(x))  # (B, T, n_embd) -> (B, T, vocab_size)
+        x = self.token_embedding(idx)  # (B, T, n_embd)
+        x = x + self.position_embedding(positions)  # the same for each piece
+        logits = self.lm_head(self.body(x))  # (B, T, vocab_size)
         return logits, next_token_loss(logits, targets)
 
 

@@ -52,7 +52,7 @@ LESSONS = {
     ),
     "04_multi_head": Lesson(
         "multi_head",
-        {"multi_head": "head_width MultiHeadAttention CausalSelfAttention"},
+        {"multi_head": "head_width split_heads MultiHeadAttention CausalSelfAttention"},
     ),
     "05_residual_blocks": Lesson("block", {"block": "FeedForward Block"}),
     "06_full_training": Lesson(

@@ -105,11 +105,11 @@ def heatmap(
     return image
 
 
-def attention_maps(panels: dict, alt: str, label: str = "weight") -> Figure:
+def attention_maps(text: str, panels: dict, alt: str) -> Figure:
     """Heatmaps of attention with the text on both axes, side by side; four by twos.
 
-    panels: {title: (text, weights (T, T))}, a row of weights for the character that
-    looks, a column for the one that is looked at.
+    panels: {title: weights (T, T)}, a row of weights for the character that looks, a
+    column for the one that is looked at.
     """
     columns = 2 if len(panels) == 4 else len(panels)
     rows = len(panels) // columns
@@ -117,13 +117,13 @@ def attention_maps(panels: dict, alt: str, label: str = "weight") -> Figure:
     fig = Figure(figsize=(5.6 * columns + 1.2, height * rows), layout="constrained")
     grid = fig.subplots(rows, columns, squeeze=False)
     axes = grid.flatten()
-    for ax, (title, (text, weights)) in zip(axes, panels.items()):
-        letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in text]
+    letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in text]
+    for ax, (title, weights) in zip(axes, panels.items()):
         image = heatmap(ax, weights, letters, letters, vmin=0, vmax=1)
         ax.set(title=title, xlabel="looked at")
     for ax in grid[:, 0]:
         ax.set_ylabel("looks")
-    fig.colorbar(image, ax=axes, label=label)
+    fig.colorbar(image, ax=axes, label="weight")
     fig.alt = alt
     return fig
 

@@ -15,7 +15,7 @@ from minigpt.block import Block, FeedForward
 from minigpt.data import get_batch
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
-from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention
+from minigpt.multi_head import CausalSelfAttention, MultiHeadAttention, split_heads
 
 V, T, C = 11, 16, 24
 CONFIG = GPTConfig(V, T, n_layer=3, n_head=4, n_embd=C)
@@ -110,6 +110,14 @@ def test_heads_in_one_matmul_equal_the_list_of_heads(n_embd, n_head):
     batched = copied(heads, CausalSelfAttention(n_embd, n_head))
     x = torch.randn(3, T, n_embd)
     assert_close(batched(x), heads(x))
+
+
+def test_a_head_gets_its_own_channels_of_every_position():
+    x = torch.randn(2, 5, 12)
+    heads = split_heads(x, 3)
+    assert heads.shape == (2, 3, 5, 4)
+    for h in range(3):
+        assert torch.equal(heads[:, h], x[:, :, 4 * h : 4 * h + 4])
 
 
 @pytest.mark.parametrize("layer", [MultiHeadAttention, CausalSelfAttention])
