@@ -116,6 +116,7 @@ NORMS = {
     "post-norm": bare(6, PostNorm, n_embd=WIDTH, n_head=4),
     "no norm": bare(6, plus=BOTH),
 }
+NORMED, NO_NORM = ({name: NORMS[name]} for name in ("pre-norm", "no norm"))
 LARGE = {"1 x 108": blocks(1, 108), "3 x 64": blocks(3)}
 SHAPES = {"1 x 64": blocks(1)} | LARGE
 SHORT = {"data": beginning, "steps": 1500, "learning_rate": 5e-3}
@@ -135,6 +136,10 @@ EXPERIMENTS = {
     | grid(STEPS, brief, variant=OTHER_PLUS, steps=[600], **BELOW)
     | grid(STEPS, brief, variant=MENDED, steps=[600], **WIDE),
     "05-norm": grid(f"{AT_RATE}, warm-up 40", brief, variant=NORMS, **LOW),
+    "05-norm-longer": grid(
+        STEPS, brief, variant=NORMED, steps=[800], learning_rate=[6e-3, 1e-2]
+    )
+    | grid(STEPS, brief, variant=NO_NORM, steps=[800], learning_rate=[6e-3]),
     "05-depth": grid(STEPS, each, variant=SHAPES, steps=[600], **HIGH)
     | grid(STEPS, each, variant=LARGE, steps=[2400], **HIGH),
     "05-dropout": grid("{length}, {dropout}", each, length=LENGTHS, dropout=DROPOUTS),
