@@ -69,7 +69,7 @@ def init_weights(model: Model) -> None:
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
     nn.init.normal_(model.lm_head.weight, std=0.01)  # almost uniform probabilities
-    # 2 * n_layer additions add up their variances: shrink each.
-    for block in list(model.body)[:-1]:
-        for proj in (block.attention.proj, block.feed_forward.proj):
-            nn.init.normal_(proj.weight, std=std / math.sqrt(2 * c.n_layer))
+    small = std / math.sqrt(2 * c.n_layer)  # so many additions add up: shrink each
+    for block in model.body[:-1]:  # the last one is the LayerNorm
+        nn.init.normal_(block.attention.proj.weight, std=small)
+        nn.init.normal_(block.feed_forward.proj.weight, std=small)
