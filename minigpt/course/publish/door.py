@@ -16,7 +16,7 @@ README = shared.ROOT / "README.md"
 SETTING = shared.ROOT / "pyproject.toml"
 TITLE = re.compile(r"^### (Exercise|Bug hunt) (\d\d\.\d+): (.*)\n+(★+) · (.*)", re.M)
 ROW = re.compile(
-    r"^(\| \[.*?\]\(notebooks/(\w+)\.ipynb\) \|.*\| )(\d+)( min \| [^|]* \|)$", re.M
+    r"^(\| \[.*?\]\(notebooks/(\w+)\.ipynb\) \|.*\| )([\d–]+)( min \| [^|]* \|)$", re.M
 )
 LINKS = """[![tests]({tests}/badge.svg)]({tests})
 
@@ -27,10 +27,12 @@ LINKS = """[![tests]({tests}/badge.svg)]({tests})
 def written(text: str, repo: str | None = "") -> str:
     """The README with its marked places filled in."""
     paths = {path.stem: path for path in shared.notebook_paths()}
-    spent = {name: shared.minutes(shared.read(path)) for name, path in paths.items()}
+    spent = {name: shared.range_of(path) for name, path in paths.items()}
     text = ROW.sub(lambda row: f"{row[1]}{spent[row[2]]}{row[4]}", text)
-    main = sum(spent[name] for name in paths if re.match(r"0[0-6]_", name))
-    text = fill(text, "hours", hours(main))
+    main = [spent[name].split("–") for name in paths if re.match(r"0[0-6]_", name)]
+    fewest, most = (hours(sum(map(int, ends))) for ends in zip(*main))
+    said = f"{fewest} if you know torch, {most} if it is new to you"
+    text = fill(text, "hours", said)
     text = fill(text, "exercises", "\n" + exercises() + "\n")
     return fill(text, "links", "\n" + (links(repo) + "\n" if repo else ""))
 

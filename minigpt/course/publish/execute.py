@@ -84,7 +84,7 @@ def clean(notebook: NotebookNode) -> None:
 def write_minutes() -> None:
     """The time row of each lesson, and the last column of the table in 00."""
     lessons = shared.notebook_paths()
-    needed = {path.name: shared.minutes(shared.read(path)) for path in lessons}
+    needed = {path.name: shared.range_of(path) for path in lessons}
     for path in lessons:
         notebook = shared.read(path)
         for cell in notebook.cells:

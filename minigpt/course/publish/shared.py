@@ -1,6 +1,8 @@
 """What slides and book share: fonts, notebook to HTML, and writing files safely."""
 
+import ast
 import base64
+import builtins
 import functools
 import io
 import re
@@ -29,6 +31,7 @@ BUILD = ROOT / "build"
 SHELVES = ["", "evidence", "exercises"]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 LINK = re.compile(r"\]\((\.\./)?(evidence/|exercises/)?(\d\d\w+)\.ipynb(#[^)]*)?\)")
+SPINE = re.compile("0[0-6]b?_")  # the main line, and what it looks up
 ALWAYS = {chr(code) for code in range(0x20, 0x7F)} | set("–—‘’“”…→←±×·▸▾")
 
 MATHJAX = ("mathjax", "es5/tex-svg-full.js")
@@ -115,12 +118,18 @@ def markdown(notebook: NotebookNode) -> str:
     return "\n\n".join(cells)
 
 
-def minutes(notebook: NotebookNode) -> int:
-    """What a newcomer needs for a lesson: 150 words a minute, 7 seconds for a line of
+def minutes(notebook: NotebookNode, torch_is_new: bool = False) -> int:
+    """What a reader needs for a lesson: 150 words a minute, 7 seconds for a line of
     code, 3 for a line of output, a minute for a figure, 1.5 for a prediction. Folded
-    answers are left out."""
+    answers are left out.
+
+    torch_is_new: 12 seconds for a line of code, and 30 for one that calls what nothing
+    before it in the notebook called. (For 00 to 06 with 00b this gave 452, in the
+    edition for which a reader who knew no torch said 450.)
+    """
     text = re.sub("<details>.*?</details>", "", markdown(notebook), flags=re.S)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    sources = [cell.source for cell in code]
     outputs = [output for cell in code for output in cell.outputs]
     figures = [o for o in outputs if "image/png" in o.get("data", {})]
     printed = [
@@ -129,13 +138,40 @@ def minutes(notebook: NotebookNode) -> int:
         if o not in figures
     ]
     predictions = len(re.findall(r"\*\*(?:Predict|Think first)", text))
+    seconds = sum(map(full_lines, sources)) * (12 if torch_is_new else 7)
+    if torch_is_new:
+        seconds += first_calls(sources) * (30 - 12)
     return round(
         len(text.split()) / 150
-        + sum(full_lines(cell.source) for cell in code) * 7 / 60
+        + seconds / 60
         + sum(map(full_lines, printed)) * 3 / 60
         + len(figures)
         + 1.5 * predictions
     )
+
+
+def range_of(path: Path) -> str:
+    """The minutes of a lesson as readers see them: "44–73" in the main line, from one
+    who knows torch to one for whom it is new; "46" after it, where nobody is new."""
+    notebook = read(path)
+    fewest = minutes(notebook)
+    if not SPINE.match(path.name):
+        return f"{fewest}"
+    return f"{fewest}–{minutes(notebook, torch_is_new=True)}"
+
+
+def first_calls(sources: list[str]) -> int:
+    """How many lines of these cells call something that is not Python's own and that no
+    line before called; what the cells define themselves counts once, too."""
+    met, lines = set(dir(builtins)), set()
+    for number, source in enumerate(sources):
+        calls = [c for c in ast.walk(ast.parse(source)) if isinstance(c, ast.Call)]
+        for call in sorted(calls, key=lambda call: call.func.end_lineno):
+            called = getattr(call.func, "attr", getattr(call.func, "id", None))
+            if called not in met:
+                lines.add((number, call.func.end_lineno))
+            met.add(called)
+    return len(lines)
 
 
 def full_lines(text: str) -> int:
