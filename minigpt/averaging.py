@@ -1,6 +1,6 @@
 """Lesson 02: four ways to average the past, each the next one's special case.
 
-All return (B, T, C): at time t a weighted mean of x[:, 0], ..., x[:, t].
+All return (B, T, C): at position t a weighted mean of x[:, 0], ..., x[:, t].
 Source of the last: Vaswani et al., Attention Is All You Need (2017), section 3.2.1.
 """
 

@@ -35,7 +35,7 @@ class GPTConfig:
         require(0 <= self.dropout < 1, said)
 
     def build(self) -> Model:
-        """A model of this shape, with new weights."""
+        """A model of this shape, with new parameters."""
         return GPT(self)
 
 
