@@ -41,6 +41,7 @@ NAMED = {
     ("data", "playwright"),  # that text's name
     ("checkpoint", "stored"),  # messages say which function reads a file that is
     ("checkpoint", "bridge"),  # no checkpoint of 06
+    ("tools", "course"),  # the speed run says where the course's table stands
 }
 
 
