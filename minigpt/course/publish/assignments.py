@@ -5,9 +5,12 @@ exercise prompt, answer, check and demonstration.
 """
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+from nbformat import NotebookNode
 
 from minigpt.course.checks.solutions import texts
 from minigpt.course.publish import shared, worksheets
@@ -39,7 +42,7 @@ class Part(NamedTuple):
     solution: str = ""
     module: str = ""
 
-    def cell(self, source):
+    def cell(self, source: str) -> NotebookNode:
         """A notebook's cell for this part, with this source in its place."""
         new = nbformat.v4.new_code_cell
         if self.role in ("text", "prompt"):
@@ -47,7 +50,7 @@ class Part(NamedTuple):
         return new(source, id=self.id)
 
 
-def parts(notebook, name):
+def parts(notebook: NotebookNode, name: str) -> list[Part]:
     """The assignment of a notebook of exercises, a list of Part."""
     worksheets.check_folds(notebook, name)
     made = [Part("text", "welcome", WELCOME.format(title=shared.title(notebook)))]
@@ -78,7 +81,7 @@ def parts(notebook, name):
     return made
 
 
-def write(folder, notebooks, place, cells):
+def write(folder: Path, notebooks: Path, place: str, cells: Callable) -> list[Path]:
     """Write the assignments of all notebooks with exercises; list of their paths.
 
     place: the folder of one by its name; cells: function(parts, name) -> its cells.

@@ -15,7 +15,12 @@ credit, and its message stands in the feedback. The hidden lines put a check in 
 place that looks twice (minigpt/course/checks/grading.py).
 """
 
+from pathlib import Path
+
+from nbformat import NotebookNode
+
 from minigpt.course.publish import assignments, shared
+from minigpt.course.publish.assignments import Part
 
 HIDDEN = """### BEGIN HIDDEN TESTS
 import minigpt.course.checks.grading
@@ -25,7 +30,9 @@ import minigpt.course.checks.grading
 HIDE = "### BEGIN SOLUTION\n{solution}\n### END SOLUTION"
 
 
-def build_nbgrader(folder=shared.BUILD / "nbgrader", notebooks=shared.NOTEBOOKS):
+def build_nbgrader(
+    folder: Path = shared.BUILD / "nbgrader", notebooks: Path = shared.NOTEBOOKS
+) -> list[Path]:
     """Write the course folder; list of the paths."""
     config = folder / "nbgrader_config.py"
     shared.write(config, shared.template_file("nbgrader_config.py.txt"))
@@ -33,12 +40,12 @@ def build_nbgrader(folder=shared.BUILD / "nbgrader", notebooks=shared.NOTEBOOKS)
     return [config, *every]
 
 
-def cells(parts, name):
+def cells(parts: list[Part], name: str) -> list[NotebookNode]:
     """The cells of an assignment."""
     return [cell(part) for part in parts]
 
 
-def cell(part):
+def cell(part: Part) -> NotebookNode:
     """The cell of a part, with nbgrader's metadata, schema 3."""
     source, kind = part.source, {}
     if part.role in ("setup", "prompt"):

@@ -16,10 +16,14 @@ last quarter, course/checks/grading.py). What a check says is the failure messag
 import ast
 import re
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 
 from minigpt.course.publish import assignments, colab, shared
+from minigpt.course.publish.assignments import Part
 
 CONFIG = """# ASSIGNMENT CONFIG
 name: {name}
@@ -50,7 +54,9 @@ def test_{case}({answers}):
     assert {right}, {message}'''
 
 
-def build_otter(folder=shared.BUILD / "otter", notebooks=shared.NOTEBOOKS):
+def build_otter(
+    folder: Path = shared.BUILD / "otter", notebooks: Path = shared.NOTEBOOKS
+) -> list[Path]:
     """Write a folder for each notebook with exercises; list of the paths."""
     written = assignments.write(folder, notebooks, "{}", cells)
     for path in written:
@@ -59,7 +65,7 @@ def build_otter(folder=shared.BUILD / "otter", notebooks=shared.NOTEBOOKS):
     return written
 
 
-def carry(folder):
+def carry(folder: Path) -> None:
     """Write the package and what it requires into an assignment's folder."""
     for source in colab.carried_files():
         target = folder / source.relative_to(shared.ROOT)
@@ -71,7 +77,7 @@ def carry(folder):
     shared.write(folder / "requirements.txt", "\n".join(required) + "\n")
 
 
-def cells(parts, name):
+def cells(parts: list[Part], name: str) -> list[NotebookNode]:
     """The cells of an assignment, with the raw cells that Otter Assign reads."""
     made = [raw("config", CONFIG.format(name=name))]
     parts = [parts[0], assignments.Part("setup", "limit", LIMIT), *parts[1:]]
@@ -97,14 +103,14 @@ def cells(parts, name):
     return made
 
 
-def raw(name, source):
+def raw(name: str, source: str) -> NotebookNode:
     """A raw cell."""
     return nbformat.v4.new_raw_cell(source, id=name)
 
 
-def tests(part):
+def tests(part: Part) -> list[NotebookNode]:
     """The three test cells of a question."""
-    call = ast.parse(part.source).body[0].value
+    call: Any = ast.parse(part.source, mode="eval").body
     shared = {
         "module": part.module,
         "check": call.func.id,

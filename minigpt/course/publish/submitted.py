@@ -9,12 +9,13 @@ import copy
 import re
 
 import nbformat
+from nbformat import NotebookNode
 
 HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS\n", re.S)
 HEAD = "**The cells of this sheet were put in order before it was graded.**\n"
 
 
-def mend(notebook, source):
+def mend(notebook: NotebookNode, source: NotebookNode) -> list[str]:
     """Put the cells of a submission into the source's order; the list of what was done.
 
     Both are nbgrader's notebooks, and what counts are the cells that have its id.
@@ -47,12 +48,12 @@ def mend(notebook, source):
     return done
 
 
-def name(cell):
+def name(cell: NotebookNode) -> str | None:
     """nbgrader's id of a cell, or None."""
     return cell.metadata.get("nbgrader", {}).get("grade_id")
 
 
-def keep_one_of_each(notebook, originals):
+def keep_one_of_each(notebook: NotebookNode, originals: dict) -> list[str]:
     """Take the id from all copies of a cell but one; what was done."""
     done = []
     for one in originals:
@@ -70,7 +71,7 @@ def keep_one_of_each(notebook, originals):
     return done
 
 
-def in_order(notebook, originals):
+def in_order(notebook: NotebookNode, originals: dict) -> list:
     """The cells in the order of the originals, with those that were deleted."""
     groups, at = {None: []}, None
     for cell in notebook.cells:
