@@ -1,5 +1,8 @@
 """Drawings of notebooks 09 and 09b: what a cache keeps, and how a draft is checked."""
 
+from typing import Any
+
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
@@ -11,14 +14,16 @@ KEPT, NEW = FILL["tensor"], "#F5A623"
 EMPTY = {"fc": "white", "ec": "0.7", "lw": 1.2, "ls": "--"}
 
 
-def square(ax, x, y, label="", size=0.84, **look):
+def square(
+    ax: Axes, x: float, y: float, label: str = "", size: float = 0.84, **look: Any
+) -> None:
     """One number or vector as a square around (x, y), with a word in it."""
     look = {"ec": "0.35", "lw": 1.4} | look
     ax.add_patch(Rectangle((x - size / 2, y - size / 2), size, size, **look))
     ax.text(x, y, label, fontsize=13, **MIDDLE)
 
 
-def work(T):
+def work(T: int) -> Figure:
     """What T steps compute, without a cache and with one; a row for each step."""
     fig = Figure(figsize=(12, 0.42 * T + 1.6), layout="constrained")
     axes = fig.subplots(1, 2)
@@ -44,7 +49,7 @@ def work(T):
     return fig
 
 
-def grown(text):
+def grown(text: Any) -> Figure:
     """A cache after each character of a text: what is new, what is kept, who asks."""
     T = len(text)
     fig = Figure(figsize=(3.3 * T, 3.9), layout="constrained")
@@ -77,7 +82,7 @@ def grown(text):
     return fig
 
 
-def checked(text, drafted, kept, written):
+def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Figure:
     """One round: a draft, the pass that checks it, and what stands afterwards.
 
     text: what was there; drafted: the guess; kept: how many of it are accepted;
@@ -113,7 +118,7 @@ def checked(text, drafted, kept, written):
     return fig
 
 
-def shared_out(p, q, names):
+def shared_out(p: Any, q: Any, names: Any) -> Figure:
     """How a draft's probabilities q become the model's p, (V,) each: what is accepted,
     and what is drawn after a refusal."""
     accepted = [min(a, b) for a, b in zip(p, q)]

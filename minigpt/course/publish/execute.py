@@ -94,7 +94,7 @@ def write_minutes() -> None:
             nbformat.write(notebook, unfinished)
 
 
-def with_minutes(text: str, name: str, needed: dict[str, int]) -> str:
+def with_minutes(text: str, name: str, needed: dict[str, str]) -> str:
     """A cell of the lesson `name`, with the minutes that each lesson needs."""
     time = r"(?m)^(\| Time \| )(?:about )?\S+ minutes(?: to read)?"
     text = re.sub(time, rf"\g<1>{needed[name]} minutes", text)

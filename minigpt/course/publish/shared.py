@@ -163,10 +163,11 @@ def range_of(path: Path) -> str:
 def first_calls(sources: list[str]) -> int:
     """How many lines of these cells call something that is not Python's own and that no
     line before called; what the cells define themselves counts once, too."""
-    met, lines = set(dir(builtins)), set()
+    met: set[str | None] = {*dir(builtins)}
+    lines = set()
     for number, source in enumerate(sources):
         calls = [c for c in ast.walk(ast.parse(source)) if isinstance(c, ast.Call)]
-        for call in sorted(calls, key=lambda call: call.func.end_lineno):
+        for call in sorted(calls, key=lambda call: call.func.end_lineno or 0):
             called = getattr(call.func, "attr", getattr(call.func, "id", None))
             if called not in met:
                 lines.add((number, call.func.end_lineno))
