@@ -120,10 +120,9 @@ LESSONS = {
 }
 BELOW = ["require", "files", "hints"]  # of all lessons
 OF_LESSONS = [name for lesson in LESSONS.values() for name in lesson.modules.split()]
-SPINE = OF_LESSONS[
-    : OF_LESSONS.index("playwright")
-]  # files, and in 07 the folders begin
-LATER = OF_LESSONS[len(SPINE) :]
+FOLDERS = OF_LESSONS.index("playwright")  # with lesson 07 folders begin
+SPINE = OF_LESSONS[:FOLDERS]
+LATER = OF_LESSONS[FOLDERS:]
 # A module may import what stands before it.
 ORDER = [*BELOW, *SPINE, "stored", *LATER, "tools", "course"]
 
