@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATHS = shared.notebook_paths()
 PACKAGE = ROOT / "minigpt"
 ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())
+ON_COLAB |= {"transformers"}  # 14 compares with it where it is
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,8 @@ def test_an_exported_notebook_is_the_original_behind_one_cell(exported):
     for path in shared.every_path():
         copy = shared.read(exported / path.relative_to(shared.NOTEBOOKS))
         original = shared.read(path)
+        for cell in original.cells:
+            cell.source = shared.to_files(cell.source)  # which it does not carry
         assert copy.cells[1:] == original.cells
         assert copy.metadata == original.metadata
         assert copy.cells[0].metadata.cellView == "form"

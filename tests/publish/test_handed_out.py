@@ -53,6 +53,14 @@ def test_what_is_not_handed_out_is_named_or_found_in_the_published_book():
     )
 
 
+def test_a_file_of_the_project_is_named_or_found_on_github():
+    text = "See [how fast](../minigpt/course/SPEED.md#one) and [02](02_means.ipynb)."
+    named = "See how fast (`minigpt/course/SPEED.md`) and [02](02_means.ipynb)."
+    assert shared.to_files(text) == named
+    found = "[how fast](https://github.com/Owner/name/blob/HEAD/minigpt/course/SPEED.md#one)"
+    assert found in shared.to_files(text, "Owner/name")
+
+
 def test_a_repository_is_owner_and_name():
     assert shared.checked("owner/na-me.x") == "owner/na-me.x"
     with pytest.raises(ValueError, match="owner/name"):

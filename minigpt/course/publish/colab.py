@@ -47,6 +47,9 @@ def build_colab(
     written = []
     for path in shared.every_path(notebooks):
         notebook, place = shared.read(path), path.relative_to(notebooks)
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = shared.to_files(cell.source, repo)
         notebook.cells.insert(0, first)
         if repo:
             lead_to_colab(notebook, repo, shared.shelf_of(path))

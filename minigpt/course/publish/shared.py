@@ -32,6 +32,7 @@ SHELVES = ["", "evidence", "exercises"]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 LINK = re.compile(r"\]\((\.\./)?(evidence/|exercises/)?(\d\d\w+)\.ipynb(#[^)]*)?\)")
 SPINE = re.compile("0[0-6]b?_")  # the main line, and what it looks up
+FILE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(minigpt/[^)#\s]*|README\.md)(#[^)\s]*)?\)")
 ALWAYS = {chr(code) for code in range(0x20, 0x7F)} | set("–—‘’“”…→←±×·▸▾")
 
 MATHJAX = ("mathjax", "es5/tex-svg-full.js")
@@ -232,8 +233,21 @@ def local_links(notebook: NotebookNode) -> NotebookNode:
     changed = nbformat.from_dict(notebook)
     for cell in changed.cells:
         if cell.cell_type == "markdown":
-            cell.source = LINK.sub(link, cell.source)
+            cell.source = LINK.sub(link, to_files(cell.source, repository()))
     return changed
+
+
+def to_files(source: str, repo: str = "") -> str:
+    """A text whose links to other files of the project lead to GitHub, or name the file
+    where nothing is published."""
+
+    def link(found: re.Match[str]) -> str:
+        text, path, anchor = found.groups()
+        if not repo:
+            return f"{text} (`{path}`)"
+        return f"[{text}](https://github.com/{repo}/blob/HEAD/{path}{anchor or ''})"
+
+    return FILE.sub(link, source)
 
 
 def repository() -> str:
@@ -275,7 +289,7 @@ def handed_out(source: str, repo: str = "", beside: Iterable[str] = ()) -> str:
         named = re.match(r"\d\d", text) and (shelf == "" or text.endswith(shelf))
         return text if named else f"{text} (`{f'{shelf}/{name}'.strip('/')}`)"
 
-    return re.sub(r"\[([^\]]+)" + LINK.pattern, link, source)
+    return re.sub(r"\[([^\]]+)" + LINK.pattern, link, to_files(source, repo))
 
 
 def script(name: str, path: str) -> str:
