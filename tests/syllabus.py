@@ -114,8 +114,8 @@ LESSONS = {
             "bridge/gpt2": "GPT2 zeros",
             "bridge/folder": "names",
             "bridge/by_name": "gpt2",
-            "bridge/tokenizer": "split",
         },
+        {"bridge/tokenizer": "split"},
     ),
 }
 BELOW = ["require", "files", "hints"]  # of all lessons
