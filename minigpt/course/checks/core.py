@@ -44,6 +44,7 @@ from minigpt.course.checks import measuring, search, telling
 from minigpt.course.checks.errors import Explained, NotAttempted
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.measuring import Difference
+from minigpt.course.checks.mutations import Change
 from minigpt.course.checks.reading import (
     alias,
     listing,
@@ -153,8 +154,9 @@ def _result(title: str, checker: Callable, answers: tuple, tell: bool) -> Result
         _missed[title] = main.place, text
     if tell and not main and problem.asked:
         with _settings_kept(), _asking(checker, answers):
-            if more := search.own_slip(problem.asked, problem.asked.wrong[:1]):
-                problem.findings.append(more)
+            more = search.own_slip(problem.asked, problem.asked.wrong[:1])
+            if more and more.parts["mutant"].change is not Change.NUMBER:
+                problem.findings.append(more)  # a number may fit by an accident
     message = telling.message(problem, tell)
     if main and not tell:
         message += f"\n  What belongs there is told by {checker.__name__}"

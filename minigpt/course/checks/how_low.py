@@ -103,6 +103,15 @@ def check_perplexity(perplexity):
     return "4 collections of texts; cutting a text in two changes nothing."
 
 
+def _fixed_weight(got, _, counts, lower, strength):
+    """Whether all rows that were seen mix their shares and lower alike."""
+    seen = counts.sum(dim=-1, keepdim=True)
+    shares = counts / seen.clamp(min=1)
+    apart = (seen > 0) & ((lower - shares).abs() > 1e-3)
+    weight = ((got - shares) / (lower - shares))[apart]
+    return weight.std() < 1e-4 and 1e-3 < weight.mean() < 1 - 1e-3
+
+
 SMOOTH = Solution(
     """
 def smooth(counts, lower, strength):
@@ -172,6 +181,13 @@ def check_smooth(smooth):
     cases = [(few, torch.tensor([0.5, 0.25, 0.25]), 4.0)]
     cases += [(counts, _beliefs(4, 5), 2.0), (counts, _beliefs(4, 5), 20.0)]
     cases.append((counts[:, :4] + 1, even, 4.0))
+    known = [
+        Mistake(
+            "You mix two shares with the same weight in every row; a row with many "
+            "observations should listen less to `lower`.",
+            sign=_fixed_weight,
+        )
+    ]
     hint = "How many observations has a row now, real and pretended? Who gets them?"
-    compare(smooth, SMOOTH, cases, hint=hint)
+    compare(smooth, SMOOTH, cases, known, hint=hint)
     return "4 tables, one with a row never seen; all rows sum to one."

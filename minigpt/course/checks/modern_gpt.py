@@ -63,6 +63,14 @@ def rotate_halves(x, angles):
     return torch.cat(turned, dim=-1)
 """,
     Mistake(
+        "The angles have no dimension for the heads, so they meet the heads and not "
+        "the positions: angles is (T, head_size / 2), and [:, None] puts it in.",
+        [
+            ("angles.cos()[:, None]", "angles.cos()"),
+            ("angles.sin()[:, None]", "angles.sin()"),
+        ],
+    ),
+    Mistake(
         "These are neighbours again, as in `rotate`; wanted are halves.",
         [
             ("x.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2])"),

@@ -265,8 +265,8 @@ OPERATORS = {  # what is taken for what
     ast.LtE: [ast.Lt, ast.GtE],
     ast.Gt: [ast.GtE, ast.Lt, ast.NotEq],
     ast.GtE: [ast.Gt, ast.LtE],
-    ast.Eq: [ast.NotEq, ast.Lt, ast.Gt],
-    ast.NotEq: [ast.Eq, ast.Lt, ast.Gt],
+    ast.Eq: [ast.NotEq],
+    ast.NotEq: [ast.Eq],
     ast.In: [ast.NotIn],
     ast.NotIn: [ast.In],
 }

@@ -39,6 +39,11 @@ def scaled_scores(x, W_query, W_key):
     return scores
 """,
     Mistake(
+        "You divide by the root of the size of x; what counts is the length of a "
+        "query, head_size.",
+        [("q.shape[-1] ** 0.5", "x.shape[-1] ** 0.5")],
+    ),
+    Mistake(
         "Your vectors have length 1 now (that is the cosine). Only head_size "
         "should count: divide by its root.",
         [

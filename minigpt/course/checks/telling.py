@@ -247,7 +247,7 @@ def _what(mutant: Mutant, wrong: str, right: str) -> str:
         if _inside(wrong, right):
             return "something is left out"
     if mutant.change is Change.PART and _inside(right, wrong):
-        return "something is too many"
+        return "there is something too much"
     return KINDS[mutant.change]
 
 
@@ -290,4 +290,6 @@ def _like_slip(mutant: Mutant, tell: bool) -> str:
         )
     names = re.findall(r"(\w+)\(", f"{right} {mutant.inside}")
     near = f" at a `{names[0]}`" if names else ""
+    if made := re.match(r"([\w., ]+?) =", mutant.line):
+        near += f", where `{made[1]}` is made"
     return f"Your result is what you get when {_what(mutant, wrong, right)}{near}."
