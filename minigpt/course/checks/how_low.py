@@ -103,11 +103,13 @@ def check_perplexity(perplexity):
     return "4 collections of texts; cutting a text in two changes nothing."
 
 
-def _fixed_weight(got, _, counts, lower, strength):
-    """Whether all rows that were seen mix their shares and lower alike."""
+def _fixed_weight(got, right, counts, lower, strength):
+    """Whether all rows that were seen are wrong, and mix shares and lower alike."""
     seen = counts.sum(dim=-1, keepdim=True)
     shares = counts / seen.clamp(min=1)
     apart = (seen > 0) & ((lower - shares).abs() > 1e-3)
+    if same(got[seen[:, 0] > 0], right[seen[:, 0] > 0]):
+        return False
     weight = ((got - shares) / (lower - shares))[apart]
     return weight.std() < 1e-4 and 1e-3 < weight.mean() < 1 - 1e-3
 
@@ -186,6 +188,7 @@ def check_smooth(smooth):
             "You mix two shares with the same weight in every row; a row with many "
             "observations should listen less to `lower`.",
             sign=_fixed_weight,
+            vague=True,
         )
     ]
     hint = "How many observations has a row now, real and pretended? Who gets them?"

@@ -99,7 +99,7 @@ WRONG = {
         ),
     },
     "05.4": {
-        "`1` where `2` belongs, each": norm_over(1, 1, SCALED),
+        "should run over one position's": norm_over(1, 1, SCALED),
         "gamma (ones at first)": norm(SCALED).replace(
             "torch.ones(n_embd)", "torch.ones(1)"
         ),
