@@ -207,11 +207,6 @@ class ModernBlock(nn.Module):
 class ModernBody(nn.Sequential):
     """The stack: (B, T, C) -> (B, T, C). Its last part is the final norm."""
 
-    def __init__(self, config: ModernConfig) -> None:
-        blocks = [ModernBlock(config) for _ in range(config.n_layer)]
-        blocks[0].attention.value_mix = None
-        super().__init__(*blocks, norm_of(config))
-
     def forward(self, x: torch.Tensor, cache: Any = None) -> torch.Tensor:
         *blocks, norm = self
         T, start = x.shape[1], 0 if cache is None else cache.length
@@ -228,6 +223,13 @@ class ModernBody(nn.Sequential):
         return x
 
 
+def body_of(config: ModernConfig) -> ModernBody:
+    """The ModernBody of a config, with new weights."""
+    blocks = [ModernBlock(config) for _ in range(config.n_layer)]
+    blocks[0].attention.value_mix = None  # it has no first values to mix in
+    return ModernBody(*blocks, norm_of(config))
+
+
 class ModernGPT(LanguageModel):
     """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
 
@@ -238,7 +240,7 @@ class ModernGPT(LanguageModel):
 
     def __init__(self, config: ModernConfig) -> None:
         c = config
-        super().__init__(c.vocab_size, c.block_size, c.n_embd, ModernBody(c))
+        super().__init__(c.vocab_size, c.block_size, c.n_embd, body_of(c))
         self.config = config
         if c.rotary:
             self.position_embedding = None
