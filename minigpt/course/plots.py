@@ -239,7 +239,7 @@ IN_WORDS = {  # the rungs, for who has not begun
     "uniform guess": "a blind guess",
     "unigram counts": "common letters first",
     "bigram": "01: the last character",
-    "weighted mean": "02: a mean of the past",
+    "weighted mean": "02: a weighted mean",
     "one head": "03: one head",
     "four heads": "04: four heads",
     "one block": "05: one block",

@@ -42,11 +42,11 @@ def surprise(p):
 @exercise("01.1 How surprised was it?", SURPRISE)
 def check_surprise(surprise):
     """surprise(p): p (N,) probabilities of what came -> mean surprise in nats."""
-    cases = [torch.tensor(p) for p in ([0.5, 0.125], [0.2] * 5, [1.0])]
+    cases = [torch.tensor(p) for p in ([0.5, 0.125], [0.2] * 5, [1.0], [1e-4, 0.5])]
     cases += [0.1 + 0.9 * randn(n).sigmoid() for n in (7, 650)]
     hint = "A surprise is -ln p, and the loss is the mean of the surprises."
     compare(surprise, SURPRISE, [(p,) for p in cases], hint=hint)
-    return "5 texts, in nats, and a longer text costs no more than a short one."
+    return "6 texts, in nats, and a longer text costs no more than a short one."
 
 
 def _tiles(tile, data, T):

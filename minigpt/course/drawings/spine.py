@@ -310,18 +310,18 @@ def heads() -> Figure:
 
 
 def cut() -> Figure:
-    """The channels of one position, cut into two heads and laid side by side again."""
+    """The queries of one position, cut into two heads; their outputs, side by side."""
     fig = Figure(figsize=(11.5, 3.6), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(-0.3, 12.4), ylim=(4.1, -0.75))
     ax.set_axis_off()
     colors = ["#DCEBF5", "#FBE6CF"]
 
-    def vector(x, y, first, count, heads):
+    def vector(x, y, first, count, heads, numbered=True):
         for i in range(count):
             fill = colors[heads[i]]
             ax.add_patch(Rectangle((x + 0.42 * i, y), 0.42, 0.55, fc=fill, ec="0.35"))
-            number = f"{first + i}"
+            number = f"{first + i}" if numbered else ""
             ax.text(x + 0.42 * i + 0.21, y + 0.28, number, fontsize=11, **MIDDLE)
 
     def arrow(x0, y0, x1, y1):
@@ -329,7 +329,7 @@ def cut() -> Figure:
         ax.add_patch(FancyArrowPatch((x0, y0), (x1, y1), **look))
 
     vector(0, 1.4, 0, 8, [0] * 4 + [1] * 4)
-    ax.text(1.68, 1.05, "one position, C = 8", fontsize=13, **MIDDLE)
+    ax.text(1.68, 1.05, "the queries of one position, C = 8", fontsize=13, **MIDDLE)
     for head, y in ((0, 0.3), (1, 2.5)):
         vector(4.2, y, 4 * head, 4, [head] * 4)
         ax.text(5.04, y - 0.32, f"head {head}, head_size 4", fontsize=13, **MIDDLE)
@@ -342,8 +342,8 @@ def cut() -> Figure:
         ax.text(7.25, y + 0.28, "attention", fontsize=13, **MIDDLE)
         arrow(5.9, y + 0.28, 6.5, y + 0.28)
         arrow(8.0, y + 0.28, 8.75, 1.67)
-    vector(8.8, 1.4, 0, 8, [0] * 4 + [1] * 4)
-    ax.text(10.48, 1.05, "side by side again, C = 8", fontsize=13, **MIDDLE)
+    vector(8.8, 1.4, 0, 8, [0] * 4 + [1] * 4, numbered=False)
+    ax.text(10.48, 1.05, "their outputs, side by side", fontsize=13, **MIDDLE)
     ax.text(
         6.1,
         3.75,
@@ -353,8 +353,9 @@ def cut() -> Figure:
         **MIDDLE,
     )
     fig.alt = (
-        "Eight channels of one position are cut in two: 0 to 3 go to head 0, 4 to 7 to "
-        "head 1. Each head attends, and the results are laid side by side again."
+        "The eight numbers of one position's queries are cut in two: 0 to 3 go to head "
+        "0, 4 to 7 to head 1. Each head attends, and their outputs are laid side by "
+        "side."
     )
     return fig
 
