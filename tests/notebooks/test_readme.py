@@ -18,6 +18,17 @@ SPEED = ROOT / "minigpt" / "course" / "SPEED.md"
 GUIDE = ROOT / "minigpt" / "course" / "publish" / "README.md"
 
 
+def test_what_it_lets_the_gpt_write_is_what_00_prints():
+    sample = re.search(r"```\n(ROMEO:.*?)```", README, re.S)[1]
+    start = ROOT / "notebooks" / "00_start_here.ipynb"
+    outputs = [
+        output.get("text", "")
+        for cell in shared.read(start).cells
+        for output in cell.get("outputs", [])
+    ]
+    assert any(printed.startswith(sample) for printed in outputs)
+
+
 def test_its_table_of_losses_is_the_record():
     rows = re.findall(r"^\| ([\w ]+) \| 0\d \| (.*) \|$", README, flags=re.M)
     rungs = ladder.recorded()
