@@ -237,7 +237,7 @@ class LiveCurve:
 
 IN_WORDS = {  # the rungs, for who has not begun
     "uniform guess": "a blind guess",
-    "unigram counts": "common letters first",
+    "unigram counts": "common letters only",
     "bigram": "01: the last character",
     "weighted mean": "02: a weighted mean",
     "one head": "03: one head",
@@ -262,8 +262,8 @@ def ladder(rungs: list[Rung], in_words: bool = False) -> Figure:
         ax.text(loss + 0.06, y, f"{loss:.2f}", va="center")
     ax.set_yticks(range(len(rungs)), names)
     ax.invert_yaxis()
-    label = "validation loss (nats per character)"
-    ax.set(xlim=(0, 4.6), xlabel="average surprise" if in_words else label)
+    measure = "average surprise" if in_words else "validation loss"
+    ax.set(xlim=(0, 4.6), xlabel=f"{measure} (nats per character)")
     ax.grid(axis="y", visible=False)
     fig.alt = "The loss ladder, shorter from bar to bar: " + ", ".join(
         f"{name} {loss:.2f}" for name, loss in zip(names, losses)

@@ -28,7 +28,7 @@ WAY = [  # name, second line, notebook; left edge, upper edge, width, height
     ("mean of the past", "", "02", 5.35, 1.84, 2.15, 0.58),
     ("feed-\nforward", "", "05", 7.95, 1.0, 1.25, 1.7),
     ("logits", "V numbers", "01", 9.8, 1.15, 1.25, 0.8),
-    ("next character", "t", "01", 11.35, 1.15, 1.6, 0.8),
+    ("next character", "t", "01", 11.35, 1.15, 1.9, 0.8),
 ]
 
 
@@ -38,9 +38,9 @@ def way(lit: Any = None, about: Any = ()) -> Figure:
     lit: a notebook's number: what it builds stands out, what comes later is dashed.
     about: the parts, by name, that a notebook behind 06 is about: they stand out, too.
     """
-    fig = Figure(figsize=(13.05, 3.1), layout="constrained")
+    fig = Figure(figsize=(13.35, 3.1), layout="constrained")
     ax = fig.subplots()
-    ax.set(xlim=(0, 13.05), ylim=(3.1, 0))
+    ax.set(xlim=(0, 13.35), ylim=(3.1, 0))
     ax.set_axis_off()
     for name, below, notebook, x, y, width, height in WAY:
         kind = "built"
@@ -390,13 +390,13 @@ def block() -> Figure:
 
 def gpt() -> Figure:
     """The whole GPT: each box with its shape and the notebook that builds it."""
-    drawing = Drawing(8.55, 2.9)
+    drawing = Drawing(9.35, 2.9)
     ax = drawing.ax
-    ax.set(xlim=(-0.65, 8.2), ylim=(2.15, -0.75))
+    ax.set(xlim=(-0.65, 9.0), ylim=(2.15, -0.75))
     frame = {"boxstyle": "round,pad=0,rounding_size=0.15", "fc": "#F4F4F4", "ec": "0.4"}
-    ax.add_patch(FancyBboxPatch((1.32, -0.65), 4.17, 2.4, ls="--", zorder=0, **frame))
-    ax.text(3.4, 1.95, "a Block (05); a stack of them (06)", fontsize=13, **MIDDLE)
-    ax.plot([1.2, 5.7], [1.3, 1.3], color=COLORS[4], lw=8, ls="-", zorder=0.5)
+    ax.add_patch(FancyBboxPatch((1.32, -0.65), 4.95, 2.4, ls="--", zorder=0, **frame))
+    ax.text(3.8, 1.95, "a Block (05); a stack of them (06)", fontsize=13, **MIDDLE)
+    ax.plot([1.2, 6.5], [1.3, 1.3], color=COLORS[4], lw=8, ls="-", zorder=0.5)
 
     def part(name, x, y, label, shape, lesson, width, kind="layer"):
         drawing.box(name, x, y, label, shape, kind, width)
@@ -406,8 +406,8 @@ def gpt() -> Figure:
     part("ids", -0.22, 1.3, "ids", "(B, T)", "01", 0.72, "tensor")
     part("embeddings", 0.72, 1.3, "embeddings", "(B, T, C)", "03", 0.98)
     for i, fork, x, label, lesson in (
-        (1, 1.75, 2.75, "attention", "03, 04"),
-        (2, 3.78, 4.82, "feed-forward", "05"),
+        (1, 1.75, 3.05, "attention", "03, 04"),
+        (2, 4.26, 5.56, "feed-forward", "05"),
     ):
         drawing.places["fork"] = (fork, 1.3, 0, 0)
         part(f"norm{i}", fork, 0.1, "norm", "(B, T, C)", "05", 0.74)
@@ -416,9 +416,9 @@ def gpt() -> Figure:
         drawing.arrow(f"norm{i}", label)
         drawing.arrow("fork", f"norm{i}", sideways=False)
         drawing.arrow(label, f"plus{i}", sideways=False)
-    part("norm", 6.02, 1.3, "norm", "(B, T, C)", "05", 0.74)
-    part("lm_head", 6.87, 1.3, "lm_head", "C → V", "03", 0.74)
-    part("logits", 7.75, 1.3, "logits", "(B, T, V)", "01", 0.8, "tensor")
+    part("norm", 6.82, 1.3, "norm", "(B, T, C)", "05", 0.74)
+    part("lm_head", 7.67, 1.3, "lm_head", "(B, T, V)", "03", 0.74)
+    part("logits", 8.55, 1.3, "logits", "(B, T, V)", "01", 0.8, "tensor")
     line = ["ids", "embeddings", "plus1", "plus2", "norm", "lm_head", "logits"]
     for start, end in zip(line, line[1:]):
         drawing.arrow(start, end)
