@@ -52,7 +52,7 @@ def speculate(
             guess = torch.multinomial(q[-1], 1, generator=generator)  # (1, 1)
             text = torch.cat([text, guess], dim=1)
         p = probabilities(reader(text, last=n + 1)[0], **knobs)  # (n + 1, V)
-        q = torch.cat(q) if n else p[:0]  # (n, V)
+        q = torch.cat(q) if n else p[:0]  # (n, V); at the end n = 0
         kept, next_idx = check(p, q, text[0, T:], generator)
         idx = torch.cat([text[:, : T + kept], next_idx[None]], dim=1)
         reader.forget(T + kept)

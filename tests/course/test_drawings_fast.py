@@ -31,9 +31,14 @@ def test_the_cache_grows_by_a_key_and_a_value_in_each_step():
 
 
 def test_what_is_accepted_and_what_is_lacking_are_the_model():
-    alt = fast.shared_out([0.5, 0.2, 0.3], [0.2, 0.7, 0.1], "abc").alt
-    assert "Accepted: a 0.2, b 0.2, c 0.1" in alt
-    assert "refusal: a 0.3, b 0.0, c 0.2" in alt
+    fig = fast.shared_out([0.5, 0.2, 0.3], [0.2, 0.7, 0.1], "abc")
+    assert "Accepted: a 0.2, b 0.2, c 0.1" in fig.alt
+    assert "Added after refusals: a 0.3, b 0.0, c 0.2" in fig.alt
+    drafted, accepted, added, together = fig.axes
+    assert squares(drafted, fast.DRAFTED) == 3  # grey is the draft alone
+    assert squares(drafted, fast.ACCEPTED) == squares(accepted, fast.DRAFTED) == 0
+    assert squares(accepted, fast.ACCEPTED) == squares(together, fast.ACCEPTED) == 3
+    assert squares(added, fast.NEW) == squares(together, fast.NEW) == 3
 
 
 def test_after_a_round_stands_what_was_accepted_and_one_character_more():

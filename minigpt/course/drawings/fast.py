@@ -11,6 +11,7 @@ from minigpt.course.drawings.spine import MIDDLE, cells
 from minigpt.course.plots import COLORS
 
 KEPT, NEW = FILL["tensor"], "#F5A623"
+DRAFTED, ACCEPTED = "0.75", COLORS[4]
 EMPTY = {"fc": "white", "ec": "0.7", "lw": 1.2, "ls": "--"}
 
 
@@ -120,20 +121,21 @@ def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Figure:
 
 def shared_out(p: Any, q: Any, names: Any) -> Figure:
     """How a draft's probabilities q become the model's p, (V,) each: what is accepted,
-    and what is drawn after a refusal."""
+    and what refusals add to it."""
     accepted = [min(a, b) for a, b in zip(p, q)]
     lacking = [a - b for a, b in zip(p, accepted)]
     zeros = [0.0] * len(p)
     panels = (
-        ("drafted: q", q, zeros),
-        ("accepted: min(p, q)", accepted, zeros),
-        ("drawn after a refusal", zeros, lacking),
-        ("together: p", accepted, lacking),
+        ("drafted: q", q, zeros, DRAFTED),
+        ("accepted: min(p, q)", accepted, zeros, ACCEPTED),
+        ("added after refusals", zeros, lacking, ACCEPTED),
+        ("together: p", accepted, lacking, ACCEPTED),
     )
     fig = Figure(figsize=(12.5, 3.4), layout="constrained")
-    for ax, (title, below, above) in zip(fig.subplots(1, 4, sharey=True), panels):
+    for ax, panel in zip(fig.subplots(1, 4, sharey=True), panels):
+        title, below, above, color = panel
         places = range(len(names))
-        ax.bar(places, below, color=COLORS[4], ec="black", width=0.6)
+        ax.bar(places, below, color=color, ec="black", width=0.6)
         look = {"color": NEW, "ec": "black", "hatch": "//", "width": 0.6}
         ax.bar(places, above, bottom=below, **look)
         for x, height in enumerate(a + b for a, b in zip(below, above)):
@@ -146,8 +148,8 @@ def shared_out(p: Any, q: Any, names: Any) -> Figure:
         return ", ".join(f"{name} {x:.1f}" for name, x in zip(names, values))
 
     fig.alt = (
-        f"Four panels of bars. Drafted: {said(q)}. Accepted: {said(accepted)}. Drawn "
-        f"after a refusal: {said(lacking)}. The last two on top of each other: "
+        f"Four panels of bars. Drafted: {said(q)}. Accepted: {said(accepted)}. Added "
+        f"after refusals: {said(lacking)}. The last two on top of each other: "
         f"{said(p)}, the model's probabilities."
     )
     return fig
