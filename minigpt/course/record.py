@@ -1,8 +1,9 @@
 """The record of experiments: what was measured, over several seeds, and on what.
 
 records/NAME.json holds one experiment: its variants, and for each what every seed
-measured. Notebooks read it here; `python -m minigpt.course.experiments NAME` measures
-and writes it anew (experiments/recording.py).
+measured; date, machine and torch of the runs, and under "also" those of runs that were
+measured on another day or machine. Notebooks read it here; `python -m
+minigpt.course.experiments NAME` measures and writes it anew (experiments/recording.py).
 """
 
 import json
@@ -94,7 +95,11 @@ def table(
     """Mean and spread of each Variant as lines of text, for print().
 
     against: the name of the one that the others are compared with, seed by seed.
+    Raises ValueError if there is none of that name.
     """
+    if against and against not in variants:
+        names = ", ".join(map(repr, variants))
+        raise ValueError(f"There is no variant {against!r}; there are: {names}.")
     width = max(map(len, variants)) + 2
     head = f"{'':{width}}{of:>8}{'spread':>8}"
     lines = [head + (f"   against {against!r}" if against else "")]

@@ -68,6 +68,14 @@ def test_it_is_a_tie_unless_all_seeds_agree():
     assert shown(-0.3, -0.2) == "-0.250 (-0.300 to -0.200, 2 of 2)"
 
 
+def test_a_table_against_a_name_that_is_not_there_says_which_are():
+    both = {"plain": variant("plain", 2.0), "own": variant("own", 1.9)}
+    with pytest.raises(
+        ValueError, match="no variant 'plan'; there are: 'plain', 'own'"
+    ):
+        record.table(both, against="plan")
+
+
 # --- The ladder. ---
 
 
@@ -147,6 +155,34 @@ def test_only_what_is_missing_is_measured(toys, capsys):
     ]
     measure.main(["--missing", "--seeds", "1", "2"])
     assert capsys.readouterr().out == ""
+
+
+def test_runs_that_were_measured_before_keep_their_date_and_machine(
+    toys, folder, monkeypatch
+):
+    def stored():
+        content = json.loads((folder / "toy.json").read_text(encoding="utf-8"))
+        return content["machine"], [
+            (other["date"], other["machine"], other["runs"])
+            for other in content.get("also", [])
+        ]
+
+    old = {"date": "2020-02-02", "machine": "an abacus", "torch": "1.0"}
+    runs = {"a": {"1": number(1), "2": number(2)}, "b": {"1": number(1)}}
+    text = json.dumps(old | {"variants": runs})  # as records without "also" are
+    (folder / "toy.json").write_text(text, encoding="utf-8")
+    here = recording.machine()
+    measure.main(["toy", "--missing", "--seeds", "1", "2"])
+    before = ("2020-02-02", "an abacus", {"a": [1, 2], "b": [1]})
+    assert stored() == (here, [before])
+    monkeypatch.setattr(recording, "machine", lambda: "a third one")
+    measure.main(["toy", "--seeds", "1"])
+    machine, ((*_, first), (_, second, runs)) = stored()
+    assert (machine, first) == ("a third one", {"a": [2]})
+    assert (second, runs) == (here, {"b": [2]})
+    measure.main(["toy", "--seeds", "1", "2"])
+    assert stored() == ("a third one", [])
+    assert record.load("toy")["b"].values() == [0.1, 0.2]
 
 
 def test_what_cannot_be_measured_is_said(toys, folder, capsys):

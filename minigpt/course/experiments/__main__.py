@@ -46,7 +46,7 @@ def measure(name: str, pairs: Iterable[tuple[str, int]]) -> None:
         torch.set_num_threads(1)  # small models are quicker on one
         runs[variant][seed] = result = variants[variant](seed)
         done = {v: record.Variant(v, runs[v]) for v in runs if runs[v]}
-        recording.save(name, done)
+        recording.save(name, done, measured={(variant, seed)})
         numbers = ", ".join(f"{k} {v:.4g}" for k, v in result.items())
         print(f"{name} · {variant} · seed {seed}: {numbers}", flush=True)
 
