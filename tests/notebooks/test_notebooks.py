@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from minigpt.course.publish import shared
-from minigpt.course.publish.execute import fold_solutions
+from minigpt.course.publish.execute import fold_solutions, name_checks
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = shared.every_path(ROOT / "notebooks")
@@ -88,7 +88,7 @@ def test_code_fits_on_a_slide(path, notebook):
     for cell in code_cells(notebook):
         lines = cell.source.splitlines()
         wide = [line for line in lines if len(line) > 72]
-        assert not wide, f"{cell.id}: {wide}"
+        assert not wide, f"{cell.id} has lines of more than 72 characters: {wide}"
         whole = re.search(
             "def (train|learn)\\(|class (Muon|KVCache|BytePair)", cell.source
         )
@@ -182,6 +182,15 @@ def test_the_folded_solutions_are_those_that_the_checks_run(notebook):
     assert fold_solutions(notebook) == len(answers)
     changed = [c.id for c, b in zip(notebook.cells, before) if c.source != b.source]
     assert changed == [], "make notebooks writes them"
+
+
+def test_cells_behind_an_exercises_answer_are_called_after_it(notebook):
+    ids = [cell.id for cell in notebook.cells]
+    for cell in notebook.cells:
+        if cell.id.endswith(("-check", "-demo")):
+            cell.id = f"new-{cell.id[::-1]}"  # as an editor draws one
+    name_checks(notebook)
+    assert [cell.id for cell in notebook.cells] == ids
 
 
 def test_nine_in_ten_cells_with_output_are_compared():

@@ -3,7 +3,8 @@
     python -m minigpt.course.publish.execute                      all of them
     python -m minigpt.course.publish.execute 03 exercises/05      those that begin so
 
-The exercises' folded solutions are written anew from minigpt/course/checks,
+The exercises' folded solutions are written anew from minigpt/course/checks, the cells
+behind an answer are called after it (`-check`, `-demo`),
 each lesson says at its top, and notebook 00 in its table, how many minutes a newcomer
 needs, and the README's figure, minutes and exercises follow (door.py).
 """
@@ -25,6 +26,7 @@ from minigpt.files import replacing
 
 FIGURE = shared.ROOT / ".github" / "ladder.png"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+ANSWER = r"# (?:Exercise|Bug hunt) (\d\d\.\d+)\n"
 FOLD = r"<summary>Solution[^<]*</summary>(?:(?!```).)*(```python\n(?:.*?\n)?```)"
 
 
@@ -32,6 +34,7 @@ def execute(path: Path) -> float:
     """Run one notebook from its own folder and write it back; seconds taken."""
     notebook = nbformat.read(path, as_version=4)
     fold_solutions(notebook)
+    name_checks(notebook)
     start = time.perf_counter()
     NotebookClient(
         notebook,
@@ -54,7 +57,7 @@ def fold_solutions(notebook: NotebookNode) -> int:
     """Write each exercise's solution into the fold that follows it; how many."""
     number, written = None, 0
     for cell in notebook.cells:
-        head = re.match(r"# (?:Exercise|Bug hunt) (\d\d\.\d+)\n", cell.source)
+        head = re.match(ANSWER, cell.source)
         if cell.cell_type == "code" and head:
             number = head[1]
         elif number and cell.cell_type == "markdown":
@@ -65,6 +68,17 @@ def fold_solutions(notebook: NotebookNode) -> int:
                 cell.source = cell.source[:start] + fold + cell.source[end:]
                 number, written = None, written + 1
     return written
+
+
+def name_checks(notebook: NotebookNode) -> None:
+    """Give the check behind each answer the answer's id and `-check`, and the cell of
+    code behind the check, which shows what the answer does, `-demo`."""
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and re.match(ANSWER, cell.source):
+            for after, what in zip(notebook.cells[place + 1 :], ("check", "demo")):
+                if after.cell_type != "code" or re.match(ANSWER, after.source):
+                    break
+                after.id = f"{cell.id}-{what}"
 
 
 def clean(notebook: NotebookNode) -> None:
