@@ -49,6 +49,13 @@ def exercises_of(name):
     return found
 
 
+def headings_of(name):
+    """{number: title} of the headings of a notebook's exercises, in their order."""
+    texts = [cell.source for cell in cells_of(name) if cell.cell_type == "markdown"]
+    heading = re.compile(r"^### (?:Exercise|Bug hunt) (\d\d\.\d+): (.*)$", re.M)
+    return dict(heading.findall("\n".join(texts)))
+
+
 def edited(program, *edits):
     """The program with each (old, new) replaced; old must stand in it once."""
     for old, new in edits:

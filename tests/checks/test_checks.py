@@ -4,7 +4,6 @@ import ast
 import contextlib
 import copy
 import functools
-import importlib
 import io
 import itertools
 import math
@@ -15,21 +14,25 @@ import time
 import pytest
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
-from exercises import answered, play
+from every_exercise import (
+    ANSWERS,
+    EXERCISES,
+    NOTEBOOKS,
+    RIGHT,
+    WRONG,
+    check_of,
+    checks_of,
+    names,
+    solved,
+)
+from exercises import headings_of, play
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import InteractiveShell
-from syllabus import exercises
 
 from minigpt.course.checks import core, running, search
 from minigpt.course.checks.mutations import mutants
 from minigpt.course.checks.reading import copied
 
-NOTEBOOKS = exercises()
-ANSWERS = {n: importlib.import_module(f"answers.{m}") for n, m in NOTEBOOKS.items()}
-EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
-WRONG = {k: rows for module in ANSWERS.values() for k, rows in module.WRONG.items()}
-RIGHT = {k: rows for module in ANSWERS.values() for k, rows in module.RIGHT.items()}
 HUNTS = [k for k, exercise in EXERCISES.items() if exercise.kind == "Bug hunt"]
 
 
@@ -53,25 +56,6 @@ def each(table):
     ]
 
 
-def checks_of(number):
-    return importlib.import_module(f"minigpt.course.checks.{NOTEBOOKS[number[:2]]}")
-
-
-@functools.cache
-def names(notebook):
-    """The names in which the cells of a notebook run."""
-    checks = checks_of(notebook)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        found = ANSWERS[notebook].names()
-    found |= {name: f for name, f in vars(checks).items() if name.startswith("check_")}
-    return {
-        "__name__": "__main__",
-        **{"copy": copy, "math": math, "torch": torch, "nn": nn, "F": F},
-        **found,
-    }
-
-
 @functools.cache
 def said(number, code, tell=False):
     """What the check of an answer prints."""
@@ -80,15 +64,20 @@ def said(number, code, tell=False):
         return play(EXERCISES[number], names(number[:2]), code, tell)
 
 
-def solved(number):
-    return answered(EXERCISES[number], names(number[:2]), EXERCISES[number].solution)
-
-
 def test_the_notebooks_have_the_exercises_that_are_answered_here_without_gaps():
-    assert list(EXERCISES) == list(WRONG) == list(RIGHT) and len(EXERCISES) == 59
+    assert list(EXERCISES) == list(WRONG) == list(RIGHT)
     for notebook, module in ANSWERS.items():
         places = range(1, len(module.EXERCISES) + 1)
         assert list(module.EXERCISES) == [f"{notebook}.{i}" for i in places]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_checks_title_is_that_of_its_heading_in_the_notebook(notebook):
+    found = vars(checks_of(f"{notebook}.1")).values()
+    titles = {c.number: c.title for c in found if hasattr(c, "solution")}
+    headings = headings_of(notebook)
+    assert headings and titles == {n: f"{n} {text}" for n, text in headings.items()}
+    assert list(headings) == list(ANSWERS[notebook].EXERCISES)
 
 
 @pytest.mark.parametrize("number", EXERCISES)
@@ -118,11 +107,6 @@ def test_a_wrong_answer_hears_its_own_mistake(number, part, code):
     answer = said(number, code, tell=True)
     assert answer.startswith(f"✗ {number}") and "not yet. " in answer
     assert part in answer
-
-
-def check_of(number):
-    found = vars(checks_of(number)).values()
-    return next(c for c in found if getattr(c, "number", "") == number)
 
 
 def listed():
@@ -210,6 +194,7 @@ def test_the_learners_own_model_is_unharmed(number):
 
 def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
     monkeypatch.setattr(core, "_exercises", {})
+    monkeypatch.setattr(core, "_places", {})
 
     def check_positive(answer):
         if answer < 0:
@@ -227,6 +212,31 @@ def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
     assert told.endswith("1 of 3 solved. Next: 2 Two\n")
     second(2), third(3), core.progress()
     assert capsys.readouterr().out.endswith("3 of 3 solved. All done!\n")
+
+
+def test_a_number_is_given_once(monkeypatch):
+    monkeypatch.setattr(core, "_exercises", {})
+    monkeypatch.setattr(core, "_places", {})
+
+    def check_one(answer):
+        return "it is one."
+
+    def check_two(answer):
+        return "it is two."
+
+    core.exercise("1.1 One")(check_one)
+    core.exercise("1.1 One")(check_one)  # its module was loaded again
+    with pytest.raises(ValueError, match="1.1 Two.*check_one has number 1.1 already"):
+        core.exercise("1.1 Two")(check_two)
+    core.exercise("1.2 Two")(check_two)
+    assert list(core._exercises) == ["1.1 One", "1.2 Two"]
+
+
+def test_a_mistake_whose_edit_is_not_in_the_solution_is_refused_at_once():
+    text = "def double(x):\n    return 2 * x\n"
+    core.Solution(text, core.Mistake("You square.", [("2 * x", "x * x")]))
+    with pytest.raises(ValueError, match=r"'You square\.': '2\*x' is not in the sol"):
+        core.Solution(text, core.Mistake("You square.", [("2*x", "x*x")]))
 
 
 # Help comes in steps.

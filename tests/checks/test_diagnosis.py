@@ -315,7 +315,7 @@ def test_lists_arrays_and_numbers_are_as_good_as_tensors():
 
 
 def test_a_check_returns_a_result_with_points_and_the_share_that_is_right(capsys):
-    @core.exercise("99.9 Trial")
+    @core.exercise("99.8 Trial")
     def check(answer):
         """answer(x) -> x + 1."""
         compare(answer, lambda x: x + 1, [(1.0,), (2.0,), (3.0,), (4.0,)])
@@ -325,7 +325,7 @@ def test_a_check_returns_a_result_with_points_and_the_share_that_is_right(capsys
     assert solved and solved.share == 1.0 and solved.points(3) == 3
     assert not half and half.state == "tried" and half.points(3) == 1.5
     assert check(...).points(3) == 0 and check(...).state == "open"
-    del core._exercises["99.9 Trial"]
+    del core._exercises["99.8 Trial"]
 
 
 def test_a_known_mistake_may_change_what_it_is_given():

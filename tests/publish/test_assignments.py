@@ -10,6 +10,7 @@ import sys
 import nbformat
 import pytest
 import torch
+from every_exercise import EXERCISES, names
 from exercises import answered, exercises_of
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -115,8 +116,6 @@ def test_points_are_the_share_and_all_only_when_solved():
 
 def first(number):
     """The notebook's names, the solution done, and the name of what is checked."""
-    from test_checks import EXERCISES, names
-
     learner = answered(EXERCISES[number], names(number[:2]), EXERCISES[number].solution)
     return learner, re.match(r"check_\w+\((\w+)", EXERCISES[number].check)[1]
 
@@ -335,8 +334,6 @@ def cell_by_id(notebook, name):
 
 @pytest.mark.parametrize("right", [True, False])
 def test_a_failed_case_says_what_the_check_says(right, otters):
-    from test_checks import EXERCISES, names
-
     exercise, wrong = EXERCISES["02.1"], "def mean_so_far(x, t): return x[:, 0]"
     learner = answered(exercise, names("02"), exercise.solution if right else wrong)
     notebook, messages = (

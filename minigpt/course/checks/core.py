@@ -67,6 +67,7 @@ from minigpt.course.checks.values import (
 __all__ = ["Explained", "Mistake", "NotAttempted", "Solution", "attempted", "call"]
 __all__ += ["compare", "exercise", "progress"]
 _exercises = {}  # title -> "open", "tried" or "solved", in order of definition
+_places = {}  # number -> (module, name) of its checker
 _missed = {}  # title -> (place, text of the answer) of the last miss
 
 
@@ -107,11 +108,18 @@ def exercise(title: str, solution: Solution | None = None) -> Callable:
     The checker returns what it verified, or raises Explained. The check prints one
     message and returns a Result; with tell=True, it says what belongs where. The
     learner's answer may be anything: no exception gets out of the check, and torch's
-    state stays as it was.
+    state stays as it was. Raises ValueError if another checker has the number.
     """
-    _exercises[title] = "open"
+    number = title.split()[0]
 
     def decorate(checker: Callable) -> Callable:
+        place = checker.__module__, checker.__qualname__
+        if (taken := _places.setdefault(number, place)) != place:  # no reloaded one
+            raise ValueError(
+                f"{title!r}: {'.'.join(taken)} has number {number} already."
+            )
+        _exercises[title] = "open"
+
         @functools.wraps(checker)
         def check(*answers: Any, tell: bool = False) -> Result:
             result = _result(title, checker, answers, tell)
@@ -120,7 +128,7 @@ def exercise(title: str, solution: Solution | None = None) -> Callable:
             print(result)
             return result
 
-        check.number, check.solution = title.split()[0], solution
+        check.number, check.title, check.solution = number, title, solution
         return check
 
     return decorate

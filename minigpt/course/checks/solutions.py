@@ -46,7 +46,8 @@ class Solution:
 
     text: its code, which the notebooks show in a fold. mistakes: each a Mistake.
     helpers: functions that it calls and whose slips count as its own. names: what the
-    code needs besides NAMES, by name.
+    code needs besides NAMES, by name. Raises ValueError if an edit of a mistake does
+    not stand in the text.
     """
 
     def __init__(
@@ -64,6 +65,11 @@ class Solution:
             self._is(defined[-1])
         for helper in helpers:
             self.text += "\n\n\n" + _bare(inspect.getsource(helper))
+        for mistake in mistakes:
+            try:
+                self.edited(*mistake.edits)
+            except ValueError as error:
+                raise ValueError(f"Mistake {mistake.says!r}: {error}") from None
 
     def _is(self, name: str) -> None:
         self.name = name
