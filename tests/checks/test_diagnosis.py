@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 from minigpt.course.checks import core, reading, running, search, telling
 from minigpt.course.checks.core import Explained, Mistake, compare
-from minigpt.course.checks.mutations import mutants
+from minigpt.course.checks.mutations import mutants, undoes
 from minigpt.course.checks.solutions import Solution, texts
 
 NAMES = {"__name__": "__main__", "torch": torch, "nn": nn, "F": F}
@@ -139,6 +139,38 @@ def test_what_makes_an_answer_right_is_named_in_its_own_words(change, part):
     assert "Your answer is right but for " in answer and part in answer
 
 
+def test_a_default_that_all_calls_share_is_named():
+    wrong = "def f(numbers, least, total=[]):\n    total += numbers\n"
+    answer = said(SUM, wrong + "    return sum(total)\n", LISTS)
+    assert "`total=[]` is made once" in answer
+
+
+def test_what_leaves_dead_code_or_writes_over_all_is_no_mending():
+    text = "def f(x):\n    y = x * 2\n    return y\n"
+    dead = text.replace("    y", "    if len(x):\n        return x.cos()\n    y", 1)
+    never = dead.replace("len(x)", "len(x) > 9")
+    asked = core.Question(
+        *(function(dead), Taught(text), [(numbers(3),)], lambda program: program),
+        *(1e-5, (), ["x"], True, None),
+    )
+    for wrong, is_dead in ((never, True), (dead, False)):
+        code = compile(wrong, "<mutant>", "exec")
+        made = next(mutants(text))._replace(now="x", code=code)
+        assert search._dead(asked, dead, made) == is_dead
+    scattered = made._replace(was="y", now="y.scatter(-1, i, x)")
+    assert search._overwrites(scattered)
+    fresh = made._replace(was="torch.zeros(3)", now="torch.zeros(3).scatter(-1, i, x)")
+    assert not search._overwrites(fresh)
+
+
+def test_only_a_known_mistakes_own_edit_is_told_behind_it():
+    mutant = next(m for m in mutants("def f(x):\n    return x.sum(dim=1)\n"))
+    own = mutant._replace(was="dim=1", now="dim=-1")
+    assert undoes(own, [("x.sum(dim=-1)", "x.sum(dim=1)")])
+    assert not undoes(own, [("x.sum()", "x.mean()")])
+    assert not undoes(own._replace(was="T", now="t"), [("mean()", "sum() / T")])
+
+
 def test_a_line_that_is_the_solutions_is_not_blamed():
     text = "def f(x, W):\n    q, k = x @ W, x\n    return q @ k.mT\n"
     wrong = text.replace("q @ k.mT", "k @ q.transpose(1, 2)")
@@ -240,6 +272,13 @@ SHELL = [  # a program for f(x, steps) -> x.sum() * steps, what is said
     ("    y = x.sum()\n    y * steps\n    return y", "nobody keeps it"),
     ("    yield x", "where numbers should be"),
     ("    return f(x, steps)", "It raised RecursionError"),
+    (
+        "    s = (v * steps for v in x.flatten())\n    least = list(s)[0]\n"
+        "    return sum(s) - least",
+        "once: the",
+    ),
+    ("    return (x.cos() * x.sum(1)).sum()", "`x.sum(1)` takes a dimension"),
+    ("    kept.append(x.sum())\n    return sum(kept) * steps", "kept between calls"),
     ("    while True:\n        try: x + x\n        except Exception: pass", "running"),
 ]
 
@@ -248,7 +287,8 @@ SHELL = [  # a program for f(x, steps) -> x.sum() * steps, what is said
 def test_the_shell_around_an_answer_is_explained(body, part, monkeypatch):
     monkeypatch.setattr(running, "SECONDS", 0.3)
     text = "def f(x, steps):\n    return x.sum() * steps\n"
-    data = "data = torch.arange(5.0)\n" * ("data" in body)
+    data = "kept = []\n" * ("kept" in body)
+    data += "data = torch.arange(5.0)\n" * ("data" in body)
     wrong = f"{data}def f(x, steps):\n{body}\n"
     assert part in said(text, wrong, [(numbers(2, 3), 3), (numbers(4), 5)])
 

@@ -115,6 +115,18 @@ def fading_average(x, rate):
         ],
     ),
     Mistake(
+        "That is smoothing, where a step back costs the factor 1 - rate, and the first "
+        "place keeps all that is left. Here it costs exp(-rate), and all weights are "
+        "divided by their sum.",
+        [
+            (
+                "F.softmax(scores, dim=-1)",
+                "((1 - rate) ** (time[:, None] - time).clamp(min=0) * "
+                "torch.where(time > 0, rate, 1.0)).tril()",
+            )
+        ],
+    ),
+    Mistake(
         "A running mean gives its first place too much: here all weights are "
         "divided by their sum.",
         [
@@ -186,6 +198,21 @@ def nats_per_character(text):
         ],
     ),
     Mistake(
+        "You only keep the loss from falling below ln V; each character still counts "
+        "itself before it is guessed, and an honest guesser may fall below ln V.",
+        [
+            (
+                "torch.ones(len(ids), len(ids)).tril(diagonal=-1)",
+                "torch.tril(torch.ones(len(ids), len(ids)))",
+            ),
+            (
+                "return F.nll_loss(probs.log(), ids).item()",
+                "loss = F.nll_loss(probs.log(), ids).item()\n"
+                "    return max(loss, math.log(tokenizer.vocab_size))",
+            ),
+        ],
+    ),
+    Mistake(
         "You leave out the character itself, but count all that come after it.",
         [("past @ one_hot + 1", "one_hot.sum(dim=0) - one_hot + 1")],
     ),
@@ -196,7 +223,8 @@ def nats_per_character(text):
 @exercise("02.3 Better than luck", NATS_PER_CHARACTER)
 def check_nats_per_character(nats_per_character):
     """nats_per_character(text) -> float; the first character may be left out."""
-    solution, texts = NATS_PER_CHARACTER, ["ab", "aab", "noon", "to be or not to be"]
+    solution, texts = NATS_PER_CHARACTER, ["ab", "aab", "noon"]
+    texts += ["aaaaaaab", "to be or not to be"]
     shorter = solution.but(("(probs.log(), ids)", "(probs[1:].log(), ids[1:])"))
 
     def without_first(nats_per_character, text):
@@ -207,7 +235,7 @@ def check_nats_per_character(nats_per_character):
     hint = "The probabilities for character t may count characters 0 to t - 1."
     cases = [(text,) for text in texts]
     compare(nats_per_character, solution, cases, work=without_first, hint=hint)
-    return "4 texts; no character is counted before it has been guessed."
+    return "5 texts; no character is counted before it has been guessed."
 
 
 # A right mask does not look at the scores; these betray one that still does.
@@ -260,6 +288,18 @@ def attend(x, q, k):
         [
             ("masked_fill(~past,", "masked_fill(scores.tril() == 0,"),
             ("weights @ x", "weights.nan_to_num() @ x"),
+        ],
+    ),
+    Mistake(
+        "The query of zeros is a case of its own now, but your mask is still made from "
+        "the scores: a single score of 0 is hidden as before.",
+        [
+            ("masked_fill(~past,", "masked_fill(scores.tril() == 0,"),
+            (
+                "weights @ x",
+                "torch.where((q == 0).all(-1, keepdim=True), x.cumsum(1) / "
+                "torch.arange(1, T + 1)[:, None], weights @ x)",
+            ),
         ],
     ),
     Mistake(

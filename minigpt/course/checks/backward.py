@@ -170,6 +170,11 @@ def table_gradient(g, ids, V):
         [("np.add.at(table, ids, g)", "table[ids] += g")],
     ),
     Mistake(
+        "You make rows for the ids that occur alone; the table has V of them, and a "
+        "row that nobody fetched gets zeros.",
+        [("return table", "return table[np.unique(ids)]")],
+    ),
+    Mistake(
         "A row that was fetched several times gets the sum, and this is the mean.",
         [
             (

@@ -78,6 +78,11 @@ def tile(data, block_size):
     return x, y
 """,
     Mistake(
+        "view(block_size, n) and then a transpose: your windows run down the columns, "
+        "and neighbours in a row are no neighbours in the text.",
+        [(".view(n, block_size)", ".view(block_size, n).T")],
+    ),
+    Mistake(
         "You cut windows of block_size + 1, so each last character is never an input.",
         [
             (
@@ -369,6 +374,17 @@ def fit(model, batches, learning_rate):
             (
                 "backward()",
                 "backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "You divide the gradient, but it is still the sum over all steps so far.",
+        [
+            ("optimizer.zero_grad()", "pass"),
+            (
+                "backward()",
+                "backward(); [p.grad.div_(len(losses) + 1) for p in "
+                "model.parameters()]",
             ),
         ],
     ),

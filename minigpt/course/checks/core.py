@@ -12,6 +12,7 @@
               v
       what can be read off its text               reading.py: `x.clone` without brackets
       a known mistake gives the same              solutions.py: written by hand
+      another result when called again            running.py
       one place of the answer changed mends it    search.py, by the changes
       one place of the solution changed ...       of mutations.py
       two known mistakes, or one and a change
@@ -44,12 +45,14 @@ from minigpt.course.checks import measuring, search, telling
 from minigpt.course.checks.errors import Explained, NotAttempted
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.measuring import Difference
-from minigpt.course.checks.mutations import Change
+from minigpt.course.checks.mutations import Change, Mutant, undoes
 from minigpt.course.checks.reading import (
     alias,
     listing,
     lost,
-    unread_argument,
+    second_name,
+    shared_default,
+    suspicious,
     unread_line,
     unreadable_cell,
     written,
@@ -163,8 +166,10 @@ def _result(title: str, checker: Callable, answers: tuple, tell: bool) -> Result
     if tell and not main and problem.asked:
         with _settings_kept(), _asking(checker, answers):
             more = search.own_slip(problem.asked, problem.asked.wrong[:1])
-            if more and more.parts["mutant"].change is not Change.NUMBER:
-                problem.findings.append(more)  # a number may fit by an accident
+            ours = getattr(problem.asked.solution, "text", "").splitlines()
+            right = [line.strip() for line in ours]
+            if more and _tells_more(more.parts["mutant"], problem.findings, right):
+                problem.findings.append(more)
     message = telling.message(problem, tell)
     if main and not tell:
         message += f"\n  What belongs there is told by {checker.__name__}"
@@ -172,6 +177,21 @@ def _result(title: str, checker: Callable, answers: tuple, tell: bool) -> Result
     untouched = problem.findings[0].kind is Kind.UNTOUCHED
     state, share = ("untouched", 0.0) if untouched else ("tried", problem.share)
     return Result(title, state, message, share, tuple(problem.findings))
+
+
+def _tells_more(
+    mutant: Mutant, findings: Sequence[Finding], right: Sequence[str]
+) -> bool:
+    """Whether a change that mends an answer belongs to what was found already.
+
+    A number may fit by an accident; and where a known mistake has named the cause, only
+    that mistake's own edit is told, or what makes a line one of the right ones.
+    """
+    if any(f.kind is Kind.TWO_KNOWN for f in findings):
+        return False
+    named = [f.parts["mistake"] for f in findings if "mistake" in f.parts]
+    own = mutant.line in right or all(undoes(mutant, m.edits) for m in named)
+    return own and mutant.change is not Change.NUMBER
 
 
 @contextlib.contextmanager
@@ -366,8 +386,7 @@ def compare(
         changed += touched
     touched = found(
         Kind.INPUT_CHANGED,
-        "Make something new: `x = x * 2` does, `x *= 2` and `x[0] = …` do not; "
-        ".clone() gives a copy to work on.",
+        _copying(cases[0][changed[0]] if changed else None),
         name=_input_name(changed, names),
         right=not differences,
     )
@@ -383,7 +402,8 @@ def compare(
             problem.general = hint
         raise problem
     if touched:
-        raise Explained(touched, share=0.9)
+        name = second_name(answer)
+        raise Explained(*filter(None, [touched, name]), share=0.9)
 
 
 def _names(work: Callable | None, solution: Callable) -> list[str]:
@@ -392,6 +412,20 @@ def _names(work: Callable | None, solution: Callable) -> list[str]:
         return getattr(solution, "arguments", ())
     names = inspect.signature(work).parameters.values()
     return [n.name for n in names if n.kind is n.POSITIONAL_OR_KEYWORD][1:]
+
+
+def _copying(x: Any) -> str:
+    """How to leave an input as it is, by its type."""
+    if isinstance(x, torch.nn.Module):
+        return (
+            "copy.deepcopy(…) gives a module of your own to work on; copy.copy and a "
+            "second name share its layers."
+        )
+    copied = ".copy()" if hasattr(x, "copy") else ".clone()"
+    return (
+        "Make something new: `x = x * 2` does, `x *= 2` and `x[0] = …` do not; "
+        f"{copied} gives a copy to work on."
+    )
 
 
 def _input_name(changed: list[int], names: list[str]) -> str:
@@ -429,6 +463,10 @@ def _explained(
         return told(*_known(mistake, asked), of_part=False)
     if not attempted(wrong[0].got):
         return Explained(found(Kind.MISSING_PART, part=lead or "its value"))
+    if _keeps(asked, differences[0].inputs):
+        default = shared_default(asked.answer)
+        kind = Kind.KEPT_IN_DEFAULT if default else Kind.KEPT
+        return told(found(kind, text=default), of_part=False)
     effect = None
     if mistake := _meant(asked, known, differences, every, vague=True):
         effect = found(Kind.KNOWN, mistake.hint, says=mistake.says)
@@ -438,15 +476,12 @@ def _explained(
     if asked.slips and not measuring.hopeless(wrong):
         if slip := search.like_slip(asked, every, whole):
             return told(effect, slip)
-        if added := search.added_slip(asked, every):
-            bug = next(m for m in known if m.untouched)
-            return told(found(Kind.UNTOUCHED, bug.hint, says=bug.says), added)
         if two := search.two_known(asked, every, known):
             return told(two, of_part=False)
+    if seen := suspicious(asked.answer, getattr(asked.solution, "text", "")):
+        return told(seen, effect)
     if effect:
         return told(effect)
-    if note := unread_argument(asked.answer):
-        return told(note)
     if any(notes):
         return told()
 
@@ -464,6 +499,21 @@ def _explained(
     if right and part is None:
         return told(found(Kind.SOME_RIGHT, right=len(right), of=len(every)))
     return told(found(Kind.UNKNOWN))
+
+
+def _keeps(asked: Question, inputs: tuple) -> bool:
+    """Whether an answer gives something else when it is called once more."""
+
+    def again():
+        torch.default_generator.manual_seed(0)
+        return copy.deepcopy(run(asked.of(asked.answer), inputs)[0])
+
+    try:
+        first = again()
+        comparable = same(first, copy.deepcopy(first), asked.atol)
+        return comparable and not same(again(), first, asked.atol)
+    except Exception:  # no copy of it can be made, or it fails the second time
+        return False
 
 
 def _program(mistake: Mistake, asked: Question) -> Callable | None:

@@ -1,7 +1,10 @@
 """What an answer's error means, and what to do about it."""
 
+import ast
+import inspect
 import linecache
 import re
+import textwrap
 import traceback
 
 from minigpt.course.checks.findings import Finding, Kind, found
@@ -82,6 +85,40 @@ def _where(error):
     return ""
 
 
+REDUCING = "sum", "mean", "amax", "amin", "max", "min", "norm", "std", "var"
+
+
+def _summed(error) -> str:
+    """What to do about a sum without keepdim that the learner's last line uses."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    names = [frame.f_globals.get("__name__", "__main__") for frame, _ in frames]
+    try:
+        frame, number = [f for f, n in zip(frames, names) if n == "__main__"][-1]
+        tree = ast.parse(textwrap.dedent(inspect.getsource(frame.f_code)))
+    except Exception:  # no text, or not a whole program
+        return ""
+    number -= frame.f_code.co_firstlineno - 1
+    lines = [n for n in ast.walk(tree) if isinstance(n, (ast.Assign, ast.Return))]
+    here = [n for n in lines if n.lineno <= number <= n.end_lineno]
+    read = {n.id for line in here for n in ast.walk(line) if isinstance(n, ast.Name)}
+    for line in lines:
+        if line in here or getattr(getattr(line, "targets", [0])[0], "id", "") in read:
+            for call in (n for n in ast.walk(line) if isinstance(n, ast.Call)):
+                ways = {k.arg for k in call.keywords}
+                if getattr(call.func, "attr", "") in REDUCING and ways <= {
+                    "dim",
+                    "axis",
+                }:
+                    if ways or call.args:
+                        keep = "keepdims" if "axis" in ways else "keepdim"
+                        return (
+                            f"`{ast.unparse(call)}` takes a dimension away, so what is "
+                            f"left is compared with another one: {keep}=True keeps it, "
+                            "with size 1."
+                        )
+    return ""
+
+
 HINTS = {  # what an error says: what to do
     r"name '\w+' is not defined": (
         "Use the function's own arguments, and import what you need."
@@ -117,6 +154,10 @@ HINTS = {  # what an error says: what to do
     ),
     r"out of range|out of bounds|IndexError": (
         "An index runs past the end: is the last one size - 1?"
+    ),
+    r"UnicodeDecodeError": (
+        "Some of these bytes are no UTF-8, or end within a character: "
+        'decode("utf-8", "replace") puts a � there.'
     ),
     r"dtype|scalar type|'Long'|not implemented for 'Bool'|subtract, with a bool": (
         "Integers and floats do not mix here: .float() makes floats of integers. To "
@@ -157,7 +198,8 @@ def explain_error(error, inputs=()):
             one, two = [shape for shape in match.groups() if shape]
             says = f"It raised {name}: the shapes {one} and {two} do not fit together"
             says = f"{says}{given}.{_where(error)}"
-            return Explained(found(Kind.RAISED, hint, says=says))
+            summed = "Entry by entry" in hint and _summed(error)
+            return Explained(found(Kind.RAISED, summed or hint, says=says))
     hint = next(h for p, h in HINTS.items() if re.search(p, f"{name}: {text}"))
     says = f"It raised {name}: {text}{given}{_where(error)}"
     return Explained(found(Kind.RAISED, hint, says=says))

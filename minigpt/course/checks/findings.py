@@ -29,11 +29,16 @@ class Kind(Enum):
     NOT_OF_SELF = auto()  # name
     NEVER_READ = auto()  # text
     ARGUMENT_UNREAD = auto()  # name
+    USED_UP = auto()  # name
+    GLUED = auto()  # text
+    OPTIMIZER_IN_LOOP = auto()  # text
     NO_COPY = auto()  # text
     # It shows when the answer runs
     RAISED = auto()  # says
     NOTHING_RETURNED = auto()
     ENDLESS = auto()  # seconds
+    KEPT = auto()
+    KEPT_IN_DEFAULT = auto()  # text
     INPUT_CHANGED = auto()  # name; right: whether the result is right
     MISSING_PART = auto()  # part
     # One place is wrong

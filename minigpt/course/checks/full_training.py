@@ -385,6 +385,16 @@ def nucleus(probs, top_p):
         [("return torch.zeros_like(probs).scatter(-1, order, kept)", "return kept")],
     ),
     Mistake(
+        "gather puts them in order once more, the wrong way round; scatter takes each "
+        "back to its id.",
+        [
+            (
+                "torch.zeros_like(probs).scatter(-1, order, kept)",
+                "kept.gather(-1, order)",
+            )
+        ],
+    ),
+    Mistake(
         "The rows sum to less than one: what stays must be divided by its sum.",
         [("kept = kept / kept.sum(dim=-1, keepdim=True)", "")],
     ),
@@ -396,6 +406,16 @@ def nucleus(probs, top_p):
         "You look at each probability alone; what counts is the sum of the "
         "likelier ones.",
         [("before >= top_p", "likely < 1 - top_p")],
+    ),
+    Mistake(
+        "You compare each probability with the largest one (that is min-p); what "
+        "counts is the sum of the likelier ones.",
+        [("before >= top_p", "likely < (1 - top_p) * likely[..., :1]")],
+    ),
+    Mistake(
+        "You compare each probability with a share of the largest one (that is min-p); "
+        "what counts is the sum of the likelier ones.",
+        [("before >= top_p", "likely < top_p * likely[..., :1]")],
     ),
     Mistake(
         "What is thrown away is set to 0 before a softmax, and e⁰ is 1: it may "

@@ -110,6 +110,11 @@ def mean_ablated(heads, head, head_size):
         ],
     ),
     Mistake(
+        "Each position keeps a mean of its own, over the windows alone; wanted is one "
+        "over the positions, too.",
+        [("heads[..., mine].mean(dim=(0, 1))", "heads[..., mine].mean(dim=0)")],
+    ),
+    Mistake(
         "`head` counts heads, not channels: head h begins at channel h * head_size.",
         [
             (
@@ -188,6 +193,15 @@ def prefix_score(weights, ids, n=2):
         [("total + weights[t, s]", "weights[t, s]")],
     ),
     Mistake(
+        "You take one match only, the first; add up what t gives to all of them.",
+        [
+            (
+                "total, seen = total + weights[t, s], True",
+                "total, seen = weights[t, s], True; break",
+            )
+        ],
+    ),
+    Mistake(
         "You compare the last character only; all n must agree.",
         [("torch.equal(ids[s - n : s], read)", "ids[s - 1] == ids[t]")],
     ),
@@ -231,10 +245,11 @@ def _before_and_after(program, module, x):
     silent = program(module, x)
     if silent is None or silent is ...:
         return None
-    zeros = program(nn.ReLU(), x)  # a module without parameters
     heals = [same(*pair) for pair in zip((weight, module(x)), usual)]
     hooks = [hook is _others for hook in module._forward_hooks.values()]
-    return silent, zeros, heals, hooks, same(silent, usual[1])
+    zeros = program(nn.ReLU(), x)  # a module without parameters
+    left = len(module._forward_hooks)  # as many as before, if it is healed by now
+    return silent, zeros, heals, hooks, same(silent, usual[1]), left
 
 
 SILENCED = Solution(
@@ -273,6 +288,11 @@ def check_silenced(silenced):
         Mistake(
             f"The module is not silenced: {why}.",
             sign=lambda got, *_: got[4] and got[3] == [True],
+        ),
+        Mistake(
+            "Your hook is taken away only when the function is called once more: until "
+            "then the module stays silent.",
+            sign=lambda got, *_: len(got[3]) > 1 == got[5],
         ),
         Mistake(
             "The bug is still there: the hook stays on until its .remove() is called.",

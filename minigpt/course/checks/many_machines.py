@@ -151,6 +151,28 @@ def windows(rank, seed, batch_size, length, workers):
         ],
     ),
     Mistake(
+        "Each worker has a seed of its own: together they draw another batch than one "
+        "process does.",
+        [
+            ("manual_seed(seed)", "manual_seed(seed + rank)"),
+            ("(batch_size,)", "(last - first,)"),
+            ("drawn[first:last]", "drawn"),
+        ],
+        hint="Let all draw the whole batch from the same seed, and each take its rows.",
+    ),
+    Mistake(
+        "You skip rank times your own number of draws: right only if all have as many.",
+        [
+            (
+                "    drawn =",
+                "    torch.randint(length, (rank * (last - first),), "
+                "generator=generator)\n    drawn =",
+            ),
+            ("(batch_size,)", "(last - first,)"),
+            ("drawn[first:last]", "drawn"),
+        ],
+    ),
+    Mistake(
         "Your slice begins at rank times your own number of rows: right only if"
         " all have as many.",
         [("[first:last]", "[rank * (last - first) : (rank + 1) * (last - first)]")],
@@ -212,7 +234,7 @@ def evaluate(rank, losses, group):
         "The mean of means: workers with few windows speak too loud.",
         [
             ("all_reduce(len(losses))", "all_reduce(1)"),
-            ("sum(losses)", "sum(losses) / len(losses)"),
+            ("sum(losses)", "sum(losses) / max(len(losses), 1)"),
         ],
     ),
     Mistake(

@@ -11,7 +11,7 @@ import enum
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import CodeType
 from typing import Any, NamedTuple
@@ -128,6 +128,20 @@ def mutants(source: str, right: str = "") -> Iterator[Mutant]:
             for slip in reversed(undo):
                 slip.put()
         yield Mutant(some[0].change, was, now, inside, line, at, len(some), code)
+
+
+def undoes(mutant: Mutant, edits: Sequence[tuple[str, str]]) -> bool:
+    """Whether a change takes back one of some edits, each a pair (old, new)."""
+
+    def words(text):
+        return " ".join(["", *re.findall(r"\w+|[^\s\w]", text), ""])
+
+    return any(
+        words(mutant.now) in words(old)
+        and words(mutant.was) in words(new)
+        and (words(mutant.now) not in words(new) or words(mutant.was) not in words(old))
+        for old, new in edits
+    )
 
 
 # Texts, lines and likeness

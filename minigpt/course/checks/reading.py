@@ -149,13 +149,107 @@ def unread_line(answer) -> Finding | None:
     return None
 
 
-def unread_argument(answer) -> Finding | None:
-    """An argument of a function's that nothing in it reads."""
-    functions = [n for n in _nodes(answer) if isinstance(n, ast.FunctionDef)]
-    for argument in functions[0].args.args if len(functions) == 1 else ():
-        if argument.arg not in _read(answer) | {"self"}:
+def suspicious(answer, right: str = "") -> Finding | None:
+    """What often goes wrong, where nothing else accounts for an answer.
+
+    right: the solution's text; what stands there, too, is not blamed.
+    """
+    looks = _used_up, _glued, _new_optimizer, _unused_layer, _unread_argument
+    ours = _parsed(right)
+    return next(filter(None, (look(_nodes(answer), ours) for look in looks)), None)
+
+
+def _used_up(nodes, ours):
+    """A generator that is gone through twice."""
+    makers = "map", "zip", "filter", "iter", "enumerate", "reversed"
+    for line in (n for n in nodes if isinstance(n, ast.Assign)):
+        made = getattr(getattr(line.value, "func", None), "id", "") in makers
+        name = getattr(line.targets[0], "id", "")
+        if name and (made or isinstance(line.value, ast.GeneratorExp)):
+            if _names(nodes, ast.Store).count(name) == 1:
+                if _names(nodes, ast.Load).count(name) > 1:
+                    return found(Kind.USED_UP, name=name)
+    return None
+
+
+def _glued(nodes, ours):
+    """Something that is looked for in a joined text."""
+    if not _calls(nodes, "join") or _calls(ours, "count", "replace"):
+        return None
+    for call in _calls(nodes, "count", "replace"):
+        sought = call.args[0] if call.args else None
+        if isinstance(sought, (ast.JoinedStr, ast.BinOp)) or _calls([sought], "join"):
+            return found(Kind.GLUED, text=ast.unparse(call))
+    return None
+
+
+def _new_optimizer(nodes, ours):
+    """An optimizer that each round of a loop makes anew."""
+
+    def made(nodes):
+        loops = [n for n in nodes if isinstance(n, (ast.For, ast.While))]
+        for line in (n for loop in loops for n in loop.body):
+            text = ast.unparse(line)
+            if isinstance(line, ast.Assign) and re.search(r"= torch\.optim\.\w", text):
+                return text
+
+    text = made(nodes)
+    return found(Kind.OPTIMIZER_IN_LOOP, text=text) if text and not made(ours) else None
+
+
+def _unused_layer(nodes, ours):
+    """A layer that __init__ makes and that nothing calls."""
+
+    def unused(nodes):
+        dots = [n for n in nodes if isinstance(n, ast.Attribute)]
+        read = {n.attr for n in dots if _is_load(n)}
+        for line in (n for n in nodes if isinstance(n, ast.Assign)):
+            text = ast.unparse(line)
+            if made := re.match(r"self\.(\w+) = nn\.[A-Z]", text):
+                if made[1] not in read:
+                    yield made[1], text
+
+    given = dict(unused(ours))
+    lines = (text for name, text in unused(nodes) if name not in given)
+    text = next(lines, None)
+    return text and found(Kind.NEVER_READ, text=text)
+
+
+def _unread_argument(nodes, ours):
+    """An argument of a function's that nothing in it reads, and the solution does."""
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef)]
+    right = [n for n in ours if isinstance(n, ast.FunctionDef)]
+    theirs = [a.arg for a in right[-1].args.args] if right else []
+    for i, argument in enumerate(functions[0].args.args if len(functions) == 1 else ()):
+        needed = theirs[i] in _names(ours, ast.Load) if i < len(theirs) else True
+        if needed and argument.arg not in [*_names(nodes, ast.Load), "self", "_"]:
             return found(Kind.ARGUMENT_UNREAD, name=argument.arg)
     return None
+
+
+def _names(nodes, how) -> list[str]:
+    """The names that are read (ast.Load) or assigned (ast.Store)."""
+    names = [n for n in nodes if isinstance(n, ast.Name)]
+    return [n.id for n in names if isinstance(n.ctx, how)]
+
+
+def _calls(nodes, *methods) -> list[ast.Call]:
+    """The calls of methods of some names."""
+    calls = [n for n in nodes if isinstance(n, ast.Call)]
+    return [n for n in calls if getattr(n.func, "attr", "") in methods]
+
+
+def shared_default(answer) -> str:
+    """A default argument that all calls share, as `seen=[]`; "" for none."""
+    for node in _nodes(answer):
+        if isinstance(node, ast.FunctionDef) and node.args.defaults:
+            named = [*node.args.posonlyargs, *node.args.args]
+            for one, value in zip(named[::-1], node.args.defaults[::-1]):
+                made = getattr(getattr(value, "func", None), "id", "")
+                literal = isinstance(value, (ast.List, ast.Dict, ast.Set))
+                if literal or made in ("list", "dict", "set", "Counter", "defaultdict"):
+                    return f"{one.arg}={ast.unparse(value)}"
+    return ""
 
 
 def _read(answer) -> set[str]:
@@ -168,6 +262,26 @@ def alias(answer) -> Finding | None:
     for node in _nodes(answer):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
             return found(Kind.NO_COPY, text=ast.unparse(node))
+    return None
+
+
+def second_name(answer) -> Finding | None:
+    """A second name of something, or of its data, that is then changed in place."""
+    nodes = _nodes(answer)
+    targets = [n.target for n in nodes if isinstance(n, ast.AugAssign)]
+    targets += [t for n in nodes if isinstance(n, ast.Assign) for t in n.targets]
+    changed = {
+        getattr(getattr(t, "value", None), "id", "")
+        for t in targets
+        if isinstance(t, ast.Subscript)
+    }
+    for node in (n for n in nodes if isinstance(n, ast.Assign)):
+        value = node.value
+        if isinstance(value, ast.Attribute) and value.attr == "data":
+            value = value.value
+        if isinstance(value, ast.Name):
+            if getattr(node.targets[0], "id", "") in changed:
+                return found(Kind.NO_COPY, text=ast.unparse(node))
     return None
 
 

@@ -3,6 +3,7 @@
 It is counted in candidates, so that a busy machine finds as much as an idle one.
 """
 
+import ast
 import contextlib
 import functools
 import itertools
@@ -11,6 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from types import CodeType
 from typing import Any
 
 from minigpt.course.checks.findings import Finding, Kind, found
@@ -83,14 +85,15 @@ def own_slip(asked, wrong: list[Difference], sure: bool = True) -> Finding | Non
         )
         if number and mutant.now not in ours:
             return False  # it would pass by an accident
-        program = _made(asked, mutant)
+        program = _made(asked, mutant.code)
         if not all(_agrees(asked, program, *pair) for pair in judged):
             return False
         if len(judged) <= len(wrong):
             judged.extend((inputs, asked.right(*inputs)) for inputs in asked.cases)
-        return all(_agrees(asked, program, *pair) for pair in judged) and all(
-            _agrees(asked, program, *pair) for pair in asked.fresh
-        )
+        every = [*judged, *asked.fresh]
+        if not all(_agrees(asked, program, *pair) for pair in every):
+            return False
+        return not _overwrites(mutant) and not _dead(asked, text, mutant)
 
     with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
         budget = MENDED // _price(asked, wrong)
@@ -108,11 +111,55 @@ def _told(mutant: Mutant | None, text: str, start: int, asked) -> Finding | None
     return found(Kind.OWN_SLIP, mutant=mutant, line=at, text=line, whole=whole)
 
 
-def _made(asked, mutant: Mutant) -> Callable:
-    """The learner's function or class with a change, among its own names."""
+OVERWRITING = "scatter", "masked_scatter", "index_copy", "copy_", "fill_", "zero_"
+
+
+def _overwrites(mutant: Mutant) -> bool:
+    """Whether a change only writes something else over what the answer has."""
+    more = mutant.now.removeprefix(mutant.was)
+    added = mutant.was and more != mutant.now and re.match(r"\.(\w+)\(", more)
+    made = re.search(r"zeros|ones|full|empty", mutant.was)
+    return bool(added) and added[1] in OVERWRITING and not made
+
+
+def _dead(asked, text: str, mutant: Mutant) -> bool:
+    """Whether a line that the answer went through is never reached any more."""
+    removed = mutant.change is Change.LINE and not mutant.now
+    before = _reached(asked, compile(text, "<mutant>", "exec"))
+    after = _reached(asked, mutant.code)
+    lines, inside = set(), set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt):
+            lines.add(node.lineno)
+            if removed and node.lineno == mutant.at:
+                inside |= {*range(node.lineno, node.end_lineno + 1)}
+    return bool((before - after) & lines - inside)
+
+
+def _reached(asked, code: CodeType) -> set[int]:
+    """The numbers of the lines that a version of the answer goes through."""
+    seen, usual = set(), sys.gettrace()
+
+    def trace(frame, event, arg):
+        if frame.f_code.co_filename == "<mutant>":
+            seen.add(frame.f_lineno)
+            return trace
+
+    sys.settrace(trace)
+    try:
+        for inputs in asked.cases:
+            with contextlib.suppress(Exception):  # the answer may raise one
+                asked.given(_made(asked, code), inputs)
+    finally:
+        sys.settrace(usual)
+    return seen
+
+
+def _made(asked, code: CodeType) -> Callable:
+    """The learner's function or class, as some code defines it, among its own names."""
     names = {**asked.solution.space, **surroundings(asked.answer)}
     known = set(names)
-    exec(mutant.code, names)
+    exec(code, names)
     name = asked.own_name
     return names[name] if name in names else names[next(iter(set(names) - known))]
 
@@ -126,9 +173,10 @@ def _likeliest(good: list[Mutant], text: str, asked, sure: bool) -> Mutant | Non
     lines = ["", *map(str.strip, text.splitlines())]
     given = {line.strip() for line in asked.solution.given.splitlines()}
     own = [m for m in good if lines[m.at] not in given]  # what was right stays right
-    good = sorted(own or good, key=_rank)
+    ours = {line.strip() for line in asked.solution.text.splitlines()}
+    good = [m for m in own or good if m.line not in given - ours]  # the bug itself
+    good.sort(key=_rank)
     if len({m.at for m in good}) > 1:
-        ours = {line.strip() for line in asked.solution.text.splitlines()}
         good = [m for m in good if m.line in ours] or good
         if sure and len({m.at for m in good}) > 1:
             return None
@@ -158,30 +206,6 @@ def _price(asked, wrong: list[Difference]) -> int:
             asked.given(asked.answer, difference.inputs)
 
     return 1 + calls // CALLS if in_time(counted, 1) else HANGS
-
-
-def added_slip(asked, every: list[Difference]) -> Finding | None:
-    """The one place of the answer whose change makes it the bug hunt's program again:
-    its bug is as it was, and this was added. Only for who has kept most of its lines.
-    """
-    text, start = listing(asked.answer)
-    given = [line.strip() for line in asked.solution.given.splitlines()]
-    lines = [*map(str.strip, text.splitlines())]
-    if not given or sum(line in lines for line in given) < len(given) / 2:
-        return None
-    bug = asked.solution.made(compile(asked.solution.given, "<bug>", "exec"))
-
-    def is_bug(mutant):
-        program = _made(asked, mutant)
-        return all(
-            _agrees(asked, program, d.inputs, asked.given(bug, d.inputs)) for d in every
-        )
-
-    with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
-        candidates = mutants(text, asked.solution.given)
-        for mutant in first(candidates, is_bug, MENDED // _price(asked, every[:1])):
-            one = _told(mutant, text, start, asked)
-            return found(one.kind, **{**one.parts, "whole": False})
 
 
 # In the solution

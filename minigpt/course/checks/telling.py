@@ -42,6 +42,20 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     ),
     Kind.NEVER_READ: ("Nothing reads what `{text}` makes.", ""),
     Kind.ARGUMENT_UNREAD: ("Your code never reads its argument `{name}`.", ""),
+    Kind.USED_UP: (
+        "`{name}` can be gone through only once: the second time, nothing is left.",
+        "list(...) keeps all of it, for as many times as you need.",
+    ),
+    Kind.GLUED: (
+        "`{text}` looks through one long text: what it looks for is also found inside "
+        "something longer, as 7 in 17 or b in ab.",
+        "Go through the list itself, item by item.",
+    ),
+    Kind.OPTIMIZER_IN_LOOP: (
+        "`{text}` stands inside the loop: each step gets a new optimizer, which has "
+        "forgotten its running means of the gradients.",
+        "Make it once, before the loop.",
+    ),
     Kind.NO_COPY: ("`{text}` gives one thing a second name; that makes no copy.", ""),
     Kind.RAISED: ("{says}", ""),
     Kind.NOTHING_RETURNED: (
@@ -52,6 +66,17 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     Kind.ENDLESS: (
         "It was still running after {seconds} seconds and was stopped.",
         "Look for a loop that never ends, or whose end moves away.",
+    ),
+    Kind.KEPT: (
+        "The same inputs give another result the second time: something is kept "
+        "between calls, or drawn by chance.",
+        "Make anew, inside the function, whatever it fills or draws from.",
+    ),
+    Kind.KEPT_IN_DEFAULT: (
+        "The same inputs give another result the second time: something is kept "
+        "between calls. `{text}` is made once, when the function is defined, and "
+        "each call finds in it what the calls before have left.",
+        "Make it anew, inside the function.",
     ),
     Kind.MISSING_PART: ("Still missing: {part}.", ""),
     Kind.CHANGED_IN_VAIN: (

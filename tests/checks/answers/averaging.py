@@ -57,14 +57,14 @@ WRONG = {
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),
-        "`9` where `1` belongs": nats(("one_hot + 1", "one_hot + 9")),
+        "The result is not right yet": nats(("one_hot + 1", "one_hot + 9")),
     },
     "02.4": {
         "float('-inf'))` left out": attend((FILL, "scores")),
         "for `-100.0` where `float('-inf')`": attend(
             TRUE_PAST, ('float("-inf")', "-100.0")
         ),
-        "The bug is still there": attend(("= q @", "= (q + 1e-6) @")),
+        "results are nan, not a number": attend(("= q @", "= (q + 1e-6) @")),
         "`torch.triu(torch.ones(T, T), diagonal=1)`": (
             "def attend(x, q, k):\n"
             "    T = x.shape[1]\n"

@@ -50,7 +50,7 @@ WRONG = {
         ),
     },
     "10.2": {
-        "are not in the batch that one process draws": windows(
+        "Each worker has a seed of its own": windows(
             SEEDED.replace("seed)", "seed + rank)"),
             MINE,
             "return torch.randint(length, (last - first,), generator=generator)",
