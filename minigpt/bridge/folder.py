@@ -42,7 +42,7 @@ ASKED = {  # fields of config.json, and the values for which our GPT2 is the mod
     "scale_attn_by_inverse_layer_idx": (None, False),
     "add_cross_attention": (None, False),
 }
-LOST = 1e-5  # of a logit: what counts as the same
+LOST = 1e-5  # of logits: what counts as the same
 
 
 def names(config: Any) -> dict[str, str]:
@@ -61,12 +61,14 @@ def names(config: Any) -> dict[str, str]:
 
 
 def as_gpt2(model: Model, nearest: bool = False) -> tuple[GPT2, float]:
-    """(a GPT2 as GPT-2's files can hold it, how far its logits are from the model's).
+    """(a GPT2 as GPT-2's files can hold it, how far it is off).
 
     model: a GPT or a GPT2. GPT-2's head has no bias b: what W(norm + shift) + b is,
     W(norm + shift') shall be. There is such a shift' for every b if the rows of W are
-    independent, which takes vocab_size <= n_embd. Raises ValueError for another model;
-    and if logits would move by more than 1e-5, unless `nearest` takes the best shift'.
+    independent, which takes vocab_size <= n_embd. With one token more it still is all
+    that softmax sees: every logit moves by the same constant. How far off is told of
+    the difference of two logits; no log-probability is off by more. Raises ValueError
+    for another model; and if that is above 1e-5, unless `nearest` takes the best one.
     """
     require(
         type(model) in (GPT, GPT2),
@@ -84,20 +86,36 @@ def as_gpt2(model: Model, nearest: bool = False) -> tuple[GPT2, float]:
         state.setdefault(f"body.{i}.attention.qkv.bias", bias)
     bias, lost = state.pop("lm_head.bias", None), 0.0
     if bias is not None:
-        W, last = state["lm_head.weight"].double(), f"body.{config.n_layer}.bias"
-        shift = torch.linalg.lstsq(W, bias.double()[:, None], driver="gelsd")
-        moved = (state[last].double() + shift.solution[:, 0]).float()
-        wanted = W @ state[last].double() + bias.double()  # (V,)
-        lost = (W @ moved.double() - wanted).abs().max().item()
-        state[last] = moved
+        W, last = state["lm_head.weight"], f"body.{config.n_layer}.bias"
+        state[last], lost = folded(W, bias, state[last])
+        enough = max(len(bias) - 1, config.n_embd + 1)
+        enough += -enough % config.n_head  # which must divide it
         require(
             lost <= LOST or nearest,
             f"GPT-2's output layer has no bias. That of this model, of {len(bias)} "
             f"tokens on {config.n_embd} channels, does not fit into the last norm: "
-            f"logits would be off by up to {lost:.2g}. Train with --n-embd "
-            f"{len(bias)} or more, or pass --nearest to write the nearest model.",
+            f"differences of two logits would be off by up to {lost:.2g}. Train with "
+            f"--n-embd {enough}, or pass --nearest to write the nearest model.",
         )
     return filled(config, state), lost
+
+
+def folded(
+    W: torch.Tensor, b: torch.Tensor, shift: torch.Tensor
+) -> tuple[torch.Tensor, float]:
+    """(shift' (C,) that does the work of b, how far off differences of logits are).
+
+    W: (V, C), b: (V,), shift: (C,). W shift' is W shift + b, or else, where that cannot
+    be, as near to it as a constant added to all logits allows: softmax does not see it.
+    """
+    W, wanted = W.double(), W.double() @ shift.double() + b.double()  # (V,)
+    for unknowns in (W, torch.cat([W, torch.ones(len(W), 1)], dim=1)):
+        more = torch.linalg.lstsq(unknowns, b.double()[:, None], driver="gelsd")
+        moved = (shift.double() + more.solution[: len(shift), 0]).float()
+        off = W @ moved.double() - wanted
+        if off.abs().max() <= LOST:
+            break
+    return moved, (off.max() - off.min()).item()
 
 
 def filled(
@@ -134,7 +152,7 @@ def save_gpt2(
     """Write a model as a folder that transformers reads: config.json,
     model.safetensors, vocab.json, merges.txt; all of it appears, or nothing.
 
-    Returns how far logits are from the model's, 0.0 where nothing had to be folded.
+    Returns how far off a difference of two logits is, 0.0 where nothing was folded.
     Raises ValueError as `as_gpt2` and `as_gpt2_tokenizer`; FileExistsError for a
     folder with files in it, OSError if it cannot be written.
     """

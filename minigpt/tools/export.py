@@ -24,7 +24,7 @@ def main(options: Namespace) -> int:
     n = sum(p.numel() for p in model.parameters())
     print(
         f"{n:,} parameters, {tokenizer.vocab_size} tokens, written to {options.out}; "
-        f"logits are off by up to {lost:.1g}. In transformers:\n"
+        f"differences of logits are off by up to {lost:.1g}. In transformers:\n"
         f"GPT2LMHeadModel.from_pretrained({options.out!r})\n"
         f"GPT2Tokenizer.from_pretrained({options.out!r})"
     )

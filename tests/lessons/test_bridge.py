@@ -206,13 +206,45 @@ def test_the_bias_of_a_head_folds_where_there_are_channels_enough(V):
     assert lost < 1e-5
 
 
-def test_where_it_does_not_fold_the_loss_is_told_and_is_the_largest():
-    model = gpt(30)
-    with pytest.raises(ValueError, match="30 tokens on 16 channels, does not fit"):
+def apart(a, b):
+    """How far the differences of two logits of a are from those of b."""
+    off = a - b
+    return (off.amax(dim=-1) - off.amin(dim=-1)).max().item()
+
+
+@pytest.mark.parametrize("V, C", [(17, 16), (65, 64)])
+def test_with_one_token_more_than_channels_all_probabilities_are_the_same(V, C):
+    model, idx = gpt(V, C), IDX % V
+    folded, lost = as_gpt2(model)
+    logits, others = model(idx)[0], folded(idx)[0]
+    same = dict(atol=1e-4, rtol=1e-4)
+    assert_close(others.log_softmax(dim=-1), logits.log_softmax(dim=-1), **same)
+    assert lost < 1e-5
+    constant = (others - logits).mean()  # is added to every logit
+    assert constant.abs() > 1e-3
+    assert_close(others - constant, logits, **same)
+
+
+@pytest.mark.parametrize("V", [18, 30])
+def test_where_it_does_not_fold_the_loss_is_told_and_is_the_largest(V):
+    model, idx = gpt(V), IDX % V
+    with pytest.raises(ValueError, match=f"{V} tokens on 16 channels, does not fit"):
         as_gpt2(model)
     folded, lost = as_gpt2(model, nearest=True)
-    off = (folded(IDX)[0] - model(IDX)[0]).abs().max().item()
-    assert off == pytest.approx(lost, abs=1e-4) and lost > 1e-3
+    logits, others = model(idx)[0], folded(idx)[0]
+    assert apart(others, logits) == pytest.approx(lost, abs=1e-4) and lost > 1e-3
+    off = others.log_softmax(dim=-1) - logits.log_softmax(dim=-1)
+    assert off.abs().max().item() <= lost + 1e-4
+
+
+@pytest.mark.parametrize("V, n_head, advice", [(18, 2, 18), (30, 4, 32), (34, 3, 33)])
+def test_the_width_that_a_refusal_advises_can_be_trained_and_exported(
+    V, n_head, advice
+):
+    sizes = {"n_layer": 1, "n_head": n_head}
+    with pytest.raises(ValueError, match=f"Train with --n-embd {advice}, or"):
+        as_gpt2(opinionated(GPTConfig(V, 8, n_embd=4 * n_head, **sizes)))
+    as_gpt2(opinionated(GPTConfig(V, 8, n_embd=advice, **sizes)))
 
 
 def test_exporting_leaves_the_model_as_it_was():

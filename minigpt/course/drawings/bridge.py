@@ -11,7 +11,6 @@ from matplotlib.patches import FancyBboxPatch
 from minigpt.course.drawings.spine import LOOKS, MIDDLE
 from minigpt.course.plots import COLORS
 
-HATCHES = ["", "//"]
 PARTS = {  # what the names of their parameters have in them
     "tokens": "token_embedding",
     "positions": "position_embedding",
@@ -112,12 +111,10 @@ def where(models: dict[str, nn.Module]) -> Figure:
     fig = Figure(figsize=(13, 0.62 * len(parts) + 0.9), layout="constrained")
     axes = fig.subplots(1, len(rows), sharey=True)
     told = []
-    for ax, (title, row), hatch, color in zip(
-        axes, rows.items(), HATCHES, (COLORS[0], COLORS[4])
-    ):
+    for ax, (title, row), color in zip(axes, rows.items(), (COLORS[0], COLORS[4])):
         total = sum(row.values())
         shares = [row[part] / total for part in parts]
-        look = {"color": color, "edgecolor": "black", "hatch": hatch, "height": 0.62}
+        look = {"color": color, "edgecolor": "black", "height": 0.62}
         ax.barh(range(len(parts)), shares, **look)
         for i, part in enumerate(parts):
             label = f"{row[part]:,}"
