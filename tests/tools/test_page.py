@@ -294,16 +294,38 @@ def test_a_part_is_switched_off_and_the_text_pays(visit, gpt):
     before = bars(browser)
     browser.evaluate("document.querySelectorAll('#drawing [type=checkbox]')[2].click()")
     chromium.wait(
-        lambda: "now costs" in browser.evaluate("$('cut').textContent"), "cost"
+        lambda: "surprised" in browser.evaluate(f"({QUIET}) && $('cut').textContent"),
+        "the surprise",
     )
     said = browser.evaluate("$('cut').textContent")
-    assert said.startswith("Off: feed-forward 1. This text now costs")
-    now, whole = map(float, re.findall(r"\d+\.\d+(?= nats)|(?<=pays )\d+\.\d+", said))
+    assert said.startswith("Off: feed-forward 1. It is now surprised by ")
+    now, whole = map(float, re.findall(r"(?<=by )\d+\.\d+", said))
     assert now == pytest.approx(browser.evaluate("active.reading.mean(0)"), abs=0.006)
     assert whole == pytest.approx(browser.evaluate("active.intact.mean(0)"), abs=0.006)
     assert bars(browser) != before
     browser.evaluate("$('whole').click()")
     chromium.wait(lambda: bars(browser) == before, "the whole model")
+
+
+def test_what_a_cut_model_wrote_is_easy_for_itself(visit, gpt):
+    browser = visit(gpt, text=TEXT)
+    browser.evaluate("switchParts(({ off }) => off.add('feed-forward 1'))")
+    after(browser, "rewrite", len(PROMPT) + 60, count=60)
+    done = "!/again …$/.test($('cut').textContent)"
+    chromium.wait(lambda: browser.evaluate(done), "both surprises")
+    said = browser.evaluate("$('cut').textContent")
+    own, whole = map(float, re.findall(r": (\d+\.\d+)", said))
+    assert said == (
+        "Off: feed-forward 1. It wrote this text itself, so it finds it easy: "
+        f"{own:.2f} nats per character; the whole model is more surprised: {whole:.2f}."
+    )
+    given = "mean(active.given)"
+    assert own == pytest.approx(browser.evaluate(f"active.reading.{given}"), abs=0.006)
+    assert whole == pytest.approx(browser.evaluate(f"active.intact.{given}"), abs=0.006)
+    browser.evaluate("switchParts(({ off }) => off.add('head 1.1'))")  # another now
+    chromium.wait(
+        lambda: "now surprised" in browser.evaluate("$('cut').textContent"), "another"
+    )
 
 
 def test_an_address_repeats_what_one_saw(visit, gpt):

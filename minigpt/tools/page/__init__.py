@@ -60,7 +60,6 @@ class Story(NamedTuple):
     seconds: float
     history: list  # of Progress
     read: str | None = None  # what one calls the text, if that is known
-    where: str = ""  # the machine, as "on one processor core"
 
 
 def write_page(
@@ -298,8 +297,7 @@ def with_story(path: Path | str) -> tuple:
     content = torch.load(path, weights_only=True)
     history = [Progress(*row) for row in content["history"]]
     step, _, _, seconds = history[-1]
-    where = "on one processor core"  # experiments/stored_models.py sets one thread
-    return model, tokenizer, Story(step, seconds, history, where=where), None
+    return model, tokenizer, Story(step, seconds, history), None
 
 
 def add_options(parser: ArgumentParser) -> None:

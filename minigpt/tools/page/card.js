@@ -10,7 +10,8 @@ function showCard() {
   const seen = position ? side.reading.after[position - 1] : null;
   $("card").hidden = !narrow.matches || !span || side.writing;
   if ($("card").hidden) return;
-  const actual = side.ids[position], probs = seen ? probabilities(seen.logits) : [];
+  const actual = side.ids[position];
+  const probs = seen ? probabilities(seen.logits, knobs()) : []; // as in the line at the top
   const likeliest = ranked(probs), shown = likeliest.slice(0, 3);
   if (seen && !shown.includes(actual)) shown.push(actual);
   const came = `“${glyph(texts[actual])}” was ${ordinal(likeliest, actual)}:`;

@@ -13,6 +13,7 @@ function edit() {
 }
 
 function showField(on) {
+  $("card").hidden = true;
   $("prompt").hidden = !on;
   $("sides").hidden = on;
   $("edit").textContent = on ? "Done" : "Type your own";

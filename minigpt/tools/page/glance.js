@@ -126,11 +126,13 @@ function tellGlance(side, position, { start, rows }, calm) {
   const { block_size, n_layer, n_head } = side.whole.config, n = position - start;
   if (!$("seen").firstChild || $("seen").side !== side) {
     $("seen").side = side;
-    $("seen").replaceChildren(element("span"), element("span", { className: "legend" }, " Arcs: "
+    $("seen").replaceChildren(element("span", { className: "brief",
+      textContent: "Arcs: what it looks back at. Right: what may come next. " }),
+    element("span", { className: "count" }), element("span", { className: "legend" }, " Arcs: "
       + "where its ", word("head", `${n_layer * n_head} heads`), " look, the first block in rose, "
       + "the last in gold, the watched head in white. Right: what may come next."));
   }
-  $("seen").firstChild.textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
+  $("seen").querySelector(".count").textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
     + `most, then ${side.slide ? "the oldest" : "the older half"} goes).`;
   if (!calm) return;
   const likely = ranked(probabilities(rows[n - 1].logits, knobs())).slice(0, TAPE.shown);

@@ -9,7 +9,7 @@ function choose(side, position) {
   active = side;
   side.chosen = position >= side.ids.length ? null : Math.max(0, position);
   peeked = null;
-  if (was !== side) [drawing, watched] = [null, "head 1.1"]; // it may have fewer
+  if (was !== side) [drawing, watched] = [null, sharpest(side)]; // it may have fewer
   for (const view of views) view.show();
   showInside().then(() => {
     $("spoken").textContent = $("position").textContent;
@@ -119,19 +119,31 @@ function showDrawing(side, position, seen, actual) {
   showCut(side);
 }
 
-/** What it costs that some parts are off. */
+/** How much more surprised it is when some parts are off. */
 function showCut(side) {
   const off = [...side.off].sort(), { ids, reading, intact } = side;
-  const now = reading.mean(0, ids.length), before = intact.mean(0, ids.length);
   const ready = intact.nats.length === ids.length && reading.nats.length === ids.length;
   $("switches").classList.toggle("idle", !off.length);
   $("zero").checked = side.zero || !side.whole.hasMeans;
   $("zero").disabled = !side.whole.hasMeans;
   $("cut").textContent = !off.length
-    ? "Everything is on. Take the tick out of a box: what does the text cost then?"
+    ? "Everything is on. Take the tick out of a box: how surprised is it then?"
     : `Off: ${off.join(", ")}. `
-      + (ready && now !== null ? `This text now costs ${number(now, 2)} nats per character; the `
-        + `whole model pays ${number(before, 2)}.` : "…");
+      + (ready ? surprises(side) : "reading the text again …");
+}
+
+/** The surprise without the parts and with them, of the whole text; or of what was written
+ * without them, which is then easy for the one that wrote it. */
+function surprises(side) {
+  const { given, ids, reading, intact } = side, made = side.made(), written = side.drawn.slice(given);
+  const [easy, hard] = [reading.mean(given), intact.mean(given)];
+  if (written.length && written.every((one) => one.made === made) && easy < hard) {
+    return `It wrote this text itself, so it finds it easy: ${number(easy, 2)} nats per character; `
+      + `the whole model is more surprised: ${number(hard, 2)}.`;
+  }
+  const now = reading.mean(0, ids.length), before = intact.mean(0, ids.length);
+  return now === null ? "" : `It is now surprised by ${number(now, 2)} nats per character of this `
+    + `text; the whole model by ${number(before, 2)}.`;
 }
 
 /** All heads at a glance, and the watched one in large. */

@@ -13,7 +13,7 @@ function remember() {
     text, ids: idsOf(text).join() === told.join() ? null : told.join(), n: ids.length - told.length,
     seed: $("seed").value, at: active.chosen, side: sides.indexOf(active),
     zero: sides.some((side) => side.zero) ? 1 : null, slide: active.slide ? 1 : null,
-    part: watched === "head 1.1" ? null : watched, tour: tourIsOff() ? "off" : null,
+    part: watched, tour: tourIsOff() ? "off" : null,
     sides: sides.map((side) => ({ off: side.off,
       step: side.snapshots.length > 1 ? side.snapshots[side.stage].step : null })),
   };
@@ -38,7 +38,8 @@ async function restore() {
     side.slide = $("slide").checked = Boolean(state.slide);
   });
   const known = [...active.whole.sizes().keys()].filter((name) => /^(head|feed)/.test(name));
-  watched = [...known, "logits"].includes(state.part) ? state.part : "head 1.1";
+  const isNamed = [...known, "logits"].includes(state.part);
+  watched = isNamed ? state.part : "head 1.1";
   $("prompt").value = state.text;
   const told = state.ids?.split(",").map(Number).filter((id) => id in texts);
   const ids = told?.length ? told.slice(0, LIMIT) : typedIds();
@@ -48,6 +49,7 @@ async function restore() {
   }
   await begin(ids);
   await write(Math.min(Number(state.n) || 0, LIMIT), Infinity);
+  if (!isNamed) await rest();
   if (state.at !== undefined) choose(active, Number(state.at));
   return true;
 }
@@ -177,7 +179,7 @@ function made({ name, story }, count, many) {
     const from = content.length ? ` from ${content.length.toLocaleString("en")} ${UNIT}s` : "";
     told.push(` that learned${from} in ${story.steps.toLocaleString("en")} `,
       word("step", "steps"), " of training");
-    if (story.seconds) told.push(`: ${duration(story.seconds)}${story.where && ` ${story.where}`}`);
+    if (story.seconds) told.push(`: ${duration(story.seconds)}`);
   }
   return [...told, ". "];
 }
@@ -194,11 +196,31 @@ $("top-k").max = texts.length; // first, for it bounds the value
 $("top-k").value = texts.length;
 showKnobs();
 
+/** Watch the head with the sharpest habit, unless the reader has chosen one. */
+async function rest() {
+  if (watched !== "head 1.1" || active.writing) return;
+  watched = sharpest(active);
+  await showInside();
+}
+
+/** The last character that has letters on both sides, or null. */
+function midWord({ ids }) {
+  const isLetter = (i) => /^\p{L}+$/u.test(texts[ids[i]] ?? "");
+  for (let i = ids.length - 2; i > 1; i--) {
+    if ([i - 2, i - 1, i, i + 1].every(isLetter)) return i;
+  }
+  return null;
+}
+
 /** On the first visit it writes by itself; an address says what else to do. */
 async function open() {
   offerTour();
   if (await restore()) return;
   await begin(idsOf(content.prompt));
   await write(field("count"));
+  if (active.writing || active.chosen !== null || !$("prompt").hidden) return; // somebody acts
+  active.chosen = active.rested = midWord(active);
+  viewOf(active).show();
+  await rest();
 }
 open();

@@ -2,7 +2,7 @@
 // step each, a sentence for each step and a line of arithmetic for each row and step.
 //
 // A sheet: {title, first: what a row is, rows: [{label, aside, later}], shown: the row to look
-// at first, steps: [{name, says}], columns: [{step, head, values, digits, above, vectors,
+// at first, telling: it and two more, steps: [{name, says}], columns: [{step, head, values, digits, above, vectors,
 // foot}], products(i, step): two vectors that are multiplied there, lines[step](i)}.
 "use strict";
 
@@ -27,7 +27,7 @@ function headSheet({ model, rows, row, part, id, off, tokens }) {
     title: `Watch head ${part.layer + 1}.${part.index + 1} compute, at ${me}`,
     first: UNIT,
     rows: tokens.map((label, t) => ({ label, aside: back(row - t), later: t > row })),
-    shown: ranked(u.weights)[0],
+    ...tellingRows(ranked(u.weights)),
     steps: [
       { name: "q · k", says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
         + "with its ", word("key"), `: ${n} numbers each. They are multiplied one by one, and `
@@ -99,7 +99,7 @@ function feedForwardSheet({ model, rows, row, seen, part, id, off, tokens }) {
     first: "neuron",
     rows: [...order.map((i) => ({ label: String(i + 1), aside: u.bent[i] ? "fires" : "silent" })),
       ...last],
-    shown: 0,
+    ...tellingRows(order.keys()),
     steps: [
       { name: "w · x + b", says: [`Each of ${n} `, word("neuron", "neurons"), ` has ${C} `,
         word("parameters"), ` of its own: they are multiplied with the ${C} numbers of the `,
@@ -148,7 +148,7 @@ function logitsSheet({ model, row, seen, tokens }) {
     first: UNIT,
     rows: order.map((id, k) => ({ label: glyph(texts[id]), aside: `${k + 1}.`,
       later: u.kept[id] === -Infinity })),
-    shown: 0,
+    ...tellingRows(order.keys()),
     steps: [
       { name: "w · x + b", says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
         ` in the last layer: multiplied with the ${C} numbers of the `, word("stream"),
@@ -190,6 +190,12 @@ function logitsSheet({ model, row, seen, tokens }) {
         + `${number(u.sum, 3)} = ${number(u.probs[order[k]], 3)}`,
     ],
   };
+}
+
+/** The first of some rows is shown, and when it is played the next two as well. */
+function tellingRows(rows) {
+  const telling = [...rows].slice(0, 3);
+  return { shown: telling[0], telling };
 }
 
 const sum = (numbers) => Array.from(numbers).reduce((a, b) => a + b, 0);

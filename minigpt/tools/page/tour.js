@@ -1,25 +1,24 @@
-// The tour: four questions about one, "what happens if a part is switched off?", each beside
-// what it asks about. Esc, or the button, puts it away for good; so does tour=off in the link.
+// The tour: four questions, each beside what it asks about. Esc, or the button, puts it away for good; so does tour=off in the link.
 "use strict";
 
 const STOPS = [
-  { title: "What does it need?", before: "drawing",
-    says: "Guess first: does the text need one of the small squares most, the heads, or a large "
-      + "one? Then take the tick out of one box after the other, and read above what the text "
-      + "costs without that part.", answer: answerNeeds },
-  { title: "What does it write without it?", before: "asked",
-    says: "Leave a part off and press “Write again with this”: the same beginning, the same seed. "
-      + "Which part can it not spell without? With “zeros”, what is off says nothing instead of "
-      + "what it says on average: is that dearer or cheaper?", answer: answerSpells },
-  { title: "Where does it look?", before: "watch",
-    says: "Choose a character in the middle of a word, and guess where a head looks before you "
-      + "click its picture. Then watch it compute. Have you a story about a head? Say what will go "
-      + "wrong without it, then switch it off.", answer: answerLooks },
   { title: "Who decides?", before: "parts",
     says: "Set the temperature to 0 and say the next character before “One character” does. Then "
       + "drag temperature, top-k and top-p: which two settings leave one bar only?",
     answer: (side, say) => say("Temperature 0, and top-k 1: both leave the likeliest alone. So does "
       + "a top-p that is smaller than its probability.") },
+  { title: "Where does it look?", before: "drawing",
+    says: "Choose a character in the middle of a word, and guess where a head looks before you "
+      + "click its picture. Then watch it compute. Have you a story about a head? Say what will go "
+      + "wrong without it, then switch it off.", answer: answerLooks },
+  { title: "What does it need?", before: "drawing",
+    says: "Guess first: does the text need one of the small squares most, the heads, or a large "
+      + "one? Then take the tick out of one box after the other, and read above how much more the "
+      + "text surprises the model without that part.", answer: answerNeeds },
+  { title: "What does it write without it?", before: "asked",
+    says: "Leave a part off and press “Write again with this”: the same beginning, the same seed. "
+      + "Which part can it not spell without? With “zeros”, what is off says nothing instead of "
+      + "what it says on average: does the surprise grow or shrink?", answer: answerSpells },
 ];
 const KEPT = "minigpt tour"; // in the browser, so that it stays away
 let tourAt = null; // null: the offer at the top; then the number of a stop
@@ -34,14 +33,15 @@ function showTour(at, focus = true) {
   $("tour-title").textContent = title ? `${at + 1} of ${STOPS.length}: ${title}` : "New here?";
   $("tour-says").textContent = says ?? "Four questions lead through this page.";
   $("tour-answer").hidden = !answer;
-  $("tour-end").firstChild.data = title ? "End the tour " : "No tour, ever ";
+  $("tour-end").firstChild.data = title ? "End the tour " : "No, thanks ";
   $("tour-answer").open = false;
   $("tour-back").hidden = !at;
   $("tour-next").textContent = title ? (at + 1 < STOPS.length ? "Next" : "Done") : "Begin";
   if (before) $(before).before($("tour"));
   if (!focus) return;
   $("tour").focus({ preventScroll: true });
-  $("tour").scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
+  $("tour").scrollIntoView({ block: narrow.matches ? "start" : "center", // above the squares
+    behavior: still ? "auto" : "smooth" });
 }
 
 /** Measure the answer when it is opened, until it is closed or the text changes. */

@@ -2,14 +2,17 @@
 // at and the arithmetic behind it. It can be played, or gone through by hand.
 "use strict";
 
-const SCAN = 1800; // milliseconds for all rows of a step, when it is played
-const REST = 1600; // after a step
+const HOLD = 900; // milliseconds on each of the telling rows of a step, when it is played
+const SWEEP = 1000; // for all others together
+const REST = 900; // after a step
 const CELLS = 40; // products shown, one by one; the smaller ones are summed up
+const touched = matchMedia("(pointer: coarse)").matches;
 
 class Watch {
   constructor() {
-    Object.assign(this, { sheet: null, at: 1, row: 0, turn: 0, playing: false, trs: [] });
-    $("play").addEventListener("click", () => (this.playing ? this.stop() : this.play()));
+    Object.assign(this, { sheet: null, at: 1, row: 0, turn: 0, playing: false, paused: null,
+      trs: [] });
+    $("play").addEventListener("click", () => (this.playing ? this.pause() : this.play()));
     $("sheet").addEventListener("click", ({ target }) => {
       const row = this.trs.indexOf(target.closest("tr"));
       if (row >= 0) this.choose(row);
@@ -51,7 +54,7 @@ class Watch {
     }
     this.trs = rows.map(({ label, aside, later }, i) => {
       const tr = element("tr", { tabIndex: -1, className: later ? "later" : "" });
-      tr.style.setProperty("--i", i);
+      tr.style.setProperty("--i", i + 1);
       tr.append(element("th", { scope: "row" }, label,
         element("small", { textContent: aside })));
       for (const column of columns) {
@@ -60,11 +63,19 @@ class Watch {
       }
       return tr;
     });
-    const last = element("tr", {}, element("th", { scope: "row", textContent: foot ? "sum" : "" }));
+    const last = element("tr", {}, element("th", { scope: "row" }, this.sumName()));
     for (const column of columns) last.append(this.footCell(column));
     const part = (tag, ...trs) => element(tag, {}, ...trs);
     $("sheet").replaceChildren(part("thead", head), part("tbody", ...this.trs),
       ...(foot ? [part("tfoot", last)] : []));
+  }
+
+  /** "sum", which is seen from the first sum on. */
+  sumName() {
+    const name = element("span", { className: "of-sum", textContent: "sum" });
+    const steps = this.sheet.columns.filter((c) => c.foot !== undefined).map((c) => c.step);
+    name.style.setProperty("--s", Math.min(...steps));
+    return name;
   }
 
   /** A cell that is seen from its column's step on. */
@@ -94,6 +105,7 @@ class Watch {
   stripCell(column, rows, vectors) {
     const td = this.cell("td", column, [strip(vectors)]);
     td.rowSpan = rows;
+    if (rows > 1) td.style.setProperty("--i", 0); // it does not wait for its row
     td.classList.add("strip");
     return td;
   }
@@ -101,9 +113,11 @@ class Watch {
   footCell(column) {
     const { foot, note = "", digits = 2 } = column;
     if (foot === undefined) return this.cell("td", column, []);
-    if (column.vectors) return this.stripCell(column, 1, [foot]);
     const text = column.signed ? signed(foot, digits) : number(foot, digits);
-    return this.cell("td", column, [text, element("small", { textContent: note })]);
+    const td = column.vectors ? this.stripCell(column, 1, [foot])
+      : this.cell("td", column, [text, element("small", { textContent: note })]);
+    td.style.setProperty("--i", this.trs.length); // a sum comes with the last row
+    return td;
   }
 
   /** Go to a step, from 1 on: its columns are seen, and those before. */
@@ -117,30 +131,35 @@ class Watch {
       chip.classList.toggle("done", i + 1 < at);
     });
     $("says").replaceChildren(...this.sheet.steps[at - 1].says);
-    $("play").textContent = this.playing ? "❚❚ Pause" : "▶ Watch it";
+    $("play").textContent = this.playing ? "❚❚ Pause" : this.paused ? "▶ Go on" : "▶ Watch it";
     this.select(this.row);
   }
 
   /** The row that is looked at, with its arithmetic. */
-  select(row) {
+  select(row, follow = true) {
     this.row = row;
     this.trs.forEach((tr, i) => {
       tr.classList.toggle("selected", i === row);
       tr.setAttribute("aria-selected", i === row);
       tr.tabIndex = i === row ? 0 : -1;
     });
-    const box = $("sheet").parentElement, tr = this.trs[row];
-    const head = $("sheet").tHead.offsetHeight, foot = $("sheet").tFoot?.offsetHeight ?? 0;
-    const top = tr.offsetTop - head, bottom = tr.offsetTop + tr.offsetHeight + foot;
-    if (box.scrollTop > top) box.scrollTop = top;
-    else if (box.scrollTop + box.clientHeight < bottom) box.scrollTop = bottom - box.clientHeight;
+    if (follow) this.scrollTo(row);
     $("line").textContent = this.sheet.lines[this.at - 1](row);
     const terms = this.sheet.products(row, this.at);
     $("products").replaceChildren(...(terms ? productCells(terms) : []));
   }
 
+  /** Bring a row into the box, between the names of the columns and their sums. */
+  scrollTo(row) {
+    const box = $("sheet").parentElement, tr = this.trs[row];
+    const head = $("sheet").tHead.offsetHeight, foot = $("sheet").tFoot?.offsetHeight ?? 0;
+    const top = tr.offsetTop - head, bottom = tr.offsetTop + tr.offsetHeight + foot;
+    if (box.scrollTop > top) box.scrollTop = top;
+    else if (box.scrollTop + box.clientHeight < bottom) box.scrollTop = bottom - box.clientHeight;
+  }
+
   choose(row) {
-    this.stop();
+    if (this.playing) this.pause();
     this.select(row);
   }
 
@@ -153,32 +172,68 @@ class Watch {
     this.trs[this.row].focus({ preventScroll: true });
   }
 
-  /** From the first step to the last, row by row; with reduced motion, step by step. */
+  /** From the first step, or the one where it was paused, to the last: the telling rows one
+   * by one, then all others at once, so that what is read holds still. With reduced motion,
+   * step by step. */
   async play() {
-    const mine = ++this.turn, { sheet } = this, n = sheet.rows.length;
+    const mine = ++this.turn, first = this.paused ?? 1;
+    const over = async (milliseconds) => {
+      await wait(milliseconds);
+      return mine !== this.turn;
+    };
     this.playing = true;
-    for (let at = 1; at <= sheet.steps.length; at++) {
+    this.paused = null;
+    for (let at = first; at <= this.sheet.steps.length; at++) {
+      this.row = this.sheet.shown;
       this.step(at);
-      const began = performance.now();
-      const now = () => Math.floor((performance.now() - began) / SCAN * n);
-      for (let row = now(); !still && row < n; row = now()) {
-        this.select(row);
-        $("sheet").style.setProperty("--upto", row);
-        await pause();
-        if (mine !== this.turn) return;
+      if (!still) {
+        if (await this.tellRows(over)) return;
+        if (await this.sweepRows(mine)) return;
       }
-      $("sheet").style.setProperty("--upto", n);
-      this.select(sheet.shown);
-      await wait(still ? 2 * REST : REST);
-      if (mine !== this.turn) return;
+      if (await over(still ? 2 * HOLD + REST : REST)) return;
     }
     this.stop();
+  }
+
+  /** Hold each of the telling rows -> whether the playing is over. A box that is touched is
+   * scrolled to the first alone. */
+  async tellRows(over) {
+    this.trs.forEach((tr) => tr.classList.remove("told"));
+    $("sheet").style.setProperty("--upto", 0);
+    for (let k = 0; k < this.sheet.telling.length; k++) { // of the sheet that is there by then
+      const row = this.sheet.telling[k];
+      this.trs[row].classList.add("told");
+      this.select(row, k === 0 || !touched);
+      if (await over(HOLD)) return true;
+    }
+    return false;
+  }
+
+  /** Show all rows, from the first to the last -> whether the playing is over. */
+  async sweepRows(mine) {
+    const n = this.trs.length, began = performance.now();
+    for (let share = 0; share < 1; share = (performance.now() - began) / SWEEP) {
+      $("sheet").style.setProperty("--upto", Math.floor(share * n));
+      await pause();
+      if (mine !== this.turn) return true;
+    }
+    $("sheet").style.setProperty("--upto", n);
+    return false;
+  }
+
+  /** Hold it; it goes on from this step. */
+  pause() {
+    const { at } = this;
+    this.stop();
+    this.paused = at;
+    $("play").textContent = "▶ Go on";
   }
 
   /** End the playing; what is seen stays. */
   stop() {
     this.turn++;
     this.playing = false;
+    this.paused = null;
     if (!this.sheet) return;
     $("sheet").style.setProperty("--upto", this.trs.length);
     $("play").textContent = "▶ Watch it";
@@ -242,5 +297,6 @@ async function watch(name, pointed) {
   remember();
   if (active.writing) return;
   if (pointed) $("watch").scrollIntoView({ behavior: still ? "auto" : "smooth" });
+  watching.stop(); // not from where another was paused
   watching.play();
 }

@@ -17,6 +17,7 @@ function showButtons() {
 
 /** Begin all sides with a text, and read it. */
 async function begin(ids) {
+  $("card").hidden = true;
   await Promise.all(sides.map((side) => {
     side.begin(ids, field("seed"));
     return side.run(side.read(), () => show(side));
@@ -26,6 +27,7 @@ async function begin(ids) {
 /** Let all sides write `count` characters behind what they have. */
 async function write(count, pace = still ? Infinity : Number($("pace").value)) {
   $("status").textContent = "";
+  for (const side of sides) if (side.chosen === side.rested) side.chosen = null; // it follows
   await Promise.all(sides.map((side) => writeOne(side, count, pace)));
   remember();
 }
@@ -33,6 +35,7 @@ async function write(count, pace = still ? Infinity : Number($("pace").value)) {
 async function writeOne(side, count, pace) {
   const first = side.ids.length, n = Math.min(count, LIMIT - first);
   side.stop();
+  $("card").hidden = true;
   side.writing = true;
   const began = performance.now();
   const early = () =>
