@@ -113,7 +113,7 @@ def attention_maps(text: str, panels: dict, alt: str) -> Figure:
     """
     columns = 2 if len(panels) == 4 else len(panels)
     rows = len(panels) // columns
-    height = 5.4 if rows == 1 else 3.1
+    height = 5.4 if rows == 1 else 3.6
     fig = Figure(figsize=(5.6 * columns + 1.2, height * rows), layout="constrained")
     grid = fig.subplots(rows, columns, squeeze=False)
     axes = grid.flatten()
