@@ -1,4 +1,4 @@
-"""Lesson 08: smooth counts, and a GPT that only adds what counting cannot know."""
+"""Lesson 08: smooth counts, and a GPT that learns how far to trust each of them."""
 
 import math
 from dataclasses import dataclass
