@@ -584,6 +584,6 @@ def test_what_a_model_no_longer_sees_is_marked_in_the_text(visit, gpt):
         start = browser.evaluate(f"active.startOf({position} - 1)")
         done = f"views[0].faded.start === {start} && {beyond} === {start}"
         chromium.wait(partial(browser.evaluate, done), f"{position}: {start} beyond")
-        says = browser.evaluate("$('seen').firstChild.textContent")
+        says = browser.evaluate("$('seen').querySelector('.count').textContent")
         assert says.startswith(f"It sees {position - start} character")
         assert "8 at most, then the older half goes" in says
