@@ -36,22 +36,25 @@ def way(lit: Any = None, about: Any = ()) -> Figure:
     """The way of a text through a GPT; beside each part the notebook that builds it.
 
     lit: a notebook's number: what it builds stands out, what comes later is dashed.
-    about: the parts, by name, that a notebook behind 06 is about: they stand out, too.
+    about: the parts, by name, that a notebook after 06 is about: they stand out, too.
+    Without both: the way back as well, on which a GPT writes.
     """
-    fig = Figure(figsize=(13.35, 3.1), layout="constrained")
+    writes = lit is None and not about
+    height = 3.65 if writes else 3.1
+    fig = Figure(figsize=(13.35, height), layout="constrained")
     ax = fig.subplots()
-    ax.set(xlim=(0, 13.35), ylim=(3.1, 0))
+    ax.set(xlim=(0, 13.35), ylim=(height, 0))
     ax.set_axis_off()
-    for name, below, notebook, x, y, width, height in WAY:
+    for name, below, notebook, x, y, width, tall in WAY:
         kind = "built"
         if lit is not None and notebook >= lit:
             kind = "new" if notebook == lit else "to come"
         kind = "new" if name in about else kind
         look, color, weight = LOOKS[kind]
         style = "round,pad=0,rounding_size=0.12"
-        ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, **look))
+        ax.add_patch(FancyBboxPatch((x, y), width, tall, boxstyle=style, **look))
         letters = {"color": color, "weight": weight}
-        at = y + 0.24 if below is None else y + height / 2 - (0.1 if below else 0)
+        at = y + 0.24 if below is None else y + tall / 2 - (0.1 if below else 0)
         ax.text(x + width / 2, at, name, fontsize=13, **MIDDLE, **letters)
         small = {"fontsize": 11, "family": "monospace", "color": color}
         ax.text(x + width / 2, at + 0.3, below or "", **MIDDLE, **small)
@@ -72,6 +75,14 @@ def way(lit: Any = None, about: Any = ()) -> Figure:
         "made of one head, and a head takes a mean of the past. Each part names its "
         "notebook."
     )
+    if writes:
+        ax.plot([12.3, 12.3, 0.72], [1.95, 3.3, 3.3], color="black", lw=1.8)
+        ax.add_patch(FancyArrowPatch((0.72, 3.3), (0.72, 1.95), **look))
+        told = "to write: append it to the text, and ask again"
+        ax.text(6.5, 3.45, told, fontsize=13, ha="center", va="center")
+        fig.alt += (
+            " To write, the next character is appended and the model asked again."
+        )
     if lit is not None:
         new = ", ".join(part[0].replace("-\n", "-") for part in WAY if part[2] == lit)
         fig.alt += f" New in {lit}: {new}."
