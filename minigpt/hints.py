@@ -7,6 +7,9 @@ from typing import Any, Protocol
 # their own, torch's types cannot tell a checker: so it believes us.
 Model = Any
 
+# An nn.Module: (B, T, C) -> (B, T, C), blocks and a norm. The same holds for its parts.
+Body = Any
+
 
 class Tokenizer(Protocol):
     """What every tokenizer of the course can do; vocab_size is the number of ids.

@@ -8,6 +8,7 @@ import torch
 import torch.nn as nn
 
 from minigpt.bigram import next_token_loss
+from minigpt.hints import Body
 
 
 class LanguageModel(nn.Module):
@@ -17,7 +18,7 @@ class LanguageModel(nn.Module):
     """
 
     def __init__(
-        self, vocab_size: int, block_size: int, n_embd: int, body: nn.Module
+        self, vocab_size: int, block_size: int, n_embd: int, body: Body
     ) -> None:
         super().__init__()
         self.block_size = block_size

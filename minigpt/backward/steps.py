@@ -34,7 +34,11 @@ def losses_of(
     gradients: Callable[..., float], gpt: GPT, data: torch.Tensor, recipe: TrainConfig
 ) -> list[float]:
     """The loss of each step of a training in which gradients(gpt, x, y) computes them
-    on batches of data."""
+    on batches of data.
+
+    The steps are those of `train` in lesson 06, which cannot be called here: it has
+    torch's backward inside, and that is what is exchanged.
+    """
     batches = torch.Generator().manual_seed(recipe.seed)
     optimizer, losses = recipe.make_optimizer(gpt), []
     for step in range(recipe.steps):

@@ -59,7 +59,10 @@ class GPT2(GPT):
     matters in training alone.
     """
 
-    def __init__(self, config: Any) -> None:
+    config: GPT2Config
+    lm_head: Any  # an nn.Linear; torch's types do not know that one may lack its bias
+
+    def __init__(self, config: GPT2Config) -> None:
         super().__init__(config)
         c = config
         for block in self.body[:-1]:

@@ -16,6 +16,8 @@ from matplotlib.figure import Figure
 from minigpt.course.ladder import Rung
 from minigpt.training import Run
 
+Style = dict[str, Any]  # arguments of matplotlib's: how something looks
+
 # Okabe and Ito's colours, told apart by markers and dashes as well.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000"]
 STYLES = ["-", "--", "-.", ":", "-", "--"]
@@ -35,12 +37,20 @@ plt.rcParams.update(
 )
 
 
+class Picture(Figure):
+    """A figure that knows its own alternative text."""
+
+    alt = ""
+
+
 def show(fig: Figure, alt: str | None = None) -> None:
     """Display `fig` with its alternative text, then close it.
 
-    A figure of this package knows its own, `fig.alt`.
+    A Picture, as the figures of this package are, knows its own.
     """
-    _display(fig, alt or getattr(fig, "alt", None))
+    if alt is None and isinstance(fig, Picture):
+        alt = fig.alt
+    _display(fig, alt)
 
 
 def _display(fig: Figure, alt: str | None, handle: Any = None) -> Any:
@@ -105,7 +115,7 @@ def heatmap(
     return image
 
 
-def attention_maps(text: str, panels: dict, alt: str) -> Figure:
+def attention_maps(text: str, panels: dict, alt: str) -> Picture:
     """Heatmaps of attention with the text on both axes, side by side; four by twos.
 
     panels: {title: weights (T, T)}, a row of weights for the character that looks, a
@@ -114,7 +124,7 @@ def attention_maps(text: str, panels: dict, alt: str) -> Figure:
     columns = 2 if len(panels) == 4 else len(panels)
     rows = len(panels) // columns
     height = 5.4 if rows == 1 else 3.6
-    fig = Figure(figsize=(5.6 * columns + 1.2, height * rows), layout="constrained")
+    fig = Picture(figsize=(5.6 * columns + 1.2, height * rows), layout="constrained")
     grid = fig.subplots(rows, columns, squeeze=False)
     axes = grid.flatten()
     letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in text]
@@ -133,12 +143,12 @@ def training_curve(
     goal: float | None = None,
     goal_label: str | None = None,
     mean_of: int = 100,
-) -> Figure:
+) -> Picture:
     """The loss of each batch in grey, the mean of every `mean_of` of them in black.
 
     losses: one number a step, nats per character; goal: a dotted line at this loss.
     """
-    fig = Figure(figsize=(8, 4.2), layout="constrained")
+    fig = Picture(figsize=(8, 4.2), layout="constrained")
     ax = fig.subplots()
     ax.plot(losses, lw=0.5, color="0.7", linestyle="-", label="each batch")
     whole = len(losses) // mean_of * mean_of
@@ -158,9 +168,9 @@ def training_curve(
 
 def lines(
     curves: dict, xs: Iterable, xlabel: str, ylabel: str, log: bool = False
-) -> Figure:
+) -> Picture:
     """A line for each of {name: numbers over xs}; log: a logarithmic y axis."""
-    fig = Figure(figsize=(8, 4.2), layout="constrained")
+    fig = Picture(figsize=(8, 4.2), layout="constrained")
     ax = fig.subplots()
     for (name, ys), marker in zip(curves.items(), "os^Dv"):
         many = len(ys) > 50  # points so dense that their markers would be a thick line
@@ -174,11 +184,14 @@ def lines(
     return fig
 
 
-def laid_over(curves: dict, ylabel: str) -> Figure:
+def laid_over(curves: dict, ylabel: str) -> Picture:
     """Two runs over their steps: the first broad and pale, the second thin on top."""
-    fig = Figure(figsize=(8, 4.2), layout="constrained")
+    fig = Picture(figsize=(8, 4.2), layout="constrained")
     ax = fig.subplots()
-    looks = {"lw": 7, "alpha": 0.4}, {"lw": 1.5, "color": "black", "linestyle": "-"}
+    looks: list[Style] = [
+        {"lw": 7, "alpha": 0.4},
+        {"lw": 1.5, "color": "black", "linestyle": "-"},
+    ]
     for (name, ys), look in zip(curves.items(), looks):
         ax.plot(range(1, len(ys) + 1), ys, label=name, **look)
     ax.set(xlabel="step", ylabel=ylabel)
@@ -190,13 +203,13 @@ def laid_over(curves: dict, ylabel: str) -> Figure:
     return fig
 
 
-def tables(panels: dict, characters: str) -> Figure:
+def tables(panels: dict, characters: str) -> Picture:
     """Heatmaps of tables side by side, a row for each character seen.
 
     panels: {title: ln of the probabilities (V, V)}; characters: the V of them.
     """
     letters = [{" ": "␣", "\n": "↵"}.get(char, char) for char in characters]
-    fig = Figure(figsize=(7 * len(panels), 7), layout="constrained")
+    fig = Picture(figsize=(7 * len(panels), 7), layout="constrained")
     axes = fig.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for ax, (title, table) in zip(axes, panels.items()):
         image = heatmap(ax, table, letters, letters, vmin=-8, vmax=0)
@@ -248,9 +261,9 @@ IN_WORDS = {  # the rungs, for who has not begun
 }
 
 
-def ladder(rungs: list[Rung], in_words: bool = False) -> Figure:
+def ladder(rungs: list[Rung], in_words: bool = False) -> Picture:
     """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung."""
-    fig = Figure(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
+    fig = Picture(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
     ax = fig.subplots()
     names = [IN_WORDS[rung.name] if in_words else rung.name for rung in rungs]
     losses = [rung.loss for rung in rungs]
@@ -280,7 +293,7 @@ def speech(text: str, panels: dict, vmax: float) -> Figure:
     lines = text.split("\n")
     width, height = max(map(len, lines)) + 1, len(lines)
     size = (0.17 * width + 1.2, (0.34 * height + 0.5) * len(panels))
-    fig = Figure(figsize=size, layout="constrained")
+    fig = Picture(figsize=size, layout="constrained")
     axes = fig.subplots(len(panels), squeeze=False)[:, 0]
     for ax, (title, nats) in zip(axes, panels.items()):
         patches = np.full((height, width), np.nan)
@@ -289,7 +302,7 @@ def speech(text: str, panels: dict, vmax: float) -> Figure:
             patches[row, column] = value
             color = "white" if value > 0.6 * vmax else "black"
             shown = "↵" if char == "\n" else char
-            style = {"ha": "center", "va": "center", "family": "monospace"}
+            style: Style = {"ha": "center", "va": "center", "family": "monospace"}
             ax.text(column, row, shown, color=color, fontsize=13, **style)
             row, column = (row + 1, 0) if char == "\n" else (row, column + 1)
         image = ax.imshow(patches, cmap="YlGnBu", vmin=0, vmax=vmax, aspect="auto")
@@ -306,7 +319,7 @@ def all_heads(weights: list[torch.Tensor]) -> Figure:
     """
     n_layer, n_head = len(weights), len(weights[0])
     size = (2.6 * n_head, 2.8 * n_layer)
-    fig = Figure(figsize=size, layout="constrained")
+    fig = Picture(figsize=size, layout="constrained")
     axes = fig.subplots(n_layer, n_head, squeeze=False, sharex=True, sharey=True)
     for layer, each in enumerate(weights, 1):
         for head, one in enumerate(each, 1):

@@ -3,7 +3,7 @@
 import random
 
 
-def last_capital(n, seed=0):
+def last_capital(n: int, seed: int = 0) -> str:
     """n characters or one more: small letters and a capital now and then; behind each
     "?" stands the last capital, written small."""
     dice, text, last = random.Random(seed), "A", "A"

@@ -8,6 +8,7 @@ import inspect
 from typing import Any
 
 import torch
+import torch.nn as nn
 
 from minigpt.block import Block, FeedForward
 from minigpt.fast.cache import KVCache, gpt_with_cache
@@ -24,7 +25,7 @@ def takes_cache(module: Any) -> bool:
     return "cache" in inspect.signature(module.forward).parameters
 
 
-def computes_as(module: Any, kind: type) -> bool:
+def computes_as(module: Any, kind: type[nn.Module]) -> bool:
     """Whether this is a `kind` whose forward pass is that of `kind` itself."""
     return isinstance(module, kind) and type(module).forward is kind.forward
 
@@ -73,7 +74,9 @@ class Reader:
         self.window = window or ("half" if self.cached else "slide")
         if self.window not in WINDOWS:
             raise ValueError(f"window is {window!r}; give one of {WINDOWS}.")
-        self.cache = self.first = self.start = None  # start: of what the cache holds
+        self.cache: KVCache | None = None
+        self.start = 0  # of what the cache holds
+        self.first: int | None = None  # where the first window began
 
     def __call__(self, idx: torch.Tensor, last: int = 1) -> torch.Tensor:
         """The logits after each of the last texts: idx (B, T) -> (B, last, V)."""

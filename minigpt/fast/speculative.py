@@ -95,6 +95,9 @@ class CountingDraft(nn.Module):
     context that never came proposes anything. draft(idx) -> logits (B, T, V), None.
     """
 
+    place: torch.Tensor  # (order,)
+    table: torch.Tensor  # (vocab_size ** order, vocab_size)
+
     def __init__(self, ids: torch.Tensor, vocab_size: int, order: int) -> None:
         super().__init__()
         self.block_size = order

@@ -16,6 +16,8 @@ class MixtureOfExperts(nn.Module):
     Load Balancing (2024), algorithm 1. The experts are copies of one layer at first.
     """
 
+    bias: torch.Tensor  # (n_expert,)
+
     def __init__(
         self,
         feed_forward: nn.Module,

@@ -121,7 +121,7 @@ class ModernAttention(nn.Module):
         self,
         x: torch.Tensor,
         first_values: torch.Tensor | None,
-        turns: torch.Tensor | None,
+        turns: torch.Tensor,
     ) -> tuple:
         """x: (B, T, C) -> q (B, n_head, T, head_size), k and v (B, n_kv_head, T, same),
         and the values before they are mixed, (B, T, n_kv_head, same)."""
@@ -134,7 +134,7 @@ class ModernAttention(nn.Module):
         if self.rotary:
             qk = parts.rotate(qk, turns)
         v = values
-        if self.value_mix is not None:
+        if self.value_mix is not None and first_values is not None:
             v = self.value_mix[0] * v + self.value_mix[1] * first_values
         q, k = qk[:, :, : self.n_head], qk[:, :, self.n_head :]
         return *(t.transpose(1, 2) for t in (q, k, v)), values
@@ -143,7 +143,7 @@ class ModernAttention(nn.Module):
         self,
         x: torch.Tensor,
         first_values: torch.Tensor | None,
-        turns: torch.Tensor | None,
+        turns: torch.Tensor,
         cache: Any = None,
         layer: int | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -191,7 +191,7 @@ class ModernBlock(nn.Module):
         x: torch.Tensor,
         embedding: torch.Tensor,
         first_values: torch.Tensor | None,
-        turns: torch.Tensor | None,
+        turns: torch.Tensor,
         cache: Any = None,
         layer: int | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -207,13 +207,15 @@ class ModernBlock(nn.Module):
 class ModernBody(nn.Sequential):
     """The stack: (B, T, C) -> (B, T, C). Its last part is the final norm."""
 
-    def forward(self, x: torch.Tensor, cache: Any = None) -> torch.Tensor:
-        *blocks, norm = self
+    def forward(self, input: torch.Tensor, cache: Any = None) -> torch.Tensor:
+        layers: list[Any] = [*self]
+        *blocks, norm = layers
+        x = embedding = input
         T, start = x.shape[1], 0 if cache is None else cache.length
         positions = torch.arange(start, start + T, device=x.device)  # (T,)
         head_size = blocks[0].attention.head_size
         turns = parts.rotary_turns(positions, head_size, dtype=x.dtype)
-        embedding, first_values = x, None
+        first_values = None
         for layer, block in enumerate(blocks):
             x, values = block(x, embedding, first_values, turns, cache, layer)
             first_values = values if first_values is None else first_values
@@ -245,7 +247,7 @@ class ModernGPT(LanguageModel):
         if c.rotary:
             self.position_embedding = None
         if not c.bias:
-            self.lm_head.bias = None
+            self.lm_head.register_parameter("bias", None)
         init_weights(self)
         if c.zero_init:  # each block starts as the identity, the logits as zeros
             for block in list(self.body)[:-1]:

@@ -96,7 +96,11 @@ def heads(place: "Place") -> dict[str, torch.Tensor]:
 
 
 def learning(place: "Place", shape: Any, config: Any) -> dict[str, torch.Tensor]:
-    """Logits and gradient of a model, and its losses in ten steps of training."""
+    """Logits and gradient of a model, and its losses in ten steps of training.
+
+    `train` of lesson 06 takes each device in the numbers that suit it; here the place
+    says in which, and nothing but the steps is computed.
+    """
     model, batches = place.model(shape), place.put(_ids(10, 4, shape.block_size + 1))
     optimizer, found = config.make_optimizer(model), {}
     for step, x in enumerate(batches):

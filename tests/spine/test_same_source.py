@@ -19,7 +19,16 @@ OWN = {"Config", "read_text", "train", "main"}  # of whole.py, which needs no pa
 
 
 class WithoutHints(ast.NodeTransformer):
-    """Takes the hints off functions and assignments; a dataclass needs its own."""
+    """Takes the hints off functions and classes; a dataclass needs its own."""
+
+    def visit_ClassDef(self, node):
+        self.generic_visit(node)
+        if not node.decorator_list:  # it is no dataclass
+            hints = [
+                p for p in node.body if isinstance(p, ast.AnnAssign) and not p.value
+            ]
+            node.body = [part for part in node.body if part not in hints]
+        return node
 
     def visit_FunctionDef(self, node):
         self.generic_visit(node)

@@ -5,11 +5,10 @@ from collections.abc import Iterable
 
 import torch
 import torch.nn as nn
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from minigpt.course.drawings.spine import LOOKS, MIDDLE
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
 PARTS = {  # what the names of their parameters have in them
     "tokens": "token_embedding",
@@ -26,7 +25,7 @@ def tables(
     theirs: dict[str, torch.Tensor],
     partner: dict[str, str],
     turned: Iterable[str] = (),
-) -> Figure:
+) -> Picture:
     """The tables of a GPT and of GPT-2, of their blocks the first, side by side, with a
     line between the rows that hold the same.
 
@@ -56,10 +55,10 @@ def side_by_side(
     theirs: tuple[str, dict[str, tuple]],
     partner: dict[str, str],
     turned: Iterable[str],
-) -> Figure:
+) -> Picture:
     """`tables` of (title, {name: shape}) each."""
     n = max(len(ours[1]), len(theirs[1]))
-    fig = Figure(figsize=(13, 0.36 * n + 0.5), layout="constrained")
+    fig = Picture(figsize=(13, 0.36 * n + 0.5), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(0, 13), ylim=(n + 0.1, -1.05))
     ax.set_axis_off()
@@ -73,7 +72,7 @@ def side_by_side(
             style = "square,pad=0"
             box = FancyBboxPatch((left, i + 0.06), width, 0.88, boxstyle=style, **look)
             ax.add_patch(box)
-            letters = {"family": "monospace", "fontsize": 11.5, "va": "center"}
+            letters: Style = {"family": "monospace", "fontsize": 11.5, "va": "center"}
             letters |= {"color": color, "weight": weight}
             ax.text(left + 0.12, i + 0.5, name, **letters)
             sizes = " × ".join(f"{size:,}" for size in shape)
@@ -82,7 +81,7 @@ def side_by_side(
     for a, b in lines:
         heights = [rows[0][a] + 0.5, rows[1][b] + 0.5]
         other = b.endswith(tuple(turned))
-        style = {"ls": "--", "color": COLORS[1]} if other else {"ls": "-"}
+        style: Style = {"ls": "--", "color": COLORS[1]} if other else {"ls": "-"}
         style = {"color": COLORS[0], "lw": 2.2} | style
         ax.plot([5.5, 7.05], heights, solid_capstyle="round", **style)
     alone = [[n for n in table if n not in met] for _, table in (ours, theirs)]
@@ -104,17 +103,17 @@ def counts(model: nn.Module) -> dict[str, int]:
     return found
 
 
-def where(models: dict[str, nn.Module]) -> Figure:
+def where(models: dict[str, nn.Module]) -> Picture:
     """Where the parameters of models sit: a panel for each, a bar for each part."""
     rows = {title: counts(model) for title, model in models.items()}
     parts = list(PARTS)
-    fig = Figure(figsize=(13, 0.62 * len(parts) + 0.9), layout="constrained")
+    fig = Picture(figsize=(13, 0.62 * len(parts) + 0.9), layout="constrained")
     axes = fig.subplots(1, len(rows), sharey=True)
     told = []
     for ax, (title, row), color in zip(axes, rows.items(), (COLORS[0], COLORS[4])):
         total = sum(row.values())
         shares = [row[part] / total for part in parts]
-        look = {"color": color, "edgecolor": "black", "height": 0.62}
+        look: Style = {"color": color, "edgecolor": "black", "height": 0.62}
         ax.barh(range(len(parts)), shares, **look)
         for i, part in enumerate(parts):
             label = f"{row[part]:,}"

@@ -6,11 +6,9 @@ An arrow says that numbers flow from one to the other, and nothing else.
 
 from typing import Any
 
-import torch
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
 FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF", "plus": "white"}
 
@@ -20,7 +18,7 @@ class Drawing:
 
     def __init__(self, columns: float, rows: float) -> None:
         size = (1.75 * columns + 0.4, 1.15 * rows + 0.4)
-        self.fig = Figure(figsize=size, layout="constrained")
+        self.fig = Picture(figsize=size, layout="constrained")
         self.ax = self.fig.subplots()
         self.ax.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6))
         self.ax.set_axis_off()
@@ -29,8 +27,8 @@ class Drawing:
     def box(
         self,
         name: str,
-        x: torch.Tensor,
-        y: torch.Tensor,
+        x: float,
+        y: float,
         label: str | None = None,
         shape: Any = None,
         kind: str = "tensor",
@@ -40,17 +38,17 @@ class Drawing:
         height = 0.62
         style = "round,pad=0,rounding_size=0.18" if kind == "layer" else "square,pad=0"
         corner = (x - width / 2, y - height / 2)
-        look = {"boxstyle": style, "fc": FILL[kind], "ec": "0.25", "lw": 1.5}
+        look: Style = {"boxstyle": style, "fc": FILL[kind], "ec": "0.25", "lw": 1.5}
         self.ax.add_patch(FancyBboxPatch(corner, width, height, **look))
         label = name if label is None else label
         shift = 0.12 if shape else 0
-        center = {"ha": "center", "va": "center"}
+        center: Style = {"ha": "center", "va": "center"}
         self.ax.text(x, y - shift, label, fontsize=13, **center)
         if shape:
             self.ax.text(x, y + 0.16, shape, fontsize=10.5, color="0.3", **center)
         self.places[name] = (x, y, width / 2, height / 2)
 
-    def plus(self, name: str, x: torch.Tensor, y: torch.Tensor) -> None:
+    def plus(self, name: str, x: float, y: float) -> None:
         """A small circle in which two arrows are added."""
         circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
         self.ax.text(x, y, "+", fontsize=18, ha="center", va="center", bbox=circle)
@@ -71,6 +69,6 @@ class Drawing:
         else:
             sign = 1 if y1 > y0 else -1
             tail, head = (x0, y0 + sign * h0), (x1, y1 - sign * h1)
-        look = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
+        look: Style = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
         look |= {"color": COLORS[5], "shrinkA": 0, "shrinkB": 0}
         self.ax.add_patch(FancyArrowPatch(tail, head, **look))

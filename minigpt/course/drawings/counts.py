@@ -3,25 +3,24 @@
 from collections.abc import Sequence
 
 import torch
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from minigpt.course.drawings.canvas import FILL, Drawing
 from minigpt.course.drawings.spine import MIDDLE, cells
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
 LIT = "#F5A623"
 SHOWN = {" ": "␣", "\n": "↵"}
 
 
-def staircase(text: str, seen: torch.Tensor, chars: Sequence[str]) -> Figure:
+def staircase(text: str, seen: torch.Tensor, chars: Sequence[str]) -> Picture:
     """The last 0, 1, 2, … characters of a text, a row each: how often each was seen in
     the training text, and what followed it most often.
 
     seen: counts of what followed, (order + 1, V); chars: the V characters.
     """
     order = len(seen) - 1
-    fig = Figure(figsize=(13, 0.48 * order + 1.3), layout="constrained")
+    fig = Picture(figsize=(13, 0.48 * order + 1.3), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(-0.8, order + 11.4), ylim=(order + 0.75, -1.6))
     ax.set_axis_off()
@@ -35,17 +34,19 @@ def staircase(text: str, seen: torch.Tensor, chars: Sequence[str]) -> Figure:
     for n in range(order + 1):
         total = seen[n].sum().item()
         known = total > 0
-        look = {"fill": FILL["tensor"]} if known else {"ls": "--"}
+        look: Style = {"fill": FILL["tensor"]} if known else {"ls": "--"}
         last = text[len(text) - n :]
         cells(ax, order - n, n, last, size=0.84, fontsize=14, **look)
         if n == 0:
             ax.text(order - 0.6, 0, "nothing", fontsize=13, ha="right", va="center")
         color = "black" if known else "0.45"
-        often = f"{total:,.0f} time{'s' * (total != 1)}" if known else "never"
-        style = {"fontsize": 13, "color": color, "ha": "right", "va": "center"}
+        often = "never"
+        if known:
+            often = "1 time" if total == 1 else f"{total:,.0f} times"
+        style: Style = {"fontsize": 13, "color": color, "ha": "right", "va": "center"}
         ax.text(order + 3.4, n, often, **style)
         if known:
-            best = seen[n].argmax().item()
+            best = int(seen[n].argmax())
             share = seen[n, best].item() / total
             x = order + 4.6
             ax.add_patch(Rectangle((x, n - 0.3), 5 * share, 0.6, fc=COLORS[0]))
@@ -69,7 +70,7 @@ def staircase(text: str, seen: torch.Tensor, chars: Sequence[str]) -> Figure:
     return fig
 
 
-def reaches(text: str, order: int, longest: int) -> Figure:
+def reaches(text: str, order: int, longest: int) -> Picture:
     """What each of three readers takes of a window: the counts of the training text its
     last `order` characters, the window's counts the last ones, up to `longest`, and
     where they stood before, the GPT all of it."""
@@ -81,11 +82,11 @@ def reaches(text: str, order: int, longest: int) -> Figure:
     lines = text.splitlines(keepends=True)
     lines = [line for line in lines if line != "\n"]
     width, rows = max(map(len, lines)), len(lines)
-    fig = Figure(figsize=(13, 0.42 * rows + 2.3), layout="constrained")
+    fig = Picture(figsize=(13, 0.42 * rows + 2.3), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(-1.2, width + 2.4), ylim=(rows + 3.6, -1))
     ax.set_axis_off()
-    frame = {"fc": "#F4F4F4", "ec": "0.4", "lw": 1.5, "ls": "--", "zorder": 0}
+    frame: Style = {"fc": "#F4F4F4", "ec": "0.4", "lw": 1.5, "ls": "--", "zorder": 0}
     ax.add_patch(Rectangle((-0.9, -0.75), width + 2.9, rows + 0.55, **frame))
     start = 0
     for y, line in enumerate(lines):
@@ -93,17 +94,17 @@ def reaches(text: str, order: int, longest: int) -> Figure:
         for x, char in enumerate(line):
             i, look = start + x, {"fill": "white", "lw": 0.8, "ec": "0.7"}
             if i >= len(text) - order:
-                look = {"fill": FILL["tensor"]}
+                look: Style = {"fill": FILL["tensor"]}
             if i in earlier or i >= len(text) - back:
                 look |= {"ec": COLORS[1], "lw": 2.5, "zorder": 2}
             if i == after and back:
                 look = {"fill": LIT, "ec": "black", "lw": 2.5, "zorder": 3}
             cells(ax, x, y, char, size=0.84, fontsize=12, **look)
         start += len(line)
-    question = {"fill": "white", "ls": "--", "lw": 1.5}
+    question: Style = {"fill": "white", "ls": "--", "lw": 1.5}
     cells(ax, len(lines[-1]), rows - 1, "?", size=0.84, fontsize=13, **question)
     last, found = text[-order:], text[len(text) - back :]
-    legend = [
+    legend: list[tuple[Style, str]] = [
         (
             {"fc": FILL["tensor"], "ec": "0.35", "lw": 1.2},
             f"the counts of the training text read the last {order} characters",
@@ -128,7 +129,7 @@ def reaches(text: str, order: int, longest: int) -> Figure:
     return fig
 
 
-def beside() -> Figure:
+def beside() -> Picture:
     """How the counts and the GPT make logits together."""
     drawing = Drawing(7.6, 3.4)
     ax = drawing.ax
@@ -165,7 +166,7 @@ def beside() -> Figure:
         drawing.arrow(start, end, sideways=False)
     read = {"arrowstyle": "-|>", "lw": 1.8, "ls": "--", "color": COLORS[5]}
     ax.annotate("", (1.75, 2.29), (2.75, 0.81), arrowprops=read)
-    small = {"fontsize": 11, "color": "0.3"}
+    small: Style = {"fontsize": 11, "color": "0.3"}
     ax.text(2.75, 1.75, "the longest\ncontext's row", **small, **MIDDLE)
     drawing.fig.alt = (
         "ids go three ways: into the counts of the training text and into those of the "

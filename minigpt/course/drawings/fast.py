@@ -3,30 +3,29 @@
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from minigpt.course.drawings.canvas import FILL
 from minigpt.course.drawings.spine import MIDDLE, cells
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
 KEPT, NEW = FILL["tensor"], "#F5A623"
 DRAFTED, ACCEPTED = "0.75", COLORS[4]
-EMPTY = {"fc": "white", "ec": "0.7", "lw": 1.2, "ls": "--"}
+EMPTY: Style = {"fc": "white", "ec": "0.7", "lw": 1.2, "ls": "--"}
 
 
 def square(
     ax: Axes, x: float, y: float, label: str = "", size: float = 0.84, **look: Any
 ) -> None:
     """One number or vector as a square around (x, y), with a word in it."""
-    look = {"ec": "0.35", "lw": 1.4} | look
+    look: Style = {"ec": "0.35", "lw": 1.4} | look
     ax.add_patch(Rectangle((x - size / 2, y - size / 2), size, size, **look))
     ax.text(x, y, label, fontsize=13, **MIDDLE)
 
 
-def work(T: int) -> Figure:
+def work(T: int) -> Picture:
     """What T steps compute, without a cache and with one; a row for each step."""
-    fig = Figure(figsize=(12, 0.42 * T + 1.6), layout="constrained")
+    fig = Picture(figsize=(12, 0.42 * T + 1.6), layout="constrained")
     axes = fig.subplots(1, 2)
     totals = []
     for ax, cached in zip(axes, (False, True)):
@@ -50,10 +49,10 @@ def work(T: int) -> Figure:
     return fig
 
 
-def grown(text: Any) -> Figure:
+def grown(text: Any) -> Picture:
     """A cache after each character of a text: what is new, what is kept, who asks."""
     T = len(text)
-    fig = Figure(figsize=(3.3 * T, 3.9), layout="constrained")
+    fig = Picture(figsize=(3.3 * T, 3.9), layout="constrained")
     for t, ax in enumerate(fig.subplots(1, T)):
         ax.set(xlim=(-1.9, T - 0.4), ylim=(4.4, -1.1), aspect="equal")
         ax.set_axis_off()
@@ -67,10 +66,12 @@ def grown(text: Any) -> Figure:
                 if position > t:
                     square(ax, position, y, **EMPTY)
                 else:
-                    new = {"fc": NEW, "lw": 2.2} if position == t else {"fc": KEPT}
+                    new: Style = (
+                        {"fc": NEW, "lw": 2.2} if position == t else {"fc": KEPT}
+                    )
                     square(ax, position, y, letter, **new)
             if position <= t:
-                look = {"arrowstyle": "-|>", "mutation_scale": 12, "lw": 1.5}
+                look: Style = {"arrowstyle": "-|>", "mutation_scale": 12, "lw": 1.5}
                 look |= {"color": COLORS[5], "shrinkA": 0, "shrinkB": 0}
                 ends = (t, 1.54), (position, 2.05)
                 ax.add_patch(FancyArrowPatch(*ends, **look))
@@ -83,14 +84,14 @@ def grown(text: Any) -> Figure:
     return fig
 
 
-def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Figure:
+def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Picture:
     """One round: a draft, the pass that checks it, and what stands afterwards.
 
     text: what was there; drafted: the guess; kept: how many of it are accepted;
     written: the character that the model puts behind them.
     """
     n, k = len(text), len(drafted)
-    fig = Figure(figsize=(0.62 * (n + k) + 4.6, 3.2), layout="constrained")
+    fig = Picture(figsize=(0.62 * (n + k) + 4.6, 3.2), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(-6.6, n + k + 0.2), ylim=(4.6, -0.8), aspect="equal")
     ax.set_axis_off()
@@ -106,7 +107,7 @@ def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Figure:
     for i in range(k):
         mark = "✓" if i < kept else "✗" if i == kept else "–"
         color = COLORS[2] if i < kept else COLORS[1] if i == kept else "0.4"
-        look = {"fontsize": 18, "weight": "bold", "color": color}
+        look: Style = {"fontsize": 18, "weight": "bold", "color": color}
         ax.text(n + i, 2.6, mark, **MIDDLE, **look)
     cells(ax, 0, 3.9, text + drafted[:kept], KEPT)
     cells(ax, n + kept, 3.9, written, NEW, lw=2.2)
@@ -119,7 +120,7 @@ def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Figure:
     return fig
 
 
-def shared_out(p: Any, q: Any, names: Any) -> Figure:
+def shared_out(p: Any, q: Any, names: Any) -> Picture:
     """How a draft's probabilities q become the model's p, (V,) each: what is accepted,
     and what refusals add to it."""
     accepted = [min(a, b) for a, b in zip(p, q)]
@@ -131,12 +132,12 @@ def shared_out(p: Any, q: Any, names: Any) -> Figure:
         ("added after refusals", zeros, lacking, ACCEPTED),
         ("together: p", accepted, lacking, ACCEPTED),
     )
-    fig = Figure(figsize=(12.5, 3.4), layout="constrained")
+    fig = Picture(figsize=(12.5, 3.4), layout="constrained")
     for ax, panel in zip(fig.subplots(1, 4, sharey=True), panels):
         title, below, above, color = panel
         places = range(len(names))
         ax.bar(places, below, color=color, ec="black", width=0.6)
-        look = {"color": NEW, "ec": "black", "hatch": "//", "width": 0.6}
+        look: Style = {"color": NEW, "ec": "black", "hatch": "//", "width": 0.6}
         ax.bar(places, above, bottom=below, **look)
         for x, height in enumerate(a + b for a, b in zip(below, above)):
             ax.text(x, height + 0.04, f"{height:.1f}", fontsize=13, **MIDDLE)

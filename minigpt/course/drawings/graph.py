@@ -1,12 +1,11 @@
 """Drawings of notebook 12: how the gradient walks back, on the way and in a graph."""
 
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from minigpt.course.drawings import spine
 from minigpt.course.drawings.canvas import FILL
 from minigpt.course.drawings.spine import MIDDLE
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
 NODES = {  # name: what it is, its slope; depth, row
     "a": ("a = 2", "−24", 0, 0),
@@ -26,13 +25,13 @@ EDGES = [  # result, parent, what the slope is multiplied by; where both ends at
 ]
 
 
-def way_back() -> Figure:
+def way_back() -> Picture:
     """The way of a text, and below it the way of the gradient, from right to left."""
     fig = spine.way()
     ax = fig.axes[0]
     ax.set_ylim(3.7, 0)
     fig.set_figheight(3.7)
-    look = {"arrowstyle": "-|>", "mutation_scale": 20, "lw": 3, "linestyle": "--"}
+    look: Style = {"arrowstyle": "-|>", "mutation_scale": 20, "lw": 3, "ls": "--"}
     look |= {"color": COLORS[1], "shrinkA": 0, "shrinkB": 0}
     for ends in [((11.9, 3.4), (3.5, 3.4)), ((3.5, 3.4), (3.5, 1.98))]:
         ax.add_patch(FancyArrowPatch(*ends, **look))
@@ -45,9 +44,9 @@ def way_back() -> Figure:
     return fig
 
 
-def walk_back() -> Figure:
+def walk_back() -> Picture:
     """L = (ab + c)²: the numbers from left to right, the slopes from right to left."""
-    fig = Figure(figsize=(13, 4.8), layout="constrained")
+    fig = Picture(figsize=(13, 4.8), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(-0.35, 3.35), ylim=(2.8, -0.75))
     ax.set_axis_off()
@@ -62,17 +61,17 @@ def walk_back() -> Figure:
             (left, right, -outside, "0.6", "-"),
             (right, left, outside, COLORS[1], "--"),
         ):
-            look = {"arrowstyle": "-|>", "mutation_scale": 15, "lw": 2, "color": color}
-            look |= {"linestyle": line, "shrinkA": 0, "shrinkB": 0}
+            arrow: Style = {"arrowstyle": "-|>", "mutation_scale": 15, "lw": 2}
+            arrow |= {"color": color, "ls": line, "shrinkA": 0, "shrinkB": 0}
             ends = (xa, ya + shift), (xb, yb + shift)
-            ax.add_patch(FancyArrowPatch(*ends, **look))
+            ax.add_patch(FancyArrowPatch(*ends, **arrow))
         x, y = (right[0] + left[0]) / 2, (right[1] + left[1]) / 2 + 4 * outside
         ax.text(x, y, factor, fontsize=14, color=COLORS[1], **MIDDLE)
     for label, slope, x, y in NODES.values():
-        look = {"boxstyle": "square,pad=0", "fc": FILL["tensor"], "ec": "0.25"}
+        look: Style = {"boxstyle": "square,pad=0", "fc": FILL["tensor"], "ec": "0.25"}
         ax.add_patch(FancyBboxPatch((x - half, y - 0.32), 2 * half, 0.64, **look))
         ax.text(x, y - 0.12, label, fontsize=14, **MIDDLE)
-        style = {"fontsize": 14, "color": COLORS[1], "weight": "bold"}
+        style: Style = {"fontsize": 14, "color": COLORS[1], "weight": "bold"}
         ax.text(x, y + 0.15, slope, **MIDDLE, **style)
     fig.alt = (
         "A graph from left to right: a = 2 and b = -3 make e = -6; e and c = 10 make "

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from minigpt.course.drawings.canvas import Drawing
 from minigpt.course.drawings.spine import LOOKS
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
 
-def exchange() -> Figure:
+def exchange() -> Picture:
     """The output of one head goes from a text into its double; all else stays."""
     drawing = Drawing(6.6, 2.6)
     drawing.ax.set(xlim=(-0.9, 6.1), ylim=(1.95, -0.5))
@@ -26,7 +25,12 @@ def exchange() -> Figure:
         drawing.box(out, 5.5, row, "who answers?", says, width=1.1)
         for start, end in ((text, first), (first, head), (head, rest), (rest, out)):
             drawing.arrow(start, end)
-    look = {"arrowstyle": "-|>", "mutation_scale": 22, "lw": 3, "color": COLORS[1]}
+    look: Style = {
+        "arrowstyle": "-|>",
+        "mutation_scale": 22,
+        "lw": 3,
+        "color": COLORS[1],
+    }
     look |= {"shrinkA": 0, "shrinkB": 0}
     drawing.ax.add_patch(FancyArrowPatch((2.95, 0.33), (2.95, 1.17), **look))
     label = "its output\nfor the last position"
@@ -40,13 +44,13 @@ def exchange() -> Figure:
     return drawing.fig
 
 
-def pairs(shares: Any, cuts: Any, heads: Any) -> Figure:
+def pairs(shares: Any, cuts: Any, heads: Any) -> Picture:
     """Above, how much of the lead each head brings over, a row for each pair of names;
     below, what its cut costs.
 
     shares: {model: {pair: [share of each head]}}, cuts: {model: [nats]}.
     """
-    fig = Figure(figsize=(13, 6.4), layout="constrained")
+    fig = Picture(figsize=(13, 6.4), layout="constrained")
     axes = fig.subplots(2, len(shares), height_ratios=[12, 1.2], squeeze=False)
     said = []
     for (model, rows), above, below in zip(shares.items(), *axes):
@@ -61,7 +65,7 @@ def pairs(shares: Any, cuts: Any, heads: Any) -> Figure:
                     if value >= 0.1 * most**0.5:
                         color = "white" if value > 0.6 * most else "black"
                         words = form.format(value)
-                        look = {"fontsize": 10, "ha": "center", "va": "center"}
+                        look: Style = {"fontsize": 10, "ha": "center", "va": "center"}
                         ax.text(x, y, words, color=color, **look)
             ax.set_xticks(range(len(heads)), heads, fontsize=11)
             ax.set_yticks([])

@@ -4,19 +4,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
 from minigpt.course.drawings.canvas import FILL, Drawing
 from minigpt.course.drawings.spine import MIDDLE
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
 LIT, DONE = "#F5A623", "#BFE3C8"
 
 
 def averaging(
     reads: Sequence[float], gradients: Sequence[float], before: float, after: float
-) -> Figure:
+) -> Picture:
     """Workers side by side: each reads its own rows, all average, all take one step.
 
     reads, gradients: a number for each worker; before, after: the parameter.
@@ -47,7 +46,7 @@ def averaging(
     return drawing.fig
 
 
-def ring(states: Any) -> Figure:
+def ring(states: Any) -> Picture:
     """An all-reduce in a ring, step by step, and the ring itself.
 
     states: (title, data, arrived) for each step; data: a row of chunks for each worker;
@@ -56,7 +55,7 @@ def ring(states: Any) -> Figure:
     n = len(states[0][1])
     whole = [sum(column) for column in zip(*states[0][1])]
     columns = math.ceil((len(states) + 1) / 2)
-    fig = Figure(figsize=(13.2, 0.44 * 2 * n + 2.4), layout="constrained")
+    fig = Picture(figsize=(13.2, 0.44 * 2 * n + 2.4), layout="constrained")
     axes = fig.subplots(2, columns).flatten()
     for ax in axes:
         ax.set(xlim=(-0.75, n + 0.05), ylim=(n + 0.05, -0.1), aspect="auto")
@@ -64,11 +63,11 @@ def ring(states: Any) -> Figure:
     for ax, (title, data, arrived) in zip(axes[1:], states):
         ax.set_title(title, fontsize=13)
         for worker, row in enumerate(data):
-            small = {"fontsize": 12, "color": "0.3"}
+            small: Style = {"fontsize": 12, "color": "0.3"}
             ax.text(-0.35, worker + 0.5, f"{worker}", **small, **MIDDLE)
             for chunk, value in enumerate(row):
                 fill = DONE if value == whole[chunk] else "white"
-                look = {"ec": "0.4", "lw": 1}
+                look: Style = {"ec": "0.4", "lw": 1}
                 if (worker, chunk) in arrived:
                     look = {"ec": COLORS[1], "lw": 3, "zorder": 2}
                 corner = (chunk + 0.04, worker + 0.06)
@@ -83,7 +82,12 @@ def ring(states: Any) -> Figure:
     ]
     for i, start in enumerate(places):
         end = places[(i + 1) % n]
-        look = {"arrowstyle": "-|>", "mutation_scale": 18, "lw": 2.2, "shrinkA": 19}
+        look: Style = {
+            "arrowstyle": "-|>",
+            "mutation_scale": 18,
+            "lw": 2.2,
+            "shrinkA": 19,
+        }
         look |= {"shrinkB": 19, "color": COLORS[1]}
         look["connectionstyle"] = "arc3,rad=-0.25"
         ax.add_patch(FancyArrowPatch(start, end, **look))
@@ -110,15 +114,15 @@ def ring(states: Any) -> Figure:
 HELD = [("parameters", 4), ("gradients", 4), ("AdamW's averages", 8)]
 
 
-def memory(n: int) -> Figure:
+def memory(n: int) -> Picture:
     """What each of n workers holds with DDP and with FSDP, in bytes a parameter."""
-    fig = Figure(figsize=(12, 3.9), layout="constrained")
+    fig = Picture(figsize=(12, 3.9), layout="constrained")
     axes = fig.subplots(1, 2, sharey=True)
     for ax, name, share in ((axes[0], "DDP", 1), (axes[1], "FSDP", 1 / n)):
         for worker in range(n):
             bottom = 0
             for (label, size), color, hatch in zip(HELD, COLORS, ("", "//", "..")):
-                look = {"color": color, "edgecolor": "white", "hatch": hatch}
+                look: Style = {"color": color, "edgecolor": "white", "hatch": hatch}
                 shown = label if worker == 0 and share == 1 else None
                 held = size * share
                 ax.bar(worker, held, 0.7, bottom, label=shown, **look)

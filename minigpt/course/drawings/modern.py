@@ -1,23 +1,21 @@
 """Drawings of notebook 08: what is new in a block, and what each new part does."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from matplotlib.patches import Arc, FancyArrowPatch
 
 from minigpt.course.drawings.canvas import Drawing
 from minigpt.course.drawings.spine import MIDDLE
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
 AROUND = torch.linspace(0, 2 * math.pi, 200)
 CIRCLE = torch.stack([AROUND.cos(), AROUND.sin()])  # (2, 200)
-NEW = {"fc": "#F5A623", "ec": "black", "lw": 2.5}  # how a new part stands out
+NEW: Style = {"fc": "#F5A623", "ec": "black", "lw": 2.5}  # how a new part stands out
 
 
-def block() -> Figure:
+def block() -> Picture:
     """The block of 05 with the parts that have changed since GPT-2 standing out."""
     drawing = Drawing(7.4, 2.4)
     ax = drawing.ax
@@ -58,9 +56,9 @@ def block() -> Figure:
     return drawing.fig
 
 
-def norms(rows: Any) -> Figure:
+def norms(rows: Any) -> Picture:
     """Rows of numbers as bars, a panel each. rows: {title: (n,)}."""
-    fig = Figure(figsize=(3.6 * len(rows), 3), layout="constrained")
+    fig = Picture(figsize=(3.6 * len(rows), 3), layout="constrained")
     axes = fig.subplots(1, len(rows), sharey=True)
     for ax, (title, row) in zip(axes, rows.items()):
         row = row.tolist()
@@ -79,12 +77,12 @@ def norms(rows: Any) -> Figure:
     return fig
 
 
-def turned(panels: Any, theta: float) -> Figure:
+def turned(panels: Any, theta: float) -> Picture:
     """A query and a key as arrows, each turned by theta times its position.
 
     panels: list of (position of the query, position of the key).
     """
-    fig = Figure(figsize=(4.6 * len(panels), 3.5), layout="constrained")
+    fig = Picture(figsize=(4.6 * len(panels), 3.5), layout="constrained")
     axes = fig.subplots(1, len(panels), squeeze=False)[0]
     for ax, (m, n) in zip(axes, panels):
         ax.set(xlim=(-1.75, 1.75), ylim=(-1.25, 1.25), aspect="equal")
@@ -95,10 +93,15 @@ def turned(panels: Any, theta: float) -> Figure:
             ("key", n, COLORS[1], "--"),
         ):
             x, y = math.cos(t * theta), math.sin(t * theta)
-            look = {"arrowstyle": "-|>", "mutation_scale": 20, "lw": 3, "ls": style}
+            look: Style = {
+                "arrowstyle": "-|>",
+                "mutation_scale": 20,
+                "lw": 3,
+                "ls": style,
+            }
             look |= {"shrinkA": 0, "shrinkB": 0, "color": color}
             ax.add_patch(FancyArrowPatch((0, 0), (x, y), **look))
-            at = {"fontsize": 13, "color": color, "va": "center"}
+            at: Style = {"fontsize": 13, "color": color, "va": "center"}
             at["ha"] = "center" if abs(x) < 0.3 else "left" if x > 0 else "right"
             ax.text(1.06 * x, 1.12 * y, f"{name} at {t}", **at)
         start, end = sorted((math.degrees(m * theta), math.degrees(n * theta)))
@@ -116,7 +119,7 @@ def turned(panels: Any, theta: float) -> Figure:
     return fig
 
 
-def gate() -> Figure:
+def gate() -> Picture:
     """The feed-forward layer of 05, and below it the one with a gate."""
     drawing = Drawing(7.3, 3)
     drawing.ax.set(xlim=(-0.6, 6.75), ylim=(2.5, -0.75))
@@ -154,12 +157,12 @@ def gate() -> Figure:
     return drawing.fig
 
 
-def circles(panels: Any, axes: Sequence[str]) -> Figure:
+def circles(panels: dict[str, torch.Tensor], axes: torch.Tensor) -> Picture:
     """What 2×2 matrices make of a circle of arrows.
 
     panels: {title: (2, 2)}; axes: (2, 2), a column for each direction of the ellipses.
     """
-    fig = Figure(figsize=(3.9 * len(panels), 4.1), layout="constrained")
+    fig = Picture(figsize=(3.9 * len(panels), 4.1), layout="constrained")
     drawn = fig.subplots(1, len(panels), sharex=True, sharey=True)
     told = []
     for ax, (title, matrix) in zip(drawn, panels.items()):
@@ -169,7 +172,12 @@ def circles(panels: Any, axes: Sequence[str]) -> Figure:
         S = (matrix.T @ axes).norm(dim=0)  # how long each half axis is
         for axis, size, style in zip(axes.T, S, ("-", "--")):
             tip = (size * axis).tolist()
-            look = {"arrowstyle": "-|>", "mutation_scale": 18, "lw": 2.5, "ls": style}
+            look: Style = {
+                "arrowstyle": "-|>",
+                "mutation_scale": 18,
+                "lw": 2.5,
+                "ls": style,
+            }
             look |= {"shrinkA": 0, "shrinkB": 0, "color": COLORS[1]}
             ax.add_patch(FancyArrowPatch((0, 0), tip, **look))
         sizes = ", ".join(f"{size:.2f}" for size in S.tolist())

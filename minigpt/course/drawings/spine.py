@@ -5,14 +5,14 @@ from typing import Any
 
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from minigpt.course.drawings.canvas import FILL, Drawing
-from minigpt.course.plots import COLORS
+from minigpt.course.plots import COLORS, Picture, Style
 
-MIDDLE = {"ha": "center", "va": "center"}
-LOOKS = {  # how a part of the way is drawn: its fill, its border, its letters
+MIDDLE: Style = {"ha": "center", "va": "center"}
+# How a part of the way is drawn: its fill and its border, its letters.
+LOOKS: dict[str, tuple[Style, str, str]] = {
     "new": ({"fc": "#F5A623", "ec": "black", "lw": 2.5}, "black", "bold"),
     "built": ({"fc": FILL["tensor"], "ec": "0.35", "lw": 1.4}, "black", "normal"),
     "to come": ({"fc": "white", "ec": "0.6", "lw": 1.2, "ls": "--"}, "0.4", "normal"),
@@ -32,7 +32,7 @@ WAY = [  # name, second line, notebook; left edge, upper edge, width, height
 ]
 
 
-def way(lit: Any = None, about: Any = ()) -> Figure:
+def way(lit: Any = None, about: Any = ()) -> Picture:
     """The way of a text through a GPT; beside each part the notebook that builds it.
 
     lit: a notebook's number: what it builds stands out, what comes later is dashed.
@@ -41,7 +41,7 @@ def way(lit: Any = None, about: Any = ()) -> Figure:
     """
     writes = lit is None and not about
     height = 3.65 if writes else 3.1
-    fig = Figure(figsize=(13.35, height), layout="constrained")
+    fig = Picture(figsize=(13.35, height), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(0, 13.35), ylim=(height, 0))
     ax.set_axis_off()
@@ -53,10 +53,10 @@ def way(lit: Any = None, about: Any = ()) -> Figure:
         look, color, weight = LOOKS[kind]
         style = "round,pad=0,rounding_size=0.12"
         ax.add_patch(FancyBboxPatch((x, y), width, tall, boxstyle=style, **look))
-        letters = {"color": color, "weight": weight}
+        letters: Style = {"color": color, "weight": weight}
         at = y + 0.24 if below is None else y + tall / 2 - (0.1 if below else 0)
         ax.text(x + width / 2, at, name, fontsize=13, **MIDDLE, **letters)
-        small = {"fontsize": 11, "family": "monospace", "color": color}
+        small: Style = {"fontsize": 11, "family": "monospace", "color": color}
         ax.text(x + width / 2, at + 0.3, below or "", **MIDDLE, **small)
         ax.text(x + 0.08, y + 0.13, notebook, fontsize=9.5, va="center", **letters)
     for tail, head in [
@@ -66,9 +66,9 @@ def way(lit: Any = None, about: Any = ()) -> Figure:
         (9.5, 9.8),
         (11.05, 11.35),
     ]:
-        look = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8, "color": "black"}
-        look |= {"shrinkA": 0, "shrinkB": 0}
-        ax.add_patch(FancyArrowPatch((tail, 1.55), (head, 1.55), **look))
+        arrow: Style = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
+        arrow |= {"color": "black", "shrinkA": 0, "shrinkB": 0}
+        ax.add_patch(FancyArrowPatch((tail, 1.55), (head, 1.55), **arrow))
     fig.alt = (
         "The way of a text: text, ids, vectors, a stack of blocks, logits, next "
         "character. A block holds many heads and a feed-forward layer, many heads are "
@@ -93,8 +93,8 @@ def way(lit: Any = None, about: Any = ()) -> Figure:
 
 def cells(
     ax: Axes,
-    x: torch.Tensor,
-    y: torch.Tensor,
+    x: float,
+    y: float,
     text: str,
     fill: Any = "white",
     size: float = 0.9,
@@ -104,16 +104,16 @@ def cells(
     """A row of squares, a character in each; x, y: the middle of the first."""
     for i, char in enumerate(text):
         corner = (x + i - size / 2, y - size / 2)
-        style = {"fc": fill, "ec": "0.35", "lw": 1.2} | look
+        style: Style = {"fc": fill, "ec": "0.35", "lw": 1.2} | look
         ax.add_patch(Rectangle(corner, size, size, **style))
         shown = {" ": "␣", "\n": "↵"}.get(char, char)
         ax.text(x + i, y, shown, fontsize=fontsize, family="monospace", **MIDDLE)
 
 
-def windows(text: str) -> Figure:
+def windows(text: str) -> Picture:
     """x and y of one window, and the examples that stand in them: a figure."""
     T = len(text) - 1
-    fig = Figure(figsize=(0.62 * T + 3.6, 0.5 * T + 2), layout="constrained")
+    fig = Picture(figsize=(0.62 * T + 3.6, 0.5 * T + 2), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(-2.3, T + 3.4), ylim=(T + 3.1, -0.7), aspect="equal")
     ax.set_axis_off()
@@ -135,9 +135,9 @@ def windows(text: str) -> Figure:
     return fig
 
 
-def downhill() -> Figure:
+def downhill() -> Picture:
     """A loss over one parameter: its slope, and the step that follows from it."""
-    fig = Figure(figsize=(8, 4), layout="constrained")
+    fig = Picture(figsize=(8, 4), layout="constrained")
     ax = fig.subplots()
     w = [i / 50 for i in range(-75, 151)]
     ax.plot(w, [0.5 * (v - 1) ** 2 + 0.4 for v in w], color=COLORS[0])
@@ -169,14 +169,14 @@ def downhill() -> Figure:
 
 
 def asks(
-    text: str, t: int, scores: torch.Tensor, weights: torch.Tensor, found: int | None
-) -> Figure:
+    text: str, t: int, scores: torch.Tensor, weights: torch.Tensor, found: str
+) -> Picture:
     """How the position t of a text asks all before it: a figure.
 
     scores, weights: numbers (t + 1,); found: what comes out, in a word.
     """
     T = len(text)
-    fig = Figure(figsize=(0.95 * T + 3.2, 3.9), layout="constrained")
+    fig = Picture(figsize=(0.95 * T + 3.2, 3.9), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(-2.6, T + 1.2), ylim=(4.35, -1.35))
     ax.set_axis_off()
@@ -206,7 +206,7 @@ def asks(
     return fig
 
 
-def attention(B: int, T: int, C: int, head_size: int) -> Figure:
+def attention(B: int, T: int, C: int, head_size: int) -> Picture:
     """One head, x -> q, k, v -> scores -> mask -> softmax -> weights · v: a figure.
 
     The sizes, numbers or letters, are written into the shapes.
@@ -239,11 +239,11 @@ def attention(B: int, T: int, C: int, head_size: int) -> Figure:
     return drawing.fig
 
 
-def listeners(text: str) -> Figure:
+def listeners(text: str) -> Picture:
     """The letters of a text, an arrow from each to all that it may see: a figure."""
-    fig = Figure(figsize=(1.8 * len(text), 3.4), layout="constrained")
+    fig = Picture(figsize=(1.8 * len(text), 3.4), layout="constrained")
     ax = fig.subplots()
-    style = {"arrowstyle": "->", "color": "0.35"}
+    style: Style = {"arrowstyle": "->", "color": "0.35"}
     for t, letter in enumerate(text):
         for i in range(t):
             bend = f"arc3,rad={0.25 + 0.05 * (t - i)}"
@@ -252,7 +252,7 @@ def listeners(text: str) -> Figure:
         arrow = style | {"connectionstyle": "arc3,rad=2.2"}  # to itself
         ax.annotate("", (t + 0.09, -0.11), (t - 0.09, -0.11), arrowprops=arrow)
         circle = {"boxstyle": "circle", "fc": FILL["tensor"]}
-        center = {"ha": "center", "va": "center", "family": "monospace"}
+        center: Style = {"ha": "center", "va": "center", "family": "monospace"}
         ax.text(t, 0, letter, fontsize=22, bbox=circle, **center)
     ax.set(xlim=(-0.5, len(text) - 0.5), ylim=(-0.6, 1.1))
     ax.set_axis_off()
@@ -263,7 +263,7 @@ def listeners(text: str) -> Figure:
     return fig
 
 
-def shell() -> Figure:
+def shell() -> Picture:
     """The shell of all models: embeddings, a body, an output layer."""
     drawing = Drawing(6.6, 2.2)
     drawing.box("idx", -0.1, 0.6, "ids", "(B, T)", width=0.85)
@@ -296,7 +296,7 @@ def shell() -> Figure:
     return drawing.fig
 
 
-def heads() -> Figure:
+def heads() -> Picture:
     """Four heads, side by side, projected: a figure. Each head is `attention`."""
     drawing, middle = Drawing(7, 4), 1.5
     wide, narrow = "(B, T, 64)", "(B, T, 16)"
@@ -320,9 +320,9 @@ def heads() -> Figure:
     return drawing.fig
 
 
-def cut() -> Figure:
+def cut() -> Picture:
     """The queries of one position, cut into two heads; their outputs, side by side."""
-    fig = Figure(figsize=(11.5, 3.6), layout="constrained")
+    fig = Picture(figsize=(11.5, 3.6), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(-0.3, 12.4), ylim=(4.1, -0.75))
     ax.set_axis_off()
@@ -336,7 +336,12 @@ def cut() -> Figure:
             ax.text(x + 0.42 * i + 0.21, y + 0.28, number, fontsize=11, **MIDDLE)
 
     def arrow(x0, y0, x1, y1):
-        look = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8, "color": "black"}
+        look: Style = {
+            "arrowstyle": "-|>",
+            "mutation_scale": 16,
+            "lw": 1.8,
+            "color": "black",
+        }
         ax.add_patch(FancyArrowPatch((x0, y0), (x1, y1), **look))
 
     vector(0, 1.4, 0, 8, [0] * 4 + [1] * 4)
@@ -371,7 +376,7 @@ def cut() -> Figure:
     return fig
 
 
-def block() -> Figure:
+def block() -> Picture:
     """The transformer block: its pathway a straight line, its parts on side roads."""
     end = 5.45  # the column in which x comes out
     drawing = Drawing(end, 2)
@@ -399,19 +404,23 @@ def block() -> Figure:
     return drawing.fig
 
 
-def gpt() -> Figure:
+def gpt() -> Picture:
     """The whole GPT: each box with its shape and the notebook that builds it."""
     drawing = Drawing(9.35, 2.9)
     ax = drawing.ax
     ax.set(xlim=(-0.65, 9.0), ylim=(2.15, -0.75))
-    frame = {"boxstyle": "round,pad=0,rounding_size=0.15", "fc": "#F4F4F4", "ec": "0.4"}
+    frame: Style = {
+        "boxstyle": "round,pad=0,rounding_size=0.15",
+        "fc": "#F4F4F4",
+        "ec": "0.4",
+    }
     ax.add_patch(FancyBboxPatch((1.32, -0.65), 4.95, 2.4, ls="--", zorder=0, **frame))
     ax.text(3.8, 1.95, "a Block (05); a stack of them (06)", fontsize=13, **MIDDLE)
     ax.plot([1.2, 6.5], [1.3, 1.3], color=COLORS[4], lw=8, ls="-", zorder=0.5)
 
     def part(name, x, y, label, shape, lesson, width, kind="layer"):
         drawing.box(name, x, y, label, shape, kind, width)
-        small = {"fontsize": 11, "color": COLORS[0], "weight": "bold"}
+        small: Style = {"fontsize": 11, "color": COLORS[0], "weight": "bold"}
         ax.text(x, y - 0.43, lesson, **MIDDLE, **small)
 
     part("ids", -0.22, 1.3, "ids", "(B, T)", "01", 0.72, "tensor")

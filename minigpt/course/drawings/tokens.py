@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from minigpt.course.drawings.spine import LOOKS, MIDDLE
+from minigpt.course.plots import Picture, Style
 
 
-def boxes(rows: Any) -> Figure:
+def boxes(rows: Any) -> Picture:
     """The same text in several rows, cut in other ways, letters one below the other.
 
     rows: (label, list of tokens, those that stand out).
     """
     letters = sum(map(len, rows[0][1]))
-    fig = Figure(figsize=(13, 0.75 * len(rows) + 0.2), layout="constrained")
+    fig = Picture(figsize=(13, 0.75 * len(rows) + 0.2), layout="constrained")
     ax = fig.subplots()
     room = max(len(label) for label, *_ in rows) * letters / 95  # left, for labels
     ax.set(xlim=(-room - 0.4, letters), ylim=(len(rows), 0))
@@ -25,14 +25,14 @@ def boxes(rows: Any) -> Figure:
         x, size = 0, min(17, 500 / letters)
         for token in tokens:
             look, color, weight = LOOKS["new" if token in lit else "built"]
-            look = {"boxstyle": "round,pad=0,rounding_size=0.12"} | look
-            n = len(token)
-            ax.add_patch(FancyBboxPatch((x + 0.06, y + 0.14), n - 0.12, 0.72, **look))
+            n, style = len(token), "round,pad=0,rounding_size=0.12"
+            corner, width = (x + 0.06, y + 0.14), n - 0.12
+            ax.add_patch(FancyBboxPatch(corner, width, 0.72, boxstyle=style, **look))
             for i, letter in enumerate(token):
                 shown = {" ": "␣", "\n": "↵"}.get(letter, letter)
-                style = {"fontsize": size, "family": "monospace", "color": color}
-                style |= {"weight": weight}
-                ax.text(x + i + 0.5, y + 0.5, shown, **MIDDLE, **style)
+                font: Style = {"fontsize": size, "family": "monospace"}
+                font |= {"color": color, "weight": weight}
+                ax.text(x + i + 0.5, y + 0.5, shown, **MIDDLE, **font)
             x += n
         said.append(f"{label}: {' | '.join(tokens)}".replace("\n", "line break"))
     fig.alt = f"A text in boxes, one for each token. {'; '.join(said)}."

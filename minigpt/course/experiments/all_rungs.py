@@ -37,7 +37,8 @@ def train_table(
     seed: int,
     block_size: int,
 ) -> BigramLanguageModel:
-    """01's table, trained without a schedule on learned (N,)."""
+    """01's table, trained on learned (N,) by the loop that 01 shows: `train` comes in
+    06, and its schedule and its clipping would give another table."""
     torch.manual_seed(seed)
     model = BigramLanguageModel(vocab_size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)

@@ -112,7 +112,8 @@ def worker(
     optimizer = plan.make_optimizer(model)
     idx, half = torch.randint(65, (batch_size, config.block_size)), batch_size // 2
 
-    def step(net, windows):
+    def step(net: torch.nn.Module, windows: int) -> None:
+        """What is timed; `train` would draw a batch and set a rate in between."""
         optimizer.zero_grad()
         net(idx[:windows], idx[:windows])[1].backward()
         optimizer.step()

@@ -137,6 +137,35 @@ def cost(seed: int, **changes: Any) -> dict[str, float]:
     return {"cost": fit.step_cost(*both, rounds=40)}
 
 
+def with_convolution(model: Model) -> Model:
+    """A GPT with the convolution that a CountingGPT has, behind its embedding."""
+    embedding = model.token_embedding
+    convolution = ShortConvolution(embedding.embedding_dim)
+    model.token_embedding = nn.Sequential(embedding, convolution)
+    return model
+
+
+def without(
+    model: counting.CountingGPT,
+    window: bool,
+    convolution: bool,
+    reads: bool,
+    weighs: bool,
+) -> Model:
+    """A CountingGPT without those of its parts that are False."""
+    if not window:
+        heard = torch.ones(model.gate.out_features)
+        heard[-counting.RECENT :] = 0
+        model.gate.register_forward_hook(lambda gate, args, out: out * heard)
+    if not convolution:
+        model.convolution.requires_grad_(False)  # it stays the identity
+    if not reads:
+        nn.init.zeros_(model.read.weight).requires_grad_(False)
+    if not weighs:
+        model.gate.requires_grad_(False)  # it stays: all for the longest order
+    return model
+
+
 def beside_counts(
     seed: int,
     kind: Any = ContinuationCounts,
@@ -164,22 +193,11 @@ def beside_counts(
         return {"loss": evaluate(model, judge, T)}
     torch.manual_seed(seed)
     if counts:
-        model = counting.CountingGPT(config, counted, smoothing)
-        draw = partial(counting.fold_batch, model) if folds else get_batch
-    else:  # the same GPT, with the same convolution behind its embedding
-        model, draw = config.build(), get_batch
-        both = model.token_embedding, ShortConvolution(config.n_embd)
-        model.token_embedding = nn.Sequential(*both)
-    if not window:
-        heard = torch.ones(model.gate.out_features)
-        heard[-counting.RECENT :] = 0
-        model.gate.register_forward_hook(lambda gate, args, out: out * heard)
-    if not convolution:
-        model.convolution.requires_grad_(False)  # it stays the identity
-    if not reads:
-        nn.init.zeros_(model.read.weight).requires_grad_(False)
-    if not weighs:
-        model.gate.requires_grad_(False)  # it stays: all for the longest order
+        beside = counting.CountingGPT(config, counted, smoothing)
+        model = without(beside, window, convolution, reads, weighs)
+    else:
+        model = with_convolution(config.build())
+    draw = partial(counting.fold_batch, model) if counts and folds else get_batch
     train(model, learn, judge, replace(plan, **rates), draw=draw)
     model.train()
     sizes = plan.batch_size, plan.block_size

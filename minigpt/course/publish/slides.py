@@ -49,20 +49,20 @@ def build_slides(
     decks' paths."""
     paths = shared.notebook_paths(notebooks)
     loaded = [shared.read(path) for path in paths]
-    used = shared.characters(loaded)
+    characters = shared.characters(loaded)
     shared.write_model(folder / "model.html")
     written = []
     for path, notebook in zip(paths, loaded):
         if path.stem[:2] in ("06", "11"):
             notebook.cells.append(nbformat.v4.new_markdown_cell(OPENED, id="opened"))
         target = folder / f"{path.stem}.html"
-        shared.write(target, deck(notebook, used))
+        shared.write(target, deck(notebook, characters))
         written.append(target)
     return written
 
 
-def deck(notebook: NotebookNode, used: frozenset[str]) -> str:
-    """One notebook as a page of slides; `used`: the characters that fonts need."""
+def deck(notebook: NotebookNode, characters: frozenset[str]) -> str:
+    """One notebook as a page of slides; `characters`: those that fonts need."""
     notebook = nbformat.from_dict(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":  # evidence and exercises: no slides
@@ -74,7 +74,7 @@ def deck(notebook: NotebookNode, used: frozenset[str]) -> str:
         "slides",
         title=shared.title(notebook),
         body=body,
-        fonts=shared.fonts(used),
+        fonts=shared.fonts(characters),
         styles=[npm.read(*source).decode("utf-8") for source in STYLES]
         + [shared.template_file(f) for f in ("shared/code.css", "slides/deck.css")],
         scripts=[shared.script(*source) for source in SCRIPTS],
@@ -97,14 +97,14 @@ def seen_and_said(source: str, recap: bool = False) -> list[tuple[str, str]]:
             found.append(("said", paragraph.replace("\0", "\n\n")))
             continue
         about = paragraph.startswith(("**Further", "**Beside"))
-        further = about or further and not paragraph.startswith("**")
+        further = about or (further and not paragraph.startswith("**"))
         seen = re.match(r"#|\$\$|```|\*\*Predict|> |\*\*(?!Further|Beside)", paragraph)
         recap = recap or paragraph.startswith(("## Recap", ASKS))
         if "**Predict" in paragraph and not seen:
             paragraph, _, asked = paragraph.partition("**Predict")
             found += [("said", paragraph), ("seen", "**Predict" + asked)]
         else:
-            seen = seen or recap and not further
+            seen = seen or (recap and not further)
             found.append(("seen" if seen else "said", paragraph))
     return [(kind, text) for kind, text in found if text.strip()]
 
@@ -121,84 +121,124 @@ def stacks(notebook: NotebookNode) -> list:
     of its first cell), kind (a class), running (the section's title, if the slide does
     not begin with it), parts (what, cell, fragment or not) and notes (cells).
     """
-    found, section, asked, done = [], "", False, False  # done: code stands there
-    titles = []  # of the sections of this lecture
-    text_cell = nbformat.v4.new_markdown_cell
-
-    def fits(what: str, cell: NotebookNode) -> bool:
-        return used(found[-1][-1]) + height(what, cell) <= HIGH
-
-    def put(what: str, cell: NotebookNode, fragment: bool = False) -> None:
-        part = {"what": what, "cell": cell, "fragment": fragment}
-        found[-1][-1]["parts"].append(part)
-
-    def begin(cell: NotebookNode, kind: str = "", running: str | None = None) -> None:
-        running = re.sub(r"[`*]", "", section) if running is None else running
-        slide = {"cell": cell.id, "kind": kind, "running": running}
-        found[-1].append(slide | {"parts": [], "notes": []})
-
+    layout = Layout()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            if SECOND in cell.metadata.get("tags", []):
-                found.append([])
-                begin(cell, "opening", running="")
-                put("text", text_cell(second_lecture(titles)))
-                titles = titles[:1]
-            for kind, source in seen_and_said(cell.source, section == "Recap"):
-                text = text_cell(source)
-                if heading := re.match(r"(#{1,3}) (.*)", source):
-                    done = False
-                    if len(heading[1]) < 3:
-                        section = heading[2]
-                        titles.append(section)
-                        found.append([])
-                        begin(cell, "opening" if heading[1] == "#" else "", "")
-                    elif not only_heading(found):
-                        begin(cell)
-                elif kind == "seen" and (
-                    source.startswith(ASKS)
-                    or done
-                    and re.match(r"\*\*(Predict|Think)", source)
-                    or not fits("text", text)
-                ):
-                    begin(cell)
-                    done = False
-                if kind == "said":
-                    found[-1][-1]["notes"].append(text)
-                    if (claim := first_sentence(source)) and only_heading(found):
-                        put("text", text_cell(claim))
-                else:
-                    put("text", text)
-                asked = "**Predict" in source or asked and kind == "said"
-            continue
+            layout.add_text(cell)
+        else:
+            layout.add_code(cell)
+    for stack in layout.stacks:
+        tell_more(stack[0])
+    return layout.stacks
+
+
+class Layout:
+    """Puts the cells of a lesson on slides, one after the other."""
+
+    def __init__(self) -> None:
+        self.stacks: list[list[dict]] = []
+        self.titles: list[str] = []  # of the sections of this lecture
+        self.section = ""  # the last of them
+        self.full = False  # code or a result stands there: what comes begins a slide
+        self.asked = False  # a question was the last: what comes waits for a click
+
+    @property
+    def slide(self) -> dict:
+        """The slide on which things are put."""
+        return self.stacks[-1][-1]
+
+    def begin(self, cell: NotebookNode, kind: str = "", running: str = "") -> None:
+        """A new slide in the last stack; running: what stands small at its top."""
+        slide = {"cell": cell.id, "kind": kind, "running": running}
+        self.stacks[-1].append({**slide, "parts": [], "notes": []})
+
+    def go_on(self, cell: NotebookNode) -> None:
+        """A new slide, which says to which section it belongs."""
+        self.begin(cell, running=re.sub(r"[`*]", "", self.section))
+
+    def fits(self, what: str, cell: NotebookNode) -> bool:
+        """Whether there is room for one part more."""
+        return filled(self.slide) + height(what, cell) <= HIGH
+
+    def put(self, what: str, cell: NotebookNode, fragment: bool = False) -> None:
+        """One part more on the slide; fragment: it appears at a click."""
+        part = {"what": what, "cell": cell, "fragment": fragment}
+        self.slide["parts"].append(part)
+
+    def only_heading(self) -> bool:
+        """Does nothing stand on the slide but a heading of a section?"""
+        parts = self.slide["parts"]
+        return bool(parts) and all(re.match("###? ", p["cell"].source) for p in parts)
+
+    def add_text(self, cell: NotebookNode) -> None:
+        """A markdown cell: what is seen goes on slides, what is said into notes."""
+        if SECOND in cell.metadata.get("tags", []):
+            self.stacks.append([])
+            self.begin(cell, "opening")
+            self.put("text", text_cell(second_lecture(self.titles)))
+            self.titles = self.titles[:1]
+        for kind, source in seen_and_said(cell.source, self.section == "Recap"):
+            text = text_cell(source)
+            heading = re.match(r"(#{1,3}) (.*)", source)
+            if heading:
+                self.begin_section(cell, depth=len(heading[1]), title=heading[2])
+            elif kind == "seen" and self.wants_a_slide(source, text):
+                self.go_on(cell)
+                self.full = False
+            if kind == "seen":
+                self.put("text", text)
+            else:
+                self.slide["notes"].append(text)
+                claim = first_sentence(source)
+                if claim and self.only_heading():
+                    self.put("text", text_cell(claim))
+            self.asked = "**Predict" in source or (self.asked and kind == "said")
+
+    def begin_section(self, cell: NotebookNode, depth: int, title: str) -> None:
+        """What a heading begins: a stack, or below ### a slide."""
+        self.full = False
+        if depth < 3:
+            self.section = title
+            self.titles.append(title)
+            self.stacks.append([])
+            self.begin(cell, "opening" if depth == 1 else "")
+        elif not self.only_heading():
+            self.go_on(cell)
+
+    def wants_a_slide(self, source: str, text: NotebookNode) -> bool:
+        """Whether a paragraph begins a slide: questions do, and what has no room."""
+        if source.startswith(ASKS) or not self.fits("text", text):
+            return True
+        return self.full and bool(re.match(r"\*\*(Predict|Think)", source))
+
+    def add_code(self, cell: NotebookNode) -> None:
+        """A code cell: its pieces, then what it printed, then its figures."""
         figures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
+        printed = [o for o in cell.outputs if "image/png" not in o.get("data", {})]
         pieces = in_pieces(without_drawing(cell.source, bool(figures)))
-        if found[-1][-1]["kind"] == "opening" and len(figures) == len(cell.outputs):
+        if self.slide["kind"] == "opening" and not printed:
             pieces = []  # the set-up
         for piece in pieces:
             code = nbformat.from_dict(cell | {"source": piece})
-            if done or not fits("code", code):
-                begin(cell)
-                asked = False
-            put("code", code, asked)
-            done = True
-        for output in sorted(cell.outputs, key=figures.__contains__):  # print first
+            if self.full or not self.fits("code", code):
+                self.go_on(cell)
+                self.asked = False
+            self.put("code", code, self.asked)
+            self.full = True
+        for output in [*printed, *figures]:
             shown = nbformat.from_dict(cell | {"outputs": [output]})
-            own = done and not pieces or not fits("output", shown)
-            if own and found[-1][-1]["parts"]:
-                begin(cell)
-            put("output", shown, fragment=bool(pieces or asked) and not own)
-        done = done or bool(cell.outputs)  # what comes next begins a slide
-        asked = False
-    for stack in found:
-        tell_more(stack[0])
-    return found
+            alone = (self.full and not pieces) or not self.fits("output", shown)
+            if alone and self.slide["parts"]:
+                self.go_on(cell)
+            waits = bool(pieces) or self.asked
+            self.put("output", shown, fragment=waits and not alone)
+        self.full = self.full or bool(cell.outputs)
+        self.asked = False
 
 
-def only_heading(found: list) -> bool:
-    """Does nothing stand on the last slide but a heading of a section?"""
-    parts = found[-1][-1]["parts"]
-    return bool(parts) and all(re.match("###? ", p["cell"].source) for p in parts)
+def text_cell(source: str) -> NotebookNode:
+    """A new markdown cell."""
+    return nbformat.v4.new_markdown_cell(source)
 
 
 def tell_more(slide: dict) -> None:
@@ -216,24 +256,24 @@ def tell_more(slide: dict) -> None:
     for note in slide["notes"]:
         is_list = re.match(r"[-|] ?|\d+\. ", note.source)
         short = len(note.source.split()) <= WORDS and not note.source.startswith("<")
-        if not (is_list or short and not prose):
+        if not is_list and (prose or not short):
             continue
         part = {"what": "text", "cell": note, "fragment": False}
-        if used({**slide, "parts": [heading, *said, part, *rest[1:]]}) > HIGH:
+        if filled({**slide, "parts": [heading, *said, part, *rest[1:]]}) > HIGH:
             break
         said.append(part)
         prose = prose or not is_list
     if said and said[-1]["cell"].source.endswith(":"):  # its list does not follow
         source = re.sub(r"(?<=[.?!])\s[^.?!]*:$", "", said[-1]["cell"].source)
-        said[-1]["cell"] = nbformat.v4.new_markdown_cell(source)
+        said[-1]["cell"] = text_cell(source)
     if prose:
         slide["parts"] = [heading, *said, *rest[1:]]
 
 
-def used(slide: dict) -> float:
+def filled(slide: dict) -> float:
     """About how many pixels of a slide are full."""
-    parts = [height(part["what"], part["cell"]) for part in slide["parts"]]
-    return 44 * bool(slide["running"]) + sum(parts)
+    top = 44 if slide["running"] else 0
+    return top + sum(height(part["what"], part["cell"]) for part in slide["parts"])
 
 
 def height(what: str, cell: NotebookNode) -> float:
@@ -260,16 +300,18 @@ def output_height(output: NotebookNode) -> float:
 
 def text_height(paragraph: str) -> float:
     """Of prose, with 85 characters in a line, a list, a table or a formula."""
-    if heading := re.match("#+", paragraph):
-        return 72 if heading[0] != "#" else 100
+    if paragraph.startswith("#"):
+        return 100 if paragraph.startswith("# ") else 72
     if paragraph.startswith("$$"):
         return SMALL * 110
     if paragraph.startswith(("```", "|")):
         return SMALL * (20 + 46 * paragraph.count("\n"))
     items = re.split(r"\n(?=- |\d+\. )", paragraph)
     lines = sum(1 + len(item) // 85 for item in items)
-    ask = 28 * paragraph.startswith(("**Predict", "**Think first"))
-    return SMALL * (20 + 40 * lines + 10 * (len(items) - 1) + ask)
+    gaps = 10 * (len(items) - 1)
+    if paragraph.startswith(("**Predict", "**Think first")):
+        gaps += 28
+    return SMALL * (20 + 40 * lines + gaps)
 
 
 def first_sentence(source: str) -> str:
