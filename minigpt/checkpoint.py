@@ -100,7 +100,8 @@ def load_checkpoint(
             f"There is no checkpoint {str(path)!r}. Train one first: "
             f"python -m minigpt train --out {path}"
         )
-    device = torch.empty(0, device=device).device  # one that fails is no damage
+    # A device that is not there fails here, and not as damage of the file below.
+    device = torch.empty(0, device=device).device
     content = read(path)
     require(is_checkpoint(content), f"{path} is no checkpoint: it {holds(content)}")
     lacking = [name for name in PARTS if name not in content]
@@ -109,7 +110,8 @@ def load_checkpoint(
     known = {kind.__name__: kind for kind in (*KINDS, *kinds)}
     before = random_state(device)  # to build a model draws random numbers
     try:
-        others = [content[name][:2] for name in MADE if content[name][1] not in known]
+        kept = [content[name][:2] for name in MADE]  # [module, class] each
+        others = [[module, name] for module, name in kept if name not in known]
         if not others:
             return from_content(content, device, known)
     except Exception as error:  # whatever strange parts make Python and torch raise
@@ -144,7 +146,7 @@ def read(path: Path | str) -> Any:
     )
     try:
         with zipfile.ZipFile(path) as file:
-            # torch itself would read a flipped bit
+            # torch itself would read on where a bit has changed
             require(file.testzip() is None, "a part of it has changed")
         return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:
@@ -194,7 +196,7 @@ def holds(content: object) -> str:
             "holds weights alone, a state_dict: build the model that they belong to, "
             f"then model.load_state_dict({load})."
         )
-    names = ", ".join(map(repr, list(content)[:9]))
+    names = ", ".join(repr(name) for name in list(content)[:9])
     return f"holds a dictionary of {names}, which {load} reads."
 
 
@@ -208,7 +210,8 @@ def from_content(
 ) -> Checkpoint:
     """The Checkpoint that save_checkpoint took apart; kinds: {name: class}."""
     made = []
-    for _, name, state in (content[part] for part in MADE):
+    for part in MADE:
+        _, name, state = content[part]
         made.append(kinds[name](**state))
     shape, config, tokenizer = made
     model = shape.build().to(device)

@@ -40,7 +40,7 @@ def probabilities(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> torch.Tensor:
-    """Of each token to come next, as the knobs have it: (B, vocab_size) -> the same.
+    """The probability of each next token: logits (B, vocab_size) -> the same shape.
 
     temperature divides the logits; 0 gives all to the likeliest token. top_k and
     top_p: see `keep_top_k` and `keep_top_p`. Raises ValueError as `refuse_knobs`.

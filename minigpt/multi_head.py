@@ -43,7 +43,7 @@ def split_heads(x: torch.Tensor, n_head: int) -> torch.Tensor:
 
 
 class CausalSelfAttention(nn.Module):
-    """The same, all heads in one batched operation: (B, T, C) -> (B, T, C).
+    """MultiHeadAttention, all heads in one operation: (B, T, C) -> (B, T, C).
 
     The rows of `qkv` hold the queries of all heads, then the keys, then the values.
     torch's fused kernel scales, masks and normalises, and (without dropout) never

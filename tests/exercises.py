@@ -10,13 +10,13 @@ called Solution, a python block that mends the answer.
 import contextlib
 import io
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+import syllabus
 from IPython.core.compilerop import CachingCompiler
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks" / "exercises"
+NOTEBOOKS = syllabus.NOTEBOOKS / "exercises"
 
 
 class Exercise(NamedTuple):

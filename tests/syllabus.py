@@ -118,6 +118,7 @@ LESSONS = {
         {"bridge/tokenizer": "split"},
     ),
 }
+MAIN_LINE = ["00_start_here", *(name for name in LESSONS if name < "07")]
 BELOW = ["require", "files", "hints"]  # of all lessons
 OF_LESSONS = [name for lesson in LESSONS.values() for name in lesson.modules.split()]
 FOLDERS = OF_LESSONS.index("playwright")  # with lesson 07 folders begin

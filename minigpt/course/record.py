@@ -57,7 +57,7 @@ class PairedDifference(NamedTuple):
         return min(self.each) <= 0 <= max(self.each)
 
     def __str__(self) -> str:
-        """As in "+0.200 (+0.071 to +0.328, 3 of 3)", or with "a tie"."""
+        """In words, such as "+0.200 (+0.071 to +0.328, 3 of 3)", or with "a tie"."""
         agree = sum(value * self.mean > 0 for value in self.each)
         low, high = min(self.each), max(self.each)
         seeds = f"{agree} of {len(self.each)}"
@@ -112,7 +112,7 @@ def table(
 
 
 def at_best(variants: dict[str, Variant]) -> dict[str, Variant]:
-    """Of variants named "NAME, rate R": {NAME: the Variant of the lowest mean loss}."""
+    """{NAME: the Variant of the lowest mean loss} of variants named "NAME, rate R"."""
     best = {}
     for label, variant in variants.items():
         name = label.rpartition(", rate ")[0]
@@ -122,7 +122,7 @@ def at_best(variants: dict[str, Variant]) -> dict[str, Variant]:
 
 
 def grid(variants: dict[str, Variant], of: str = "loss") -> str:
-    """Of variants named "NAME, rate R": means as lines of text, a column a rate."""
+    """The means of variants named "NAME, rate R" as text, a column for each rate."""
     rows = {}
     for label, variant in variants.items():
         name, _, rate = label.rpartition(", rate ")

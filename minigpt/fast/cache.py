@@ -30,7 +30,8 @@ class KVCache:
         self.size, self.length = c.block_size, 0
 
     def positions(self, T: int) -> torch.Tensor:
-        """Of the next T characters: (T,). Raises ValueError if they do not fit."""
+        """The positions of the next T characters, (T,). Raises ValueError if they do
+        not fit."""
         end = self.length + T
         if end > self.size:
             raise ValueError(

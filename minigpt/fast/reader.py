@@ -105,6 +105,6 @@ class Reader:
         return self.model.block_size - (T - self.start_of(T))
 
     def forget(self, T: int) -> None:
-        """Of the text that was read, only the first T characters are still true."""
+        """Keep the first T characters of what was read; others will follow them."""
         if self.cache is not None:
             self.cache.length = min(self.cache.length, T - self.start)

@@ -63,7 +63,8 @@ def stream(
     decode, waiting = decoder(tokenizer), ""
     for next_idx in tokens(model, idx, max_new_tokens, **knobs):
         waiting += decode(next_idx[0])
-        if ends := [waiting.index(s) for s in stop if s in waiting]:
+        ends = [waiting.index(s) for s in stop if s in waiting]
+        if ends:
             waiting = waiting[: min(ends)]
             break
         begun = (n for s in stop for n in range(1, len(s)) if waiting.endswith(s[:n]))

@@ -34,9 +34,8 @@ class ContextCounts:
             table = torch.bincount(cell, minlength=len(distinct) * folds)
             pairs.append(distinct)
             counts.append(table.view(-1, folds).float())
-        self.pairs = torch.cat(
-            pairs
-        )  # (M,), sorted: longer contexts are larger numbers
+        # Sorted as a whole, too, for longer contexts are larger numbers.
+        self.pairs = torch.cat(pairs)  # (M,)
         self.by_fold = torch.cat(counts).T.contiguous()  # (folds, M)
         self.counts = self.by_fold.sum(dim=0)  # (M,)
         # The pairs of a context lie side by side: where they begin, and how many.
@@ -96,11 +95,9 @@ class ContinuationCounts(ContextCounts):
         self, ids: torch.Tensor, vocab_size: int, order: int, folds: int = 10
     ) -> None:
         self.often = ContextCounts(ids, vocab_size, order, folds)
-        vars(self).update(vars(self.often))
-        V, base = (
-            vocab_size,
-            vocab_size**order,
-        )  # of a context's number: n * base + code
+        vars(self).update(vars(self.often))  # the same pairs; their numbers follow
+        V, base = vocab_size, vocab_size**order
+        # The number of a context of n characters is n * base + code.
         context, last = self.pairs // V, self.pairs % V  # (M,) each
         n, code = context // base, context % base  # its characters, and which these are
         # Each pair (context, last) but the shortest adds one to the pair that lacks the
@@ -111,9 +108,8 @@ class ContinuationCounts(ContextCounts):
         only = (self.by_fold == self.counts)[:, longer].float()  # seen in no other fold
         longest = n == order  # no context is longer: there it stays "how often"
         self.by_fold = (self.by_fold * longest).index_add(1, place, only)
-        self.counts = (self.counts * longest).index_add(
-            0, place, only.new_ones(len(place))
-        )
+        ones = only.new_ones(len(place))
+        self.counts = (self.counts * longest).index_add(0, place, ones)
 
     def __call__(self, idx: torch.Tensor, without: int | None = None) -> torch.Tensor:
         """Counts of what followed each position's contexts, (B, T, order + 1, V).

@@ -12,7 +12,7 @@ from minigpt.tokens.byte_pairs import BytePairTokenizer
 
 
 class Loss(NamedTuple):
-    """Of one model on one text: nats per token and per character, bits per byte."""
+    """A model's loss on a text: nats per token and per character, bits per byte."""
 
     per_token: float
     per_character: float

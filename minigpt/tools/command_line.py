@@ -40,10 +40,10 @@ JUDGED = 2_000_000  # characters of the validation split at most: minutes, not h
 
 def parser() -> ArgumentParser:
     """The options of all commands."""
-    told = "Train a small GPT, let it write, race it against the clock."
-    top = ArgumentParser(prog="python -m minigpt", description=told)
+    about = "Train a small GPT, let it write, race it against the clock."
+    top = ArgumentParser(prog="python -m minigpt", description=about)
     commands = top.add_subparsers(required=True, metavar="command")
-    for name, add_options, run, help in (
+    for name, add_options, run, does in (
         ("train", add_train, run_train, "train a GPT"),
         ("sample", add_sample, run_sample, "write text"),
         ("export", export.add_options, export.main, "the model as GPT-2's files"),
@@ -52,7 +52,7 @@ def parser() -> ArgumentParser:
         ("bench", benchmark.add_options, benchmark.main, "a race with nanoGPT's demo"),
         ("doctor", doctor.add_options, doctor.main, "does this device compute right?"),
     ):
-        command = commands.add_parser(name, help=help)
+        command = commands.add_parser(name, help=does)
         add_options(command)
         command.set_defaults(run=run)
     return top
@@ -245,9 +245,10 @@ def trained(
     options: Namespace, checkpoint: Checkpoint, train_data: Ids, val_data: Ids
 ) -> int:
     """Train, saving at each evaluation, and judge; returns the exit code."""
-    c, start = checkpoint, checkpoint.run.step
-    model = Worker(c.model, options.accumulate)
-    bar = tqdm(total=c.config.steps, initial=start, unit="step", disable=model.rank > 0)
+    c, before = checkpoint, checkpoint.run.step
+    model, save = Worker(c.model, options.accumulate), saver(options.out, checkpoint)
+    steps, silent = c.config.steps, model.rank > 0  # one bar for all
+    bar = tqdm(total=steps, initial=before, unit="step", disable=silent)
     with Interrupts() as interrupts, bar:
 
         def on_keep(run: Run) -> None:
@@ -263,17 +264,17 @@ def trained(
             row = run.history[-1]
             losses = f"train {row.train_loss:.3f}, validation {row.val_loss:.3f}"
             bar.set_postfix_str(losses)
-            first(lambda: saver(options.out, c)(run))
+            first(lambda: save(run))
 
         on_keep(c.run)
         train(model, train_data, val_data, c.config, c.run, on_eval, on_step)
 
-    if c.run.step < c.config.steps:
-        done = f"Interrupted after step {c.run.step} of {c.config.steps}"
+    if c.run.step < steps:
+        done = f"Interrupted after step {c.run.step} of {steps}"
         say(f"{done}: {options.out} keeps it; --resume goes on.")
         return 130
-    if start >= c.config.steps:
-        say(f"The run in {options.out} is complete; --steps beyond {start} goes on.")
+    if before >= steps:
+        say(f"The run in {options.out} is complete; --steps beyond {before} goes on.")
     say(f"{judged(c, model, val_data)}; written to {options.out}.")
     return 0
 

@@ -19,7 +19,7 @@ from minigpt.tokens.byte_pairs import learn
 
 
 class Ids:
-    """Ids (N,) in few bytes: of a slice the same, at a tensor of places int64."""
+    """Ids (N,) in few bytes. A slice gives Ids, a tensor of places int64 numbers."""
 
     def __init__(self, ids: torch.Tensor) -> None:
         self.ids = ids

@@ -5,22 +5,20 @@ import copy
 import html
 import re
 import warnings
-from pathlib import Path
 
 import nbformat
 import pytest
+from syllabus import MAIN_LINE, NOTEBOOKS
 
 from minigpt.course.publish import shared
 from minigpt.course.publish.execute import fold_solutions, name_checks
 
-ROOT = Path(__file__).resolve().parents[2]
-PATHS = shared.every_path(ROOT / "notebooks")
-MAIN = shared.notebook_paths(ROOT / "notebooks")
+PATHS = shared.every_path(NOTEBOOKS)
+MAIN = shared.notebook_paths(NOTEBOOKS)
 ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
 TAGS = re.compile(
     r"nbval-ignore-output|tiny-shakespeare|transformers|within-[\d.]+%?|second-lecture"
 )
-SPINE = ["00", "01", "02", "03", "04", "05", "06"]
 
 
 def number_of(path):
@@ -29,7 +27,7 @@ def number_of(path):
 
 
 def name_of(path):
-    return str(path.relative_to(ROOT / "notebooks").with_suffix(""))
+    return str(path.relative_to(NOTEBOOKS).with_suffix(""))
 
 
 @pytest.fixture(params=PATHS, ids=name_of)
@@ -146,8 +144,7 @@ def test_a_lesson_says_how_long_it_takes_and_is_no_longer_than_a_lecture(path):
 
 
 def test_the_main_line_takes_four_hours_or_seven_if_torch_is_new():
-    lessons = [shared.read(path) for path in MAIN if number_of(path) in SPINE]
-    assert len(lessons) == len(SPINE)
+    lessons = [shared.read(NOTEBOOKS / f"{name}.ipynb") for name in MAIN_LINE]
     assert sum(map(shared.minutes, lessons)) <= 240
     assert sum(shared.minutes(lesson, torch_is_new=True) for lesson in lessons) <= 420
 

@@ -2,17 +2,16 @@
 
 import importlib.util
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
+from syllabus import ROOT
 
 import minigpt
 from minigpt.course import ladder, record
 from minigpt.course.publish import door, shared
 from minigpt.tools import command_line
 
-ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SPEED = ROOT / "minigpt" / "course" / "SPEED.md"
 GUIDE = ROOT / "minigpt" / "course" / "publish" / "README.md"
@@ -64,11 +63,10 @@ def test_its_links_lead_somewhere(path):
         assert (path.parent / link).exists(), link
 
 
-def test_help_and_the_readme_name_every_module():
-    for text in (minigpt.__doc__, README[README.index("## The package") :]):
-        words = set(re.findall(r"\w+", text))
-        for module in (ROOT / "minigpt").glob("[a-z]*"):
-            assert module.stem in words, module.name
+def test_help_names_every_module():
+    words = set(re.findall(r"\w+", minigpt.__doc__))
+    for module in (ROOT / "minigpt").glob("[a-z]*"):
+        assert module.stem in words, module.name
 
 
 def test_its_exercises_are_those_of_the_notebooks():
@@ -124,18 +122,30 @@ def test_it_leads_to_what_is_published_once_it_is():
     assert door.written(told) == unset
 
 
+def code_in(path):
+    """All that stands between backticks in a text, as one string."""
+    return " ".join(re.findall(r"`([^`]*)`", path.read_text(encoding="utf-8")))
+
+
 def test_every_target_of_make_has_its_command_without():
-    table = README[README.index("| with make |") : README.index("Whatever ends a run")]
-    named = set(re.findall(r"[a-z]+", " ".join(re.findall(r"`([^`]*)`", table))))
+    """For a visitor in the README, for a teacher in the guide, else in CONTRIBUTING."""
+    code = " ".join(map(code_in, PAGES.values()))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^([a-z]+):.*##", makefile, re.M)
-    assert [one for one in targets if one not in named | {"help"}] == []
+    for target in set(re.findall(r"^([a-z]+):.*##", makefile, re.M)) - {
+        "help",
+        "clean",
+    }:
+        assert f"make {target}" in code or f"make lint {target}" in code, target
+    recipes = re.findall(r"\$\(BIN\)/python -m (minigpt[\w. ]*\w)", makefile)
+    for command in recipes:
+        name = command.replace("minigpt.course.publish.", "")
+        assert f"-m {command}" in code or f".{name}" in code, command
 
 
-def test_the_commands_it_gives_exist():
-    table = README[README.index("| with make |") : README.index("Whatever ends a run")]
-    modules = set(re.findall(r"-m (minigpt[\w.]*)", table))
-    for beside in re.findall(r"`\.(?!venv)(\w+)`", table):
+def test_the_commands_of_all_pages_exist():
+    code = " ".join(map(code_in, PAGES.values()))
+    modules = set(re.findall(r"-m (minigpt[\w.]*)", code))
+    for beside in re.findall(r" \.(?!venv|ci|github)([a-z]+)(?= )", code_in(GUIDE)):
         modules.add(f"minigpt.course.publish.{beside}")
     assert len(modules) >= 9
     for module in modules:

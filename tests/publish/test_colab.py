@@ -8,14 +8,13 @@ import site
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 from nbclient import NotebookClient
+from syllabus import ROOT
 
 from minigpt.course.publish import colab, shared
 
-ROOT = Path(__file__).resolve().parents[2]
 PATHS = shared.notebook_paths()
 PACKAGE = ROOT / "minigpt"
 ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())

@@ -111,7 +111,7 @@ def test_decks_link_to_what_lies_beside_them(decks):
     assert (decks / "model.html").is_file()
     for name in NAMES:
         text = (decks / f"{name}.html").read_text("utf-8")
-        assert ('href="model.html"' in text) == (name[:2] in ("06", "11")), name
+        assert ('href="model.html"' in text) == (name[:2] in slides.WITH_MODEL), name
         assert 'evidence.html"' not in text and 'exercises.html"' not in text
 
 
@@ -183,10 +183,11 @@ def test_a_deck_prints_one_slide_a_page(decks):
 
 def outline(notebook):
     """[stack: [slide: [what, and "+" if it waits for a key]]]"""
-    return [
-        [[p["what"] + "+" * p["fragment"] for p in slide["parts"]] for slide in stack]
-        for stack in slides.stacks(notebook)
-    ]
+
+    def parts(slide):
+        return [p["what"] + ("+" if p["fragment"] else "") for p in slide["parts"]]
+
+    return [[parts(slide) for slide in stack] for stack in slides.stacks(notebook)]
 
 
 def test_prose_becomes_notes_and_questions_keep_their_answers_back():

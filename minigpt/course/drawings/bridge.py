@@ -85,7 +85,11 @@ def side_by_side(
         style = {"color": COLORS[0], "lw": 2.2} | style
         ax.plot([5.5, 7.05], heights, solid_capstyle="round", **style)
     alone = [[n for n in table if n not in met] for _, table in (ours, theirs)]
-    same = [f"{a} is {b}{' turned' * b.endswith(tuple(turned))}" for a, b in lines]
+    same = []
+    for a, b in lines:
+        same.append(f"{a} is {b}")
+        if b.endswith(tuple(turned)):
+            same[-1] += " turned"
     fig.alt = (
         f"Two tables of names and shapes, {ours[0]} and {theirs[0]}, with lines between"
         f" their rows: {'; '.join(same)}. Without a partner: {', '.join(alone[0])} on "

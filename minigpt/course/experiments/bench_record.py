@@ -26,8 +26,9 @@ def figure(result: dict) -> Figure:
     """The curves as a matplotlib Figure."""
     fig = Figure(figsize=(9, 5), layout="constrained")
     ax = fig.subplots()
+    colors = [*COLORS, "0.5"]
     for i, (name, curve) in enumerate(result["curves"].items()):
-        color = [*COLORS, "0.5"][i % (len(COLORS) + 1)]
+        color = colors[i % len(colors)]
         style: Any = {"linestyle": STYLES[i % len(STYLES)], "marker": "os^DvPX"[i % 7]}
         ax.plot(*zip(*curve), label=name, color=color, **style)
     goal = f"nanoGPT's own demo, {GOAL}"

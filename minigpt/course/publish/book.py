@@ -70,7 +70,7 @@ def build_book(
 
 
 def write_assets(folder: Path, used: frozenset[str]) -> None:
-    """What all pages share."""
+    """Write the styles, scripts and fonts that all pages share."""
     style = shared.template_file("shared/code.css") + shared.template_file(
         "book/book.css"
     )

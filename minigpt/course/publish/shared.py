@@ -260,7 +260,7 @@ def repository() -> str:
 
 
 def checked(repo: str) -> str:
-    """The same owner/name, or ""; ValueError with the remedy for anything else."""
+    """The owner/name as given, or ""; ValueError with the remedy for anything else."""
     if repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
         raise ValueError(f"REPO is {repo!r}; give it as owner/name.")
     return repo

@@ -33,6 +33,7 @@ MOST = 20  # lines of code that a slide holds
 WORDS = 70  # of a paragraph that is shown as a whole
 ASKS = "**Can you answer"  # the questions at a lesson's end
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
+WITH_MODEL = ("06", "11")  # lessons whose deck opens the model's page at its end
 DRAWS = re.compile(r"\b(plt|figs?|ax|axes|drawings)\b|\bplots\.(?!LiveCurve)")
 OPENED = """## The model, opened
 
@@ -53,7 +54,7 @@ def build_slides(
     shared.write_model(folder / "model.html")
     written = []
     for path, notebook in zip(paths, loaded):
-        if path.stem[:2] in ("06", "11"):
+        if path.stem[:2] in WITH_MODEL:
             notebook.cells.append(nbformat.v4.new_markdown_cell(OPENED, id="opened"))
         target = folder / f"{path.stem}.html"
         shared.write(target, deck(notebook, characters))
@@ -242,8 +243,8 @@ def text_cell(source: str) -> NotebookNode:
 
 
 def tell_more(slide: dict) -> None:
-    """Of a section that begins with words alone, show its first paragraph and its
-    lists and tables in place of one sentence, as far as there is room."""
+    """Show more of a section that begins with words alone: its first paragraph, lists
+    and tables in place of one sentence, as far as there is room."""
     heading, *rest = slide["parts"]
     if not re.match("## (?!Recap)", heading["cell"].source) or not slide["notes"]:
         return
@@ -287,7 +288,8 @@ def height(what: str, cell: NotebookNode) -> float:
 
 
 def output_height(output: NotebookNode) -> float:
-    """Of a figure seven tenths of its height, where it is no wider than a slide."""
+    """About how many pixels a result takes: seven tenths of a figure's height, where
+    it is no wider than a slide; as many lines as were printed."""
     data = output.get("data", {})
     if "image/png" in data:
         head = base64.b64decode(data["image/png"][:64])[16:24]
@@ -299,7 +301,7 @@ def output_height(output: NotebookNode) -> float:
 
 
 def text_height(paragraph: str) -> float:
-    """Of prose, with 85 characters in a line, a list, a table or a formula."""
+    """About how many pixels a paragraph takes, with 85 characters in a line."""
     if paragraph.startswith("#"):
         return 100 if paragraph.startswith("# ") else 72
     if paragraph.startswith("$$"):
