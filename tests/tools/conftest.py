@@ -34,3 +34,15 @@ def visit(browser, tmp_path):
         return browser
 
     return visit
+
+
+@pytest.fixture
+def telephone(browser):
+    """The browser as a telephone of 390 × 844 that is touched."""
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=True)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    yield browser
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    size = {"width": 1280, "height": 900, "deviceScaleFactor": 1}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)

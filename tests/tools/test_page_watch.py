@@ -11,47 +11,37 @@ import chromium
 import pytest
 import torch
 import torch.nn.functional as F
-from pages import PROMPT, QUIET, TEXT, after, call, press, turn
+from pages import (
+    PLACE,
+    PROMPT,
+    QUIET,
+    TEXT,
+    WINDOW,
+    after,
+    call,
+    is_shown,
+    press,
+    queries_keys_values,
+    read,
+    seen_by_torch,
+    shown,
+    turn,
+)
 from small import TOKENIZER, V, small_gpt
 from torch.testing import assert_close
 
 from minigpt.generation import probabilities
 from minigpt.gpt import GPT
-from minigpt.inside.looking import capture, hooked
+from minigpt.inside.looking import capture
 from minigpt.tools.page import Story, page
 from minigpt.training import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
-WINDOW = "quick br"  # a whole context of the small models
-PLACE = 5  # what is chosen of it: two more characters stand behind the one that looks
 HISTORY = [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)]
 STORY = Story(20, 61.0, HISTORY, "a fox")
 
 
 # --- each number is torch's ---
-
-
-def seen_by_torch(model, ids):
-    """{module: its inputs and its output} of one forward pass over ids (T,)."""
-    seen = {}
-
-    def keep(module, inputs, output):
-        seen[module] = inputs, output
-
-    with hooked([(m, keep) for m in model.modules()]), torch.no_grad():
-        seen["logits"] = model(ids[None])[0][0]
-    return seen
-
-
-def queries_keys_values(attention, inputs):
-    """Each (n_head, T, head_size), from what went into a layer's attention."""
-    if hasattr(attention, "queries_keys_values"):  # lesson 08's; groups share keys
-        *qkv, _ = attention.queries_keys_values(*inputs)
-        group = attention.n_head // attention.n_kv_head
-        return [qkv[0][0], *(x[0].repeat_interleave(group, dim=0) for x in qkv[1:])]
-    (x,) = inputs
-    heads = attention.qkv(x).view(x.shape[1], 3, attention.n_head, -1)
-    return heads.permute(1, 2, 0, 3)
 
 
 def toward(model, seen, row, id):
@@ -76,40 +66,6 @@ def left_of(model, layer):
 
 def has_mix(block):
     return getattr(block, "mix", None) is not None
-
-
-def shown(browser, part):
-    """What the sheet of a part says: {column: [numbers]}, and its rows' names."""
-    browser.evaluate(f"choose(active, {PLACE}); watched = '{part}'; showInside()")
-    is_there = f"sheetKey.watched === '{part}'"
-    chromium.wait(lambda: browser.evaluate(is_there), part)
-    rows = browser.evaluate(
-        "watching.trs.map((tr) => [...tr.querySelectorAll('td:not(.strip)')]"
-        ".map((td) => td.textContent))"
-    )
-    names = browser.evaluate(
-        "watching.sheet.columns.filter((c) => c.values).map((c) => c.head.join(''))"
-    )
-    assert {len(row) for row in rows} == {len(names)}
-    columns = {
-        name: [read(cell) for cell in column]
-        for name, column in zip(names, zip(*rows), strict=True)
-    }
-    labels = "watching.trs.map((tr) => tr.firstChild.firstChild.textContent)"
-    return columns, browser.evaluate(labels)
-
-
-def read(text):
-    """The number that a reader sees in some text."""
-    return float(text.replace("−∞", "-inf").replace("−", "-") or "nan")
-
-
-def is_shown(numbers, right, digits=2):
-    """Whether what is shown is `right`, rounded."""
-    numbers = torch.tensor(numbers, dtype=torch.float32)
-    right = torch.as_tensor(right, dtype=torch.float32)
-    close = 0.5 * 10**-digits + 2e-4
-    assert_close(numbers, right.detach(), atol=close, rtol=0, equal_nan=True)
 
 
 def test_each_number_that_a_head_shows_is_torchs(visit, models):
@@ -228,12 +184,17 @@ def test_each_number_of_the_last_layer_is_torchs(visit, models, choice):
         cooled = logits / (temperature or 1)
         kept = cooled.masked_fill(probs == 0, -torch.inf)
         wanted = [cooled, kept, (kept - kept.max()).exp()]
-        *numbers, last = columns.values()
+        *numbers, last, low, high = columns.values()
         if getattr(model.config, "softcap", None):
             is_shown(numbers.pop(0), seen[model.lm_head][1][0, row][order])
         for column, right in zip(numbers, [logits, *wanted], strict=True):
             is_shown(column, right[order])
-        is_shown(last, probs[order], digits=3)
+        for column, right in (
+            (last, probs),
+            (low, probs.cumsum(0) - probs),
+            (high, probs.cumsum(0)),
+        ):
+            is_shown(column, right[order], digits=3)
 
 
 def test_a_part_that_is_off_shows_what_it_would_say(visit, gpt):
@@ -466,18 +427,6 @@ def test_the_line_at_the_top_shows_what_the_model_sees(visit, gpt):
     assert f"From “{PROMPT[-1]}” arcs lead" in label
     browser.evaluate("choose(active, 0)")  # nothing comes before it
     assert browser.evaluate(inked) == 0
-
-
-@pytest.fixture
-def telephone(browser):
-    """The browser as a telephone of 390 × 844 that is touched."""
-    size = {"width": 390, "height": 844, "deviceScaleFactor": 1}
-    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=True)
-    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
-    yield browser
-    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
-    size = {"width": 1280, "height": 900, "deviceScaleFactor": 1}
-    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
 
 
 def test_on_a_telephone_the_answer_stands_beside_what_was_tapped(telephone, visit, gpt):

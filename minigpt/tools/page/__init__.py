@@ -10,10 +10,12 @@ own security policy forbids it.
 
 import base64
 import json
+import math
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,11 +38,12 @@ from minigpt.training import Progress
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = """forward generation unfold side characters drawing maps picture address
-state tokens words film text writing editing sheets watch glance inside card answers
-tour page""".split()
+state tokens words film text writing editing vectors sheets watch walk glance inside
+card answers tour page""".split()
 WEIGHTS = {"float32": torch.float32, "int16": torch.int16, "int8": torch.int8}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data
+BARS = 8  # as ROWS of state.js: the likeliest that are shown, before "others"
 WINDOWS = 200  # of a text, over which a part's mean and a stage's loss are taken
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
 SLOT = re.compile(r"\{\{(\w+)\}\}")
@@ -123,6 +126,8 @@ def page(
         "models": described,
     }
     parts = {
+        **face(content),
+        "offer": read("offer.js"),
         "unit": content["unit"],
         "style": read("page.css"),
         "script": "\n</script>\n<script>\n".join(read(f"{n}.js") for n in SCRIPTS),
@@ -130,6 +135,71 @@ def page(
         "weights": "\n".join(lines),
     }
     return SLOT.sub(lambda slot: str(parts[slot[1]]), read("page.html"))
+
+
+def face(content: dict[str, Any]) -> dict[str, str]:
+    """What the page shows before its model is there, so that nothing moves when that
+    comes: what the models are, first as a child can read it, as {slot: HTML}."""
+    models, unit = content["models"], content["unit"]
+    counts = [f"{parameters_in(m['snapshots'][-1]['tensors']):,}" for m in models]
+    first, many = models[0], len(models) > 1
+    who = "They" if many else escape(first["name"]) or "It"
+    read = escape((first["story"] or {}).get("read") or "a text")
+    piece = "piece of a word" if unit == "token" else "letter"
+    writes = "they write" if many else "it writes"
+    shown = [example.replace("\n", "↵") for example in content["examples"]]
+    row = '<tr><td>&nbsp;</td><td></td><td><i class="bar"></i></td><td></td></tr>'
+    filmed = any(len(model["snapshots"]) > 1 for model in models)
+    return {
+        "name": f"{'GPTs' if many else 'A GPT'} of {' and '.join(counts)} parameters",
+        "title": f"{who} read {read}. <em>Now {writes}, one {piece} at a time.</em>",
+        "intro": "".join(
+            made(model, count, content, many) for model, count in zip(models, counts)
+        ),
+        "examples": "".join(
+            f'<button type="button">{escape(e)}</button>' for e in shown
+        ),
+        "filmed": ' class="filmed"' if filmed else "",
+        "rows": row * (BARS + 1),
+        "facts": " ".join(shape_of(model, unit) for model in models),
+    }
+
+
+def parameters_in(tensors: list[dict]) -> int:
+    """The number of parameters in what `pack` has kept, without scales and means."""
+    kept = [t for t in tensors if not t["name"].endswith((".scale", ".mean"))]
+    return sum(math.prod(tensor["shape"]) for tensor in kept)
+
+
+def made(model: dict, count: str, content: dict, many: bool) -> str:
+    """How a model came to be, in a sentence of HTML."""
+    name, story, unit = escape(model["name"]), model["story"], content["unit"]
+    says = f"{f'{name}: a' if many else 'A small'} GPT of {count} "
+    says += '<b data-word="parameters">parameters</b>'
+    if story and story["steps"]:
+        read = f" from {content['length']:,} {unit}s" if content["length"] else ""
+        says += f" that learned{read} in {story['steps']:,} "
+        says += '<b data-word="step">steps</b> of training'
+        says += f": {duration(story['seconds'])}" if story["seconds"] else ""
+    return f"{says}. "
+
+
+def shape_of(model: dict, unit: str) -> str:
+    """The sizes of a model, in a sentence of HTML."""
+    name, config = escape(model["name"]), model["config"]
+    return (
+        f"{f'{name}: ' if name else ''}{config['n_layer']} layers of "
+        f"{config['n_head']} heads, {config['n_embd']} channels, a context of "
+        f"{config['block_size']} {unit}s."
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds as one says them."""
+    if seconds < 90:
+        return f"{seconds} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
 
 
 def told(story: Story | None) -> dict[str, Any] | None:

@@ -5,13 +5,13 @@
 
 const KNOBS = ["temperature", "top-k", "top-p"];
 
-/** {text, ids, n, seed, temperature, "top-k", "top-p", at, side, part, zero, slide, tour,
+/** {text, ids, n, seed, temperature, "top-k", "top-p", at, side, part, walk, zero, slide, tour,
  * sides: [{off, step}]} -> "#text=…"; what is undefined or null stays away.
  * ids: the text's own, if reading it again would give others. */
 function toAddress(state) {
   const params = new URLSearchParams();
-  for (const name of ["text", "ids", "n", "seed", ...KNOBS, "at", "side", "part", "zero", "slide",
-    "tour"]) {
+  for (const name of ["text", "ids", "n", "seed", ...KNOBS, "at", "side", "part", "walk", "zero",
+    "slide", "tour"]) {
     if (state[name] !== undefined && state[name] !== null) params.set(name, state[name]);
   }
   for (const { off, step } of state.sides) {

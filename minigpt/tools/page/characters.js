@@ -47,8 +47,16 @@ class Characters {
     if (!this.word || /^\s+\S/.test(token)) this.newWord();
     this.word.append(span);
     this.spans.push(span);
+    this.settle();
     if (/\s$/.test(token)) this.word = null; // a word keeps the space behind it
     if (token.includes("\n")) this.append(token.replace(/[^\n]/g, ""));
+  }
+
+  /** Put what grows where it belongs anew, so that for the browser nothing has jumped; but
+   * what has the focus would lose it. */
+  settle() {
+    if (!this.end || this.box.contains(document.activeElement)) return;
+    this.box.append(this.word, this.end);
   }
 
   newWord() {

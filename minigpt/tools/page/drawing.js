@@ -1,5 +1,7 @@
 // The model as it is drawn: its parts in the order in which a character passes them, each a
-// square whose area is its number of parameters, along the line that is the stream.
+// square whose area is its number of parameters, along the line that is the stream; between
+// them narrow bars for the norms and for what is added to the stream. Each has a name by which
+// the walk lights it up.
 "use strict";
 
 const TITLES = { token: "token", position: "position", "last biases": "logits" };
@@ -8,11 +10,9 @@ class Drawing {
   /** watch(name, pointed) and toggle(name, on) are called as the reader does so. */
   constructor(box, model, { watch, toggle }) {
     const { n_layer, n_head } = model.config;
-    Object.assign(this, { box, watch, tiles: new Map(), stations: [], sizes: model.sizes() });
-    const head = this.sizes.get("head 1.1");
-    const roomy = n_layer < 3 && box.clientWidth > 1100 ? 1.25 : 1;
-    this.unit = roomy * Math.min(64, 184 / Math.sqrt(Math.max(...this.sizes.values()) / head));
-    box.style.setProperty("--unit", `${this.unit}px`);
+    Object.assign(this, { box, watch, tiles: new Map(), stations: [], lights: new Map(),
+      sizes: model.sizes() });
+    this.fit();
     box.replaceChildren();
     const embeddings = [...this.sizes.keys()].filter((name) => name in TITLES).slice(0, -1)
       .filter((name) => this.sizes.get(name));
@@ -26,17 +26,50 @@ class Drawing {
         heads.append(this.tile(`head ${layer}.${index}`, toggle, watch));
       }
       this.stage([word("block", `Block ${layer}`)],
-        [heads, this.tile(`feed-forward ${layer}`, toggle, watch)]);
+        [this.bar(`norm ${layer}.1`, "norm"), heads, this.bar(`add ${layer}.1`, "+"),
+          this.bar(`norm ${layer}.2`, "norm"), this.tile(`feed-forward ${layer}`, toggle, watch),
+          this.bar(`add ${layer}.2`, "+")]);
     }
-    this.stage([word("logit", "Logits"), this.to], [this.tile("last biases", null, watch)]);
+    this.stage([word("logit", "Logits"), this.to],
+      [this.bar("norm last", "norm"), this.tile("last biases", null, watch)]);
+    this.lights.set("to", this.to);
+  }
+
+  /** How large a head is drawn; while one follows a character through, all stands in a row. */
+  fit() {
+    const { box, sizes } = this, wide = box.clientWidth, head = sizes.get("head 1.1");
+    const widest = Math.sqrt(Math.max(...sizes.values()) / head);
+    const room = walking ? Math.min(.9, wide / 1160) : wide < 480 ? .75 : 1;
+    box.style.setProperty("--unit", `${room * Math.min(64, 184 / widest)}px`);
+    box.style.setProperty("--tallest", widest);
+  }
+
+  /** What is no part of its own, but a step of the way. */
+  bar(name, label) {
+    const bar = element("span", { className: "bar-of", textContent: label, "aria-hidden": true });
+    this.lights.set(name, bar);
+    return bar;
+  }
+
+  /** Light up what some names stand for, and nothing else, and the stream up to there -> the
+   * last of them. */
+  light(names) {
+    for (const light of this.lights.values()) light.classList.remove("lit");
+    const found = names.map((name) => this.lights.get(name)), last = found.at(-1);
+    for (const light of found) light.classList.add("lit");
+    const stages = [...this.box.children], here = stages.indexOf(last?.closest(".stage"));
+    stages.forEach((stage, i) => stage.classList.toggle("passed", i < here));
+    return last;
   }
 
   /** A station of the line: its name, its parts, and what the model would say there. */
   stage(name, parts) {
     const guess = element("div", { className: "guess" });
+    const title = element("h3", {}, ...name);
+    this.lights.set(`stream ${this.stations.length}`, title);
     this.stations.push(guess);
-    this.box.append(element("section", { className: "stage" },
-      element("h3", {}, ...name), element("div", { className: "parts" }, ...parts), guess));
+    this.box.append(element("section", { className: "stage" }, title,
+      element("div", { className: "parts" }, ...parts), guess));
   }
 
   /** The square of a part, with what it adds below. One that can be switched off has a box
@@ -68,6 +101,7 @@ class Drawing {
     }
     tile.append(square, label, share);
     this.tiles.set(name, face);
+    this.lights.set(name, tile);
     return tile;
   }
 

@@ -164,7 +164,9 @@ class Model {
   /** language_model.py: reads one id into the cache -> logits of what comes next, and
    * what there is to see on the way: the stream before the first block and after each,
    * parts: who wrote what into the stream, and layers: what each block computed, as
-   * {heads, fed, hidden, neurons}. */
+   * {entered, asked, heads, between, fed, hidden, neurons, wrote}: the stream as it
+   * comes in and after the norm, what the heads did, the stream behind them and after the
+   * second norm, the neurons before and after the bend, and what they wrote. */
   step(id, cache) {
     const position = cache.length++, { n_layer } = this.config;
     const row = ({ columns, data }, i) => data.slice(i * columns, (i + 1) * columns);
@@ -195,30 +197,32 @@ class Model {
           ? mixed(mix, part.wrote, again) : part.wrote.map((v) => mix.data[0] * v);
       }
     }
-    const said = this.attend(this.norm(x, `${name}.norm1`), layer, token, kept);
-    x = add(x, ...said.parts.map((part) => part.wrote));
-    const fed = this.norm(x, `${name}.norm2`);
+    const entered = x, asked = this.norm(x, `${name}.norm1`);
+    const said = this.attend(asked, layer, token, kept);
+    const between = add(x, ...said.parts.map((part) => part.wrote));
+    const fed = this.norm(between, `${name}.norm2`);
     const hidden = this.linear(fed, `${name}.feed_forward.expand`);
     const neurons = bend(hidden, this.config.activation), part = `feed-forward ${layer + 1}`;
     const wrote = this.off.has(part)
       ? this.silence(`${name}.feed_forward`, x.length)
       : this.linear(neurons, `${name}.feed_forward.proj`);
     parts.push(...said.parts, { name: part, wrote });
-    return { x: add(x, wrote), seen: { heads: said.heads, fed, hidden, neurons } };
+    const seen = { entered, asked, heads: said.heads, between, fed, hidden, neurons, wrote };
+    return { x: add(between, wrote), seen };
   }
 
   /** multi_head.py, CausalSelfAttention, and modern/model.py, ModernAttention: the query of
    * this character meets the keys of all that are kept, itself included. Its projection is
    * a sum over the heads, as in `contributions` of inside/looking.py. -> what they wrote,
    * and of each head its query, this character's key and value, the weights over all that
-   * was read, and the output. */
+   * was read, the output, and what the projection wrote of it. */
   attend(x, layer, token, kept) {
     const name = `body.${layer}.attention`, size = this.headSize;
     const { n_head, n_kv_head, qk_norm, norm_eps, rotary } = this.config;
     const rows = this.linear(x, `${name}.qkv`);
-    const head = (i) => rows.subarray(i * size, (i + 1) * size);
+    const part = (i) => rows.subarray(i * size, (i + 1) * size);
     const turned = (i) => {
-      const even = qk_norm ? rmsNorm(head(i), norm_eps) : head(i);
+      const even = qk_norm ? rmsNorm(part(i), norm_eps) : part(i);
       return rotary ? rotate(even, token.position) : even;
     };
     let values = rows.subarray((n_head + n_kv_head) * size);
@@ -235,10 +239,11 @@ class Model {
       const query = turned(h), key = kept.keys.at(-1)[shared], value = kept.values.at(-1)[shared];
       const weights = attentionWeights(query, kept.keys.map((keys) => keys[shared]));
       let out = mixture(weights, kept.values.map((some) => some[shared]));
-      heads.push({ query, key, value, weights, out });
-      const part = `head ${layer + 1}.${h + 1}`;
-      if (this.off.has(part)) out = this.silence(name, size, h * size);
-      parts.push({ name: part, wrote: columns(out, this.parameters[`${name}.proj.weight`], h) });
+      const head = { query, key, value, weights, out }, called = `head ${layer + 1}.${h + 1}`;
+      if (this.off.has(called)) out = this.silence(name, size, h * size);
+      head.wrote = columns(out, this.parameters[`${name}.proj.weight`], h);
+      heads.push(head);
+      parts.push({ name: called, wrote: head.wrote });
     }
     if (bias) parts.push({ name: `bias ${layer + 1}`, wrote: bias.data });
     return { parts, heads };

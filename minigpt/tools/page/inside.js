@@ -9,7 +9,10 @@ function choose(side, position) {
   active = side;
   side.chosen = position >= side.ids.length ? null : Math.max(0, position);
   peeked = null;
-  if (was !== side) [drawing, watched] = [null, sharpest(side)]; // it may have fewer
+  if (was !== side) { // it may have fewer parts
+    [drawing, watched] = [null, sharpest(side)];
+    through(watched);
+  }
   for (const view of views) view.show();
   showInside().then(() => {
     $("spoken").textContent = $("position").textContent;
@@ -151,8 +154,9 @@ function showMaps(side, position, start, rows) {
   const ink = colours(), tokens = rows.map((_, t) => texts[side.ids[start + t]]);
   drawing.paint(rows, position - 1 - start, ink);
   const part = partOf(watched), row = Math.min(peeked ?? position - 1 - start, rows.length - 1);
-  $("where").hidden = part.kind !== "head";
-  $("neurons").hidden = part.kind !== "feed-forward";
+  const figure = { head: "where", "feed-forward": "neurons", logits: null }[part.kind];
+  for (const id of ["where", "neurons"]) $(id).hidden = id !== figure;
+  $("vectors").hidden = figure !== undefined;
   $("figures").classList.toggle("alone", part.kind === "logits");
   if (part.kind === "head") {
     mapShown = mapOf(rows, part);

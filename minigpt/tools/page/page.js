@@ -1,5 +1,5 @@
-// What the reader does: buttons, knobs and keys, the address that repeats what is seen, and
-// how the page introduces itself. It comes last and sets everything going.
+// What the reader does: buttons, knobs and keys, and the address that repeats what is seen. It
+// comes last and sets everything going.
 "use strict";
 
 /** What one sees as an address. A text that was written in several ways is given whole. */
@@ -13,7 +13,7 @@ function remember() {
     text, ids: idsOf(text).join() === told.join() ? null : told.join(), n: ids.length - told.length,
     seed: $("seed").value, at: active.chosen, side: sides.indexOf(active),
     zero: sides.some((side) => side.zero) ? 1 : null, slide: active.slide ? 1 : null,
-    part: watched, tour: tourIsOff() ? "off" : null,
+    part: walking ? throughHead : watched, walk: walking ? stepNumber() : null, tour: tourIsOff() ? "off" : null,
     sides: sides.map((side) => ({ off: side.off,
       step: side.snapshots.length > 1 ? side.snapshots[side.stage].step : null })),
   };
@@ -51,6 +51,7 @@ async function restore() {
   await write(Math.min(Number(state.n) || 0, LIMIT), Infinity);
   if (!isNamed) await rest();
   if (state.at !== undefined) choose(active, Number(state.at));
+  if (state.walk) await startWalk(Number(state.walk) || 1);
   return true;
 }
 
@@ -128,7 +129,7 @@ for (const box of [$("map"), $("window")]) {
 }
 document.addEventListener("keydown", async (event) => {
   if (event.key === "Escape") {
-    if (hush()) return;
+    if (hush() || await endWalk()) return;
     $("card").hidden = true;
     watching.stop();
     if (!$("prompt").hidden) {
@@ -144,53 +145,14 @@ document.addEventListener("keydown", async (event) => {
 });
 window.addEventListener("hashchange", restore);
 
-for (const example of content.examples) {
-  const button = Object.assign(document.createElement("button"),
-    { type: "button", textContent: plainly(example) });
-  button.addEventListener("click", async () => {
+content.examples.forEach((example, i) => {
+  $("examples").children[i].addEventListener("click", async () => {
     giveUp();
     await begin(idsOf(example));
     await write(field("count"));
   });
-  $("examples").append(button);
-}
+});
 
-/** What the models are, in words: first as a child can read it. */
-function introduce() {
-  const counts = content.models.map(({ snapshots }) => snapshots.at(-1).tensors
-    .filter(({ name }) => !/\.(scale|mean)$/.test(name))
-    .reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b), 0).toLocaleString("en"));
-  const many = counts.length > 1, { name, story } = content.models[0];
-  const piece = UNIT === "token" ? "piece of a word" : "letter";
-  const who = many ? "They" : name || "It";
-  document.title = `${many ? "GPTs" : "A GPT"} of ${counts.join(" and ")} parameters`;
-  $("title").replaceChildren(`${who} read ${story?.read ?? "a text"}. `, element("em", {
-    textContent: `Now ${many ? "they write" : "it writes"}, one ${piece} at a time.` }));
-  content.models.forEach((model, i) => $("intro").append(...made(model, counts[i], many)));
-  $("facts").textContent = content.models.map(({ name, config }) =>
-    `${name ? `${name}: ` : ""}${config.n_layer} layers of ${config.n_head} heads, `
-    + `${config.n_embd} channels, a context of ${config.block_size} ${UNIT}s.`).join(" ");
-}
-
-/** How a model came to be, as text and words. */
-function made({ name, story }, count, many) {
-  const told = [`${many ? `${name}: a` : "A small"} GPT of ${count} `, word("parameters")];
-  if (story?.steps) {
-    const from = content.length ? ` from ${content.length.toLocaleString("en")} ${UNIT}s` : "";
-    told.push(` that learned${from} in ${story.steps.toLocaleString("en")} `,
-      word("step", "steps"), " of training");
-    if (story.seconds) told.push(`: ${duration(story.seconds)}`);
-  }
-  return [...told, ". "];
-}
-
-function duration(seconds) {
-  if (seconds < 90) return `${seconds} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 90 ? `${minutes} minutes` : `${number(minutes / 60, 1)} hours`;
-}
-
-introduce();
 $("sides").append(...views.map((view) => view.box));
 $("top-k").max = texts.length; // first, for it bounds the value
 $("top-k").value = texts.length;
@@ -214,7 +176,6 @@ function midWord({ ids }) {
 
 /** On the first visit it writes by itself; an address says what else to do. */
 async function open() {
-  offerTour();
   if (await restore()) return;
   await begin(idsOf(content.prompt));
   await write(field("count"));
@@ -223,4 +184,4 @@ async function open() {
   viewOf(active).show();
   await rest();
 }
-open();
+requestAnimationFrame(() => setTimeout(open)); // once the page is seen

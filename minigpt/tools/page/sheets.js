@@ -2,50 +2,52 @@
 // step each, a sentence for each step and a line of arithmetic for each row and step.
 //
 // A sheet: {title, first: what a row is, rows: [{label, aside, later}], shown: the row to look
-// at first, telling: it and two more, steps: [{name, says}], columns: [{step, head, values, digits, above, vectors,
-// foot}], products(i, step): two vectors that are multiplied there, lines[step](i)}.
+// at first, telling: it and two more, steps: [{name, says, lit: what lights up in the drawing}],
+// columns: [{step, head, values, digits, above, vectors, tinted, sign, foot}], products(i, step):
+// two vectors that are multiplied there, lines[step](i)}.
 "use strict";
 
 const MOST = 64; // rows of neurons, or of tokens; the others are summed up
 const ALL = 128; // of a vocabulary that is not cut
 
-/** The watched part of what was computed for `position`, as a sheet. */
-function sheetOf(side, position, start, rows, id) {
-  const { model } = side.reading, part = partOf(watched), row = position - 1 - start;
-  const off = side.off.has(watched) ? " It is switched off: this is what it would say." : "";
-  const sheet = { head: headSheet, logits: logitsSheet }[part.kind] ?? feedForwardSheet;
-  return sheet({ model, rows, row, seen: rows[row], part, id, off,
-    tokens: rows.map((_, t) => glyph(texts[side.ids[start + t]])) });
+/** A part of what was computed for `position`, as a sheet. */
+function sheetOf(name, side, position, start, rows, id) {
+  const { model } = side.reading, part = partOf(name), row = position - 1 - start;
+  const off = side.off.has(name) ? " It is switched off: this is what it would say." : "";
+  const tokens = rows.map((_, t) => glyph(texts[side.ids[start + t]]));
+  return SHEETS[part.kind]({ model, rows, row, seen: rows[row], part, id, off, tokens,
+    token: side.ids[position - 1], me: `“${tokens[row]}”`, came: side.ids[position],
+    chance: side.drawn[position]?.chance });
 }
 
-function headSheet({ model, rows, row, part, id, off, tokens }) {
+function headSheet({ model, rows, row, part, id, off, tokens, me }) {
   const u = unfoldHead(model, rows, row, part, id), n = u.query.length;
-  const me = `“${tokens[row]}”`, to = `“${glyph(texts[id])}”`, share = sum(u.adds);
+  const to = `“${glyph(texts[id])}”`, share = sum(u.adds), lit = [nameOf(part)];
   const later = rows.length - 1 - row, root = number(u.root, 2);
   const other = (i) => `“${tokens[i]}” (${back(row - i)})`;
   return {
-    title: `Watch head ${part.layer + 1}.${part.index + 1} compute, at ${me}`,
+    title: `Watch ${nameOf(part)} compute, at ${me}`,
     first: UNIT,
     rows: tokens.map((label, t) => ({ label, aside: back(row - t), later: t > row })),
     ...tellingRows(ranked(u.weights)),
     steps: [
-      { name: "q · k", says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
+      { name: "q · k", lit, says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
         + "with its ", word("key"), `: ${n} numbers each. They are multiplied one by one, and `
         + `the ${n} products are added up.${off}`] },
-      { name: `÷ √${n}`, says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
+      { name: `÷ √${n}`, lit, says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
         + "with how many numbers there are. Now it is a ", word("score"), "."] },
-      { name: "mask", says: [later
+      { name: "mask", lit, says: [later
         ? `What comes later than ${me} must not be seen: `
         : `Nothing stands behind ${me} in view; else `, word("mask", "−∞"),
       later ? ` takes the place of ${later === 1 ? "one score" : `${later} scores`}.`
         : " would take the place of its score."] },
-      { name: "softmax", says: [word("softmax", "Softmax"), ": e to the power of each score less "
+      { name: "softmax", lit, says: [word("softmax", "Softmax"), ": e to the power of each score less "
         + `the largest, ${number(u.largest, 2)}; then divided by their sum, `
         + `${number(u.sum, 2)}. That makes the `, word("weight", "weights"), ", which sum to 1."] },
-      { name: "weights · v", says: [`Every ${UNIT} hands out its `, word("value"),
+      { name: "weights · v", lit, says: [`Every ${UNIT} hands out its `, word("value"),
         ". Each is multiplied by its weight, and all are added up: the ", word("output"),
         ` of the head, ${n} numbers.`] },
-      { name: "add", says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
+      { name: "add", lit, says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
         + "them to the ", word("stream"), `. That ${off ? "would move" : "moves"} the `, word("logit"), ` of ${to} by `
         + `${signed(share)}; each ${UNIT} has its share.`] },
     ],
@@ -79,13 +81,13 @@ function headSheet({ model, rows, row, part, id, off, tokens }) {
   };
 }
 
-function feedForwardSheet({ model, rows, row, seen, part, id, off, tokens }) {
+function feedForwardSheet({ model, seen, part, id, off, me }) {
   const u = unfoldFeedForward(model, seen, part.layer, id), { activation } = model.config;
   const n = u.bent.length, to = `“${glyph(texts[id])}”`, share = sum(u.adds) + u.bias;
   const fires = u.bent.reduce((count, v) => count + (v !== 0), 0), C = u.fed.length;
   const order = ranked(u.adds.map(Math.abs)).slice(0, MOST);
   const rest = Array.from(u.adds.keys()).filter((i) => !order.includes(i));
-  const at = (list) => order.map((i) => list[i]);
+  const at = (list) => order.map((i) => list[i]), lit = [nameOf(part)];
   const bends = {
     relu: ["What is below 0 becomes 0 (ReLU).", (h) => `max(${number(h, 3)}, 0)`],
     relu2: ["What is below 0 becomes 0, the rest is squared (ReLU²).",
@@ -95,18 +97,19 @@ function feedForwardSheet({ model, rows, row, seen, part, id, off, tokens }) {
   }[activation];
   const last = rest.length ? [{ label: `${rest.length} others`, aside: "" }] : [];
   return {
-    title: `Watch feed-forward ${part.layer + 1} compute, at “${tokens[row]}”`,
+    title: `Watch ${nameOf(part)} compute, at ${me}`,
     first: "neuron",
     rows: [...order.map((i) => ({ label: String(i + 1), aside: u.bent[i] ? "fires" : "silent" })),
       ...last],
     ...tellingRows(order.keys()),
     steps: [
-      { name: "w · x + b", says: [`Each of ${n} `, word("neuron", "neurons"), ` has ${C} `,
-        word("parameters"), ` of its own: they are multiplied with the ${C} numbers of the `,
-        word("stream"), ` at “${tokens[row]}”, added up, and a bias is added.${off}`] },
-      { name: "bend", says: [`${bends[0]} ${fires} of ${n} neurons fire here. Without the bend `
+      { name: "w · x + b", lit: [`norm ${part.layer + 1}.2`, ...lit], says: [`Each of ${n} `,
+        word("neuron", "neurons"), ` has ${C} `, word("parameters"), ` of its own: they are `
+        + `multiplied with the ${C} numbers of the `, word("stream"), ` at ${me} after one more `,
+        word("norm"), `, added up, and a bias is added.${off}`] },
+      { name: "bend", lit, says: [`${bends[0]} ${fires} of ${n} neurons fire here. Without the bend `
         + "two layers in a row would be no more than one."] },
-      { name: "add", says: [`Each neuron writes ${C} numbers of its own into the stream, as `
+      { name: "add", lit, says: [`Each neuron writes ${C} numbers of its own into the stream, as `
         + `strongly as it fires. That ${off ? "would move" : "moves"} the `, word("logit"), ` of ${to} by ${signed(share)}`
         + ` in all; the ${order.length} neurons that move it most stand first.`] },
     ],
@@ -135,37 +138,40 @@ function feedForwardSheet({ model, rows, row, seen, part, id, off, tokens }) {
   };
 }
 
-function logitsSheet({ model, row, seen, tokens }) {
+function logitsSheet({ model, seen, me, came, chance }) {
   const settings = knobs(), u = unfoldLogits(model, seen, settings), C = u.read.length;
   const { temperature, topK, topP } = settings, { softcap } = model.config;
   const order = ranked(u.logits).slice(0, V <= ALL ? V : MOST), rest = V - order.length;
   const at = (list) => order.map((i) => list[i]), char = (k) => `“${glyph(texts[order[k]])}”`;
   const cut = [topK && `top-k ${topK}`, topP && `top-p ${topP}`].filter(Boolean).join(", ");
   const dropped = u.kept.filter((v) => v === -Infinity).length;
+  const lit = ["last biases"], drawing = [...lit, "to"];
   const cap = softcap ? 1 : 0, divided = `÷ ${number(temperature, 2)}`; // a cap is a step more
   return {
-    title: `Watch the last layer compute, after “${tokens[row]}”`,
+    title: `Watch the last layer compute, after ${me}`,
     first: UNIT,
     rows: order.map((id, k) => ({ label: glyph(texts[id]), aside: `${k + 1}.`,
       later: u.kept[id] === -Infinity })),
     ...tellingRows(order.keys()),
     steps: [
-      { name: "w · x + b", says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
+      { name: "w · x + b", lit, says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
         ` in the last layer: multiplied with the ${C} numbers of the `, word("stream"),
         " and added up, with a bias if it has one, they are its ", word("logit"), "."] },
-      ...(softcap ? [{ name: "cap", says: [`The model holds its logits within ±${softcap}: `
+      ...(softcap ? [{ name: "cap", lit, says: [`The model holds its logits within ±${softcap}: `
         + `${softcap} × tanh(score ÷ ${softcap}).`] }] : []),
-      { name: "÷ temperature", says: temperature
+      { name: "÷ temperature", lit, says: temperature
         ? ["All are divided by the ", word("temperature"), ` ${number(temperature, 2)}: the `
           + `differences ${temperature < 1 ? "grow" : temperature > 1 ? "shrink" : "stay"}.`]
         : [word("temperature", "Temperature"), " 0: nothing is divided, the largest is taken."] },
-      { name: "top-k, top-p", says: [cut || !temperature
+      { name: "top-k, top-p", lit, says: [cut || !temperature
         ? `${dropped} of ${V} are dropped (${cut || "temperature 0"}): their score becomes −∞.`
         : `No knob drops any of the ${V}: `, word("top-k"), " and ", word("top-p"),
       cut || !temperature ? " are knobs above." : " are off."] },
-      { name: "softmax", says: [word("softmax", "Softmax"), ": e to the power of each less the "
+      { name: "softmax", lit, says: [word("softmax", "Softmax"), ": e to the power of each less the "
         + `largest, divided by their sum, ${number(u.sum, 2)}: the probabilities from which one `
         + "is drawn."] },
+      { name: "draw", lit: drawing, says: [`Between 0 and 1 each ${UNIT} has a stretch as long as `
+        + `it is likely. ${drawSays(u.probs, came, chance)}`] },
     ],
     columns: [
       { step: 1, head: [softcap ? "score" : "logit"], values: at(u.scores) },
@@ -175,6 +181,8 @@ function logitsSheet({ model, row, seen, tokens }) {
       { step: 4 + cap, head: ["e^"], values: at(u.powers), foot: u.sum },
       { step: 4 + cap, head: ["probability"], values: at(u.probs), bar: true, digits: 3,
         foot: sum(u.probs), note: rest ? `with ${rest} others` : "" },
+      { step: 5 + cap, head: ["from"], values: at(u.from), digits: 3 },
+      { step: 5 + cap, head: ["to"], values: at(u.upTo), digits: 3 },
     ],
     products: (k, step) => (step === 1 ? { names: ["stream", glyph(texts[order[k]])],
       left: u.read, right: u.weightsOf(order[k]), bias: u.biasOf(order[k]) } : undefined),
@@ -188,8 +196,20 @@ function logitsSheet({ model, row, seen, tokens }) {
       (k) => `${char(k)}: e to the power of (${number(u.kept[order[k]], 3)} − `
         + `${bracket(u.largest)}) = ${number(u.powers[order[k]], 3)}, divided by `
         + `${number(u.sum, 3)} = ${number(u.probs[order[k]], 3)}`,
+      (k) => `${char(k)} is drawn by a number from ${number(u.from[order[k]], 3)} to `
+        + `${number(u.upTo[order[k]], 3)}`,
     ],
   };
+}
+
+/** Where the random number fell, or would. */
+function drawSays(probs, came, chance) {
+  const name = (id) => `“${glyph(texts[id])}”`;
+  if (came === undefined) return "A random number says where it goes on: “One " + UNIT + "” draws it.";
+  if (chance === undefined) return `Here none was drawn: ${name(came)} was given.`;
+  const now = drawn(probs, () => chance), fell = `The random number was ${number(chance)}: there `;
+  return now === came ? `${fell}lies ${name(came)}, and it is written.`
+    : `${fell}now lies ${name(now)}; when it was drawn, ${name(came)} did.`;
 }
 
 /** The first of some rows is shown, and when it is played the next two as well. */
@@ -200,3 +220,8 @@ function tellingRows(rows) {
 
 const sum = (numbers) => Array.from(numbers).reduce((a, b) => a + b, 0);
 const bracket = (value) => (value < 0 ? `(${number(value, 3)})` : number(value, 3));
+
+/** {kind of a part: its sheet}; what partOf calls a kind is how the part's name begins. */
+const SHEETS = { embedding: embeddingSheet, norm: normSheet, query: querySheet, head: headSheet,
+  heads: headsSheet, "feed-forward": feedForwardSheet, add: addSheet, block: blockSheet,
+  logits: logitsSheet };

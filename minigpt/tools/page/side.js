@@ -114,8 +114,9 @@ class Side {
       yield* this.read(); // a part may have been switched off since
       const settings = knobs();
       const probs = probabilities(this.reading.after.at(-1).logits, settings);
-      const id = drawn(probs, this.random);
-      this.drawn[this.ids.length] = { settings, probability: probs[id], made: this.made() };
+      const chance = this.random(), id = drawn(probs, () => chance);
+      this.drawn[this.ids.length] =
+        { settings, chance, probability: probs[id], made: this.made() };
       this.ids.push(id);
       yield;
     }

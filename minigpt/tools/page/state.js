@@ -72,6 +72,10 @@ function partOf(name) {
   return { kind, layer, index };
 }
 
+/** The way back, for what has a layer. */
+const nameOf = ({ kind, layer, index }) =>
+  `${kind} ${layer + 1}${index === undefined ? "" : `.${index + 1}`}`;
+
 const plainly = (text) => text.replaceAll("\n", "↵"); // in a sentence
 const positionOf = (side) => side.chosen ?? side.ids.length;
 

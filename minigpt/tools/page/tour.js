@@ -20,7 +20,6 @@ const STOPS = [
       + "Which part can it not spell without? With “zeros”, what is off says nothing instead of "
       + "what it says on average: does the surprise grow or shrink?", answer: answerSpells },
 ];
-const KEPT = "minigpt tour"; // in the browser, so that it stays away
 let tourAt = null; // null: the offer at the top; then the number of a stop
 
 const tourIsOff = () => $("tour").hidden;
@@ -74,21 +73,6 @@ function keep(value) {
   try {
     localStorage.setItem(KEPT, value);
   } catch { /* then the link alone remembers */ }
-}
-
-function isKept() {
-  try {
-    return localStorage.getItem(KEPT) === "off";
-  } catch {
-    return false;
-  }
-}
-
-/** On the first visit it is offered; who has put it away, or comes by such a link, is not
- * asked. */
-function offerTour() {
-  if (isKept() || new URLSearchParams(location.hash.slice(1)).get("tour") === "off") return;
-  showTour(null, false);
 }
 
 $("tour-next").addEventListener("click", () => {

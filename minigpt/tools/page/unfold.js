@@ -1,7 +1,51 @@
-// A computation taken apart: every number between what a head, a feed-forward layer or the
-// last layer reads and what it adds to a logit. Nothing here is drawn; forward.js has
-// computed the same, and these are its own numbers or made of them.
+// A computation taken apart: every number on the way from a character to the logits. Nothing
+// here is drawn; forward.js has computed the same, and these are its own numbers or made of
+// them.
 "use strict";
+
+/** language_model.py: the rows of the two tables, and their sum, the stream. There is no
+ * position with rotary. */
+function unfoldEmbedding(model, seen, id, position) {
+  const row = (name, i) => {
+    const table = model.parameters[`${name}_embedding.weight`];
+    return table && table.data.slice(i * table.columns, (i + 1) * table.columns);
+  };
+  return { token: row("token", id), position: row("position", position), sum: seen.streams[0] };
+}
+
+/** block.py, a norm: the stream less its mean (which rms_norm leaves), divided by its size,
+ * times the gain, plus the bias if there is one. */
+function unfoldNorm(model, stream, name) {
+  const { rms_norm, norm_eps } = model.config, mean = rms_norm ? 0 : meanOf(stream);
+  const size = spread(stream, mean, rms_norm ? norm_eps : LAYER_EPS);
+  const centred = stream.map((v) => v - mean), even = centred.map((v) => v / size);
+  const gain = model.parameters[`${name}.weight`].data;
+  const bias = model.parameters[`${name}.bias`]?.data ?? null;
+  return { stream, mean, size, centred, even, gain, bias, out: model.norm(stream, name) };
+}
+
+/** multi_head.py, qkv, for one head at one position: what it reads, its query as the layer
+ * makes it (raw) and as it is used (query: in lesson 08 brought to one size, and turned by
+ * the position), its key and its value. */
+function unfoldQuery(model, seen, { layer, index }) {
+  const { asked, heads } = seen.layers[layer], { query, key, value } = heads[index];
+  const name = `body.${layer}.attention.qkv`, C = asked.length, from = index * query.length;
+  const weight = model.parameters[`${name}.weight`].data, bias = model.parameters[`${name}.bias`];
+  const raw = model.linear(asked, name).slice(from, from + query.length);
+  return { asked, raw, query, key, value, biasOf: (i) => bias?.data[from + i] ?? 0,
+    weightsOf: (i) => weight.slice((from + i) * C, (from + i + 1) * C) };
+}
+
+/** block.py, Block: what is added to the stream by one head, by the others with the bias, and
+ * by the feed-forward layer. */
+function unfoldBlock(model, seen, layer, index) {
+  const { entered, heads, between, wrote } = seen.layers[layer];
+  const bias = model.parameters[`body.${layer}.attention.proj.bias`]?.data;
+  const empty = new Float32Array(entered.length);
+  const others = add(bias ?? empty, ...heads.filter((_, h) => h !== index).map((h) => h.wrote));
+  const head = heads[index].wrote, all = add(head, others);
+  return { entered, head, others, all, between, wrote, after: seen.streams[layer + 1] };
+}
 
 /** attention.py, attention_weights and attention, for one query of one head, and what
  * comes of it. rows: of a window, as in Reader, also those behind `row`, which the mask
@@ -49,7 +93,7 @@ function unfoldFeedForward(model, seen, layer, id) {
 /** The last layer, and generation.py, probabilities. read: the stream after the last norm.
  * Each list has an entry for each id: scores (w·x + b), logits (the same, but with a softcap),
  * cooled (divided by the temperature), kept (−∞ for what top-k and top-p drop), powers,
- * probs. */
+ * probs, from and upTo: where it lies on their pile, onto which a random number falls. */
 function unfoldLogits(model, { streams, logits }, knobs) {
   const read = model.norm(streams.at(-1), `body.${model.config.n_layer}`);
   const lm_head = model.parameters["lm_head.weight"], bias = model.parameters["lm_head.bias"];
@@ -60,11 +104,18 @@ function unfoldLogits(model, { streams, logits }, knobs) {
     ? Array.from(logits, (v, i) => (i === logits.indexOf(likeliest) ? v : -Infinity))
     : keepLikeliest(cooled, topK, topP);
   const largest = Math.max(...kept), powers = kept.map((v) => Math.exp(v - largest));
+  const probs = probabilities(logits, knobs);
   return { read, logits, cooled, kept, largest, powers, sum: powers.reduce((a, b) => a + b),
-    scores: Array.from(model.linear(read, "lm_head")),
+    ...stretches(probs), probs, scores: Array.from(model.linear(read, "lm_head")),
     weightsOf: (id) => lm_head.data.slice(id * C, (id + 1) * C),
-    biasOf: (id) => (bias ? bias.data[id] : 0),
-    probs: probabilities(logits, knobs) };
+    biasOf: (id) => (bias ? bias.data[id] : 0) };
+}
+
+/** generation.py, drawn: where each id lies on the pile of probabilities. */
+function stretches(probs) {
+  let pile = 0;
+  const upTo = probs.map((p) => (pile += p));
+  return { from: probs.map((p, i) => upTo[i] - p), upTo };
 }
 
 /** What each of some columns of a projection writes along a direction of the stream (C):

@@ -1,5 +1,6 @@
 // A sheet of numbers that unfolds step by step: its table, its steps, the row that is looked
-// at and the arithmetic behind it. It can be played, or gone through by hand.
+// at and the arithmetic behind it. It can be played, or gone through by hand. walk.js strings
+// the sheets together.
 "use strict";
 
 const HOLD = 900; // milliseconds on each of the telling rows of a step, when it is played
@@ -13,6 +14,7 @@ class Watch {
     Object.assign(this, { sheet: null, at: 1, row: 0, turn: 0, playing: false, paused: null,
       trs: [] });
     $("play").addEventListener("click", () => (this.playing ? this.pause() : this.play()));
+    this.entering = null; // the step that another sheet begins with; null: its last
     $("sheet").addEventListener("click", ({ target }) => {
       const row = this.trs.indexOf(target.closest("tr"));
       if (row >= 0) this.choose(row);
@@ -22,13 +24,15 @@ class Watch {
 
   /** Another sheet; of the same part, the step stays. */
   show(sheet, same) {
-    if (!same) this.stop();
-    const open = this.sheet && same ? this.at : sheet.steps.length;
+    if (!same && this.entering === null) this.stop();
+    const open = this.entering ?? (this.sheet && same ? this.at : sheet.steps.length);
+    this.entering = null;
     this.sheet = sheet;
     this.row = sheet.shown;
     $("watch-title").textContent = sheet.title;
     this.showSteps();
     this.showTable();
+    this.showPictures();
     this.step(Math.min(open, sheet.steps.length));
   }
 
@@ -70,6 +74,20 @@ class Watch {
       ...(foot ? [part("tfoot", last)] : []));
   }
 
+  /** The columns that are vectors, as squares with their signs between them. */
+  showPictures() {
+    const columns = this.sheet.columns.filter((column) => column.sign !== undefined);
+    $("pictures").replaceChildren(...columns.map(({ step, sign, head, values }) => {
+      const canvas = element("canvas", { "aria-hidden": true });
+      paintSquare(canvas, values, colours());
+      const made = element("figure", { className: "of-step" },
+        element("span", { className: "sign", textContent: sign }), canvas,
+        element("figcaption", { textContent: head.join("") }));
+      made.style.setProperty("--s", step);
+      return made;
+    }));
+  }
+
   /** "sum", which is seen from the first sum on. */
   sumName() {
     const name = element("span", { className: "of-sum", textContent: "sum" });
@@ -79,23 +97,30 @@ class Watch {
   }
 
   /** A cell that is seen from its column's step on. */
-  cell(tag, { step, bar, vectors }, children) {
+  cell(tag, { step, bar, vectors, tinted }, children) {
     const made = element(tag, { className: `of-step s${step}` }, ...children);
     made.classList.toggle("main-of", Boolean(bar));
     made.classList.toggle("strip-of", Boolean(vectors));
+    made.classList.toggle("tinted-of", Boolean(tinted));
     made.style.setProperty("--s", step);
     if (tag === "th") made.scope = "col";
     return made;
   }
 
   numberCell(column, i) {
-    const { values, digits = 2 } = column, value = values[i];
+    const { values, digits = 2, tinted } = column, value = values[i];
     const read = column.signed ? signed : number;
     const td = this.cell("td", column, [value === null ? "" : read(value, digits)]);
     if (column.bar) {
       const most = Math.max(...values.map((v) => Math.abs(v ?? 0)), 1e-9);
       td.classList.add("barred");
       td.style.setProperty("--share", Math.abs(value ?? 0) / most);
+    }
+    if (tinted) {
+      column.most ??= Math.max(...values.map(Math.abs), 1e-9);
+      td.classList.add("tinted");
+      td.classList.toggle("below", value < 0);
+      td.style.setProperty("--share", Math.abs(value) / column.most);
     }
     if (column.signed) td.classList.toggle("against", value < 0 && !isZero(value, digits));
     return td;
@@ -124,15 +149,21 @@ class Watch {
   step(at) {
     this.at = at;
     $("sheet").dataset.step = at;
-    $("sheet").style.setProperty("--step", at);
-    $("sheet").style.setProperty("--upto", this.sheet.rows.length);
+    $("figures").style.setProperty("--step", at);
+    $("figures").style.setProperty("--upto", this.sheet.rows.length);
     this.chips.forEach((chip, i) => {
       chip.setAttribute("aria-current", i + 1 === at ? "step" : false);
       chip.classList.toggle("done", i + 1 < at);
     });
     $("says").replaceChildren(...this.sheet.steps[at - 1].says);
-    $("play").textContent = this.playing ? "❚❚ Pause" : this.paused ? "▶ Go on" : "▶ Watch it";
     this.select(this.row);
+    this.nameButton();
+    showStep();
+  }
+
+  nameButton() {
+    $("play").textContent = this.playing ? "❚❚ Pause" : this.paused ? "▶ Go on"
+      : walking ? "▶ Play" : "▶ Watch it";
   }
 
   /** The row that is looked at, with its arithmetic. */
@@ -172,34 +203,43 @@ class Watch {
     this.trs[this.row].focus({ preventScroll: true });
   }
 
-  /** From the first step, or the one where it was paused, to the last: the telling rows one
-   * by one, then all others at once, so that what is read holds still. With reduced motion,
-   * step by step. */
+  /** From the first step, or the one where it was paused or the walk stands, to the last; of
+   * the walk, through all sheets that follow. */
   async play() {
-    const mine = ++this.turn, first = this.paused ?? 1;
-    const over = async (milliseconds) => {
-      await wait(milliseconds);
-      return mine !== this.turn;
-    };
+    const mine = ++this.turn, first = this.paused ?? (walking ? this.at : 1);
     this.playing = true;
     this.paused = null;
-    for (let at = first; at <= this.sheet.steps.length; at++) {
+    for (let at = first; at; at = await this.after(at)) {
+      if (mine !== this.turn) return;
       this.row = this.sheet.shown;
       this.step(at);
-      if (!still) {
-        if (await this.tellRows(over)) return;
-        if (await this.sweepRows(mine)) return;
-      }
-      if (await over(still ? 2 * HOLD + REST : REST)) return;
+      if (await this.playStep(mine)) return;
     }
-    this.stop();
+    if (mine === this.turn) this.stop();
+  }
+
+  /** The step after one: of this sheet, or of the walk's next -> null at the end. */
+  async after(at) {
+    if (at < this.sheet.steps.length) return at + 1;
+    return walking && await enter(1, 1) ? 1 : null;
+  }
+
+  /** The telling rows one by one, then all others at once, so that what is read holds still;
+   * with reduced motion, all at once -> whether the playing is over. */
+  async playStep(mine) {
+    const over = async (milliseconds) => {
+      await wait(milliseconds / pace());
+      return mine !== this.turn;
+    };
+    if (still) return over(2 * HOLD + REST);
+    return await this.tellRows(over) || await this.sweepRows(mine) || over(REST);
   }
 
   /** Hold each of the telling rows -> whether the playing is over. A box that is touched is
    * scrolled to the first alone. */
   async tellRows(over) {
     this.trs.forEach((tr) => tr.classList.remove("told"));
-    $("sheet").style.setProperty("--upto", 0);
+    $("figures").style.setProperty("--upto", 0);
     for (let k = 0; k < this.sheet.telling.length; k++) { // of the sheet that is there by then
       const row = this.sheet.telling[k];
       this.trs[row].classList.add("told");
@@ -212,12 +252,12 @@ class Watch {
   /** Show all rows, from the first to the last -> whether the playing is over. */
   async sweepRows(mine) {
     const n = this.trs.length, began = performance.now();
-    for (let share = 0; share < 1; share = (performance.now() - began) / SWEEP) {
-      $("sheet").style.setProperty("--upto", Math.floor(share * n));
+    for (let share = 0; share < 1; share = (performance.now() - began) * pace() / SWEEP) {
+      $("figures").style.setProperty("--upto", Math.floor(share * n));
       await pause();
       if (mine !== this.turn) return true;
     }
-    $("sheet").style.setProperty("--upto", n);
+    $("figures").style.setProperty("--upto", n);
     return false;
   }
 
@@ -226,7 +266,7 @@ class Watch {
     const { at } = this;
     this.stop();
     this.paused = at;
-    $("play").textContent = "▶ Go on";
+    this.nameButton();
   }
 
   /** End the playing; what is seen stays. */
@@ -235,8 +275,8 @@ class Watch {
     this.playing = false;
     this.paused = null;
     if (!this.sheet) return;
-    $("sheet").style.setProperty("--upto", this.trs.length);
-    $("play").textContent = "▶ Watch it";
+    $("figures").style.setProperty("--upto", this.trs.length);
+    this.nameButton();
   }
 }
 
@@ -283,20 +323,23 @@ let sheetKey = {}; // what the sheet shows
 function showWatch(side, position, start, rows) {
   const seen = rows[position - 1 - start], settings = JSON.stringify(knobs());
   const id = side.chosen === null ? ranked(seen.logits)[0] : side.ids[position];
-  const key = { seen, id, watched, length: rows.length,
+  const key = { seen, id, watched, place: position, length: rows.length,
     settings: watched === "logits" ? settings : "", off: side.off.has(watched) };
   if (Object.keys(key).every((name) => key[name] === sheetKey[name])) return;
-  watching.show(sheetOf(side, position, start, rows, id), watched === sheetKey.watched);
+  countSteps((name) => sheetOf(name, side, position, start, rows, id).steps.length);
+  watching.show(sheetOf(watched, side, position, start, rows, id), watched === sheetKey.watched);
   sheetKey = key;
 }
 
 /** Another part is watched, and its computation begins; whoever clicks is led there. */
 async function watch(name, pointed) {
   watched = name;
+  if (walking) watching.entering = 1;
+  through(name);
   await showInside();
   remember();
   if (active.writing) return;
-  if (pointed) $("watch").scrollIntoView({ behavior: still ? "auto" : "smooth" });
+  if (pointed && !walking) $("watch").scrollIntoView({ behavior: still ? "auto" : "smooth" });
   watching.stop(); // not from where another was paused
   watching.play();
 }

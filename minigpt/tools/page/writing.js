@@ -17,6 +17,7 @@ function showButtons() {
 
 /** Begin all sides with a text, and read it. */
 async function begin(ids) {
+  await endWalk();
   $("card").hidden = true;
   await Promise.all(sides.map((side) => {
     side.begin(ids, field("seed"));
@@ -33,6 +34,7 @@ async function write(count, pace = still ? Infinity : Number($("pace").value)) {
 }
 
 async function writeOne(side, count, pace) {
+  if (walking) await endWalk();
   const first = side.ids.length, n = Math.min(count, LIMIT - first);
   side.stop();
   $("card").hidden = true;

@@ -1,0 +1,174 @@
+// The sheets whose rows are the numbers of a vector: how a character becomes the stream, how a
+// norm brings it to one size, how a head makes its query, and what is added to the stream. A
+// sheet is described in sheets.js; a column with a `sign` is also seen as a picture.
+"use strict";
+
+function embeddingSheet({ model, seen, row, token, me }) {
+  const u = unfoldEmbedding(model, seen, token, row), C = u.sum.length;
+  const steps = [{ name: "token", lit: ["token"], says: [`${me} is number ${token} of `
+    + `${V} ${UNIT}s, counted from 0. Row ${token} of a table is its `,
+  word("embedding"), `, ${C} numbers that training has found.`] }];
+  if (u.position) {
+    steps.push({ name: "position", lit: ["position"], says: [`It stands at place ${row} in view, `
+      + `counted from 0: row ${row} of a second table says so, with ${C} numbers more.`] });
+  }
+  steps.push({ name: "stream", lit: ["stream 0"], says: [u.position
+    ? "Number by number both are added up. " : "Where it stands, the heads will see for "
+      + "themselves. ", "This is the ", word("stream"), ": from here to the end each part reads "
+    + "it, and adds to it."] });
+  return sumSheet({ title: `${me} becomes ${C} numbers`, steps, total: u.sum, named: "stream",
+    terms: [{ name: "token", numbers: u.token, step: 1 },
+      ...(u.position ? [{ name: "position", numbers: u.position, step: 2 }] : [])] });
+}
+
+/** Before a block, or with layer = n_layer before the last layer. */
+function normSheet({ model, seen, part: { layer }, me }) {
+  const last = layer === model.config.n_layer, name = `body.${layer}${last ? "" : ".norm1"}`;
+  const u = unfoldNorm(model, last ? seen.streams[layer] : seen.layers[layer].entered, name);
+  const rms = model.config.rms_norm, called = rms ? "RMSNorm" : "LayerNorm", C = u.out.length;
+  const lit = [last ? "norm last" : `norm ${layer + 1}.1`], size = number(u.size, 3);
+  const steps = [
+    ...(rms ? [] : [{ name: "− mean", lit, says: [`Before a part reads it, the stream is brought `
+      + "to one size by a ", word("norm", called), `. First the mean of its ${C} numbers, `
+      + `${number(u.mean, 3)}, is taken off each.`] }]),
+    { name: "÷ size", lit, says: [rms ? `${called}: each of the ${C} numbers is divided by `
+      : "Then each is divided by ", `how large they are on average, ${size} (the root of the mean `
+      + "of their squares). A loud position and a quiet one are now alike."] },
+    { name: u.bias ? "× gain + bias" : "× gain", lit, says: [`Each of the ${C} numbers has a gain`
+      + `${u.bias ? " and a bias" : ""} of its own, which are `, word("parameters"),
+    last ? ". This is what the last layer reads." : ": this is what the heads read. The stream "
+      + "itself stays as it was."] },
+  ];
+  const at = (k) => k - (rms ? 1 : 0); // without the mean there is a step less
+  return {
+    title: `${called}: ${me} ${last ? "before the last layer" : `on its way into block ${layer + 1}`}`,
+    ...numbered(u.out), steps,
+    columns: [vector("stream", u.stream, 1), ...(rms ? [] : [vector("− mean", u.centred, 1, "→")]),
+      vector(`÷ ${size}`, u.even, at(2), "→"), vector("normed", u.out, at(3), "→")],
+    products: () => undefined,
+    lines: [
+      ...(rms ? [] : [(i) => `number ${i + 1}: ${number(u.stream[i])} − ${bracket(u.mean)} = `
+        + number(u.centred[i])]),
+      (i) => `number ${i + 1}: ${number(u.centred[i])} ÷ ${size} = ${number(u.even[i])}`,
+      (i) => `number ${i + 1}: ${number(u.even[i])} × ${bracket(u.gain[i])}`
+        + `${u.bias ? ` + ${bracket(u.bias[i])}` : ""} = ${number(u.out[i])}`,
+    ],
+  };
+}
+
+function querySheet({ model, seen, part, me }) {
+  const u = unfoldQuery(model, seen, part), n = u.query.length, C = u.asked.length;
+  const { qk_norm, rotary } = model.config, name = `head ${part.layer + 1}.${part.index + 1}`;
+  const ways = [qk_norm && "brought to one size", rotary && "turned by its position"];
+  const how = ways.filter(Boolean).join(" and "), lit = [name];
+  const key = how ? 3 : 2;
+  return {
+    title: `${name} asks for ${me}`, ...numbered(u.query, "query"),
+    steps: [
+      { name: "query", lit, says: [`The head makes ${n} numbers of the ${C}: its `, word("query"),
+        `, what ${me} asks for. Each is a weighing of all ${C}, with `, word("parameters"),
+        " of its own."] },
+      ...(how ? [{ name: "turn", lit, says: [`The query is ${how}.`] }] : []),
+      { name: "key, value", lit, says: ["In the same way, with other parameters, it makes a ",
+        word("key"), ", to which later ones will compare their queries, and a ", word("value"),
+        ", which it hands out."] },
+    ],
+    columns: [vector(how ? "w · x" : "query", u.raw, 1),
+      ...(how ? [vector("query", u.query, 2, "→")] : []),
+      vector("key", u.key, key, ""), vector("value", u.value, key, "")],
+    products: (i, step) => (step === 1 ? { names: ["normed", "parameter"], left: u.asked,
+      right: u.weightsOf(i), bias: u.biasOf(i) } : undefined),
+    lines: [
+      (i) => `number ${i + 1} of the query: w · x${u.biasOf(i) ? " + b" : ""} = ${number(u.raw[i])}`,
+      ...(how ? [(i) => `number ${i + 1}: ${number(u.raw[i])} becomes ${number(u.query[i])}`] : []),
+      (i) => `number ${i + 1} of the key: ${number(u.key[i])}, of the value: ${number(u.value[i])}`,
+    ],
+  };
+}
+
+/** What the heads of a block add to the stream. */
+function headsSheet({ model, seen, part: { layer, index }, me }) {
+  const u = unfoldBlock(model, seen, layer, index), { n_head } = model.config, n = layer + 1;
+  const head = `head ${n}.${index + 1}`;
+  const heads = Array.from({ length: n_head }, (_, h) => `head ${n}.${h + 1}`);
+  const terms = [{ name: "stream", numbers: u.entered, step: 1 },
+    { name: head, numbers: u.head, step: 1 }];
+  const steps = [{ name: "project", lit: [head], says: [`The projection has made ${u.head.length} `
+    + `numbers of what ${head} brings along, as many as the `, word("stream"), " has: it writes "
+    + "into it."] }];
+  if (n_head > 1) {
+    steps.push({ name: "other heads", lit: heads.filter((name) => name !== head),
+      says: [`The ${n_head - 1} other heads of the block have looked elsewhere at the same time. `
+        + "What they write comes together here."] });
+    terms.push({ name: "others", numbers: u.others, step: 2 });
+  }
+  steps.push({ name: "add", lit: [`add ${n}.1`], says: [`All is added to the stream at ${me}: it `
+    + "still knows what it was, and now something of what stands before it, too."] });
+  return sumSheet({ title: `Block ${n}: the heads write into the stream`, terms, steps,
+    total: u.between, named: "new stream" });
+}
+
+/** What the feed-forward layer of a block adds to the stream. */
+function addSheet({ model, seen, part: { layer }, me }) {
+  const u = unfoldBlock(model, seen, layer, 0), n = layer + 1;
+  return sumSheet({
+    title: `Block ${n}: the feed-forward layer writes into the stream`,
+    terms: [{ name: "stream", numbers: u.between, step: 1 },
+      { name: "wrote", numbers: u.wrote, step: 1 }],
+    steps: [{ name: "add", lit: [`add ${n}.2`], says: ["What the neurons wrote is added to the ",
+      word("stream"), `. With it block ${n} is done at ${me}. ${lensSays(model, seen, layer)}`] }],
+    total: u.after, named: "new stream" });
+}
+
+/** A whole block, of which the walk goes through no single head. */
+function blockSheet({ model, seen, part: { layer } }) {
+  const u = unfoldBlock(model, seen, layer, 0), n = layer + 1, { n_head } = model.config;
+  const heads = Array.from({ length: n_head }, (_, h) => `head ${n}.${h + 1}`);
+  return sumSheet({
+    title: `Block ${n} does the same, with parameters of its own`,
+    terms: [{ name: "stream", numbers: u.entered, step: 1 },
+      { name: "heads", numbers: u.all, step: 1 }, { name: "feed-forward", numbers: u.wrote, step: 2 }],
+    steps: [
+      { name: "heads", lit: heads, says: [`Norm, queries, weights, values: the ${n_head} heads of `
+        + `block ${n} look back once more, now at positions that have gone through the blocks `
+        + "before, and write into the ", word("stream"), "."] },
+      { name: "feed-forward", lit: [`feed-forward ${n}`, `add ${n}.2`], says: ["Then its ",
+        word("feed-forward"), ` layer writes. ${lensSays(model, seen, layer)}`] },
+    ],
+    total: u.after, named: "new stream" });
+}
+
+/** What the model would say behind a block, if it ended there. */
+function lensSays(model, seen, layer) {
+  const probs = softmax(layer + 1 < model.config.n_layer
+    ? model.logits(seen.streams[layer + 1]) : seen.logits);
+  const some = ranked(probs).slice(0, 3).map((i) => `“${glyph(texts[i])}” ${number(probs[i], 2)}`);
+  return `If the model ended here, it would say ${some.join(", ")}.`;
+}
+
+/** Vectors that are added up, number by number: terms: [{name, numbers, step}]; the last step
+ * shows their sum. */
+function sumSheet({ title, terms, steps, total, named }) {
+  const last = steps.length;
+  const line = (step) => (i) => {
+    const known = terms.filter((term) => term.step <= step);
+    const added = known.map(({ numbers }, k) => (k ? bracket : number)(numbers[i])).join(" + ");
+    return `number ${i + 1}: ${added}${step === last ? ` = ${number(total[i])}` : ""}`;
+  };
+  return {
+    title, ...numbered(total), steps,
+    columns: [...terms.map(({ name, numbers, step }, k) => vector(name, numbers, step, k ? "+" : "")),
+      vector(named, total, last, "=")],
+    products: () => undefined,
+    lines: steps.map((_, k) => line(k + 1)),
+  };
+}
+
+/** Rows for the numbers of a vector; the largest are told first. */
+function numbered(numbers, of = "number") {
+  return { first: of, rows: Array.from(numbers, (_, i) => ({ label: String(i + 1), aside: "" })),
+    ...tellingRows(ranked(Array.from(numbers, Math.abs))) };
+}
+
+const vector = (name, values, step, sign = "") =>
+  ({ step, head: [name], values, tinted: true, sign });
