@@ -34,7 +34,7 @@ def test_its_table_of_losses_is_the_record():
     assert [name for name, _ in rows] == [rung.name for rung in rungs]
     for (_, cells), rung in zip(rows, rungs):
         spread = "exact" if rung.name in ladder.NAMES[:2] else f"{rung.spread:.3f}"
-        seconds = f"{rung.seconds:.0f}" if rung.seconds else "counted"
+        seconds = f"{rung.seconds:.0f}" if rung.seconds else "–"
         expected = [f"{rung.loss:.3f}", spread, f"{rung.parameters:,}", seconds]
         assert cells.split(" | ") == expected, rung.name
 
@@ -98,7 +98,7 @@ def test_a_newcomers_minutes():
     cells[1].source = "f(1)\n" * 40 + "g(f(2), len([3]))\n" + "f(4)\n" * 9
     assert shared.first_calls([cells[1].source] * 2) == 2  # f and g, not len
     assert shared.minutes(made, torch_is_new=True) == round(
-        1 + 1.5 + (50 * 12 + 2 * 18 + 13 * 3) / 60 + 1
+        1.5 + 1.5 + (50 * 15 + 2 * 20 + 13 * 5) / 60 + 1.5
     )
     assert [door.hours(m) for m in (180, 181, 211, 240)] == [
         "3 hours",

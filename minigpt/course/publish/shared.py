@@ -32,6 +32,7 @@ SHELVES = ["", "evidence", "exercises"]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 LINK = re.compile(r"\]\((\.\./)?(evidence/|exercises/)?(\d\d\w+)\.ipynb(#[^)]*)?\)")
 SPINE = re.compile("0[0-6]b?_")  # the main line, and what it looks up
+ASKED = re.compile(r"\*\*(?:Predict|Think first)")
 FILE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(minigpt/[^)#\s]*|README\.md)(#[^)\s]*)?\)")
 ALWAYS = {chr(code) for code in range(0x20, 0x7F)} | set("–—‘’“”…→←±×·▸▾")
 
@@ -124,9 +125,10 @@ def minutes(notebook: NotebookNode, torch_is_new: bool = False) -> int:
     code, 3 for a line of output, a minute for a figure, 1.5 for a prediction. Folded
     answers are left out.
 
-    torch_is_new: 12 seconds for a line of code, and 30 for one that calls what nothing
-    before it in the notebook called. (For 00 to 06 with 00b this gave 452, in the
-    edition for which a reader who knew no torch said 450.)
+    torch_is_new: 100 words a minute, 15 seconds for a line of code, and 35 for one that
+    calls what nothing before it in the notebook called; 5 for a line of output, and 1.5
+    minutes for a figure. (For 00 to 06 this gives 534; two readers who knew no torch
+    estimated 525 and 545.)
     """
     text = re.sub("<details>.*?</details>", "", markdown(notebook), flags=re.S)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -138,17 +140,15 @@ def minutes(notebook: NotebookNode, torch_is_new: bool = False) -> int:
         for o in outputs
         if o not in figures
     ]
-    predictions = len(re.findall(r"\*\*(?:Predict|Think first)", text))
-    seconds = sum(map(full_lines, sources)) * (12 if torch_is_new else 7)
+    words, predictions = len(text.split()), len(ASKED.findall(text))
+    lines, results = (sum(map(full_lines, some)) for some in (sources, printed))
     if torch_is_new:
-        seconds += first_calls(sources) * (30 - 12)
-    return round(
-        len(text.split()) / 150
-        + seconds / 60
-        + sum(map(full_lines, printed)) * 3 / 60
-        + len(figures)
-        + 1.5 * predictions
-    )
+        seconds = 15 * lines + (35 - 15) * first_calls(sources) + 5 * results
+        return round(
+            words / 100 + seconds / 60 + 1.5 * len(figures) + 1.5 * predictions
+        )
+    seconds = 7 * lines + 3 * results
+    return round(words / 150 + seconds / 60 + len(figures) + 1.5 * predictions)
 
 
 def range_of(path: Path) -> str:
