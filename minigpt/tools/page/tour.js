@@ -20,24 +20,23 @@ const STOPS = [
       + "Which part can it not spell without? With “zeros”, what is off says nothing instead of "
       + "what it says on average: does the surprise grow or shrink?", answer: answerSpells },
 ];
-let tourAt = null; // null: the offer at the top; then the number of a stop
+let tourAt = null; // null: the offer, as it stands in the page; then the number of a stop
 
 const tourIsOff = () => $("tour").hidden;
 
-/** Show the offer, or a stop; it stands in the page before what it speaks about. */
-function showTour(at, focus = true) {
+/** Show a stop; it stands in the page before what it speaks about. */
+function showTour(at) {
   tourAt = at;
-  const { title, says, answer, before } = STOPS[at] ?? {};
-  $("tour").hidden = false;
-  $("tour-title").textContent = title ? `${at + 1} of ${STOPS.length}: ${title}` : "New here?";
-  $("tour-says").textContent = says ?? "Four questions lead through this page.";
-  $("tour-answer").hidden = !answer;
-  $("tour-end").firstChild.data = title ? "End the tour " : "No, thanks ";
-  $("tour-answer").open = false;
-  $("tour-back").hidden = !at;
-  $("tour-next").textContent = title ? (at + 1 < STOPS.length ? "Next" : "Done") : "Begin";
-  if (before) $(before).before($("tour"));
-  if (!focus) return;
+  const { title, says, before } = STOPS[at];
+  $("tour").hidden = $("tour-answer").hidden = $("tour-answer").open = false;
+  $("tour-title").textContent = `${at + 1} of ${STOPS.length}: ${title}`;
+  $("tour-says").textContent = says;
+  $("tour-end").firstChild.data = "End the tour ";
+  $("tour-follow").hidden = true;
+  $("tour-back").hidden = at === 0;
+  $("tour-next").textContent = at + 1 < STOPS.length ? "Next" : "Done";
+  $("tour-next").className = "main";
+  $(before).before($("tour"));
   $("tour").focus({ preventScroll: true });
   $("tour").scrollIntoView({ block: narrow.matches ? "start" : "center", // above the squares
     behavior: still ? "auto" : "smooth" });

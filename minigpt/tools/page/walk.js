@@ -83,7 +83,7 @@ async function startWalk(number = 1) {
   if (number > 1) await goTo(number);
   drawing.fit();
   $("watch").focus({ preventScroll: true });
-  $("model-title").closest("section").scrollIntoView({ behavior: still ? "auto" : "smooth" });
+  $("watch").parentElement.scrollIntoView({ behavior: still ? "auto" : "smooth" });
   showStep();
 }
 

@@ -1,0 +1,42 @@
+"""Take the README's picture of the page anew: python tests/picture.py
+
+It needs Chromium, and Tiny Shakespeare, of which the page tells what it read.
+"""
+
+import base64
+import io
+import tempfile
+from pathlib import Path
+
+import chromium
+from PIL import Image
+
+from minigpt.data import load_text
+from minigpt.files import write_whole
+from minigpt.stored import FOLDER
+from minigpt.tools.command_line import main
+
+WIDE, HIGH = 1280, 800
+AT = Path(__file__).resolve().parents[1] / ".github" / "page.png"
+
+
+def take(path):
+    """The first screen of the page of the course's model, at rest, as PNG."""
+    load_text()  # or this says what to do
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        main(["page", "--checkpoint", str(FOLDER / "gpt.pt"), "--out", str(page)])
+        browser = chromium.Chromium(WIDE, HIGH)
+        browser.open(page.as_uri(), "active.rested !== null && watched !== 'head 1.1'")
+        browser.evaluate("wait(500)")
+        shot = browser.call("Page.captureScreenshot", format="png")["data"]
+        browser.close()
+    image = Image.open(io.BytesIO(base64.b64decode(shot))).convert("RGB")
+    small = io.BytesIO()
+    few = image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(small, "PNG", optimize=True)
+    write_whole(path, small.getvalue())
+
+
+if __name__ == "__main__":
+    take(AT)
