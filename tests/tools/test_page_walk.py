@@ -137,8 +137,25 @@ def test_a_random_number_falls_where_it_fell_when_it_was_drawn(visit, gpt):
         assert float(re.search(r"was (\d\.\d+):", says)[1]) == pytest.approx(
             chance, abs=6e-4
         )
+        assert line_falls(browser) == pytest.approx(chance, abs=0.01)
     shown_at(browser, 3)
     assert "Here none was drawn" in browser.evaluate("$('says').textContent")
+    assert line_falls(browser) is None
+
+
+def line_falls(browser):
+    """Where the golden line stands on the picture of the pile, from 0 to 1, or None."""
+    return browser.evaluate(
+        """(() => {
+        const canvas = $("drawn-from"), { width, height } = canvas;
+        const { data } = canvas.getContext("2d").getImageData(0, height - 8, width, 1);
+        const gold = colours().ink, at = [];
+        for (let x = 0; x < width; x++) {
+          if (gold.every((v, c) => Math.abs(data[4 * x + c] - v) < 9)) at.push(x + .5);
+        }
+        return at.length ? sum(at) / at.length / width : null;
+        })()"""
+    )
 
 
 def shown_at(browser, place):

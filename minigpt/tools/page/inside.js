@@ -2,6 +2,7 @@
 // on the right, the drawing of the model, the maps, and the sheet that can be watched.
 "use strict";
 
+const FIGURES = ["where", "neurons", "vectors", "pile"]; // beside the sheet; one is seen
 let mapShown = null; // the rows of the large map
 
 function choose(side, position) {
@@ -154,16 +155,18 @@ function showMaps(side, position, start, rows) {
   const ink = colours(), tokens = rows.map((_, t) => texts[side.ids[start + t]]);
   drawing.paint(rows, position - 1 - start, ink);
   const part = partOf(watched), row = Math.min(peeked ?? position - 1 - start, rows.length - 1);
-  const figure = { head: "where", "feed-forward": "neurons", logits: null }[part.kind];
-  for (const id of ["where", "neurons"]) $(id).hidden = id !== figure;
-  $("vectors").hidden = figure !== undefined;
-  $("figures").classList.toggle("alone", part.kind === "logits");
+  const figure = { head: "where", "feed-forward": "neurons", logits: "pile" }[part.kind];
+  for (const id of FIGURES) $(id).hidden = id !== (figure ?? "vectors");
   if (part.kind === "head") {
     mapShown = mapOf(rows, part);
     paintMap($("map"), mapShown, tokens, row, ink);
     showRow(rows, tokens, row, part);
   }
   if (part.kind === "feed-forward") paintNeurons(rows[position - 1 - start], part.layer, ink);
+  if (part.kind === "logits") {
+    const probs = probabilities(rows[position - 1 - start].logits, knobs());
+    paintPile($("drawn-from"), probs, side.drawn[position]?.chance, ink);
+  }
 }
 
 /** What one character of the window looks at. */

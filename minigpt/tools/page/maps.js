@@ -100,6 +100,30 @@ function paintMap(canvas, rows, tokens, row, ink) {
   pen.strokeRect(edge, edge + row * cell, (row + 1) * cell, cell);
 }
 
+/** The probabilities side by side from 0 to 1, and a line where the random number fell, if
+ * one did. */
+function paintPile(canvas, probs, chance, ink) {
+  const scale = Math.max(1, devicePixelRatio);
+  const [wide, high] = [canvas.clientWidth, canvas.clientHeight], top = 24;
+  [canvas.width, canvas.height] = [wide * scale, high * scale];
+  const pen = canvas.getContext("2d"), { from } = stretches(probs), most = Math.max(...probs);
+  pen.scale(scale, scale);
+  pen.textAlign = "center";
+  pen.font = "600 17px ui-monospace, monospace";
+  probs.forEach((p, id) => {
+    const depth = .3 + .7 * Math.sqrt(p / most), width = p * wide;
+    pen.fillStyle = css(ink.paper.map((v, c) => v + depth * (ink.for[c] - v)));
+    pen.fillRect(from[id] * wide, top, Math.max(width - 1, width / 2), high - top - 4);
+    pen.fillStyle = css(depth > .6 ? ink.paper : ink.text);
+    if (width > 14) pen.fillText(glyph(texts[id]), from[id] * wide + width / 2, (high + top) / 2 + 4);
+  });
+  if (chance === undefined) return;
+  pen.fillStyle = css(ink.ink);
+  pen.fillRect(chance * wide - 1.5, top - 6, 3, high);
+  pen.font = "600 14px system-ui, sans-serif";
+  pen.fillText(number(chance), Math.min(Math.max(chance * wide, 22), wide - 22), top - 10);
+}
+
 /** The neurons of a feed-forward layer before and after they are bent. */
 function paintNeurons({ layers }, layer, ink) {
   const { hidden, neurons } = layers[layer], n = neurons.length;

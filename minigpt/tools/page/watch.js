@@ -162,6 +162,7 @@ class Watch {
   }
 
   nameButton() {
+    document.body.classList.toggle("playing", this.playing);
     $("play").textContent = this.playing ? "❚❚ Pause" : this.paused ? "▶ Go on"
       : walking ? "▶ Play" : "▶ Watch it";
   }
