@@ -29,9 +29,10 @@ from exercises import headings_of, play
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import InteractiveShell
 
-from minigpt.course.checks import core, running, search
+from minigpt.course.checks import core, question, running, search
 from minigpt.course.checks.mutations import mutants
 from minigpt.course.checks.reading import copied
+from minigpt.course.checks.values import same
 
 HUNTS = [k for k, exercise in EXERCISES.items() if exercise.kind == "Bug hunt"]
 
@@ -398,8 +399,8 @@ class OnApple(torch.Tensor):
 
 
 def test_a_tensor_on_a_device_without_float64_is_compared():
-    assert core.same(torch.ones(2).as_subclass(OnApple), torch.ones(2))
-    assert not core.same(torch.zeros(2).as_subclass(OnApple), torch.ones(2))
+    assert same(torch.ones(2).as_subclass(OnApple), torch.ones(2))
+    assert not same(torch.zeros(2).as_subclass(OnApple), torch.ones(2))
 
 
 @pytest.mark.parametrize("value", ["0j", "1j"])
@@ -431,16 +432,8 @@ MUTANTS = 60  # of each solution, the likeliest first
 
 def questions(number):
     """All comparisons that the check of an exercise makes, of a right answer."""
-    asked, question = [], core.Question
     check, answers = given(number)
-
-    def noted(*how):
-        asked.append(question(*how))
-        return asked[-1]
-
-    silent = contextlib.redirect_stdout(io.StringIO())
-    with pytest.MonkeyPatch.context() as patch, silent:
-        patch.setattr(core, "Question", noted)
+    with question.noted() as asked, contextlib.redirect_stdout(io.StringIO()):
         assert check(*answers)
     return [one for one in asked if one.slips]
 
@@ -450,7 +443,7 @@ def passes(program, asked, cases):
 
     def agrees(asked):
         pairs = ((asked.given(program, case), asked.right(*case)) for case in cases)
-        return all(core.same(*pair, asked.atol) for pair in pairs)
+        return all(same(*pair, asked.atol) for pair in pairs)
 
     return bool(search.first([asked], agrees, 1))
 
@@ -468,7 +461,7 @@ def test_a_mutant_that_passes_is_right_with_other_numbers_too(number):
     """Another order of two factors changes nothing; all else would be a hole."""
     every = questions(number)
     text = every[0].solution.shown if every else ""
-    fresh = [core._fresh_cases(one.current) for one in every]
+    fresh = [one.other_cases() for one in every]
     for mutant in itertools.islice(mutants(text), MUTANTS):
         programs = []
         with contextlib.suppress(Exception):

@@ -10,10 +10,11 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks import core, reading, running, search, telling
+from minigpt.course.checks import core, question, reading, running, search, telling
 from minigpt.course.checks.core import Explained, Mistake, compare
 from minigpt.course.checks.mutations import mutants, undoes
 from minigpt.course.checks.solutions import Solution, texts
+from minigpt.course.checks.values import same
 
 NAMES = {"__name__": "__main__", "torch": torch, "nn": nn, "F": F}
 
@@ -78,7 +79,7 @@ SLIPS = [  # solution, its cases, (what to change, into what, what is to be said
         *(WEIGHTS, QK, ("dim=-1", "dim=1", "`dim=1` where `dim=-1` belongs")),
         (" ** 0.5", "", "`** 0.5` left out"),
         (" / q.shape[-1] ** 0.5", "", "`/ q.shape[-1] ** 0.5` left out"),
-        ("q.shape[-1]", "q.shape[1]", "`-2` where `-1` belongs"),
+        ("q.shape[-1]", "q.shape[1]", "`1` where `-1` belongs"),
         (
             "softmax(",
             "log_softmax(",
@@ -112,7 +113,7 @@ SLIPS = [  # solution, its cases, (what to change, into what, what is to be said
     [(text, cases, change) for text, cases, *changes in SLIPS for change in changes],
 )
 def test_a_slip_that_nobody_listed_is_named(text, cases, change, monkeypatch):
-    monkeypatch.setattr(search, "own_slip", lambda *_, **__: None)
+    monkeypatch.setattr(search, "own_slip", lambda *_: None)
     old, new, part = change
     assert text.count(old) == 1
     answer = said(text, text.replace(old, new), cases)
@@ -149,10 +150,8 @@ def test_what_leaves_dead_code_or_writes_over_all_is_no_mending():
     text = "def f(x):\n    y = x * 2\n    return y\n"
     dead = text.replace("    y", "    if len(x):\n        return x.cos()\n    y", 1)
     never = dead.replace("len(x)", "len(x) > 9")
-    asked = core.Question(
-        *(function(dead), Taught(text), [(numbers(3),)], lambda program: program),
-        *(1e-5, (), ["x"], True, None),
-    )
+    how = function(dead), Taught(text), [(numbers(3),)], lambda program: program
+    asked = question.Question(*how)
     for wrong, is_dead in ((never, True), (dead, False)):
         code = compile(wrong, "<mutant>", "exec")
         made = next(mutants(text))._replace(now="x", code=code)
@@ -231,7 +230,7 @@ SYMPTOMS = [  # what is done to a right result, what is said
     (lambda y: y / 0.6931471805599453, "These are bits"),
     (lambda y: -y, "The sign is wrong"),
     (lambda y: y * 1.37, "up to a constant factor."),
-    (lambda y: y * 5, "up to a constant factor, 5 (the size of dimension 0"),
+    (lambda y: y * 5, "up to a constant factor, 5 (5 is the size of dimension 0"),
     (lambda y: y.log(), "the logarithm of what was asked for"),
     (lambda y: y.flatten()[torch.randperm(y.numel())].view(y.shape), "another order"),
     (lambda y: y.mT.contiguous(), "transposed"),
@@ -241,6 +240,10 @@ SYMPTOMS = [  # what is done to a right result, what is said
     (lambda y: y / 0, "infinite"),
     (lambda y: y.sum, "where numbers should be"),
     (lambda y: "text", "where numbers should be"),
+    (lambda y: y * torch.arange(1.0, 6)[:, None], "a factor of its own"),
+    (lambda y: y + torch.arange(5.0)[:, None], "a number that is added to all of it"),
+    (lambda y: y.mean(1, keepdim=True).expand(5, 5), "1 your numbers are all equal"),
+    (lambda y: y.index_fill(1, torch.tensor([3]), 0.0), "(0 to 4) only place 3 went"),
 ]
 
 
@@ -250,6 +253,106 @@ def test_what_is_measurably_wrong_is_said(change, part):
     with pytest.raises(Explained) as caught:
         compare(lambda x: change(right), lambda x: right, [(numbers(5, 7),)])
     assert part in telling.message(caught.value)
+
+
+PIECES = [  # a right result that is no tensor, a wrong one, what is said
+    ("abc", "a bc", "At place 1 of your result ' ' is too many"),
+    ("abcd", "abd", "At place 2 of your result 'c' is missing"),
+    (
+        ["a", "bc", "d"],
+        ["a", "b", "d"],
+        "value 1: At place 1 of your result 'c' is missing",
+    ),
+    ({"a": 1, "b": 2}, {"a": 1, "b": 3}, "The entry 'b' has 3, where 2 belongs"),
+]
+
+
+@pytest.mark.parametrize("right, wrong, part", PIECES)
+def test_where_texts_lists_and_dictionaries_differ_is_said(right, wrong, part):
+    with pytest.raises(Explained) as caught:
+        compare(lambda x: wrong, lambda x: right, [(1,)])
+    assert part in telling.message(caught.value)
+
+
+def test_a_factor_is_found_over_several_cases_of_one_number():
+    cases = [(numbers(n).abs() + 1,) for n in (3, 4, 5, 6)]
+    with pytest.raises(Explained) as caught:
+        compare(lambda x: x.log2().sum(), lambda x: -x.log().sum(), cases)
+    assert "-1 / ln 2: a minus, and bits" in telling.message(caught.value)
+
+
+def test_a_wrong_shape_of_a_later_case_is_said_too():
+    cases = [(numbers(4),), (numbers(2, 4),)]
+    with pytest.raises(Explained) as caught:
+        compare(lambda x: x.sin().sum(), lambda x: x.exp().sum(-1), cases)
+    message = telling.message(caught.value)
+    assert "a tensor of shape (2, 4)) your result has the shape ()" in message
+
+
+LOOP = """def f(x, n):
+    total = torch.zeros(())
+    for i in range(n):
+        part = x[: i + 1]
+        total = total + part.sum() ** 2
+    return total
+"""
+ELSEWHERE = [  # (what stands, where), what is said
+    (("        part = x[: i + 1]\n", ""), "`part = x[:i + 1]` outside of its loop"),
+    (("    total = torch.zeros(())\n", ""), "inside the loop, in each of its rounds"),
+    (("part.sum() ** 2", "(part**2).sum()"), "`(part ** 2).sum()` where"),
+]
+
+
+@pytest.mark.parametrize("change, part", ELSEWHERE)
+def test_a_step_at_the_wrong_place_is_named(change, part):
+    wrong = LOOP.replace(*change)
+    if "outside" in part:
+        head = "    i = n - 1\n    part = x[:i + 1]\n    for"
+        wrong = wrong.replace("    for", head, 1)
+    if "inside" in part:
+        wrong = wrong.replace(
+            "n):\n        part", "n):\n        total = torch.zeros(())\n        part"
+        )
+    assert part in said(LOOP, wrong, [(numbers(6), 4), (numbers(5), 3)])
+
+
+def test_a_known_mistake_and_a_slip_at_once_are_both_named():
+    text = "def f(x, n):\n    mean = x.sum() / n\n    return mean.exp() + x\n"
+    solution = Solution(text, Mistake("It is divided.", [("x.sum() / n", "x.sum()")]))
+    wrong = "def f(x, n):\n    return torch.exp(torch.einsum('i->', x)) - x\n"
+    with pytest.raises(Explained) as caught:
+        compare(function(wrong), solution, [(numbers(3), 3), (numbers(5), 5)])
+    message = telling.message(caught.value, tell=True)
+    assert "Two things at once. It is divided." in message
+    assert "`mean.exp() - x` where `mean.exp() + x` belongs" in message
+
+
+ACCIDENTS = [  # a solution, a wrong answer, what mends it by accident
+    (
+        "def f(x, n):\n    return x.sum() / n ** 0.5\n",
+        "def f(x, n):\n    return (x / len(x) ** 0.5).sum() / n ** 0.5\n",
+        "left out",
+    ),
+    (
+        "def f(x, n):\n    return x.tril()[1:].sum() + n\n",
+        "def f(x, n):\n    return x.T.tril()[:, 1:].sum() + n\n",
+        "triu",
+    ),
+]
+
+
+@pytest.mark.parametrize("text, wrong, part", ACCIDENTS)
+def test_what_mends_an_answer_by_accident_is_not_told(text, wrong, part):
+    cases = [(numbers(4, 4), 4), (numbers(6, 6), 6)]
+    assert part not in said(text, wrong, cases)
+
+
+def test_a_nan_alone_does_not_show_a_known_mistake():
+    text = "def f(x):\n    return x / x.norm().clamp(min=1)\n"
+    cases = [(torch.zeros(3),), (torch.ones(3),)]
+    known = [Mistake("All ones.", program=lambda x: torch.ones_like(x))]
+    wrong = "def f(x):\n    return x / x.norm().clamp(min=1) * (x / x)\n"
+    assert "All ones." not in said(text, wrong, cases, known=known)
 
 
 def test_a_symptom_is_told_only_if_all_cases_have_the_same_one():
@@ -279,6 +382,11 @@ SHELL = [  # a program for f(x, steps) -> x.sum() * steps, what is said
     ),
     ("    return (x.cos() * x.sum(1)).sum()", "`x.sum(1)` takes a dimension"),
     ("    kept.append(x.sum())\n    return sum(kept) * steps", "kept between calls"),
+    ("    return x.flatten()[steps * 9]", "There are 6, from 0 to 5"),
+    ("    return x.flatten()[1 + steps + 2]", "There are 6, from 0 to 5"),
+    ("    return x.flatten()[:0][0] * steps", "Something is empty for these inputs"),
+    ("    return x.sum(dim=2) * steps", "has fewer dimensions than that"),
+    ("    import math\n    return math.exp(999 * steps)", "gets too large"),
     ("    while True:\n        try: x + x\n        except Exception: pass", "running"),
 ]
 
@@ -349,9 +457,9 @@ def test_what_an_exercise_may_change_in_place_it_may():
 def test_lists_arrays_and_numbers_are_as_good_as_tensors():
     right = torch.tensor([[1.0, 2.5], [3.0, 4.0]])
     for got in (right.tolist(), right.numpy(), [right[0], right[1]], right.double()):
-        assert core.same(got, right)
-    assert core.same(torch.tensor([2.5]), 2.5) and core.same(2.5, torch.tensor(2.5))
-    assert not core.same(torch.tensor([2.5]), torch.tensor([2.5, 2.5]))
+        assert same(got, right)
+    assert same(torch.tensor([2.5]), 2.5) and same(2.5, torch.tensor(2.5))
+    assert not same(torch.tensor([2.5]), torch.tensor([2.5, 2.5]))
 
 
 def test_a_check_returns_a_result_with_points_and_the_share_that_is_right(capsys):

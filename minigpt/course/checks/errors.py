@@ -6,6 +6,8 @@ import linecache
 import re
 import textwrap
 import traceback
+from collections.abc import Sequence
+from typing import Any
 
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.values import describe
@@ -29,13 +31,17 @@ class Explained(Exception):
         shown: str = "",
         share: float = 0.0,
         untouched: bool = False,
-        asked: object = None,
+        asked: Any = None,
     ):
-        if isinstance(what[0], str):  # a sentence and perhaps its hint
+        first, *more = what
+        if isinstance(first, str):  # a sentence and perhaps its hint
             kind = Kind.UNTOUCHED if untouched else Kind.WRITTEN
-            what = (found(kind, *what[1:], says=what[0]),)
-        super().__init__(*what)
-        self.findings, self.hint, self.general = list(what), hint, general
+            own = str(more[0]) if more else ""
+            self.findings = [found(kind, own, says=first)]
+        else:
+            self.findings = [one for one in what if isinstance(one, Finding)]
+        super().__init__(*self.findings)
+        self.hint, self.general = hint, general
         self.part, self.shown, self.share, self.asked = part, shown, share, asked
 
 
@@ -43,7 +49,7 @@ class NotAttempted(Exception):
     """Raised inside a checker that finds what a skeleton leaves."""
 
 
-def no_function(what):
+def no_function(what: str) -> Explained:
     """Explained for an answer that cannot be called."""
     return Explained(
         f"This should be a function (or a module), but it is {what}.",
@@ -51,7 +57,9 @@ def no_function(what):
     )
 
 
-def blamed(error, inputs):
+def blamed(
+    error: BaseException, inputs: Sequence[Any], names: Sequence[str] = ()
+) -> BaseException:
     """What to raise for an error: the learner's is explained, the check's own is not.
 
     A check wraps some answers in a function of its own. An error under such a
@@ -72,10 +80,10 @@ def blamed(error, inputs):
     if isinstance(error, NotImplementedError) and modules[-1] == "__main__":
         if not re.search("not implemented for|Could not run|meta", str(error)):
             return NotAttempted()
-    return explain_error(error, inputs)
+    return explain_error(error, inputs, names)
 
 
-def _where(error):
+def _where(error: BaseException) -> str:
     """The learner's last line on the way to an error, or nothing."""
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         if frame.f_globals.get("__name__", "__main__") == "__main__":  # the notebook
@@ -88,7 +96,7 @@ def _where(error):
 REDUCING = "sum", "mean", "amax", "amin", "max", "min", "norm", "std", "var"
 
 
-def _summed(error) -> str:
+def _summed(error: BaseException) -> str:
     """What to do about a sum without keepdim that the learner's last line uses."""
     frames = list(traceback.walk_tb(error.__traceback__))
     names = [frame.f_globals.get("__name__", "__main__") for frame, _ in frames]
@@ -99,7 +107,7 @@ def _summed(error) -> str:
         return ""
     number -= frame.f_code.co_firstlineno - 1
     lines = [n for n in ast.walk(tree) if isinstance(n, (ast.Assign, ast.Return))]
-    here = [n for n in lines if n.lineno <= number <= n.end_lineno]
+    here = [n for n in lines if n.lineno <= number <= (n.end_lineno or 0)]
     read = {n.id for line in here for n in ast.walk(line) if isinstance(n, ast.Name)}
     for line in lines:
         if line in here or getattr(getattr(line, "targets", [0])[0], "id", "") in read:
@@ -152,8 +160,25 @@ HINTS = {  # what an error says: what to do
     r"selected index k out of range": (
         "topk can give no more than there are: min(k, size) is the most to ask for."
     ),
+    r"Dimension out of range": (
+        "The tensor of this case has fewer dimensions than that; dim=-1 is the last "
+        "one, however many there are."
+    ),
+    r"(size|length) 0$|non-empty|empty (tensor|sequence|list)|is empty|iterable argu": (
+        "Something is empty for these inputs: there is nothing in it, not even [0]."
+    ),
     r"out of range|out of bounds|IndexError": (
         "An index runs past the end: is the last one size - 1?"
+    ),
+    r"OverflowError": (
+        "A number gets too large: e to the power of more than 709 is no float any "
+        "more. Add logarithms up, and take exp last."
+    ),
+    r"ZeroDivisionError": "For these inputs the number that divides is 0.",
+    r"KeyError": "There is no such key: .get(key, 0) gives 0 where a key is new.",
+    r"number of sizes provided|expanded size|setting an array element": (
+        "A whole row stands where one number belongs, or the reverse: print both "
+        "shapes before this line."
     ),
     r"UnicodeDecodeError": (
         "Some of these bytes are no UTF-8, or end within a character: "
@@ -189,17 +214,42 @@ SHAPES = {  # how torch names two shapes that do not fit: what to do
 }
 
 
-def explain_error(error, inputs=()):
-    """Explained for what an answer raised; shape mismatches in particular."""
+def explain_error(
+    error: BaseException, inputs: Sequence[Any] = (), names: Sequence[str] = ()
+) -> Explained:
+    """Explained for what an answer raised; shape mismatches in particular.
+
+    names: what the inputs are called.
+    """
     text, name = (str(error).splitlines() or [""])[0], type(error).__name__
-    given = f" (inputs: {', '.join(map(describe, inputs))})" if inputs else ""
+    called = [*names, *[""] * len(inputs)]
+    each = [
+        f"{n} = {describe(x)}" if n else describe(x) for n, x in zip(called, inputs)
+    ]
+    given = f" (inputs: {', '.join(each[: len(inputs)])})" if inputs else ""
     for pattern, hint in SHAPES.items():
         if match := re.search(pattern, text):
             one, two = [shape for shape in match.groups() if shape]
             says = f"It raised {name}: the shapes {one} and {two} do not fit together"
             says = f"{says}{given}.{_where(error)}"
-            summed = "Entry by entry" in hint and _summed(error)
+            summed = _summed(error) if "Entry by entry" in hint else ""
             return Explained(found(Kind.RAISED, summed or hint, says=says))
     hint = next(h for p, h in HINTS.items() if re.search(p, f"{name}: {text}"))
     says = f"It raised {name}: {text}{given}{_where(error)}"
+    hint = _past_the_end(text, dict(zip(names, inputs))) or hint
     return Explained(found(Kind.RAISED, hint, says=says))
+
+
+def _past_the_end(text: str, inputs: dict[str, Any]) -> str:
+    """What to do about an index that is larger than a size, with both numbers."""
+    match = re.search(r"index (-?\d+) is out of bounds for .* size (\d+)", text)
+    if match is None or match[2] == "0":
+        return ""
+    index, size = int(match[1]), int(match[2])
+    for name, value in inputs.items():
+        if type(value) is int and value == abs(index) and value > size:
+            return (
+                f"`{name}` = {value} asks for more than the {size} that there are: "
+                f"min({name}, …) with their number is the most."
+            )
+    return f"There are {size}, from 0 to {size - 1}: what makes an index of {index}?"

@@ -18,6 +18,7 @@ class Kind(Enum):
     KNOWN = auto()  # says; mistake
     UNTOUCHED = auto()  # says: the bug of a hunt is as it was
     TWO_KNOWN = auto()  # says, other
+    KNOWN_AND_SLIP = auto()  # says, mutant
     # It can be read off the answer's text
     SYNTAX = auto()  # line, text, error
     BEHIND_RETURN = auto()  # text
@@ -31,7 +32,6 @@ class Kind(Enum):
     ARGUMENT_UNREAD = auto()  # name
     USED_UP = auto()  # name
     GLUED = auto()  # text
-    OPTIMIZER_IN_LOOP = auto()  # text
     NO_COPY = auto()  # text
     # It shows when the answer runs
     RAISED = auto()  # says
@@ -66,17 +66,25 @@ class Kind(Enum):
     EXPONENTIAL = auto()
     UPSIDE_DOWN = auto()
     FACTOR = auto()  # factor, size
-    EXCHANGED = auto()  # i, j, dims
+    EXCHANGED = auto()  # i, j
     ROLLED = auto()  # dim, end, other
     LATE = auto()  # dim
     DEALT = auto()  # dim
     RUNNING_MEAN = auto()  # dim
     ANOTHER_ORDER = auto()
     ROWS_SUM = auto()  # got, expected
+    ROW_FACTOR = auto()  # factor
+    ROW_OFFSET = auto()  # offset
+    ALL_ALIKE = auto()  # dim
     MOVES = auto()  # name, at, dim, other
     DOES_NOT_MOVE = auto()  # name
-    SOME_PLACES = auto()  # dim, wrong, of
+    SOME_PLACES = auto()  # dim, wrong, last
     CHANGED_PLACES = auto()  # dim, got, expected
+    ENTRY = auto()  # key, got, expected
+    PIECE_TOO_MANY = auto()  # at, piece
+    PIECE_MISSING = auto()  # at, piece
+    FIRST_WRONG = auto()  # at, got, expected
+    LATER_SHAPE = auto()  # inputs, got, expected
     # Nothing of all that
     SOME_RIGHT = auto()  # right, of
     UNKNOWN = auto()
@@ -100,6 +108,6 @@ class Finding:
         return str(self.parts.get("line", mutant.line))
 
 
-def found(kind: Kind, hint: str = "", **parts: Any) -> Finding:
+def found(kind: Kind, hint: str = "", /, **parts: Any) -> Finding:
     """A Finding with its parts by name."""
     return Finding(kind, parts, hint)

@@ -1,13 +1,14 @@
 """What is measurably wrong with a result, where no mistake is known that gives it.
 
-Each look takes one Difference and returns a Finding, or None. It is told only if it
-says the same of all differences; UNSURE says that this one cannot tell.
+A look takes one Difference and returns a Finding, or None; it raises CannotTell where
+this one says nothing, as 4 does not tell whether it is 2 squared or 2 doubled. What a
+look sees is told only if it sees the same in all differences.
 """
 
 import copy
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -24,28 +25,44 @@ class Difference(NamedTuple):
     got: Any
 
 
-UNSURE = found(Kind.UNKNOWN)
+class CannotTell(Exception):
+    """Raised by a look at a difference that is like many others."""
 
 
-def measured(differences: list[Difference], atol: float) -> Finding | None:
-    """What all differences show."""
-    looks = _another_kind, _not_numbers, _scaled, _out_of_place, _another_shape, _sums
-    for look in looks:
-        said = []
-        for difference in differences:
-            try:
-                said.append(look(difference, atol))
-            except Exception:  # a symptom that cannot be looked for is none
-                said.append(None)
-        said = [one for one in said if one is not UNSURE] or [None]
-        first_says = look in (_another_kind, _not_numbers)
-        if said[0] and (first_says or len({one and one.kind for one in said}) == 1):
-            return said[0]
-        if all(said) and look is _another_shape:
-            return found(
-                Kind.SHAPE, **{k: said[0].parts[k] for k in ("got", "expected")}
-            )
+def measured(
+    differences: list[Difference], atol: float, names: Sequence[str] = ()
+) -> Finding | None:
+    """What all differences show; names: what the inputs are called."""
+    for look in (_another_kind, _not_numbers):
+        if seen := _seen(look, differences[:1], atol):
+            return seen[0]
+    if factor := _one_factor(differences, atol, names):
+        return factor
+    for look in (_function_of_it, _out_of_place, _another_shape, _rows, _sums):
+        seen = _seen(look, differences, atol)
+        every = [one for one in seen if one]
+        if every and len(every) == len(seen):
+            if len({one.kind for one in every}) == 1:
+                return every[0]
+            if look is _another_shape:
+                parts = every[0].parts
+                return found(Kind.SHAPE, got=parts["got"], expected=parts["expected"])
     return None
+
+
+def _seen(
+    look: Callable, differences: list[Difference], atol: float
+) -> list[Finding | None]:
+    """What a look sees in each difference that can tell; [] for nothing at all."""
+    seen = []
+    for difference in differences:
+        try:
+            seen.append(look(difference, atol))
+        except CannotTell:
+            continue
+        except Exception:  # a symptom that cannot be looked for is none
+            seen.append(None)
+    return seen if any(seen) else []
 
 
 def hopeless(differences: list[Difference]) -> bool:
@@ -60,14 +77,15 @@ def hopeless(differences: list[Difference]) -> bool:
     return bool(expected.isfinite().all()) and not any(some)
 
 
-def _numbers(difference: Difference):
+def _numbers(difference: Difference) -> tuple[Any, Any]:
+    """What was got and what is right, as tensors; None for no numbers."""
     return as_tensor(difference.got), as_tensor(difference.expected)
 
 
-def _another_kind(difference, atol):
+def _another_kind(difference: Difference, atol: float) -> Finding | None:
     """A pair for a tensor, a text for a number, a function for its value."""
     got, expected = difference.got, difference.expected
-    kinds, name = (tuple, list), type(got).__name__
+    kinds, name, numbers = (tuple, list), type(got).__name__, plain(got)
     if isinstance(got, kinds) and isinstance(expected, kinds):
         one, other = list(got), list(expected)
         for end, at in (("first", slice(1, None)), ("last", slice(-1))):
@@ -77,15 +95,15 @@ def _another_kind(difference, atol):
                 return found(Kind.END_MISSING, type=name, end=end)
         if len(got) != len(expected):
             return found(Kind.LENGTH, type=name, got=len(got), expected=len(expected))
-    elif as_tensor(expected) is None or isinstance(got, str) or plain(got) is None:
+    elif as_tensor(expected) is None or isinstance(got, str) or numbers is None:
         if not isinstance(got, type(expected)):
             wanted = describe(expected) if as_tensor(expected) is None else "numbers"
             return found(Kind.TYPE, got=describe(got), expected=wanted)
-    elif plain(got).is_complex():
+    elif numbers.is_complex():
         return found(Kind.COMPLEX)
 
 
-def _not_numbers(difference, atol):
+def _not_numbers(difference: Difference, atol: float) -> Finding | None:
     got, expected = _numbers(difference)
     if got.isnan().any() and not expected.isnan().any():
         return found(Kind.NAN, count=int(got.isnan().sum()), of=got.numel())
@@ -93,7 +111,7 @@ def _not_numbers(difference, atol):
         return found(Kind.INFINITE)
 
 
-def _another_shape(difference, atol):
+def _another_shape(difference: Difference, atol: float) -> Finding | None:
     got, expected = _numbers(difference)
     if got.shape == expected.shape:
         return None
@@ -114,15 +132,11 @@ def _another_shape(difference, atol):
     return found(Kind.SHAPE, **shapes)
 
 
-def _scaled(difference, atol):
-    """Right but for a factor, or a function of each number."""
-    got, expected = _numbers(difference)
-    if got.shape != expected.shape or not expected.isfinite().all():
-        return None
-    if not got.isfinite().all():
-        return None
+def _function_of_it(difference: Difference, atol: float) -> Finding | None:
+    """A function of each right number: its logarithm, its root, one over it."""
+    got, expected = _finite(difference)
 
-    def is_right(numbers):
+    def is_right(numbers: torch.Tensor) -> bool:
         return bool(numbers.isfinite().all()) and same(numbers, expected, atol)
 
     if is_right(-got):
@@ -130,7 +144,7 @@ def _scaled(difference, atol):
     if is_right(1 - got) and expected.unique().tolist() == [0.0, 1.0]:
         return found(Kind.TURNED_MASK)
     if expected.unique().numel() == 1 and torch.equal(expected.round(), expected):
-        return UNSURE  # 4 is the square of 2, and much else
+        raise CannotTell  # 4 is the square of 2, and much else
     known = [
         (got * math.log(2), Kind.BITS),
         (got.exp(), Kind.LOGARITHM),
@@ -138,32 +152,105 @@ def _scaled(difference, atol):
         (got.log(), Kind.EXPONENTIAL),
         (1 / got, Kind.UPSIDE_DOWN),
     ]
-    for numbers, kind in known:
-        if is_right(numbers):
-            return found(kind)
+    return next((found(kind) for numbers, kind in known if is_right(numbers)), None)
+
+
+def _finite(difference: Difference) -> tuple[torch.Tensor, torch.Tensor]:
+    """What was got and what is right, where both can be divided entry by entry."""
+    got, expected = _numbers(difference)
+    fits = got is not None and expected is not None and got.shape == expected.shape
+    if not (fits and got.isfinite().all() and expected.isfinite().all()):
+        raise ValueError("no finite numbers of one shape")
+    return got, expected
+
+
+FACTORS = {  # besides the sizes of inputs
+    -1 / math.log(2): "-1 / ln 2: a minus, and bits in place of nats",
+    -math.log(2): "-ln 2: a minus, and another base of the logarithm",
+}
+
+
+def _one_factor(
+    differences: list[Difference], atol: float, names: Sequence[str]
+) -> Finding | None:
+    """Right but for a factor: one for all, or one for each case that has a name."""
+    try:
+        every = [_finite(d) for d in differences]
+    except (ValueError, RuntimeError):
+        return None
+    factors = [_factor(got, expected, atol) for got, expected in every]
+    together = [torch.cat([t.flatten() for t in part]) for part in zip(*every)]
+    factor = _factor(*together, atol)
+    if factor is None and any(f is None for f in factors):
+        return None
+    if factor is not None and (abs(factor + 1) < 1e-4 or same(factor, 1 / math.log(2))):
+        return None  # a minus, or bits: they have sentences of their own
+    each = [f or factor or 0.0 for f in factors]
+    sizes = [dict(_sizes(d, names)) for d in differences]
+    texts = [
+        text
+        for label, (_, text) in sizes[0].items()
+        if all(label in s and same(f, s[label][0]) for f, s in zip(each, sizes))
+    ]
+    texts += [text for number, text in FACTORS.items() if same(factor or 0.0, number)]
+    another = ", another one in each case" if factor is None else ""
+    size = f", {texts[0]}" if texts else another
+    return found(Kind.FACTOR, factor=each[0], size=size)
+
+
+def _factor(got: torch.Tensor, expected: torch.Tensor, atol: float) -> float | None:
+    """The number that all of `expected` was multiplied by; None for no such one."""
     some = expected.abs() > 1e-3
     if got.numel() < 3 or expected[some].unique().numel() < 2:
         return None
     factor = (got[some] / expected[some]).median()
-    if factor.abs() > 1e-6 and is_right(got / factor):
-        which = (f", {n}" for n, s in _sizes(difference) if same(factor, s))
-        return found(Kind.FACTOR, factor=factor.item(), size=next(which, ""))
+    right = factor.abs() > 1e-6 and same(got / factor, expected, atol)
+    return factor.item() if right else None
 
 
-def _sizes(difference) -> Iterator[tuple[str, float]]:
-    """(how it is called, a number) for what a forgotten factor may be."""
-    for x in difference.inputs:
-        for dim, n in enumerate(x.shape if isinstance(x, torch.Tensor) else ()):
-            for name, size in ((f"{n}", n), (f"√{n}", n**0.5)) if n > 1 else ():
-                where = f"the size of dimension {dim} of the input"
-                yield f"{name} ({where})", size
-                yield f"1 / {name} ({where})", 1 / size
+def _sizes(
+    difference: Difference, names: Sequence[str]
+) -> Iterator[tuple[tuple, tuple[float, str]]]:
+    """(what it is, (a number, how it is called)) for what may be a forgotten factor."""
+    for i, x in enumerate(difference.inputs):
+        name = f"`{names[i]}`" if i < len(names) else "the input"
+        for dim, n in enumerate(getattr(x, "shape", ())):
+            where = f"{n} is the size of dimension {dim} of {name}"
+            for root, text, size in ((0, f"{n}", n), (1, f"√{n}", n**0.5)):
+                if n > 1:
+                    yield (i, dim, root, 0), (size, f"{text} ({where})")
+                    yield (i, dim, root, 1), (1 / size, f"1 / {text} ({where})")
 
 
-def _out_of_place(difference, atol):
+def _rows(difference: Difference, atol: float) -> Finding | None:
+    """Each row right but for a factor or an offset of its own; or all alike."""
+    got, expected = _finite(difference)
+    if got.dim() < 2 or got.shape[-1] < 3:
+        raise CannotTell
+    several = (expected.abs() > 1e-3).sum(-1)
+    if several.max() < 2 or several[several > 0].min() < 2:
+        raise CannotTell  # one number is always a multiple of another
+    ratio = got / torch.where(expected.abs() > 1e-3, expected, torch.nan)
+    factor = ratio.nanmedian(-1, keepdim=True).values
+    if same(torch.where(factor.isnan(), got, expected * factor), got, atol):
+        off = (factor - 1).abs().nan_to_num(0.0).flatten()
+        return found(Kind.ROW_FACTOR, factor=factor.flatten()[off.argmax()].item())
+    offset = (got - expected).median(-1, keepdim=True).values
+    if same(expected + offset, got, atol):
+        most = offset.flatten()[offset.abs().argmax()].item()
+        return found(Kind.ROW_OFFSET, offset=most)
+    for dim, n in enumerate(got.shape):
+        first = got.narrow(dim, 0, 1)
+        if n > 1 and same(got, first.expand_as(got), 1e-7):
+            if not same(expected, expected.narrow(dim, 0, 1).expand_as(got), atol):
+                return found(Kind.ALL_ALIKE, dim=dim)
+    return None
+
+
+def _out_of_place(difference: Difference, atol: float) -> Finding | None:
     got, expected = _numbers(difference)
     if got.numel() == expected.numel() == 1:
-        return UNSURE
+        raise CannotTell
     if got.numel() != expected.numel():
         return None
     for i, j in itertools.combinations(range(got.dim()), 2):
@@ -173,13 +260,17 @@ def _out_of_place(difference, atol):
         for kind, parts, numbers in _along(got, expected, dim, n):
             if n > 1 and same(*numbers, atol):
                 enough = len(numbers[1].unique()) > 2
-                return found(kind, dim=dim, **parts) if enough else UNSURE
+                if not enough:
+                    raise CannotTell
+                return found(kind, dim=dim, **parts)
     flat = got.flatten().sort().values, expected.flatten().sort().values
     if got.shape == expected.shape and same(*flat, atol) and len(flat[1].unique()) > 2:
         return found(Kind.ANOTHER_ORDER)
 
 
-def _along(got, expected, dim, n):
+def _along(
+    got: torch.Tensor, expected: torch.Tensor, dim: int, n: int
+) -> Iterator[tuple[Kind, dict, tuple[torch.Tensor, torch.Tensor]]]:
     """Yield (kind, parts, two tensors) for what may have happened along a dimension."""
     for by, ends in ((-1, ("first", "last")), (1, ("last", "first"))):
         parts = dict(zip(("end", "other"), ends))
@@ -193,7 +284,7 @@ def _along(got, expected, dim, n):
     yield Kind.RUNNING_MEAN, {}, (got, expected.cumsum(dim) / count)
 
 
-def _sums(difference, atol):
+def _sums(difference: Difference, atol: float) -> Finding | None:
     """Rows that should all have the same sum, and have not."""
     got, expected = (numbers.sum(-1).flatten() for numbers in _numbers(difference))
     if got.numel() > 1 and same(expected, torch.ones_like(expected), atol):
@@ -206,7 +297,10 @@ def _sums(difference, atol):
 
 
 def probed(
-    got_of: Callable, right_of: Callable, wrong: list[Difference], names: list[str]
+    got_of: Callable,
+    right_of: Callable,
+    wrong: list[Difference],
+    names: Sequence[str],
 ) -> Finding | None:
     """What a change of an input shows. got_of, right_of: functions of the inputs."""
     seen = []
@@ -219,7 +313,9 @@ def probed(
     return seen[0] if len(kinds) == 1 else None
 
 
-def _probed(got_of, right_of, difference, names):
+def _probed(
+    got_of: Callable, right_of: Callable, difference: Difference, names: Sequence[str]
+) -> Finding | None:
     got, right = _numbers(difference)
     if got is None or right is None or got.shape != right.shape or not got.dim():
         return None
@@ -228,10 +324,8 @@ def _probed(got_of, right_of, difference, names):
         for changed, dim, at in _nudged(x):
             inputs = list(copy.deepcopy(difference.inputs))
             inputs[i] = changed
-            now_got, now_right = (
-                as_tensor(got_of(*inputs)),
-                as_tensor(right_of(*inputs)),
-            )
+            now_got: Any = as_tensor(got_of(*inputs))
+            now_right: Any = as_tensor(right_of(*inputs))
             if now_got.shape != got.shape or now_right.shape != right.shape:
                 continue
             if dim is None:
@@ -244,10 +338,13 @@ def _probed(got_of, right_of, difference, names):
     return None
 
 
-def _nudged(x):
+def _nudged(x: Any) -> Iterator[tuple[Any, int | None, int]]:
     """Yield (x with other numbers, the dimension and the place of them, or None)."""
     if isinstance(x, float):
         yield x + 0.37, None, 0
+    if type(x).__name__ == "ndarray":
+        nudged = _nudged(torch.as_tensor(x))
+        yield from ((changed.numpy(), dim, at) for changed, dim, at in nudged)
     if not isinstance(x, torch.Tensor) or not x.is_floating_point():
         return
     for dim in range(x.dim() if x.dim() > 1 else 0):
@@ -258,7 +355,7 @@ def _nudged(x):
     yield x * 1.3 + 0.1 * torch.arange(x.numel()).reshape(x.shape), None, 0
 
 
-def _moved(now, before, dim) -> set[int]:
+def _moved(now: torch.Tensor, before: torch.Tensor, dim: int) -> set[int]:
     """The places along a dimension at which two tensors differ."""
     off = ~torch.isclose(now, before, atol=1e-6, rtol=1e-4, equal_nan=True)
     others = [d for d in range(off.dim()) if d != dim]
@@ -266,26 +363,62 @@ def _moved(now, before, dim) -> set[int]:
     return set(off.nonzero().flatten().tolist())
 
 
-def placed(wrong: list[Difference], atol: float) -> Finding | None:
-    """Along which dimension of the first case only some places are wrong."""
+def placed(wrong: list[Difference]) -> Finding | None:
+    """Where in the first case the result is wrong, where only a part of it is."""
+    if pieces := _pieces(wrong[0].got, wrong[0].expected):
+        return pieces
     got, right = _numbers(wrong[0])
     if got is None or right is None or got.shape != right.shape:
         return None
-    for i, x in enumerate(wrong[0].inputs):
-        start = as_tensor(x)
-        if isinstance(x, torch.Tensor) and start.shape == got.shape and not i:
-            for dim in range(got.dim() if got.dim() > 1 else 0):
-                mine, ours = _moved(got, start, dim), _moved(right, start, dim)
-                if mine != ours and max(len(mine), len(ours)) < got.shape[dim]:
-                    what = {"got": _list(mine), "expected": _list(ours)}
-                    return found(Kind.CHANGED_PLACES, dim=dim, **what)
+    start: Any = as_tensor(wrong[0].inputs[0]) if wrong[0].inputs else None
+    if start is not None and start.shape == got.shape:
+        for dim in range(got.dim() if got.dim() > 1 else 0):
+            mine, ours = _moved(got, start, dim), _moved(right, start, dim)
+            if mine != ours and max(len(mine), len(ours)) < got.shape[dim]:
+                what = {"got": _list(mine), "expected": _list(ours)}
+                return found(Kind.CHANGED_PLACES, dim=dim, **what)
     for dim in reversed(range(got.dim())):
-        off = _moved(got, right, dim)
-        if got.shape[dim] > 2 and len(off) <= got.shape[dim] // 2:
-            last = got.shape[dim] - 1
+        off, last = _moved(got, right, dim), got.shape[dim] - 1
+        if last > 1 and len(off) <= got.shape[dim] // 2:
             return found(Kind.SOME_PLACES, dim=dim, wrong=_list(off), last=last)
     return None
 
 
 def _list(places: set[int]) -> str:
-    return "place " + ", ".join(map(str, sorted(places))) if places else "nothing"
+    word = "place" if len(places) == 1 else "places"
+    return f"{word} {', '.join(map(str, sorted(places)))}" if places else "nothing"
+
+
+def _pieces(got: Any, right: Any) -> Finding | None:
+    """Where two texts, lists or dictionaries begin to differ."""
+    if isinstance(got, dict) and isinstance(right, dict):
+        for key in [*right, *(k for k in got if k not in right)]:
+            one, other = got.get(key, "nothing"), right.get(key, "nothing")
+            if one != other:
+                return found(Kind.ENTRY, key=repr(key), got=one, expected=other)
+    alike = type(got) is type(right) and isinstance(got, (str, bytes, list))
+    if not alike or as_tensor(right) is not None:
+        return None
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(got, right))
+    at = len(list(pairs))
+    if not at and got[-1:] != right[-1:]:
+        return None  # two words, rather than one that has changed
+    for more, one, other in ((True, got, right), (False, right, got)):
+        longer = len(one) - len(other)
+        if longer > 0 and one[:at] + one[at + longer :] == other:
+            kind = Kind.PIECE_TOO_MANY if more else Kind.PIECE_MISSING
+            return found(kind, at=at, piece=repr(one[at : at + longer]))
+    one, other = got[at : at + 1], right[at : at + 1]
+    return found(Kind.FIRST_WRONG, at=at, got=repr(one), expected=repr(other))
+
+
+def later_shape(wrong: list[Difference]) -> Finding | None:
+    """The first case with a wrong shape, where the smallest has only wrong numbers."""
+    for d in wrong:
+        got, right = _numbers(d)
+        if got is None or right is None:
+            return None
+        if got.shape != right.shape:
+            shapes = {"got": tuple(got.shape), "expected": tuple(right.shape)}
+            return found(Kind.LATER_SHAPE, inputs=describe(d.inputs[0]), **shapes)
+    return None

@@ -8,6 +8,7 @@ import linecache
 import re
 import sys
 import textwrap
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -154,7 +155,7 @@ def suspicious(answer, right: str = "") -> Finding | None:
 
     right: the solution's text; what stands there, too, is not blamed.
     """
-    looks = _used_up, _glued, _new_optimizer, _unused_layer, _unread_argument
+    looks = _used_up, _glued, _unused_layer, _unread_argument
     ours = _parsed(right)
     return next(filter(None, (look(_nodes(answer), ours) for look in looks)), None)
 
@@ -181,20 +182,6 @@ def _glued(nodes, ours):
         if isinstance(sought, (ast.JoinedStr, ast.BinOp)) or _calls([sought], "join"):
             return found(Kind.GLUED, text=ast.unparse(call))
     return None
-
-
-def _new_optimizer(nodes, ours):
-    """An optimizer that each round of a loop makes anew."""
-
-    def made(nodes):
-        loops = [n for n in nodes if isinstance(n, (ast.For, ast.While))]
-        for line in (n for loop in loops for n in loop.body):
-            text = ast.unparse(line)
-            if isinstance(line, ast.Assign) and re.search(r"= torch\.optim\.\w", text):
-                return text
-
-    text = made(nodes)
-    return found(Kind.OPTIMIZER_IN_LOOP, text=text) if text and not made(ours) else None
 
 
 def _unused_layer(nodes, ours):
@@ -315,7 +302,7 @@ def unreadable_cell(number: str) -> Finding | None:
 
     Such a cell defines nothing, and the function from before would be judged.
     """
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     cells = shell.user_ns.get("In", []) if shell else []
     head = re.compile(rf"# (Exercise|Bug hunt) {re.escape(number)}\b")
     for cell in reversed(cells):

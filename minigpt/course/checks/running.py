@@ -6,6 +6,8 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -18,12 +20,12 @@ from minigpt.course.checks.values import as_tensor, describe, same
 SECONDS = 5  # an answer that takes longer than this hangs
 
 
-def attempted(answer):
+def attempted(answer: Any) -> bool:
     """False for what a skeleton leaves: `...` or None."""
     return answer is not ... and answer is not None
 
 
-def call(answer, *inputs):
+def call(answer: Any, *inputs: Any) -> Any:
     """answer(*inputs), on copies; errors and endless loops become Explained.
 
     Raises NotAttempted where the answer is still a skeleton.
@@ -31,16 +33,23 @@ def call(answer, *inputs):
     return run(answer, inputs)[0]
 
 
-def run(answer, inputs, work=None):
+def run(
+    answer: Any,
+    inputs: tuple,
+    work: Callable | None = None,
+    names: Sequence[str] = (),
+) -> tuple[Any, list[int]]:
     """(what answer(*inputs) returns, the numbers of the inputs that it changed).
 
-    work(answer, *inputs): what to do with the answer in place of calling it.
+    work(answer, *inputs): what to do with the answer in place of calling it. names:
+    what the inputs are called.
     """
     if not callable(answer):
         raise no_function(describe(answer))
-    given, outcome = copy.deepcopy(inputs), {}
+    given = copy.deepcopy(inputs)
+    outcome: dict[str, Any] = {}
 
-    def act():
+    def act() -> None:
         try:
             value = work(answer, *given) if work else answer(*given)
             outcome["value"] = value
@@ -52,7 +61,7 @@ def run(answer, inputs, work=None):
     if error := outcome.get("error"):
         if is_skeleton(answer) and re.search("ellipsis|NoneType", str(error)):
             raise NotAttempted
-        problem = blamed(error, inputs)
+        problem = blamed(error, inputs, names)
         raise problem from (None if problem is error else error)
     value = outcome["value"]
     own = getattr(answer, "__module__", "") or ""  # a check's own wrapping says None
@@ -66,7 +75,7 @@ def run(answer, inputs, work=None):
     return value, [i for i, (now, then) in enumerate(pairs) if _changed(now, then)]
 
 
-def in_time(act, seconds):
+def in_time(act: Callable[[], object], seconds: float) -> bool:
     """Run act() in a thread; False if it had to be stopped.
 
     It gets so many seconds of computing, so that a busy machine does not count against
@@ -92,16 +101,16 @@ def in_time(act, seconds):
                 thread.join(0.1)
 
 
-def interrupt(thread):
+def interrupt(thread: threading.Thread) -> None:
     """Raise SystemExit in another thread, as soon as it runs Python again.
 
     It is the one exception that ends a thread without a word, wherever it strikes.
     """
     end = ctypes.py_object(SystemExit)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), end)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), end)
 
 
-def _changed(now, then):
+def _changed(now: Any, then: Any) -> bool:
     """Whether an input, or what is in it, has other numbers than before."""
     if isinstance(then, nn.Module):
         return _changed(now.state_dict(), then.state_dict())

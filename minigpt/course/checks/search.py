@@ -1,6 +1,9 @@
 """The search for a mistake that nobody listed, by programs with one place changed.
 
-It is counted in candidates, so that a busy machine finds as much as an idle one.
+In the answer such a change may mend it; made in the solution, it may give what the
+answer gives. Both pass by accident now and then, so each must hold for all cases and
+for fresh ones, and go with what the answer's text says. It is counted in candidates, so
+that a busy machine finds as much as an idle one.
 """
 
 import ast
@@ -11,22 +14,30 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable
 from types import CodeType
 from typing import Any
 
+import torch
+
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.measuring import Difference
-from minigpt.course.checks.mutations import Change, Mutant, mutants
+from minigpt.course.checks.mutations import Mutant, mutants, pairs
+from minigpt.course.checks.question import Question
 from minigpt.course.checks.reading import listing, surroundings
+from minigpt.course.checks.rules import Change, called
 from minigpt.course.checks.running import in_time
-from minigpt.course.checks.values import same
+from minigpt.course.checks.solutions import Mistake, bare
+from minigpt.course.checks.values import as_tensor, same
 
 CANDIDATES = 600  # wrong programs made of the solution that are tried
 MENDED = 250  # programs made of the answer
+TWICE = 250  # wrong programs made of the solution with a known mistake
 CALLS = 20_000  # an answer that calls more functions costs more
 SOME = 4  # ways of mending that are compared
 MANY = 12  # slips that agree tell nothing
+MOVES = Change.PLACE, Change.INTO_LOOP, Change.OUT_OF_LOOP  # where nothing else mends
 HANGS = 40  # candidates' worth of patience that one costs which must be stopped
 
 
@@ -55,7 +66,7 @@ def first(
 
 
 @contextlib.contextmanager
-def _silence():
+def _silence() -> Generator[None]:
     """Let no wrong program print or warn."""
     with open(os.devnull, "w") as nowhere, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -66,25 +77,22 @@ def _silence():
 # In the answer
 
 
-def own_slip(asked, wrong: list[Difference], sure: bool = True) -> Finding | None:
+def own_slip(asked: Question, wrong: list[Difference]) -> Finding | None:
     """The one place of the answer whose change makes it right, as OWN_SLIP.
 
-    It must be right on fresh inputs, too. wrong: looked at first. sure: whether to keep
-    silent where changes of several lines mend it, and none makes a line the solution's.
+    wrong: looked at first. None where changes of several lines mend it, and none makes
+    a line the solution's.
     """
     text, start = listing(asked.answer)
     if not text or not asked.slips:
         return None
     judged = [(d.inputs, d.expected) for d in wrong]
+    numbers = {*re.findall(r"[\w.]+", asked.solution.text), "0", "1"}
 
-    ours = set(re.findall(r"[\w.]+", asked.solution.text)) | {"0", "1"}
-
-    def is_right(mutant):
-        number = mutant.change is Change.NUMBER and re.fullmatch(
-            r"-?[\d.]+", mutant.now
-        )
-        if number and mutant.now not in ours:
-            return False  # it would pass by an accident
+    def is_right(mutant: Mutant) -> bool:
+        if mutant.change is Change.NUMBER and re.fullmatch(r"-?[\d.]+", mutant.now):
+            if mutant.now not in numbers:
+                return False
         program = _made(asked, mutant.code)
         if not all(_agrees(asked, program, *pair) for pair in judged):
             return False
@@ -93,28 +101,103 @@ def own_slip(asked, wrong: list[Difference], sure: bool = True) -> Finding | Non
         every = [*judged, *asked.fresh]
         if not all(_agrees(asked, program, *pair) for pair in every):
             return False
-        return not _overwrites(mutant) and not _dead(asked, text, mutant)
+        looks = _foreign, _takes_away, _overwrites
+        accident = any(look(mutant, text, asked.solution.text) for look in looks)
+        return not accident and not _dead(asked, text, mutant)
 
     with contextlib.suppress(SyntaxError, StopIteration, RuntimeError):
         budget = MENDED // _price(asked, wrong)
         candidates = mutants(text, asked.solution.text)
-        good = first(candidates, is_right, budget, SOME)
-        return _told(_likeliest(good, text, asked, sure), text, start, asked)
+        mutant = _only(first(candidates, is_right, budget, SOME), text, asked)
+        if mutant is None:
+            return None
+        line = text.splitlines()[mutant.at - 1].strip() if mutant.at else ""
+        at = start + mutant.at - 1 if mutant.at else 0
+        how = {"line": at, "text": line, "whole": asked.complete}
+        return found(Kind.OWN_SLIP, mutant=mutant, **how)
+    return None
 
 
-def _told(mutant: Mutant | None, text: str, start: int, asked) -> Finding | None:
-    if mutant is None:
+def _only(good: list[Mutant], text: str, asked: Question) -> Mutant | None:
+    """Of some ways to mend an answer the one to tell; None where they contradict."""
+    lines = ["", *map(str.strip, text.splitlines())]
+    given = {line.strip() for line in asked.solution.given.splitlines()}
+    own = [m for m in good if lines[m.at] not in given]  # what was right stays right
+    ours = {line.strip() for line in asked.solution.text.splitlines()}
+    good = [m for m in own or good if m.line not in given - ours]  # the bug itself
+    good = [m for m in good if m.change not in MOVES] or good
+    if len({m.at for m in good}) > 1:
+        good = [m for m in good if m.line in ours]
+    if len({m.at for m in good}) > 1:
         return None
-    line = text.splitlines()[mutant.at - 1].strip() if mutant.at else ""
-    at = start + mutant.at - 1 if mutant.at else 0
-    whole = asked.complete
-    return found(Kind.OWN_SLIP, mutant=mutant, line=at, text=line, whole=whole)
+    return min(good, key=_rank, default=None)
+
+
+def _rank(mutant: Mutant) -> tuple[int, int]:
+    """The number of places; 0 for a 1 too many, then the order, a sign, all else."""
+    if re.fullmatch(r" [+-] 1", mutant.was.removeprefix(mutant.now)):
+        return mutant.times, 0
+    if mutant.change is Change.SIGN and not mutant.now.startswith("~"):
+        return mutant.times, 2
+    return mutant.times, 1 if mutant.change is Change.ORDER else 3
+
+
+ALIKE = {"T": "transpose", "mT": "transpose", "permute": "transpose", "sqrt": "Pow"}
+ALIKE |= {"pow": "Pow", "square": "Pow", "div": "Div", "mul": "Mult", "norm": "Pow"}
+
+
+def _steps(text: str) -> Counter:
+    """How often a program does what, by name: methods, and operations with anything
+    but a number."""
+    with contextlib.suppress(SyntaxError):
+        nodes = list(ast.walk(ast.parse(text)))
+        operations = [n for n in nodes if isinstance(n, ast.BinOp)]
+        operations = [n for n in operations if not isinstance(n.right, ast.Constant)]
+        names = [type(n.op).__name__ for n in operations]
+        names += [called(n) for n in nodes if isinstance(n, ast.Call)]
+        names += [
+            n.attr for n in nodes if isinstance(n, ast.Attribute) and "T" in n.attr
+        ]
+        return Counter(ALIKE.get(name, name) for name in names)
+    return Counter()
+
+
+def _foreign(mutant: Mutant, text: str, right: str) -> bool:
+    """Whether a part is put in that does what the answer does often enough already.
+
+    So one factor cancels another, or a shape fits by accident.
+    """
+    if not mutant.put_in or mutant.change is not Change.PART:
+        return False
+    more = _steps(mutant.now) - _steps(mutant.was)
+    own, ours = _steps(text), _steps(right)
+    return any(own[step] >= ours[step] for step in more if ours[step])
+
+
+def _takes_away(mutant: Mutant, text: str, right: str) -> bool:
+    """Whether a name is replaced that the solution has as often as the answer."""
+    if mutant.change not in (Change.FUNCTION, Change.NAME):
+        return False
+    own, ours = _words(text), _words(right)
+    gone = _words(mutant.was) - _words(mutant.now)
+    return any(own[word] <= ours[word] for word in gone)
+
+
+def _words(text: str) -> Counter:
+    """The names in a program, of values and of methods."""
+    with contextlib.suppress(SyntaxError):
+        nodes = list(ast.walk(ast.parse(text)))
+        names = [n.id for n in nodes if isinstance(n, ast.Name)]
+        return Counter(
+            [*names, *(n.attr for n in nodes if isinstance(n, ast.Attribute))]
+        )
+    return Counter()
 
 
 OVERWRITING = "scatter", "masked_scatter", "index_copy", "copy_", "fill_", "zero_"
 
 
-def _overwrites(mutant: Mutant) -> bool:
+def _overwrites(mutant: Mutant, *texts: str) -> bool:
     """Whether a change only writes something else over what the answer has."""
     more = mutant.now.removeprefix(mutant.was)
     added = mutant.was and more != mutant.now and re.match(r"\.(\w+)\(", more)
@@ -122,7 +205,7 @@ def _overwrites(mutant: Mutant) -> bool:
     return bool(added) and added[1] in OVERWRITING and not made
 
 
-def _dead(asked, text: str, mutant: Mutant) -> bool:
+def _dead(asked: Question, text: str, mutant: Mutant) -> bool:
     """Whether a line that the answer went through is never reached any more."""
     removed = mutant.change is Change.LINE and not mutant.now
     before = _reached(asked, compile(text, "<mutant>", "exec"))
@@ -132,11 +215,11 @@ def _dead(asked, text: str, mutant: Mutant) -> bool:
         if isinstance(node, ast.stmt):
             lines.add(node.lineno)
             if removed and node.lineno == mutant.at:
-                inside |= {*range(node.lineno, node.end_lineno + 1)}
+                inside |= {*range(node.lineno, (node.end_lineno or 0) + 1)}
     return bool((before - after) & lines - inside)
 
 
-def _reached(asked, code: CodeType) -> set[int]:
+def _reached(asked: Question, code: CodeType) -> set[int]:
     """The numbers of the lines that a version of the answer goes through."""
     seen, usual = set(), sys.gettrace()
 
@@ -155,7 +238,7 @@ def _reached(asked, code: CodeType) -> set[int]:
     return seen
 
 
-def _made(asked, code: CodeType) -> Callable:
+def _made(asked: Question, code: CodeType) -> Callable:
     """The learner's function or class, as some code defines it, among its own names."""
     names = {**asked.solution.space, **surroundings(asked.answer)}
     known = set(names)
@@ -164,35 +247,11 @@ def _made(asked, code: CodeType) -> Callable:
     return names[name] if name in names else names[next(iter(set(names) - known))]
 
 
-def _agrees(asked, program: Callable, inputs: tuple, expected: Any) -> bool:
+def _agrees(asked: Question, program: Callable, inputs: tuple, expected: Any) -> bool:
     return same(asked.given(program, inputs), expected, asked.atol)
 
 
-def _likeliest(good: list[Mutant], text: str, asked, sure: bool) -> Mutant | None:
-    """Of some ways to mend an answer the one to tell; None where they contradict."""
-    lines = ["", *map(str.strip, text.splitlines())]
-    given = {line.strip() for line in asked.solution.given.splitlines()}
-    own = [m for m in good if lines[m.at] not in given]  # what was right stays right
-    ours = {line.strip() for line in asked.solution.text.splitlines()}
-    good = [m for m in own or good if m.line not in given - ours]  # the bug itself
-    good.sort(key=_rank)
-    if len({m.at for m in good}) > 1:
-        good = [m for m in good if m.line in ours] or good
-        if sure and len({m.at for m in good}) > 1:
-            return None
-    return good[0] if good else None
-
-
-def _rank(mutant: Mutant) -> tuple[int, int]:
-    """The number of places; 0 for a 1 too many, then the order, a sign, all else."""
-    if re.fullmatch(r" [+-] 1", mutant.was.removeprefix(mutant.now)):
-        return mutant.times, 0
-    if mutant.change is Change.SIGN and not mutant.now.startswith("~"):
-        return mutant.times, 2
-    return mutant.times, 1 if mutant.change is Change.ORDER else 3
-
-
-def _price(asked, wrong: list[Difference]) -> int:
+def _price(asked: Question, wrong: list[Difference]) -> int:
     """How many candidates one counts for: 1, and more for an answer that calls much."""
     calls = 0
 
@@ -211,13 +270,34 @@ def _price(asked, wrong: list[Difference]) -> int:
 # In the solution
 
 
-def like_slip(asked, every: list[Difference], parts: int | None) -> Finding | None:
+def like_slip(
+    asked: Question, every: list[Difference], parts: int | None
+) -> Finding | None:
     """The likeliest slip of the solution that gives all that the answer gave.
 
     every: what is known of all cases, the wrong ones first. parts: how many values of
     a tuple must agree, None for all. None where many slips do, too.
     """
-    got = [(d.inputs, d.got) for d in every]
+    gives = _gives_what_the_answer_gives(asked, every, parts)
+    good = first(
+        mutants(asked.solution.text),
+        lambda mutant: gives(asked.solution.made(mutant.code)),
+        CANDIDATES,
+        MANY,
+    )
+    if len(good) == MANY:
+        return None
+    text = listing(asked.answer)[0]
+    own = pairs(re.sub(r"(?m)^ *(def|class) .*$", "", bare(text) if text else ""))
+    likely = [mutant for mutant in good if not _contrary(mutant, text, own)]
+    mutant = max(likely, key=lambda m: _evidence(m, own), default=None)
+    return mutant and found(Kind.LIKE_SLIP, mutant=mutant)
+
+
+def _gives_what_the_answer_gives(
+    asked: Question, every: list[Difference], parts: int | None
+) -> Callable[[Callable], bool]:
+    """A function of a program: whether it gives that on all cases and on fresh ones."""
 
     @functools.cache
     def afresh():
@@ -227,58 +307,79 @@ def like_slip(asked, every: list[Difference], parts: int | None) -> Finding | No
                 pairs.append((inputs, asked.given(asked.answer, inputs)))
         return pairs
 
-    def gives_the_same(mutant):
-        program = asked.solution.made(mutant.code)
-        if not all(_alike(asked, program, *pair, parts) for pair in got):
-            return False
-        return all(_alike(asked, program, *pair, parts) for pair in afresh())
+    def agrees(program: Callable, inputs: tuple, got: Any) -> bool:
+        value = asked.given(program, inputs)
+        if parts is not None:
+            value, got = value[:parts], got[:parts]
+        return same(value, got, asked.atol)
 
-    good = first(mutants(asked.solution.text), gives_the_same, CANDIDATES, MANY)
-    text = listing(asked.answer)[0]
-    if len(good) < MANY:
-        likely = (m for m in good if not _contrary(m, text))
-        mutant = next(likely, None)
-        return mutant and found(Kind.LIKE_SLIP, mutant=mutant)
+    def gives(program: Callable) -> bool:
+        known = all(agrees(program, d.inputs, d.got) for d in every)
+        return known and all(agrees(program, *pair) for pair in afresh())
 
-
-def _alike(asked, program: Callable, inputs: tuple, got: Any, parts: int | None):
-    value = asked.given(program, inputs)
-    if parts is not None:
-        value, got = value[:parts], got[:parts]
-    return same(value, got, asked.atol)
+    return gives
 
 
-def _contrary(mutant: Mutant, text: str) -> bool:
-    """Whether a line that is called left out stands in the answer's text; or whether
-    the wrong word does not, and the right one does: who wrote `tril` has not taken
-    `triu` for it."""
+def _evidence(mutant: Mutant, own: set[tuple[str, str]]) -> int:
+    """How much liker the answer a slip's line is than the right one."""
+    before, after = pairs(mutant.stood), pairs(mutant.line)
+    if not mutant.line:
+        return 0
+    return sum(
+        (pair in after) - (pair in before)
+        if pair in own
+        else (pair in before) - (pair in after)
+        for pair in before ^ after
+    )
+
+
+def _contrary(mutant: Mutant, text: str, own: set[tuple[str, str]]) -> bool:
+    """Whether an answer's text speaks against a slip.
+
+    A line that is called left out stands there; or the wrong word does not, and the
+    right one does: who wrote `tril` has not taken `triu` for it.
+    """
     if mutant.change is Change.LINE:
         return mutant.was in text
-    own = set(re.findall(r"\w+", text))
     if mutant.change not in (Change.FUNCTION, Change.NAME):
         return False
+    words = set(re.findall(r"\w+", text))
     wrong, right = (
         set(re.findall(r"[A-Za-z_]\w*", t)) for t in (mutant.now, mutant.was)
     )
-    return bool(right - wrong) and right - wrong <= own and not (wrong - right) & own
+    gone, come = right - wrong, wrong - right
+    lost = {p for p in pairs(mutant.stood) - pairs(mutant.line) if gone & {*p}}
+    return bool(gone) and gone <= words and (not come & words or lost <= own)
 
 
 # Two at once
 
 
-def two_known(asked, every: list[Difference], mistakes: list) -> Finding | None:
-    """Two of the known mistakes that give, together, what the answer gave."""
+def two_known(
+    asked: Question, every: list[Difference], mistakes: list[Mistake]
+) -> Finding | None:
+    """Two of the known mistakes, or one and a slip, that give what the answer gave."""
     made = [m for m in mistakes if m.edits and not m.untouched]
+    gives = _gives_what_the_answer_gives(asked, every, None)
+    solution = asked.solution
 
-    def together(pair):
-        text = asked.solution.text
-        for old, new in (*pair[0].edits, *pair[1].edits):
-            if old not in text:
-                return False
-            text = text.replace(old, new)
-        program = asked.solution.made(compile(text, "<two>", "exec"))
-        return all(_alike(asked, program, d.inputs, d.got, None) for d in every)
+    def together(pair: tuple[Mistake, Mistake]) -> bool:
+        one, other = pair
+        return gives(solution.but(*one.edits, *other.edits))
 
-    pairs = itertools.permutations(made, 2)
-    for one, other in first(pairs, together, 100):
+    for one, other in first(itertools.permutations(made, 2), together, 100):
         return found(Kind.TWO_KNOWN, one.hint, says=one.says, other=other.says)
+    for one in made if _tells_apart(every) else ():
+        text, budget = solution.edited(*one.edits), TWICE // len(made)
+        for mutant in first(
+            mutants(text), lambda m: gives(solution.made(m.code)), budget
+        ):
+            return found(Kind.KNOWN_AND_SLIP, one.hint, says=one.says, mutant=mutant)
+    return None
+
+
+def _tells_apart(every: list[Difference]) -> bool:
+    """Whether results have so many numbers that no two programs share them."""
+    numbers = [as_tensor(d.got) for d in every]
+    some = [n.flatten() for n in numbers if n is not None and n.numel()]
+    return bool(some) and len(torch.cat(some).frac().unique()) > 4

@@ -64,7 +64,7 @@ class Solution:
         if defined:
             self._is(defined[-1])
         for helper in helpers:
-            self.text += "\n\n\n" + _bare(inspect.getsource(helper))
+            self.text += "\n\n\n" + bare(inspect.getsource(helper))
         for mistake in mistakes:
             try:
                 self.edited(*mistake.edits)
@@ -82,7 +82,7 @@ class Solution:
         other._is(name)
         return other
 
-    def made(self, code: Any) -> Callable:
+    def made(self, code: Any) -> Any:
         """The function or class of its name that some code defines."""
         space = dict(self.space)
         exec(code, space)
@@ -112,7 +112,7 @@ class Solution:
 
     def is_untouched(self, text: str) -> bool:
         """Whether a text is the bug hunt's program, but for comments."""
-        return not self.given or _bare(text) == _bare(self.given)
+        return not self.given or bare(text) == bare(self.given)
 
     @property
     def arguments(self) -> list[str]:
@@ -122,10 +122,11 @@ class Solution:
         return list(inspect.signature(self.program).parameters)
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """A program's function or class without comments, docstrings and `pass`."""
-    tree = ast.parse(text).body[0]
-    for node in ast.walk(tree):
+    tree: Any = ast.parse(text).body[0]
+    every: list[Any] = list(ast.walk(tree))
+    for node in every:
         if isinstance(getattr(node, "body", None), list):
             node.body = [n for n in node.body if not isinstance(n, ast.Pass)]
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -136,9 +137,9 @@ def _bare(text: str) -> str:
 @functools.cache
 def texts(notebook: str) -> dict[str, str]:
     """{"03.1": its solution's text, …} of a notebook ("03")."""
-    package, found = importlib.import_module(__package__), {}
+    package, found = importlib.import_module("minigpt.course.checks"), {}
     for info in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"{__package__}.{info.name}")
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
         for check in vars(module).values():
             solution = getattr(check, "solution", None)
             if isinstance(solution, Solution) and check.number[:2] == notebook:

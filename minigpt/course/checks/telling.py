@@ -7,7 +7,8 @@ A miss is helped in two steps. At first the learner hears what is wrong and wher
 import re
 
 from minigpt.course.checks.findings import Finding, Kind
-from minigpt.course.checks.mutations import Change, Mutant
+from minigpt.course.checks.mutations import Mutant
+from minigpt.course.checks.rules import Change
 
 SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     Kind.WRITTEN: ("{says}", ""),
@@ -50,11 +51,6 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "`{text}` looks through one long text: what it looks for is also found inside "
         "something longer, as 7 in 17 or b in ab.",
         "Go through the list itself, item by item.",
-    ),
-    Kind.OPTIMIZER_IN_LOOP: (
-        "`{text}` stands inside the loop: each step gets a new optimizer, which has "
-        "forgotten its running means of the gradients.",
-        "Make it once, before the loop.",
     ),
     Kind.NO_COPY: ("`{text}` gives one thing a second name; that makes no copy.", ""),
     Kind.RAISED: ("{says}", ""),
@@ -175,8 +171,32 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "Change `{name}`, and your result stays as it is; it should depend on it.",
         "",
     ),
+    Kind.ROW_FACTOR: (
+        "Each row of your result is right up to a factor of its own.",
+        "What divides or multiplies a row is wrong: one factor is {factor:.4g}.",
+    ),
+    Kind.ROW_OFFSET: (
+        "Each row of your result is right up to a number that is added to all of it.",
+        "One of these numbers is {offset:.4g}.",
+    ),
+    Kind.ALL_ALIKE: (
+        "Along dimension {dim} your numbers are all equal; they should differ.",
+        "Is something added up, or averaged, that should stay apart?",
+    ),
     Kind.SOME_PLACES: (
-        "Along dimension {dim} only {wrong} of 0 to {last} is wrong.",
+        "Along dimension {dim} (0 to {last}) only {wrong} went wrong.",
+        "",
+    ),
+    Kind.ENTRY: ("The entry {key} has {got}, where {expected} belongs.", ""),
+    Kind.PIECE_TOO_MANY: ("At place {at} of your result {piece} is too many.", ""),
+    Kind.PIECE_MISSING: ("At place {at} of your result {piece} is missing.", ""),
+    Kind.FIRST_WRONG: (
+        "At place {at} your result has {got}, where {expected} belongs.",
+        "",
+    ),
+    Kind.LATER_SHAPE: (
+        "And of another input ({inputs}) your result has the shape {got}, where "
+        "{expected} belongs.",
         "",
     ),
     Kind.CHANGED_PLACES: (
@@ -205,17 +225,17 @@ KINDS = {  # of place: what is said of it at first
     Change.COMPARISON: "a comparison is wrong",
     Change.FUNCTION: "a function is taken for another one",
     Change.ORDER: "two things have changed places",
+    Change.STEPS: "two steps are in the wrong order",
     Change.PART: "a part is wrong",
     Change.NAME: "a name is taken for another one",
     Change.LINE: "a line is wrong",
-    Change.PLACE: "a line stands in the wrong place",
 }
 
 
 def message(problem, tell: bool = False) -> str:
     """An Explained as one text: its findings, the case that shows them, a hint."""
     says = "\n  ".join(sentence(one, tell) for one in problem.findings)
-    lead = f"{problem.part}: " * bool(problem.part)
+    lead = f"{problem.part}: " if problem.part else ""
     own = next(filter(None, map(hint, problem.findings)), "")
     last = f"\n  Hint: {own or problem.hint}" if own or problem.hint else ""
     if not last and problem.general:
@@ -229,7 +249,10 @@ def sentence(finding: Finding, tell: bool = False) -> str:
     if finding.kind is Kind.OWN_SLIP:
         return _own_slip(tell, **parts)
     if finding.kind is Kind.LIKE_SLIP:
-        return _like_slip(parts["mutant"], tell)
+        return f"Your result is what you get {_like_slip(parts['mutant'], tell)}"
+    if finding.kind is Kind.KNOWN_AND_SLIP:
+        both = f"Two things at once. {parts['says']}\n  And with that, your result is"
+        return f"{both} what you get {_like_slip(parts['mutant'], tell)}"
     if finding.kind is Kind.INPUT_CHANGED:
         begin = "The result is right, but" if parts["right"] else "Besides,"
         return (
@@ -282,39 +305,53 @@ def _inside(short: str, long: str) -> bool:
     return all(word in rest for word in re.findall(r"\w+", short))
 
 
+OFTEN = {1: "", 2: ", both times"}  # how many places are alike
+
+
 def _own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> str:
-    begin = "Your answer is right but for " if whole else "One place is wrong: "
-    begin += "one place: " * (whole and not tell)
-    often = {1: "", 2: ", both times"}.get(mutant.times, ", each time")
-    inside = mutant.inside if len(mutant.was) < 8 else ""
-    where = f" in `{inside}`" * (0 < len(inside) < 60 and inside != mutant.was)
-    if mutant.change is Change.PLACE:
-        what = f"`{mutant.was}` in the wrong place"
-        if tell:
-            behind = f"behind `{mutant.now}`" if mutant.now else "first in its block"
-            what += f": it belongs {behind}"
-    elif tell:
-        what = exchanged(mutant.was, mutant.now) + where * (not often)
-    else:
-        what = _what(mutant, mutant.was, mutant.now)
-        near = mutant.inside or mutant.was
-        if mutant.change is not Change.LINE and 0 < len(near) < 60:
-            what += f" in `{near}`"
-    shown = f"\n    your line {line}: {text}" * bool(line)
-    return f"{begin}{what}{often}.{shown}"
+    begin = "One place is wrong: "
+    if whole:
+        begin = f"Your answer is right but for {'' if tell else 'one place: '}"
+    often = OFTEN.get(mutant.times, ", each time")
+    shown = f"\n    your line {line}: {text}" if line else ""
+    return f"{begin}{_change(mutant, tell, often)}{often}.{shown}"
+
+
+def _change(mutant: Mutant, tell: bool, often: str) -> str:
+    """What must change in an answer; at first only of what kind it is."""
+    if mutant.change in MOVED:
+        what, where = MOVED[mutant.change]
+        if mutant.change is Change.PLACE and not mutant.now:
+            where = "first in its block"
+        told = f": it belongs {where.format(now=mutant.now)}" if tell else ""
+        return f"`{mutant.was}` {what}{told}"
+    if tell:
+        inside = mutant.inside if len(mutant.was) < 8 else ""
+        near = 0 < len(inside) < 60 and inside != mutant.was and not often
+        what = exchanged(mutant.was, mutant.now)
+        return f"{what} in `{inside}`" if near else what
+    what, near = _what(mutant, mutant.was, mutant.now), mutant.inside or mutant.was
+    if mutant.change is not Change.LINE and 0 < len(near) < 60:
+        return f"{what} in `{near}`"
+    return what
+
+
+MOVED = {  # lines that stand elsewhere: what is said at first, and what belongs
+    Change.PLACE: ("in the wrong place", "behind `{now}`"),
+    Change.INTO_LOOP: ("outside of its loop", "into `{now}`"),
+    Change.OUT_OF_LOOP: ("inside the loop, in each of its rounds", "before `{now}`"),
+}
 
 
 def _like_slip(mutant: Mutant, tell: bool) -> str:
     wrong, right = mutant.now, mutant.was
-    often = {1: "", 2: ", both times"}.get(mutant.times, ", each time")
     if tell:
+        often = OFTEN.get(mutant.times, ", each time")
         line = f"\n    our version, with that mistake: {mutant.line}"
-        what = exchanged(wrong, right)
-        return (
-            f"Your result is what you get with {what}{often}.{line * bool(mutant.line)}"
-        )
+        shown = line if mutant.line else ""
+        return f"with {exchanged(wrong, right)}{often}.{shown}"
     names = re.findall(r"(\w+)\(", f"{right} {mutant.inside}")
     near = f" at a `{names[0]}`" if names else ""
     if made := re.match(r"([\w., ]+?) =", mutant.line):
         near += f", where `{made[1]}` is made"
-    return f"Your result is what you get when {_what(mutant, wrong, right)}{near}."
+    return f"when {_what(mutant, wrong, right)}{near}."

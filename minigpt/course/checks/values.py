@@ -1,13 +1,15 @@
 """Comparing and showing values: tensors, numbers, texts, lists of them."""
 
 import contextlib
+from collections.abc import Generator, Sequence
+from typing import Any
 
 import torch
 
 GENERATOR = torch.Generator
 
 
-def same(got, expected, atol=1e-5):
+def same(got: Any, expected: Any, atol: float = 1e-5) -> bool:
     """Equal up to rounding: tensors, arrays, numbers, texts, lists, dicts of them.
 
     Other dtypes, lists and arrays in place of tensors, and numbers in place of
@@ -33,7 +35,7 @@ def same(got, expected, atol=1e-5):
     return torch.allclose(got, expected, atol=atol, rtol=1e-4, equal_nan=True)
 
 
-def without_nan(got, other):
+def without_nan(got: Any, other: Any) -> Any:
     """What was got, with the other's numbers in place of some that are nan."""
     numbers, others = plain(got), plain(other)
     if numbers is None or others is None or numbers.shape != others.shape:
@@ -42,7 +44,7 @@ def without_nan(got, other):
     return torch.where(some, others, numbers) if some.any() and not some.all() else got
 
 
-def as_tensor(value):
+def as_tensor(value: Any) -> torch.Tensor | None:
     """A float64 tensor on the CPU of a tensor, number, array or nested list; else None.
 
     Complex numbers are not taken for real ones: they give None, too.
@@ -51,18 +53,19 @@ def as_tensor(value):
     return None if numbers is None or numbers.is_complex() else numbers.double()
 
 
-def plain(value):
+def plain(value: Any) -> torch.Tensor | None:
     """Detached, dense and on the CPU: an Apple GPU, for one, has no float64."""
     try:
         if isinstance(value, (list, tuple)):
             if any(hasattr(part, "shape") for part in value):
-                return torch.stack([plain(part) for part in value])
+                every = [part for part in map(plain, value) if part is not None]
+                return torch.stack(every) if len(every) == len(value) else None
         return torch.as_tensor(value).detach().cpu().to_dense()
     except Exception:  # no numbers, or none that can be read
         return None
 
 
-def describe(value):
+def describe(value: Any) -> str:
     """A few words for a value: its shape if it is a tensor, else type and value."""
     if isinstance(value, torch.Tensor) or type(value).__name__ == "ndarray":
         kind = "a tensor" if isinstance(value, torch.Tensor) else "an array"
@@ -77,7 +80,7 @@ def describe(value):
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def show(difference, names=()):
+def show(difference: Any, names: Sequence[str] = ()) -> str:
     """Input, expected and received values, shortened to what can be read.
 
     Inputs have the names of the solution's arguments. Where expected and received
@@ -86,7 +89,7 @@ def show(difference, names=()):
     d = difference
     named = names if len(names) >= len(d.inputs) else [""] * len(d.inputs)
     lines = [
-        f"input    {f'{name} = ' * bool(name)}{_values(x)}"
+        f"input    {f'{name} = ' if name else ''}{_values(x)}"
         for name, x in zip(named, d.inputs)
         if not callable(x)
     ]
@@ -97,7 +100,7 @@ def show(difference, names=()):
     return "".join(f"\n    {line}" for line in lines)
 
 
-def _values(value):
+def _values(value: Any) -> str:
     if isinstance(value, torch.Tensor) or type(value).__name__ == "ndarray":
         numbers = plain(value)
         if numbers is None or numbers.numel() > 16:
@@ -116,13 +119,14 @@ def _values(value):
     return describe(value)
 
 
-def _apart(expected, got):
+def _apart(expected: Any, got: Any) -> tuple[str, str] | None:
     """The first row of two tensors that differs, as two texts, or None."""
     if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)):
         for i, (e, g) in enumerate(zip(expected, got)):
             if not same(g, e):
                 pair = _apart(e, g) or (_values(e), _values(g))
-                return tuple(f"value {i}: {text}" for text in pair)
+                right, wrong = pair
+                return f"value {i}: {right}", f"value {i}: {wrong}"
         return None
     right, wrong = as_tensor(expected), as_tensor(got)
     if right is None or wrong is None or right.shape != wrong.shape or not right.dim():
@@ -135,25 +139,25 @@ def _apart(expected, got):
     where = ", ".join([*map(str, row), f"{first}:{first + 6}"])
     digits = 9 if (wrong - right)[tuple(place)].abs() < 1e-3 else 4
 
-    def part(numbers):
+    def part(numbers: torch.Tensor) -> str:
         some = numbers[row][first : first + 6].tolist()
         return f"at [{where}] {[round(x, digits) for x in some]}"
 
     return part(right), part(wrong)
 
 
-def randn(*shape, seed=0):
+def randn(*shape: int, seed: int = 0) -> torch.Tensor:
     """Standard normal numbers from a generator of their own."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def randint(high, *shape, seed=0):
+def randint(high: int, *shape: int, seed: int = 0) -> torch.Tensor:
     """Whole numbers below `high` from a generator of their own."""
     return torch.randint(high, shape, generator=torch.Generator().manual_seed(seed))
 
 
 @contextlib.contextmanager
-def other_numbers(shift=1_000_000):
+def other_numbers(shift: int = 1_000_000) -> Generator[None]:
     """Inside, every new torch.Generator gets another seed than it asks for.
 
     So one check has two sets of cases, and none has to be written twice. Of one within
@@ -161,11 +165,11 @@ def other_numbers(shift=1_000_000):
     """
 
     class Shifted(GENERATOR):
-        def manual_seed(self, seed):
+        def manual_seed(self, seed: int) -> torch.Generator:
             return super().manual_seed(seed + shift)
 
     usual = torch.Generator
-    torch.Generator = Shifted
+    torch.Generator = Shifted  # ty: ignore[invalid-assignment]
     try:
         yield
     finally:

@@ -1,0 +1,281 @@
+"""Comparing an answer with its solution, and finding out what is wrong with it.
+
+compare() runs both on all cases. If they differ, the steps of _explained() follow one
+another, from what can be known to what can only be measured; the first that accounts
+for all the differences is told.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from minigpt.course.checks import measuring, search
+from minigpt.course.checks.errors import Explained
+from minigpt.course.checks.findings import Finding, Kind, found
+from minigpt.course.checks.measuring import Difference
+from minigpt.course.checks.question import Question, comes_to, with_other_numbers
+from minigpt.course.checks.reading import (
+    alias,
+    listing,
+    lost,
+    second_name,
+    shared_default,
+    suspicious,
+    unread_line,
+)
+from minigpt.course.checks.running import attempted, run
+from minigpt.course.checks.solutions import Mistake
+from minigpt.course.checks.values import as_tensor, same, show, without_nan
+
+
+def compare(
+    answer: Any,
+    solution: Any,
+    cases: list[tuple],
+    known: Iterable[Mistake] = (),
+    atol: float = 1e-5,
+    *,
+    work: Callable | None = None,
+    parts: Sequence[str] = (),
+    changes: bool = False,
+    hint: str = "",
+    complete: bool = True,
+) -> None:
+    """Raise Explained unless the answer gives what the solution gives on all cases.
+
+    answer: the learner's function or class. solution: a Solution, whose slips of the
+    pen are then tried, or any right program, without slips. cases: list of tuples of
+    inputs, the smallest first; each program gets copies. known: mistakes that are
+    tried before the solution's own. work(program, *inputs): what to compare, in place
+    of program(*inputs). parts: names of the values of a tuple; only the first wrong one
+    is spoken of. changes: whether the answer may change its inputs in place. hint: the
+    exercise's, where a mistake brings none. complete: False where the checker compares
+    more behind this.
+    """
+    if not comes_to(cases):
+        return
+
+    def of(program: Callable) -> Callable:
+        inner = work or (lambda program, *inputs: program(*inputs))
+        return lambda *inputs: inner(program, *copy.deepcopy(inputs))
+
+    names, others = _names(work, solution), with_other_numbers()
+    how = atol, parts, names, complete, others
+    asked = Question(answer, solution, cases, of, *how)
+    differences, right, changed = [], [], []
+    for inputs in cases:
+        expected = asked.right(*inputs)
+        torch.default_generator.manual_seed(0)
+        try:
+            got, touched = run(answer, inputs, work, names)
+        except Explained as problem:
+            if not differences:
+                problem.share = len(right) / len(cases)
+                raise _with_mending(problem, asked) from None
+            break  # the difference on a smaller case comes first
+        kind = right if same(got, expected, atol) else differences
+        kind.append(Difference(inputs, expected, got))
+        changed += touched
+    note = None
+    if changed and not changes:
+        first = changed[0]
+        name = f"`{names[first]}`" if first < len(names) else "its input"
+        copied, right_so_far = _copying(cases[0][first]), not differences
+        note = found(Kind.INPUT_CHANGED, copied, name=name, right=right_so_far)
+    if differences:
+        asked.wrong = differences
+        known = [*known, *getattr(solution, "listed", ())]
+        problem = _explained(asked, right, known, note)
+        problem.share, problem.asked = len(right) / len(cases), asked
+        if any("mutant" in f.parts or f.kind is Kind.KNOWN for f in problem.findings):
+            problem.hint = hint
+        else:
+            problem.general = hint
+        raise problem
+    if note:
+        name = second_name(answer)
+        raise Explained(*filter(None, [note, name]), share=0.9)
+
+
+def _names(work: Callable | None, solution: Any) -> list[str]:
+    """What the inputs are called, by work or by the solution; [] where neither does."""
+    if work is None:
+        return getattr(solution, "arguments", [])
+    names = inspect.signature(work).parameters.values()
+    return [n.name for n in names if n.kind is n.POSITIONAL_OR_KEYWORD][1:]
+
+
+def _copying(x: Any) -> str:
+    """How to leave an input as it is, by its type."""
+    if isinstance(x, torch.nn.Module):
+        return (
+            "copy.deepcopy(…) gives a module of your own to work on; copy.copy and a "
+            "second name share its layers."
+        )
+    copied = ".copy()" if hasattr(x, "copy") else ".clone()"
+    return (
+        "Make something new: `x = x * 2` does, `x *= 2` and `x[0] = …` do not; "
+        f"{copied} gives a copy to work on."
+    )
+
+
+def _explained(
+    asked: Question,
+    right: list[Difference],
+    known: list[Mistake],
+    changed: Finding | None,
+) -> Explained:
+    """What accounts for all differences; changed: that an input was changed."""
+    differences, atol = list(asked.wrong), asked.atol
+    every = [*differences, *right]
+    part, wrong = _first_wrong_part(differences, atol), differences
+    lead = ""
+    if part is not None:
+        some = [Difference(d.inputs, d.expected[part], d.got[part]) for d in wrong]
+        wrong = [d for d in some if not same(d.got, d.expected, atol)]
+        named = part < len(asked.parts)
+        lead = asked.parts[part] if named else f"value {part}"
+    whole = None if part is None or not asked.parts else part + 1  # that must agree
+    shown = show(wrong[0], asked.names)
+    notes = [changed, unread_line(asked.answer)]
+
+    def told(*findings: Finding | None, of_part: bool = True) -> Explained:
+        some = [*filter(None, [*findings, *notes])]
+        return Explained(*some, part=lead if of_part else "", shown=shown)
+
+    if line := lost(asked.answer):
+        return told(line, of_part=False)
+    if mistake := _meant(asked, known, every, vague=False):
+        return told(*_known(mistake, asked), of_part=False)
+    if not attempted(wrong[0].got):
+        return Explained(found(Kind.MISSING_PART, part=lead or "its value"))
+    if _keeps(asked, differences[0].inputs):
+        default = shared_default(asked.answer)
+        kind = Kind.KEPT_IN_DEFAULT if default else Kind.KEPT
+        return told(found(kind, text=default), of_part=False)
+    effect = None
+    if mistake := _meant(asked, known, every, vague=True):
+        effect = found(Kind.KNOWN, mistake.hint, says=mistake.says)
+    effect = effect or measuring.measured(wrong, atol, asked.names)
+    if slip := search.own_slip(asked, differences[:1]):
+        return told(effect, slip)
+    if asked.slips and not measuring.hopeless(wrong):
+        if slip := search.like_slip(asked, every, whole):
+            return told(effect, slip)
+        if two := search.two_known(asked, every, known):
+            return told(two, of_part=False)
+    if seen := suspicious(asked.answer, getattr(asked.solution, "text", "")):
+        return told(seen, effect)
+    if effect:
+        return told(effect)
+    if any(notes):
+        return told()
+
+    def value(program: Callable) -> Callable:
+        def given(*inputs: Any) -> Any:
+            value = asked.given(program, inputs)
+            return value if part is None else value[part]
+
+        return given
+
+    both = value(asked.answer), value(asked.program)
+    seen = measuring.probed(*both, wrong, asked.names) or measuring.placed(wrong)
+    if not seen and right and part is None:
+        seen = found(Kind.SOME_RIGHT, right=len(right), of=len(every))
+    return told(seen or found(Kind.UNKNOWN), measuring.later_shape(wrong))
+
+
+def _first_wrong_part(differences: list[Difference], atol: float) -> int | None:
+    """Of several values (a tuple, or a list that is no tensor), the first wrong one."""
+    for d in differences:
+        several = isinstance(d.expected, list) and as_tensor(d.expected) is None
+        if not isinstance(d.expected, tuple) and not several:
+            return None
+        if not isinstance(d.got, (tuple, list)) or len(d.got) != len(d.expected):
+            return None
+    for i in range(min(len(d.expected) for d in differences)):
+        if not all(same(d.got[i], d.expected[i], atol) for d in differences):
+            return i
+    return None
+
+
+def _meant(
+    asked: Question, known: list[Mistake], every: list[Difference], vague: bool
+) -> Mistake | None:
+    """The first known mistake that accounts for all that the answer gave."""
+    for mistake in known:
+        if mistake.vague == vague:
+            where = asked.wrong if mistake.sign else every
+            program = _program(mistake, asked)
+            how = mistake, program, asked.atol
+            if all(_accounts(d, *how) for d in where):
+                if any(_accounts(d, *how, nan=False) for d in asked.wrong):
+                    return mistake
+    return None
+
+
+def _program(mistake: Mistake, asked: Question) -> Callable | None:
+    """The function of inputs that makes a mistake; None where there is a sign."""
+    if mistake.sign:
+        return None
+    if mistake.program:
+        return mistake.program
+    program = asked.solution.but(*mistake.edits)
+    return lambda *inputs: asked.given(program, inputs)
+
+
+def _accounts(
+    d: Difference,
+    mistake: Mistake,
+    program: Callable | None,
+    atol: float,
+    nan: bool = True,
+) -> bool:
+    """Whether a mistake gives what was got; nan: whether some nan besides will do."""
+    try:
+        if program is None:
+            return bool(mistake.sign and mistake.sign(d.got, d.expected, *d.inputs))
+        made = program(*copy.deepcopy(d.inputs))
+        return same(without_nan(d.got, made) if nan else d.got, made, atol)
+    except Exception:  # a mistake that does not even run here is not the one
+        return False
+
+
+def _known(mistake: Mistake, asked: Question) -> Iterator[Finding]:
+    """The Finding of a known mistake; more, for who has changed a bug hunt's program,
+    but left its bug there."""
+    kind = Kind.UNTOUCHED if mistake.untouched else Kind.KNOWN
+    yield found(kind, mistake.hint, says=mistake.says, mistake=mistake)
+    text = listing(asked.answer)[0]
+    if mistake.untouched and text and not asked.solution.is_untouched(text):
+        slip = search.own_slip(asked, wrong=list(asked.wrong[:1]))
+        yield slip or found(Kind.CHANGED_IN_VAIN)
+        if not slip and (second := alias(asked.answer)):
+            yield second
+
+
+def _keeps(asked: Question, inputs: tuple) -> bool:
+    """Whether an answer gives something else when it is called once more."""
+
+    def again():
+        torch.default_generator.manual_seed(0)
+        return copy.deepcopy(run(asked.of(asked.answer), inputs)[0])
+
+    try:
+        first = again()
+        comparable = same(first, copy.deepcopy(first), asked.atol)
+        return comparable and not same(again(), first, asked.atol)
+    except Exception:  # no copy of it can be made, or it fails the second time
+        return False
+
+
+def _with_mending(problem: Explained, asked: Question) -> Explained:
+    """Explained for an error, with the place that must change, where it is found."""
+    problem.asked = asked
+    if problem.findings[0].kind is not Kind.UNTOUCHED:
+        if slip := search.own_slip(asked, []):
+            problem.findings.append(slip)
+    return problem

@@ -1,0 +1,180 @@
+"""A question: an answer, its solution and the cases on which they are compared.
+
+It is what all steps of a diagnosis are given. A check is run once more, with other
+random numbers, for cases that the answer was not judged by: they tell a mended answer
+from one that passes by an accident.
+"""
+
+import contextlib
+import functools
+import io
+from collections.abc import Callable, Generator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from minigpt.course.checks.measuring import Difference
+from minigpt.course.checks.reading import written
+from minigpt.course.checks.values import other_numbers
+
+
+@dataclass
+class Question:
+    """What compare was asked; of(program): the function of inputs that it compares.
+
+    answer: the learner's function or class. solution: a Solution, or any right program.
+    atol: the tolerance. parts: names of the values of a tuple. names: of the inputs.
+    complete: whether an answer that is right here is right. other_cases: makes the
+    cases with other numbers. wrong: the cases on which the answer is not right.
+    """
+
+    answer: Callable
+    solution: Any
+    cases: list[tuple]
+    of: Callable
+    atol: float = 1e-5
+    parts: Sequence[str] = ()
+    names: Sequence[str] = ()
+    complete: bool = True
+    other_cases: Callable[[], list[tuple]] = list
+    wrong: Sequence[Difference] = ()
+
+    def __post_init__(self):
+        for questions in _listening.get():
+            questions.append(self)
+
+    @property
+    def program(self) -> Callable:
+        """The solution's function or class."""
+        return getattr(self.solution, "program", self.solution)
+
+    def right(self, *inputs: Any) -> Any:
+        """What the solution gives, with the same luck each time."""
+        return self.given(self.program, inputs)
+
+    def given(self, program: Callable, inputs: tuple) -> Any:
+        """What a program gives that is a candidate or the solution."""
+        torch.default_generator.manual_seed(0)
+        return self.of(program)(*inputs)
+
+    @property
+    def slips(self) -> bool:
+        """Whether wrong programs can be made of the solution."""
+        return hasattr(self.solution, "text")
+
+    @property
+    def own_name(self) -> str:
+        """What the learner calls the answer."""
+        return getattr(written(self.answer), "__name__", "")
+
+    @functools.cached_property
+    def fresh(self) -> list[tuple[tuple, Any]]:
+        """(inputs, what is right) of cases that the answer was not judged by."""
+        cases, pairs = self.other_cases()[:4], []
+        some = (cases or self.cases)[-2:]
+        shuffled = [_shuffled(inputs, seed) for seed in range(3) for inputs in some]
+        for inputs in [*cases, *shuffled]:
+            with contextlib.suppress(Exception):  # no input for the solution
+                pairs.append((inputs, self.right(*inputs)))
+        return pairs
+
+
+def _shuffled(inputs: tuple, seed: int) -> tuple:
+    """Inputs of the same kind, their floats in another order along each dimension."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def other(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+            return x
+        for dim in range(x.dim()):
+            x = x.index_select(dim, torch.randperm(x.shape[dim], generator=generator))
+        return x
+
+    return tuple(map(other, inputs))
+
+
+_listening: ContextVar[tuple[list[Question], ...]] = ContextVar("listening", default=())
+
+
+@contextlib.contextmanager
+def noted() -> Generator[list[Question]]:
+    """A list of all questions that are put inside: to look at a check's cases."""
+    questions: list[Question] = []
+    token = _listening.set((*_listening.get(), questions))
+    try:
+        yield questions
+    finally:
+        _listening.reset(token)
+
+
+# The same check with other numbers
+
+
+@dataclass
+class _Check:
+    """A check under way. comparisons: how many it has come to; until: the one at which
+    it stops to hand out the cases, None for a check that goes on to its end."""
+
+    checker: Callable
+    answers: tuple
+    until: int | None = None
+    comparisons: int = 0
+
+
+class _Stopped(Exception):
+    """Raised in place of a comparison, with its cases."""
+
+
+_check: ContextVar[_Check | None] = ContextVar("check", default=None)
+
+
+@contextlib.contextmanager
+def under_way(
+    checker: Callable, answers: tuple, until: int | None = None
+) -> Generator[None]:
+    """Let comparisons know which check they belong to."""
+    token = _check.set(_Check(checker, answers, until))
+    try:
+        yield
+    finally:
+        _check.reset(token)
+
+
+def comes_to(cases: list[tuple]) -> bool:
+    """Whether the check that is under way makes its next comparison, or passes it by.
+
+    Of a check that is run for a comparison's cases, that one ends it.
+    """
+    check = _check.get()
+    if check is None:
+        return True
+    check.comparisons += 1
+    if check.until == check.comparisons:
+        raise _Stopped(cases)
+    return check.until is None
+
+
+def with_other_numbers() -> Callable[[], list[tuple]]:
+    """What makes the cases of the comparison that is made now, with other numbers.
+
+    They are [] where there are none, or where the answer does not get that far.
+    """
+    check = _check.get()
+    if check is None:
+        return list
+    how = check.checker, check.answers, check.comparisons
+
+    def cases() -> list[tuple]:
+        try:
+            with other_numbers(), contextlib.redirect_stdout(io.StringIO()):
+                with under_way(*how):
+                    check.checker(*check.answers)
+        except _Stopped as stopped:
+            return stopped.args[0]
+        except Exception:  # an answer that does not get that far
+            pass
+        return []
+
+    return cases

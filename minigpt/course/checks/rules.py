@@ -1,0 +1,401 @@
+"""What learners take for what: tables, and a rule for each kind of node.
+
+A rule looks at one node of a program's tree and yields (Change, what else might stand
+there). slips.py goes through a whole program with them.
+"""
+
+import ast
+import contextlib
+import enum
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from minigpt.course.checks.reading import copied
+
+
+class Change(enum.Enum):
+    """What kind of place it is that was changed."""
+
+    DIM = enum.auto()
+    INDEX = enum.auto()
+    NUMBER = enum.auto()
+    SIGN = enum.auto()
+    OPERATION = enum.auto()
+    COMPARISON = enum.auto()
+    FUNCTION = enum.auto()
+    ORDER = enum.auto()  # of two things
+    STEPS = enum.auto()  # of two steps: a mean of ratios, a ratio of means
+    PART = enum.auto()  # of an expression: left out, or put in
+    NAME = enum.auto()
+    LINE = enum.auto()
+    PLACE = enum.auto()  # of a line: `was` belongs behind `now`
+    INTO_LOOP = enum.auto()  # `was` belongs into the loop `now`
+    OUT_OF_LOOP = enum.auto()  # `was` belongs before the loop `now`
+
+
+MODULES = ("F", "torch", "nn", "math", "np")
+SISTERS = [  # names that are taken for each other
+    {"mean", "sum", "max", "min", "median"},
+    {"softmax", "log_softmax", "sigmoid"},
+    {"log", "log2", "log10", "exp"},
+    {"zeros", "ones"},
+    {"square", "abs", "sqrt", "rsqrt"},
+    {"cat", "stack"},
+    {"repeat_interleave", "repeat"},
+    {"arange", "randperm"},
+    {"any", "all"},
+    {"argmax", "argmin"},
+    {"tril", "triu"},
+    {"sum", "len"},
+]
+DIM_FIRST = "cumsum", "softmax", "log_softmax", "sum", "mean", "amax", "argmax", "stack"
+OPERATORS: dict[type, list[Any]] = {  # what is taken for what
+    ast.Add: [ast.Sub],
+    ast.Sub: [ast.Add],
+    ast.Mult: [ast.Div, ast.Add],
+    ast.Div: [ast.Mult, ast.FloorDiv],
+    ast.FloorDiv: [ast.Div],
+    ast.MatMult: [ast.Mult],
+    ast.Lt: [ast.LtE, ast.Gt, ast.NotEq],
+    ast.LtE: [ast.Lt, ast.GtE],
+    ast.Gt: [ast.GtE, ast.Lt, ast.NotEq],
+    ast.GtE: [ast.Gt, ast.LtE],
+    ast.Eq: [ast.NotEq],
+    ast.NotEq: [ast.Eq],
+    ast.In: [ast.NotIn],
+    ast.NotIn: [ast.In],
+}
+
+
+def changes(
+    node: ast.AST, owner: ast.AST, names: Sequence[str]
+) -> Iterator[tuple[Change, Any]]:
+    """Yield (change, new node) for a node in its place; names: the function's own."""
+    if isinstance(owner, ast.UnaryOp) and literal(owner) is not None:
+        return  # the whole number was changed
+    number = literal(node)
+    if isinstance(node, ast.stmt):
+        yield from _statement(node)
+    elif number is not None:
+        yield from _number(number, owner)
+    elif type(node) in RULES:
+        yield from RULES[type(node)](node)
+    elif isinstance(node, ast.Name):
+        yield from _name(node, owner, names)
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        yield from _tuple(node, owner)
+
+
+def _number(number: int | float, owner: ast.AST) -> Iterator[tuple[Change, Any]]:
+    """Another number, in the place of a literal."""
+    change, equal = Change.NUMBER, isinstance(owner, ast.Compare) and owner.ops[0]
+    named = isinstance(owner, ast.keyword) and owner.arg in ("dim", "dims", "axis")
+    others: list[Any]
+    if named or called(owner) in DIM_FIRST:
+        change = Change.DIM
+        others = [-1, 0, 1, 2, -2, (-2, -1), (0, -1), (0, 1)]
+    elif isinstance(equal, (ast.Eq, ast.NotEq)):
+        others = []  # another one would only make the branch dead
+    elif isinstance(number, int):
+        others = [number - 1, number + 1, -number, 0, 2 * number, -1]
+    else:
+        others = [-number, 1 - number, 1.0, 0.0, 2 * number, number / 2]
+    if isinstance(owner, (ast.Slice, ast.Subscript)):
+        change = Change.INDEX
+    for other in dict.fromkeys(others):
+        if other != number or type(other) is not type(number):
+            yield change, parsed(repr(other))
+
+
+def _unary(node: ast.UnaryOp) -> Iterator[tuple[Change, Any]]:
+    if isinstance(node.op, (ast.USub, ast.Not, ast.Invert)):
+        yield Change.SIGN, node.operand
+
+
+def _binary(node: Any) -> Iterator[tuple[Change, Any]]:
+    left, right, kind = node.left, node.right, type(node.op)
+    yield Change.PART, left
+    if not (literal(right) == 0.5 and kind is ast.Pow):
+        yield Change.PART, right
+    for new in _other_brackets(right, "left", lambda x: ast.BinOp(left, node.op, x)):
+        yield Change.ORDER, new
+    for new in _other_brackets(left, "right", lambda x: ast.BinOp(x, node.op, right)):
+        yield Change.ORDER, new
+    if literal(right) is not None and _is_method(left):  # x.f() ** 2: (x ** 2).f()
+        inside = ast.BinOp(left.func.value, node.op, right)
+        yield Change.STEPS, _method_of(inside, left)
+    if literal(left) is None or literal(right) is None:
+        for other in OPERATORS.get(kind, ()):
+            signs = {kind, other} == {ast.Add, ast.Sub}
+            change = Change.SIGN if signs else Change.OPERATION
+            yield change, ast.BinOp(left, other(), right)
+    if kind in (ast.Sub, ast.Div):
+        yield Change.ORDER, ast.BinOp(right, node.op, left)
+
+
+def _plus(node: ast.expr, by: int) -> ast.BinOp:
+    sign = ast.Add() if by > 0 else ast.Sub()
+    return ast.BinOp(node, sign, ast.Constant(abs(by)))
+
+
+def _other_brackets(part: ast.expr, side: str, put: Any) -> Iterator[ast.BinOp]:
+    """Yield a * b + c, where (put) a * (b + c) is: put goes down one side of a part."""
+    if isinstance(part, ast.BinOp) and type(part.op) is not type(put(part).op):
+        end = getattr(part, side)
+        for new in (put(end), *_other_brackets(end, side, put)):
+            yield remade(part, **{side: new})
+
+
+def _boolean(node: ast.BoolOp) -> Iterator[tuple[Change, Any]]:
+    for part in node.values:
+        rest = [value for value in node.values if value is not part]
+        yield Change.PART, remade(node, values=rest) if rest[1:] else rest[0]
+
+
+def _compare(node: ast.Compare) -> Iterator[tuple[Change, Any]]:
+    for other in OPERATORS.get(type(node.ops[0]), ()) if len(node.ops) == 1 else ():
+        yield Change.COMPARISON, remade(node, ops=[other()])
+
+
+def _call(node: ast.Call) -> Iterator[tuple[Change, Any]]:
+    """A function's name, its arguments and its order with another one."""
+    name, args = called(node), node.args
+    for other in sorted(set().union(*(s for s in SISTERS if name in s)) - {name}):
+        field = "attr" if isinstance(node.func, ast.Attribute) else "id"
+        yield Change.FUNCTION, remade(node, func=remade(node.func, **{field: other}))
+    for part in node.keywords:
+        dim = part.arg in ("dim", "axis", "dims", "keepdim", "keepdims")
+        rest = [k for k in node.keywords if k is not part]
+        yield Change.DIM if dim else Change.PART, remade(node, keywords=rest)
+    for i, j in itertools.combinations(range(len(args)), 2) if len(args) < 6 else ():
+        if ast.dump(args[i]) != ast.dump(args[j]):
+            swapped = list(args)
+            swapped[i], swapped[j] = swapped[j], swapped[i]
+            yield Change.ORDER, remade(node, args=swapped)
+    if source_of(node) == "float('-inf')":
+        yield Change.NUMBER, parsed("0.0")
+    if name == "range" and len(args) < 3:
+        yield from _range(node)
+    of = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if of is None or isinstance(of, ast.Name) and of.id in MODULES:
+        yield from _function(node, name)
+    else:
+        yield from _method(node, name, of)
+
+
+def _range(node: ast.Call) -> Iterator[tuple[Change, Any]]:
+    """Another end."""
+    *first, stop = node.args
+    ends = [_plus(stop, 1), _plus(stop, -1)]
+    if isinstance(stop, ast.BinOp) and literal(stop.right) == 1:
+        ends.append(stop.left)
+    for end in ends if literal(stop) is None else ():
+        yield Change.INDEX, remade(node, args=[*first, end])
+
+
+def _function(node: ast.Call, name: str) -> Iterator[tuple[Change, Any]]:
+    """What f(...) is taken for that is no method."""
+    if name in ("tril", "triu") and len(node.args) == 1:
+        yield from _diagonal(node)
+    if len(node.args) == 1 and isinstance(node.args[0], ast.BinOp):
+        yield Change.STEPS, _first(node.args[0], lambda x: remade(node, args=[x]))
+
+
+def _method(node: Any, name: str, of: Any) -> Iterator[tuple[Change, Any]]:
+    """What x.f(...) is taken for."""
+    yield Change.PART, of
+    inner = of.func.value if _is_method(of) else None
+    if inner is not None and is_whole(inner):  # two methods, one behind the other
+        yield Change.PART, inner
+        yield Change.STEPS, _method_of(_method_of(inner, node), of)
+    if isinstance(of, ast.BinOp):
+        yield Change.STEPS, _first(of, lambda x: _method_of(x, node))
+    if name in ("tril", "triu") and not node.args:
+        yield from _diagonal(node)
+    if name in SISTERS[0] and not node.args + node.keywords:
+        word = {"min": "amin", "max": "amax"}.get(name, name)
+        for how in ("dim=-1, keepdim=True", "dim=-1", "dim=0", "dim=1"):
+            yield Change.DIM, parsed(f"({source_of(of)}).{word}({how})")
+    if name == "repeat" and sum(literal(n) != 1 for n in node.args) == 1:  # in turns
+        dim = next(i for i, n in enumerate(node.args) if literal(n) != 1)
+        func = remade(node.func, attr="repeat_interleave")
+        keywords = [ast.keyword("dim", ast.Constant(dim))]
+        yield Change.FUNCTION, ast.Call(func, [node.args[dim]], keywords)
+
+
+def _first(of: ast.BinOp, put: Callable[[ast.expr], ast.expr]) -> ast.BinOp:
+    """f(a) * f(b), where f(a * b) is; put(x): f(x)."""
+    right = of.right if literal(of.right) is not None else put(of.right)
+    return ast.BinOp(put(of.left), of.op, right)
+
+
+def _method_of(x: ast.expr, node: Any) -> ast.Call:
+    """x.f(...), where y.f(...) is."""
+    return remade(node, func=remade(node.func, value=x))
+
+
+def _is_method(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+
+
+def _diagonal(node: ast.Call) -> Iterator[tuple[Change, Any]]:
+    for by in (-1, 1) if not node.keywords else ():
+        more = ast.keyword("diagonal", parsed(f"{by}"))
+        yield Change.INDEX, remade(node, keywords=[more])
+
+
+def _subscript(node: Any) -> Iterator[tuple[Change, Any]]:
+    where, loaded = node.slice, isinstance(node.ctx, ast.Load)
+    if loaded:
+        yield Change.PART, node.value
+    if not isinstance(where, ast.Tuple):
+        new: Any = parsed(f"({source_of(node.value)})[:, {source_of(where)}]")
+        new.ctx = node.ctx
+        yield Change.INDEX, new
+        return
+    for order in _other_places(where.elts):
+        index = order[0] if len(order) == 1 else remade(where, elts=order)
+        if ast.dump(index) != ast.dump(where):
+            yield Change.INDEX, remade(node, slice=index)
+
+
+def _other_places(places: list[ast.expr]) -> Iterator[list[ast.expr]]:
+    """What may stand within [a, b] in place of a, b."""
+    whole = {0: ast.Slice(), -1: ast.Slice(parsed("-1"))}
+    if len(places) > 1:
+        yield places[1:]
+    yield [whole.get(literal(at), at) for at in places]
+    for i, j in itertools.combinations(range(len(places)), 2):
+        order = [*places]
+        order[i], order[j] = places[j], places[i]
+        yield order
+    for i, at in enumerate(places):
+        others: list[ast.expr] = []
+        if isinstance(at, ast.Name):  # one place: all from there on, or the last
+            others += [ast.Slice(at), parsed("-1")]
+        one = at.elts[0] if isinstance(at, ast.List) and len(at.elts) == 1 else at
+        if literal(one) is None and not isinstance(one, (ast.Slice, ast.BinOp)):
+            for by in (1, -1):  # [:, [k]] is off by one, too
+                other = _plus(one, by)
+                others.append(other if one is at else ast.List([other], ast.Load()))
+        for other in others:
+            yield [*places[:i], other, *places[i + 1 :]]
+
+
+def _slice(node: ast.Slice) -> Iterator[tuple[Change, Any]]:
+    for bound, value in (("lower", node.lower), ("upper", node.upper)):
+        if value is None:
+            continue
+        others = [remade(node, **{bound: None})]
+        if literal(value) is None and not isinstance(value, ast.BinOp):
+            others += [remade(node, **{bound: _plus(value, by)}) for by in (1, -1)]
+        if bound == "upper" and node.lower and literal(value) is None:
+            both = ast.BinOp(node.lower, ast.Add(), value)
+            others.append(remade(node, upper=both))  # where a count stands for an end
+        for new in others:
+            yield Change.INDEX, new
+
+
+def _attribute(node: ast.Attribute) -> Iterator[tuple[Change, Any]]:
+    if node.attr in ("T", "mT"):
+        yield Change.PART, node.value
+
+
+RULES: dict[type, Callable[[Any], Iterator[tuple[Change, Any]]]] = {
+    ast.Attribute: _attribute,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.BoolOp: _boolean,
+    ast.Compare: _compare,
+    ast.Call: _call,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+}
+
+
+def _name(
+    node: ast.Name, owner: ast.AST, names: Sequence[str]
+) -> Iterator[tuple[Change, Any]]:
+    """Another name of the function's; a global one may stand there, too."""
+    called = isinstance(owner, ast.Call) and owner.func is node
+    if isinstance(node.ctx, ast.Load) and not called:
+        for other in names if node.id not in (*MODULES, "self") else ():
+            if other != node.id:
+                yield Change.NAME, ast.Name(other, ast.Load())
+
+
+def _tuple(node: ast.Tuple | ast.List, owner: ast.AST) -> Iterator[tuple[Change, Any]]:
+    """Two of several have changed places."""
+    if isinstance(owner, (ast.Return, ast.Assign, ast.For, ast.Call, ast.Tuple)):
+        for i, j in itertools.combinations(range(len(node.elts)), 2):
+            order = list(node.elts)
+            order[i], order[j] = order[j], order[i]
+            yield Change.ORDER, remade(node, elts=order)
+
+
+def _statement(line: ast.stmt) -> Iterator[tuple[Change, Any]]:
+    """A line that is left out, or two names in it that have changed places."""
+    kinds = ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.For, ast.Break
+    if isinstance(line, kinds):
+        if not isinstance(getattr(line, "value", None), ast.Constant):
+            yield Change.LINE, ast.Pass()
+    if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
+        for first, second in itertools.combinations(_used(line.value)[:6], 2):
+            value = copied(line.value)
+            for node in ast.walk(value):
+                if isinstance(node, ast.Name):
+                    node.id = {first: second, second: first}.get(node.id, node.id)
+            yield Change.ORDER, remade(line, value=value)
+
+
+def _used(value: ast.expr) -> list[str]:
+    """Names in an expression that are not called."""
+    called = [n.func for n in ast.walk(value) if isinstance(n, ast.Call)]
+    names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n not in called]
+    return list(dict.fromkeys(n.id for n in names if n.id not in (*MODULES, "self")))
+
+
+# Reading and making nodes
+
+
+def source_of(node: ast.AST) -> str:
+    """A node as a text."""
+    try:
+        return ast.unparse(node)
+    except AttributeError:  # a new statement stands on no line yet
+        return ast.unparse(ast.fix_missing_locations(node))
+
+
+def parsed(text: str) -> ast.expr:
+    """The expression that a text is."""
+    return ast.parse(text, mode="eval").body
+
+
+def remade(node: ast.AST, **changed: Any) -> Any:
+    """A new node like it, with other fields; its children are shared."""
+    return type(node)(**{**dict(ast.iter_fields(node)), **changed})
+
+
+def literal(node: ast.AST) -> int | float | None:
+    """A literal's number."""
+    if isinstance(node, (ast.Constant, ast.UnaryOp)):
+        with contextlib.suppress(ValueError):
+            value = ast.literal_eval(node)
+            return value if type(value) in (int, float) else None
+    return None
+
+
+def called(node: ast.AST) -> str:
+    """The last name of what is called: "softmax" of F.softmax(...)."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return getattr(func, "attr", getattr(func, "id", ""))
+
+
+def is_whole(node: ast.AST) -> bool:
+    """Whether a node is an expression that a program computes with."""
+    if isinstance(node, ast.Name) and node.id in (*MODULES, "self"):
+        return False
+    stored = isinstance(getattr(node, "ctx", None), ast.Store)
+    whole = ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp
+    return isinstance(node, whole) and not stored
