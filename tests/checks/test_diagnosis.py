@@ -240,6 +240,7 @@ SYMPTOMS = [  # what is done to a right result, what is said
     (lambda y: y / 0, "infinite"),
     (lambda y: y.sum, "where numbers should be"),
     (lambda y: "text", "where numbers should be"),
+    (lambda y: y - 0.25, "too small by 0.25"),
     (lambda y: y * torch.arange(1.0, 6)[:, None], "a factor of its own"),
     (lambda y: y + torch.arange(5.0)[:, None], "a number that is added to all of it"),
     (lambda y: y.mean(1, keepdim=True).expand(5, 5), "1 your numbers are all equal"),

@@ -65,6 +65,7 @@ class Kind(Enum):
     ROOT = auto()
     EXPONENTIAL = auto()
     UPSIDE_DOWN = auto()
+    OFFSET = auto()  # more, offset
     FACTOR = auto()  # factor, size
     EXCHANGED = auto()  # i, j
     ROLLED = auto()  # dim, end, other

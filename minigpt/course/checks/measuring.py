@@ -36,8 +36,8 @@ def measured(
     for look in (_another_kind, _not_numbers):
         if seen := _seen(look, differences[:1], atol):
             return seen[0]
-    if factor := _one_factor(differences, atol, names):
-        return factor
+    if seen := _one_change(differences, atol, names):
+        return seen
     for look in (_function_of_it, _out_of_place, _another_shape, _rows, _sums):
         seen = _seen(look, differences, atol)
         every = [one for one in seen if one]
@@ -170,16 +170,20 @@ FACTORS = {  # besides the sizes of inputs
 }
 
 
-def _one_factor(
+def _one_change(
     differences: list[Difference], atol: float, names: Sequence[str]
 ) -> Finding | None:
-    """Right but for a factor: one for all, or one for each case that has a name."""
+    """Right but for a number that is added, or for a factor, of all or of each case."""
     try:
         every = [_finite(d) for d in differences]
     except (ValueError, RuntimeError):
         return None
     factors = [_factor(got, expected, atol) for got, expected in every]
     together = [torch.cat([t.flatten() for t in part]) for part in zip(*every)]
+    offset = (together[0] - together[1]).median().item()
+    if together[1].unique().numel() > 2 and same(together[1] + offset, together[0]):
+        more = "large" if offset > 0 else "small"
+        return found(Kind.OFFSET, more=more, offset=abs(offset))
     factor = _factor(*together, atol)
     if factor is None and any(f is None for f in factors):
         return None
@@ -317,15 +321,18 @@ def _probed(
     got_of: Callable, right_of: Callable, difference: Difference, names: Sequence[str]
 ) -> Finding | None:
     got, right = _numbers(difference)
-    if got is None or right is None or got.shape != right.shape or not got.dim():
+    if got is None or right is None or got.shape != right.shape:
         return None
     for i, x in enumerate(difference.inputs):
         name = names[i] if i < len(names) else f"input {i}"
         for changed, dim, at in _nudged(x):
             inputs = list(copy.deepcopy(difference.inputs))
             inputs[i] = changed
-            now_got: Any = as_tensor(got_of(*inputs))
-            now_right: Any = as_tensor(right_of(*inputs))
+            try:
+                now_got: Any = as_tensor(got_of(*inputs))
+                now_right: Any = as_tensor(right_of(*inputs))
+            except Exception:  # not made for such an input
+                continue
             if now_got.shape != got.shape or now_right.shape != right.shape:
                 continue
             if dim is None:
@@ -340,8 +347,10 @@ def _probed(
 
 def _nudged(x: Any) -> Iterator[tuple[Any, int | None, int]]:
     """Yield (x with other numbers, the dimension and the place of them, or None)."""
-    if isinstance(x, float):
-        yield x + 0.37, None, 0
+    if isinstance(x, (int, float)) and not isinstance(x, bool):
+        yield x + 1, None, 0
+    if isinstance(x, list) and x and as_tensor(x) is not None:
+        yield [part + 1 for part in x], None, 0
     if type(x).__name__ == "ndarray":
         nudged = _nudged(torch.as_tensor(x))
         yield from ((changed.numpy(), dim, at) for changed, dim, at in nudged)

@@ -128,6 +128,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     Kind.ROOT: ("Yours is the root of what was asked for.", ""),
     Kind.EXPONENTIAL: ("Yours is e to the power of what was asked for.", ""),
     Kind.UPSIDE_DOWN: ("Yours is one over what was asked for: upside down.", ""),
+    Kind.OFFSET: ("All your numbers are too {more} by {offset:.4g}.", ""),
     Kind.FACTOR: (
         "The numbers are right up to a constant factor{size}.",
         "In this case it is {factor:.4g}.",
