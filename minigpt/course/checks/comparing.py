@@ -182,7 +182,7 @@ def _explained(
         return given
 
     both = value(asked.answer), value(asked.program)
-    seen = measuring.probed(*both, wrong, asked.names) or measuring.placed(wrong)
+    seen = measuring.probed(*both, wrong, asked.names) or measuring.placed(wrong, atol)
     if not seen and right and part is None:
         seen = found(Kind.SOME_RIGHT, right=len(right), of=len(every))
     return told(seen or found(Kind.UNKNOWN), measuring.later_shape(wrong))

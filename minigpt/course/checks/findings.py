@@ -26,12 +26,9 @@ class Kind(Enum):
     NOT_KEPT = auto()  # text
     ALWAYS_TRUE = auto()  # text
     RETURN_IN_LOOP = auto()  # text
-    ONLY_RENAMED = auto()  # text
-    NOT_OF_SELF = auto()  # name
     NEVER_READ = auto()  # text
     ARGUMENT_UNREAD = auto()  # name
     USED_UP = auto()  # name
-    GLUED = auto()  # text
     NO_COPY = auto()  # text
     # It shows when the answer runs
     RAISED = auto()  # says
@@ -68,10 +65,6 @@ class Kind(Enum):
     OFFSET = auto()  # more, offset
     FACTOR = auto()  # factor, size
     EXCHANGED = auto()  # i, j
-    ROLLED = auto()  # dim, end, other
-    LATE = auto()  # dim
-    DEALT = auto()  # dim
-    RUNNING_MEAN = auto()  # dim
     ANOTHER_ORDER = auto()
     ROWS_SUM = auto()  # got, expected
     ROW_FACTOR = auto()  # factor

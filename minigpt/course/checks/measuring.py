@@ -38,16 +38,21 @@ def measured(
             return seen[0]
     if seen := _one_change(differences, atol, names):
         return seen
-    for look in (_function_of_it, _out_of_place, _another_shape, _rows, _sums):
+    for look in (_function_of_it, _out_of_place, _another_shape, _sums):
         seen = _seen(look, differences, atol)
+        if one := _the_same(seen):
+            return one
         every = [one for one in seen if one]
-        if every and len(every) == len(seen):
-            if len({one.kind for one in every}) == 1:
-                return every[0]
-            if look is _another_shape:
-                parts = every[0].parts
-                return found(Kind.SHAPE, got=parts["got"], expected=parts["expected"])
+        if look is _another_shape and every and len(every) == len(seen):
+            parts = every[0].parts
+            return found(Kind.SHAPE, got=parts["got"], expected=parts["expected"])
     return None
+
+
+def _the_same(seen: list[Finding | None]) -> Finding | None:
+    """What is seen in all differences, if it is of one kind."""
+    kinds = {one and one.kind for one in seen}
+    return seen[0] if len(kinds) == 1 else None
 
 
 def _seen(
@@ -178,18 +183,20 @@ def _one_change(
         every = [_finite(d) for d in differences]
     except (ValueError, RuntimeError):
         return None
-    factors = [_factor(got, expected, atol) for got, expected in every]
-    together = [torch.cat([t.flatten() for t in part]) for part in zip(*every)]
-    offset = (together[0] - together[1]).median().item()
-    if together[1].unique().numel() > 2 and same(together[1] + offset, together[0]):
+    factors = [_factor(got, expected, atol, least=1) for got, expected in every]
+    if not any(_factor(got, expected, atol) for got, expected in every):
+        factors = [None]
+    mine, right = (torch.cat([t.flatten() for t in part]) for part in zip(*every))
+    offset = (mine - right).median().item()
+    if right.unique().numel() > 2 and same(right + offset, mine, atol):
         more = "large" if offset > 0 else "small"
         return found(Kind.OFFSET, more=more, offset=abs(offset))
-    factor = _factor(*together, atol)
+    factor = _factor(mine, right, atol)
     if factor is None and any(f is None for f in factors):
         return None
     if factor is not None and (abs(factor + 1) < 1e-4 or same(factor, 1 / math.log(2))):
         return None  # a minus, or bits: they have sentences of their own
-    each = [f or factor or 0.0 for f in factors]
+    each = [factor or f or 0.0 for f in factors]
     sizes = [dict(_sizes(d, names)) for d in differences]
     texts = [
         text
@@ -202,10 +209,15 @@ def _one_change(
     return found(Kind.FACTOR, factor=each[0], size=size)
 
 
-def _factor(got: torch.Tensor, expected: torch.Tensor, atol: float) -> float | None:
-    """The number that all of `expected` was multiplied by; None for no such one."""
+def _factor(
+    got: torch.Tensor, expected: torch.Tensor, atol: float, least: int = 3
+) -> float | None:
+    """The number that all of `expected` was multiplied by; None for no such one.
+
+    least: of how many numbers; of fewer than 3 each is a multiple of the other.
+    """
     some = expected.abs() > 1e-3
-    if got.numel() < 3 or expected[some].unique().numel() < 2:
+    if got.numel() < least or expected[some].unique().numel() < min(least, 2):
         return None
     factor = (got[some] / expected[some]).median()
     right = factor.abs() > 1e-6 and same(got / factor, expected, atol)
@@ -260,32 +272,9 @@ def _out_of_place(difference: Difference, atol: float) -> Finding | None:
     for i, j in itertools.combinations(range(got.dim()), 2):
         if same(got.transpose(i, j), expected, atol):
             return found(Kind.EXCHANGED, i=i, j=j)
-    for dim, n in enumerate(got.shape) if got.shape == expected.shape else ():
-        for kind, parts, numbers in _along(got, expected, dim, n):
-            if n > 1 and same(*numbers, atol):
-                enough = len(numbers[1].unique()) > 2
-                if not enough:
-                    raise CannotTell
-                return found(kind, dim=dim, **parts)
     flat = got.flatten().sort().values, expected.flatten().sort().values
     if got.shape == expected.shape and same(*flat, atol) and len(flat[1].unique()) > 2:
         return found(Kind.ANOTHER_ORDER)
-
-
-def _along(
-    got: torch.Tensor, expected: torch.Tensor, dim: int, n: int
-) -> Iterator[tuple[Kind, dict, tuple[torch.Tensor, torch.Tensor]]]:
-    """Yield (kind, parts, two tensors) for what may have happened along a dimension."""
-    for by, ends in ((-1, ("first", "last")), (1, ("last", "first"))):
-        parts = dict(zip(("end", "other"), ends))
-        yield Kind.ROLLED, parts, (got.roll(by, dim), expected)
-    late = got.narrow(dim, 1, n - 1), expected.narrow(dim, 0, n - 1)
-    yield Kind.LATE, {}, late
-    for a in (a for a in range(2, n // 2 + 1) if n % a == 0):
-        dealt = got.unflatten(dim, (a, n // a)).transpose(dim, dim + 1)
-        yield Kind.DEALT, {}, (dealt.flatten(dim, dim + 1), expected)
-    count = torch.ones_like(got).cumsum(dim)
-    yield Kind.RUNNING_MEAN, {}, (got, expected.cumsum(dim) / count)
 
 
 def _sums(difference: Difference, atol: float) -> Finding | None:
@@ -372,8 +361,10 @@ def _moved(now: torch.Tensor, before: torch.Tensor, dim: int) -> set[int]:
     return set(off.nonzero().flatten().tolist())
 
 
-def placed(wrong: list[Difference]) -> Finding | None:
-    """Where in the first case the result is wrong, where only a part of it is."""
+def placed(wrong: list[Difference], atol: float) -> Finding | None:
+    """How the rows are wrong, or where in the first case, if only a part of it is."""
+    if rows := _the_same(_seen(_rows, wrong, atol)):
+        return rows
     if pieces := _pieces(wrong[0].got, wrong[0].expected):
         return pieces
     got, right = _numbers(wrong[0])

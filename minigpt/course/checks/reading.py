@@ -111,11 +111,6 @@ def lost(answer) -> Finding | None:
         if kind_and_text := _lost(node):
             kind, text = kind_and_text
             return found(kind, text=ast.unparse(text))
-    dots = [n for n in _nodes(answer) if isinstance(n, ast.Attribute)]
-    kept = {n.attr for n in dots if ast.unparse(n.value) == "self"}
-    names = [n for n in _nodes(answer) if isinstance(n, ast.Name)]
-    for name in kept & {n.id for n in names} - {n.id for n in names if _is_load(n)}:
-        return found(Kind.NOT_OF_SELF, name=name)
     return None
 
 
@@ -134,9 +129,6 @@ def _lost(node) -> tuple[Kind, ast.AST] | None:
     if isinstance(node, ast.For):
         if isinstance(node.body[-1], ast.Return):
             return Kind.RETURN_IN_LOOP, node.body[-1]
-        for line in node.body:
-            if isinstance(line, ast.Assign) and _only_renames(line, node):
-                return Kind.ONLY_RENAMED, line
     return None
 
 
@@ -155,7 +147,7 @@ def suspicious(answer, right: str = "") -> Finding | None:
 
     right: the solution's text; what stands there, too, is not blamed.
     """
-    looks = _used_up, _glued, _unused_layer, _unread_argument
+    looks = _used_up, _unused_layer, _unread_argument
     ours = _parsed(right)
     return next(filter(None, (look(_nodes(answer), ours) for look in looks)), None)
 
@@ -170,17 +162,6 @@ def _used_up(nodes, ours):
             if _names(nodes, ast.Store).count(name) == 1:
                 if _names(nodes, ast.Load).count(name) > 1:
                     return found(Kind.USED_UP, name=name)
-    return None
-
-
-def _glued(nodes, ours):
-    """Something that is looked for in a joined text."""
-    if not _calls(nodes, "join") or _calls(ours, "count", "replace"):
-        return None
-    for call in _calls(nodes, "count", "replace"):
-        sought = call.args[0] if call.args else None
-        if isinstance(sought, (ast.JoinedStr, ast.BinOp)) or _calls([sought], "join"):
-            return found(Kind.GLUED, text=ast.unparse(call))
     return None
 
 
@@ -218,12 +199,6 @@ def _names(nodes, how) -> list[str]:
     """The names that are read (ast.Load) or assigned (ast.Store)."""
     names = [n for n in nodes if isinstance(n, ast.Name)]
     return [n.id for n in names if isinstance(n.ctx, how)]
-
-
-def _calls(nodes, *methods) -> list[ast.Call]:
-    """The calls of methods of some names."""
-    calls = [n for n in nodes if isinstance(n, ast.Call)]
-    return [n for n in calls if getattr(n.func, "attr", "") in methods]
 
 
 def shared_default(answer) -> str:
@@ -282,15 +257,6 @@ def _makes_anew(value):
     pure = hasattr(torch.Tensor, name) and hasattr(torch.Tensor, f"{name}_")
     made = name[0].isupper() and hasattr(nn, name)
     return isinstance(value, ast.BinOp) or made or pure and name != "add"
-
-
-def _only_renames(line, loop):
-    """Whether a loop's line gives its variable a value that nobody reads."""
-    name = getattr(line.targets[0], "id", None)
-    if name is None or name != getattr(loop.target, "id", ""):
-        return False
-    after = [n for n in ast.walk(loop) if getattr(n, "lineno", 0) > line.end_lineno]
-    return not any(isinstance(n, ast.Name) and n.id == name for n in after)
 
 
 def _is_load(name):

@@ -240,7 +240,7 @@ def _reached(asked: Question, code: CodeType) -> set[int]:
 
 def _made(asked: Question, code: CodeType) -> Callable:
     """The learner's function or class, as some code defines it, among its own names."""
-    names = {**asked.solution.space, **surroundings(asked.answer)}
+    names = dict(surroundings(asked.answer) or asked.solution.space)
     known = set(names)
     exec(code, names)
     name = asked.own_name
@@ -364,8 +364,8 @@ def two_known(
     solution = asked.solution
 
     def together(pair: tuple[Mistake, Mistake]) -> bool:
-        one, other = pair
-        return gives(solution.but(*one.edits, *other.edits))
+        program = solution.but(*pair[0].edits, *pair[1].edits)
+        return all(_agrees(asked, program, d.inputs, d.got) for d in every)
 
     for one, other in first(itertools.permutations(made, 2), together, 100):
         return found(Kind.TWO_KNOWN, one.hint, says=one.says, other=other.says)

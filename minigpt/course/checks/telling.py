@@ -32,25 +32,11 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "`{text}` stands inside the loop, which ends there in its first round.",
         "",
     ),
-    Kind.ONLY_RENAMED: (
-        "`{text}` only gives a name another value; what the loop goes through stays as "
-        "it was.",
-        "",
-    ),
-    Kind.NOT_OF_SELF: (
-        "`{name}` is a name of its own: `self.{name}` stays as it was.",
-        "",
-    ),
     Kind.NEVER_READ: ("Nothing reads what `{text}` makes.", ""),
     Kind.ARGUMENT_UNREAD: ("Your code never reads its argument `{name}`.", ""),
     Kind.USED_UP: (
         "`{name}` can be gone through only once: the second time, nothing is left.",
         "list(...) keeps all of it, for as many times as you need.",
-    ),
-    Kind.GLUED: (
-        "`{text}` looks through one long text: what it looks for is also found inside "
-        "something longer, as 7 in 17 or b in ab.",
-        "Go through the list itself, item by item.",
     ),
     Kind.NO_COPY: ("`{text}` gives one thing a second name; that makes no copy.", ""),
     Kind.RAISED: ("{says}", ""),
@@ -136,23 +122,6 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     Kind.EXCHANGED: (
         "The numbers are right, but transposed: dimensions {i}, {j} are exchanged.",
         ".transpose({i}, {j})",
-    ),
-    Kind.ROLLED: (
-        "Along dimension {dim} what stands {end} should stand {other}.",
-        "",
-    ),
-    Kind.LATE: (
-        "Along dimension {dim} all comes one place too late: the last is missing.",
-        "",
-    ),
-    Kind.DEALT: (
-        "Along dimension {dim} the parts alternate that should stand one behind the "
-        "other, or the reverse.",
-        "",
-    ),
-    Kind.RUNNING_MEAN: (
-        "Along dimension {dim} yours is the mean of all up to there.",
-        "",
     ),
     Kind.ANOTHER_ORDER: (
         "The right numbers, but in another order.",

@@ -79,7 +79,7 @@ WRONG = {
     },
     "08.3": {
         "The causal mask is missing": grouped(out="attention(q, k, v, False)[0]"),
-        "the parts alternate": grouped(
+        "in another order": grouped(
             out="torch.cat([attention(q, k, v)[0][:, i::g] for i in range(g)], 1)"
         ),
         "The shape is (1, 2, 2, 2), but": grouped(
