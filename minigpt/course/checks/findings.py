@@ -49,7 +49,7 @@ class Kind(Enum):
     TYPE = auto()  # got, expected
     COMPLEX = auto()
     DTYPE = auto()  # got, expected
-    NAN = auto()  # count, of
+    NAN = auto()  # count, of, where
     INFINITE = auto()
     SHAPE = auto()  # got, expected
     SHAPE_ALONE = auto()  # got, expected
@@ -72,7 +72,7 @@ class Kind(Enum):
     ALL_ALIKE = auto()  # dim
     MOVES = auto()  # name, at, dim, other
     DOES_NOT_MOVE = auto()  # name
-    SOME_PLACES = auto()  # dim, wrong, last
+    SOME_PLACES = auto()  # dim, some, how, last
     CHANGED_PLACES = auto()  # dim, got, expected
     ENTRY = auto()  # key, got, expected
     PIECE_TOO_MANY = auto()  # at, piece

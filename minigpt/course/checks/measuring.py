@@ -111,7 +111,12 @@ def _another_kind(difference: Difference, atol: float) -> Finding | None:
 def _not_numbers(difference: Difference, atol: float) -> Finding | None:
     got, expected = _numbers(difference)
     if got.isnan().any() and not expected.isnan().any():
-        return found(Kind.NAN, count=int(got.isnan().sum()), of=got.numel())
+        count, where = int(got.isnan().sum()), ""
+        rows = got.isnan().all(-1) if got.dim() > 1 else torch.tensor(True)
+        if not rows.all() and int(rows.sum()) * got.shape[-1] == count:
+            first = ", ".join(map(str, rows.nonzero()[0].tolist()))
+            where = f": whole rows, the first is [{first}]"
+        return found(Kind.NAN, count=count, of=got.numel(), where=where)
     if got.isinf().any() and not expected.isinf().any():
         return found(Kind.INFINITE)
 
@@ -378,9 +383,13 @@ def placed(wrong: list[Difference], atol: float) -> Finding | None:
                 what = {"got": _list(mine), "expected": _list(ours)}
                 return found(Kind.CHANGED_PLACES, dim=dim, **what)
     for dim in reversed(range(got.dim())):
-        off, last = _moved(got, right, dim), got.shape[dim] - 1
-        if last > 1 and len(off) <= got.shape[dim] // 2:
-            return found(Kind.SOME_PLACES, dim=dim, wrong=_list(off), last=last)
+        off, n = _moved(got, right, dim), got.shape[dim]
+        if n > 2 and 0 < len(off) < n:
+            few = off if len(off) <= n // 2 else set(range(n)) - off
+            how = "went wrong" if few is off else "came out right"
+            return found(
+                Kind.SOME_PLACES, dim=dim, some=_list(few), how=how, last=n - 1
+            )
     return None
 
 

@@ -146,20 +146,25 @@ ALIKE = {"T": "transpose", "mT": "transpose", "permute": "transpose", "sqrt": "P
 ALIKE |= {"pow": "Pow", "square": "Pow", "div": "Div", "mul": "Mult", "norm": "Pow"}
 
 
+def _nodes(text: str) -> list[ast.AST]:
+    """All nodes of a program; [] for a part of one that is none itself."""
+    try:
+        return list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return []
+
+
 def _steps(text: str) -> Counter:
-    """How often a program does what, by name: methods, and operations with anything
-    but a number."""
-    with contextlib.suppress(SyntaxError):
-        nodes = list(ast.walk(ast.parse(text)))
-        operations = [n for n in nodes if isinstance(n, ast.BinOp)]
-        operations = [n for n in operations if not isinstance(n.right, ast.Constant)]
-        names = [type(n.op).__name__ for n in operations]
-        names += [called(n) for n in nodes if isinstance(n, ast.Call)]
-        names += [
-            n.attr for n in nodes if isinstance(n, ast.Attribute) and "T" in n.attr
-        ]
-        return Counter(ALIKE.get(name, name) for name in names)
-    return Counter()
+    """How often a program does what, by name: operations, but with a literal, calls."""
+    names = []
+    for node in _nodes(text):
+        if isinstance(node, ast.BinOp) and not isinstance(node.right, ast.Constant):
+            names.append(type(node.op).__name__)
+        elif isinstance(node, ast.Call):
+            names.append(called(node))
+        elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
+            names.append(node.attr)
+    return Counter(ALIKE.get(name, name) for name in names)
 
 
 def _foreign(mutant: Mutant, text: str, right: str) -> bool:
@@ -185,13 +190,8 @@ def _takes_away(mutant: Mutant, text: str, right: str) -> bool:
 
 def _words(text: str) -> Counter:
     """The names in a program, of values and of methods."""
-    with contextlib.suppress(SyntaxError):
-        nodes = list(ast.walk(ast.parse(text)))
-        names = [n.id for n in nodes if isinstance(n, ast.Name)]
-        return Counter(
-            [*names, *(n.attr for n in nodes if isinstance(n, ast.Attribute))]
-        )
-    return Counter()
+    every = (getattr(n, "id", getattr(n, "attr", None)) for n in _nodes(text))
+    return Counter(name for name in every if name)
 
 
 OVERWRITING = "scatter", "masked_scatter", "index_copy", "copy_", "fill_", "zero_"
@@ -325,12 +325,7 @@ def _evidence(mutant: Mutant, own: set[tuple[str, str]]) -> int:
     before, after = pairs(mutant.stood), pairs(mutant.line)
     if not mutant.line:
         return 0
-    return sum(
-        (pair in after) - (pair in before)
-        if pair in own
-        else (pair in before) - (pair in after)
-        for pair in before ^ after
-    )
+    return sum(1 if (pair in after) == (pair in own) else -1 for pair in before ^ after)
 
 
 def _contrary(mutant: Mutant, text: str, own: set[tuple[str, str]]) -> bool:

@@ -81,7 +81,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "dtype=torch.long makes ids; .to(dtype) makes another kind of numbers.",
     ),
     Kind.NAN: (
-        "{count} of {of} results are nan, not a number.",
+        "{count} of {of} results are nan, not a number{where}.",
         "0/0, inf - inf, 0 * inf, the root or log of a negative number, or a softmax "
         "over -inf alone give nan.",
     ),
@@ -154,7 +154,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "Is something added up, or averaged, that should stay apart?",
     ),
     Kind.SOME_PLACES: (
-        "Along dimension {dim} (0 to {last}) only {wrong} went wrong.",
+        "Along dimension {dim} (0 to {last}) only {some} {how}.",
         "",
     ),
     Kind.ENTRY: ("The entry {key} has {got}, where {expected} belongs.", ""),
