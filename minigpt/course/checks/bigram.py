@@ -36,6 +36,22 @@ def surprise(p):
         "characters.",
         [("-p.log().mean()", "-p.prod().log()")],
     ),
+    Mistake(
+        "You take the mean of 1/p and then its logarithm: one bad "
+        "surprise outweighs all others. The logarithm comes first, of "
+        "each p.",
+        [
+            ("-p.log().mean()", "(1 / p).mean().log()"),
+        ],
+    ),
+    Mistake(
+        "That is e to the power of the loss, a number of equally "
+        "likely choices: the logarithm is missing. (And a product of "
+        "many probabilities is soon 0.)",
+        [
+            ("-p.log().mean()", "1 / p.prod() ** (1 / len(p))"),
+        ],
+    ),
 )
 
 
@@ -47,6 +63,9 @@ def check_surprise(surprise):
     hint = "A surprise is -ln p, and the loss is the mean of the surprises."
     compare(surprise, SURPRISE, [(p,) for p in cases], hint=hint)
     return "6 texts, in nats, and a longer text costs no more than a short one."
+
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def _tiles(tile, data, T):
@@ -118,6 +137,90 @@ def tile(data, block_size):
             ("data[1 : n * block_size + 1]", "data[block_size : (n + 1) * block_size]"),
         ],
     ),
+    Mistake(
+        "The last target of each window is its own first character: "
+        "rolled row by row. It should be the character that follows in "
+        "the text.",
+        [
+            ("data[1 : n * block_size + 1].view(n, block_size)", "x.roll(-1, dims=1)"),
+        ],
+    ),
+    Mistake(
+        "The very last target is the first character of the text: the "
+        "shift goes round in a circle. It should be the character "
+        "behind the last window.",
+        [
+            ("data[1 : n * block_size + 1]", "data[: n * block_size].roll(-1)"),
+        ],
+    ),
+    Mistake(
+        "Your windows are cut from the end of the text, so its first "
+        "characters are left over. They begin at place 0; what does "
+        "not fill a window stands at the end.",
+        [
+            ("data[: n * block_size]", "data[len(data) - n * block_size - 1 : -1]"),
+            ("data[1 : n * block_size + 1]", "data[len(data) - n * block_size :]"),
+        ],
+    ),
+    Mistake(
+        "Your targets are the inputs themselves: y should begin one "
+        "place later than x.",
+        [
+            ("data[1 : n * block_size + 1]", "data[: n * block_size]"),
+        ],
+    ),
+    Mistake(
+        "You draw where the windows begin, as for a random batch: some "
+        "characters come twice and some never. Here the windows stand "
+        "side by side.",
+        [
+            (
+                "x = data[: n * block_size].view(n, block_size)",
+                (
+                    "at = torch.randint(len(data) - block_size, (n, 1)) + "
+                    "torch.arange(block_size); x = data[at]"
+                ),
+            ),
+            ("data[1 : n * block_size + 1].view(n, block_size)", "data[at + 1]"),
+        ],
+    ),
+    Mistake(
+        "You give each window one target, the character behind it. "
+        "Every place of a window has a target: the character after "
+        "that place.",
+        [
+            (
+                "data[1 : n * block_size + 1].view(n, block_size)",
+                "data[block_size::block_size][:n]",
+            ),
+        ],
+    ),
+    Mistake(
+        "You fill the last window up with zeros that do not stand in "
+        "the text. What has not all of its targets is left out.",
+        [
+            (
+                "n = (len(data) - 1) // block_size",
+                (
+                    "n = -(-(len(data) - 1) // block_size); data = F.pad(data, (0, "
+                    "n * block_size + 1 - len(data)))"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "Your targets are cut from place 0, as the inputs are: y "
+        "should begin one place later.",
+        [
+            (
+                "data[1 : n * block_size + 1].view(n, block_size)",
+                (
+                    "torch.stack([w for w in data.split(block_size) if len(w) == "
+                    "block_size])"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -130,6 +233,13 @@ def check_tile(tile):
     hint = "N characters have N - 1 targets: (N - 1) // block_size windows."
     how = {"work": _tiles, "parts": ("x", "y"), "hint": hint}
     compare(tile, TILE, cases, **how)
+    if any(getattr(w, "dtype", None) in FLOATS for w in call(tile, data, 3)):
+        raise Explained(
+            "The windows are right, but they hold floats: ids are looked up in a "
+            "table, so they must stay whole numbers.",
+            "torch.zeros makes floats; dtype=data.dtype keeps the kind of data.",
+            share=0.9,
+        )
     return "8 lengths, every target used once, nothing wasted, nothing invented."
 
 
@@ -175,6 +285,55 @@ def before_table(ids, vocab_size):
             ),
         ],
     ),
+    Mistake(
+        "You take the softmax of the counts, which raises e to the "
+        "power of each. Counts become probabilities when each row is "
+        "divided by its sum.",
+        [
+            ("table / table.sum(dim=1, keepdim=True)", "table.softmax(dim=1)"),
+        ],
+    ),
+    Mistake(
+        "The 1 is added to the probabilities; it belongs to the "
+        "counts, before they are divided by their sum.",
+        [
+            ("torch.ones", "torch.zeros"),
+            (
+                "return table / table.sum(dim=1, keepdim=True)",
+                "return table / table.sum(dim=1, keepdim=True) + 1",
+            ),
+        ],
+    ),
+    Mistake(
+        "You divide by the sum from before the ones were added: the "
+        "sum of a row now has vocab_size more.",
+        [
+            (
+                "table.sum(dim=1, keepdim=True)",
+                "(table.sum(dim=1, keepdim=True) - vocab_size)",
+            ),
+        ],
+    ),
+    Mistake(
+        "You count all characters that stand anywhere before; only the "
+        "one right before counts.",
+        [
+            (
+                "zip(ids[:-1].tolist(), ids[1:].tolist())",
+                (
+                    "((ids[j].item(), ids[i].item()) for i in range(len(ids)) for "
+                    "j in range(i))"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "You count the character two places before; the one right before is wanted.",
+        [
+            ("ids[:-1]", "ids[:-2]"),
+            ("ids[1:]", "ids[2:]"),
+        ],
+    ),
 )
 
 
@@ -183,7 +342,7 @@ def check_before_table(before_table, data, tokenizer):
     """before_table(ids, vocab_size): ids (N,) -> (V, V), row i: what stood before i."""
     V, solution, random = tokenizer.vocab_size, BEFORE_TABLE, randint(5, 60)
     cases = [(torch.tensor([0, 1, 0, 1, 1, 2]), 3), (random, 5), (random, 9)]
-    cases.append((data[:1000], V))
+    cases.append((data[:300], V))
     hint = "The second character of a pair chooses the row; divide rows by their sums."
     compare(before_table, solution, cases, hint=hint)
     table, text = solution(data[:50_000], V), data[:50_000]
@@ -237,6 +396,66 @@ def loss_by_position(logits, y):
         [
             ("logits.reshape(B * T, C)", "logits.reshape(B, C, T)"),
             ("y.reshape(B * T)", "y"),
+        ],
+    ),
+    Mistake(
+        "That is the mean of 1 - p: how much was left for others. A "
+        "loss in nats is -ln p.",
+        [
+            ("each.view(B, T)", "(1 - (-each).exp()).view(B, T)"),
+        ],
+    ),
+    Mistake(
+        "That is the mean probability of what came; the loss in nats "
+        "is its logarithm with a minus, taken before the mean.",
+        [
+            ("each.view(B, T)", "(-each).exp().view(B, T)"),
+        ],
+    ),
+    Mistake(
+        "You count wrong guesses. The loss also asks how much "
+        "probability the right one had: -ln p.",
+        [
+            (
+                "return each.view(B, T)",
+                "return (logits.argmax(-1) != y).float().view(B, T)",
+            ),
+        ],
+    ),
+    Mistake(
+        "Each text's logits are read at the targets of all texts of "
+        "the batch, B times B numbers. Wanted is each text's own "
+        "target.",
+        [
+            (
+                "return each.view(B, T).mean(dim=0)",
+                (
+                    "every = logits.log_softmax(-1)\n"
+                    "    return -torch.stack([every[:, t][:, y[:, t]].mean() for t "
+                    "in range(T)])"
+                ),
+            ),
+        ],
+        hint=(
+            "gather picks one from each row, and so do two indices: "
+            "[torch.arange(B), y[:, t]]."
+        ),
+    ),
+    Mistake(
+        "Only the last position's loss comes back. Is the list made "
+        "anew in each round of the loop?",
+        [
+            (".mean(dim=0)", ".mean(dim=0)[-1:]"),
+        ],
+    ),
+    Mistake(
+        "That is the entropy of what the model expects; the loss is "
+        "the surprise at what came: -ln p of the target.",
+        [
+            (
+                "return each.view(B, T)",
+                ("p = logits.softmax(-1)\n    return -(p * p.log()).sum(-1)"),
+            ),
         ],
     ),
 )
@@ -327,6 +546,54 @@ def write_on(model, idx, max_new_tokens):
         "to be added.",
         [("range(max_new_tokens)", "range(max_new_tokens - idx.shape[1])")],
     ),
+    Mistake(
+        "You mix what all positions say; only the last one speaks of "
+        "the next character.",
+        [
+            ("logits[:, -1]", "logits.mean(dim=1)"),
+        ],
+    ),
+    Mistake(
+        "You return the new characters alone; wanted is the whole "
+        "text, idx and what was written.",
+        [
+            ("return idx", "return idx[:, -max_new_tokens:]"),
+        ],
+    ),
+    Mistake(
+        "The new characters stand in front of the text; they belong behind it.",
+        [
+            ("logits[:, -1]", "logits[:, 0]"),
+            ("[idx, drawn]", "[drawn, idx]"),
+        ],
+    ),
+    Mistake(
+        "From the second step on the model hears only what was drawn "
+        "last. The bigram does not mind, but every later model needs "
+        "the whole text so far.",
+        [
+            ("    for _ in", ("    out = idx\n    for _ in")),
+            (
+                "idx = torch.cat([idx, drawn], dim=1)",
+                "idx, out = drawn, torch.cat([out, drawn], dim=1)",
+            ),
+            ("return idx", "return out"),
+        ],
+    ),
+    Mistake(
+        "All new characters are drawn as the first one was: the model "
+        "must be asked again whenever the text has grown.",
+        [
+            (
+                ("    for _ in range(max_new_tokens):\n        logits, _ = model(idx)"),
+                (
+                    "    logits, _ = model(idx)\n"
+                    "    for _ in range(max_new_tokens):\n"
+                    "        pass"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -412,6 +679,24 @@ def check_fit(fit):
         return "zero_grad" in source(fit) and same(got, forgets(*deepcopy(inputs)))
 
     known = [
+        Mistake(
+            "Each backward() goes through a sum of losses, that of this batch and "
+            "those of all before: their gradients are in every step again.",
+            sign=lambda *_: "retain_graph" in source(fit),
+            hint="Send back the loss of this batch alone.",
+        ),
+        Mistake(
+            "A schedule makes the steps smaller; the size of a step is not what is "
+            "wrong.",
+            sign=lambda *_: "lr_scheduler" in source(fit),
+            hint="Leave learning_rate as it was. What does backward() do with a "
+            "gradient that is already there?",
+        ),
+        Mistake(
+            "The parameters themselves are set to zero, not their gradients: what was "
+            "learned is gone after every step.",
+            sign=lambda *_: ".data.zero_()" in source(fit).replace("grad.data", "grad"),
+        ),
         Mistake(
             "You empty the gradient, but not in every step: each backward() adds to "
             "what "
