@@ -55,6 +55,36 @@ def scaled_scores(x, W_query, W_key):
             (" / q.shape[-1] ** 0.5", ""),
         ],
     ),
+    Mistake(
+        "These are weights already: the exercise wants the scores, without a softmax.",
+        [
+            ("return scores", "return scores.softmax(dim=-1)"),
+        ],
+    ),
+    Mistake(
+        "You compare each query with the key of its own place only. "
+        "Every query is to meet every key, which is a product of "
+        "matrices: (B, T, T).",
+        [
+            ("q @ k.transpose(-2, -1)", "(q * k).sum(dim=-1)"),
+        ],
+    ),
+    Mistake(
+        "The root is drawn from the scores, some of which are "
+        "negative; it belongs to the head size alone.",
+        [
+            (
+                "q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5",
+                "(q @ k.transpose(-2, -1)) ** 0.5 / q.shape[-1]",
+            ),
+        ],
+    ),
+    Mistake(
+        "The future is hidden already; no mask is asked for yet.",
+        [
+            ("return scores", "return scores.tril()"),
+        ],
+    ),
 )
 
 
@@ -85,6 +115,12 @@ def _looks(pair, distance, T):
 
     The input is the identity. A row with 99 % in the right place is right.
     """
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise core.Explained(
+            f"look_back should return two matrices, W_query and W_key; yours is "
+            f"{describe(pair)}.",
+            "return W_query, W_key",
+        )
     if not any(map(core.attempted, pair)):
         raise core.NotAttempted
     for name, W in zip(("W_query", "W_key"), pair):
@@ -147,6 +183,19 @@ def look_back(T, distance):
         "one with key t is the largest (are both shifted alike, or none?); it "
         "should be the one with key t - distance.",
         [(".roll(-distance, dims=1)", "")],
+    ),
+    Mistake(
+        "Your positions look one place too far back, at t - distance - 1.",
+        [
+            ("roll(-distance", "roll(-1 - distance"),
+        ],
+    ),
+    Mistake(
+        "Position t = distance, the first that can look back so far, "
+        "does not: does your loop begin one too late?",
+        [
+            ("    return 20", ("    W_query[distance] = 0\n    return 20")),
+        ],
     ),
 )
 
@@ -214,6 +263,54 @@ def reach(model, idx):
                 "(weights * distances).sum(dim=-1)",
                 "(places - weights.argmax(dim=-1)).float()",
             )
+        ],
+    ),
+    Mistake(
+        "`weights @ distances` mixes distances of different queries: "
+        "each weight meets the distance of its own t and i, entry by "
+        "entry, and then the row is summed.",
+        [
+            ("(weights * distances).sum(dim=-1)", "weights @ distances.float()"),
+        ],
+    ),
+    Mistake(
+        "The position table is asked by the ids; a character's place "
+        "is 0, 1, 2, ... along the text.",
+        [
+            (
+                "model.position_embedding(places)",
+                "model.position_embedding(idx % idx.shape[1])",
+            ),
+        ],
+    ),
+    Mistake(
+        "Without scale and without mask these are not the weights of "
+        "your model: attention_weights(q, k) gives them.",
+        [
+            (
+                "attention_weights(head.query(x), head.key(x))",
+                "(head.query(x) @ head.key(x).mT).softmax(dim=-1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "Queries meet the values here; a weight comes from a query and a key.",
+        [
+            ("head.key(x))", "head.value(x))"),
+        ],
+    ),
+    Mistake(
+        "Your distances are one too large: a position looks back 0 places at itself.",
+        [
+            ("places[:, None] - places", "places[:, None] - places + 1"),
+        ],
+    ),
+    Mistake(
+        "The distances of all queries are added up for each place that "
+        "is looked at; the result has one for each query: sum over the "
+        "last dimension.",
+        [
+            (".sum(dim=-1)", ".sum(dim=-2)"),
         ],
     ),
     attention_weights=attention_weights,
@@ -306,6 +403,22 @@ class TinyModel(nn.Module):
                 "self.position_embedding(positions)",
                 "self.position_embedding(idx.argsort(1).argsort(1))",
             )
+        ],
+    ),
+    Mistake(
+        "You count the places from the end of the text: when it grows, "
+        "every character gets another vector. Count from the beginning.",
+        [
+            (
+                "torch.arange(idx.shape[1], device=idx.device)",
+                "torch.arange(idx.shape[1]).flip(0)",
+            ),
+        ],
+    ),
+    Mistake(
+        "You multiply by the place's vector; the lesson's model adds it.",
+        [
+            ("token + position", "token * position"),
         ],
     ),
     Head=Head,
