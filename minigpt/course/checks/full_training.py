@@ -68,6 +68,13 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
             )
         ],
     ),
+    Mistake(
+        "m and v begin at 0 again in every step: they are to be kept "
+        "from one step to the next.",
+        [
+            ("m = b1 * m", "m = v = 0.0; m = b1 * m"),
+        ],
+    ),
 )
 
 
@@ -145,6 +152,47 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
                 " dim=-1).values[:, -1:], 0.0)\n"
                 "        smallest =",
             )
+        ],
+    ),
+    Mistake(
+        "The temperature divides the probabilities, so the rows no "
+        "longer sum to one; it belongs to the logits.",
+        [
+            ("[:, -1] / temperature", "[:, -1]"),
+            (
+                "return F.softmax(logits, dim=-1)",
+                "return F.softmax(logits, dim=-1) / temperature",
+            ),
+        ],
+    ),
+    Mistake(
+        "You return k probabilities; every token keeps its place, "
+        "those that are thrown away with the probability 0.",
+        [
+            (
+                'logits.masked_fill(logits < smallest, float("-inf"))',
+                "logits.topk(k, dim=-1).values",
+            ),
+        ],
+    ),
+    Mistake(
+        "Only the likeliest token stays: values[:, 0] is the largest "
+        "of the k; the smallest to keep is the last of them.",
+        [
+            ("values[:, -1:]", "values[:, :1]"),
+        ],
+    ),
+    Mistake(
+        "What is thrown away gets the logarithm 0, which is the probability 1.",
+        [
+            (
+                ('logits = logits.masked_fill(logits < smallest, float("-inf"))'),
+                (
+                    "log_probs = logits.log_softmax(dim=-1)\n"
+                    "        return log_probs.masked_fill(logits < smallest, "
+                    "0.0).exp()"
+                ),
+            ),
         ],
     ),
 )
@@ -236,6 +284,11 @@ def _windows_problem(learned, judged, N, size, fraction):
         hint = "Two windows that begin side by side share all characters but one. With "
         hint += "ids = torch.arange(60), which ids do both parts contain?"
         return Explained(what, hint, untouched=True)
+    reads = set(learned.flatten().tolist()), set(judged.flatten().tolist())
+    if leaks := targets & reads[1] or asked & reads[0]:
+        what = "Nearly. A character that is predicted in one part is still read in the "
+        what += f"other: {len(leaks)} of them, for one character {int(min(leaks))}."
+        return Explained(what, own)
     if len(asked) > len(targets):
         what = "No leak any more, but the parts are exchanged: the small one is first."
         return Explained(what, "Return the windows to learn from first.")
@@ -295,6 +348,85 @@ def verdict(before, after):
                 "all(change > 0 for change in changes)",
                 "next(filter(None, changes), 0) > 0",
             ),
+        ],
+    ),
+    Mistake(
+        "Sorted, the losses are no longer paired by their seeds: "
+        "compare each seed with itself.",
+        [
+            ("zip(after, before)", "zip(sorted(after), sorted(before))"),
+        ],
+    ),
+    Mistake(
+        "Small changes are rounded away; the rule asks for their sign alone.",
+        [
+            ("a - b for", "round(a - b, 2) for"),
+        ],
+    ),
+    Mistake(
+        "There is no tie in it: whatever did not rise with every seed "
+        "is called better.",
+        [
+            (
+                "all(change < 0 for change in changes)",
+                "not all(change > 0 for change in changes)",
+            ),
+        ],
+    ),
+    Mistake(
+        "There is no tie in it: whatever did not fall with every seed is called worse.",
+        [
+            ("all(change > 0 for change in changes)", "True"),
+        ],
+    ),
+    Mistake(
+        "You hold the mean change against its spread. The rule asks "
+        "for less, and for more: do all seeds move the same way?",
+        [
+            (
+                "all(change < 0 for change in changes)",
+                (
+                    "sum(changes) < 0 and abs(sum(changes) / len(changes)) > "
+                    "torch.tensor(changes).std(correction=0)"
+                ),
+            ),
+            (
+                "all(change > 0 for change in changes)",
+                (
+                    "sum(changes) > 0 and abs(sum(changes) / len(changes)) > "
+                    "torch.tensor(changes).std(correction=0)"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "You hold the mean change against its spread. The rule asks "
+        "for less, and for more: do all seeds move the same way?",
+        [
+            (
+                "all(change < 0 for change in changes)",
+                (
+                    "sum(changes) < 0 and abs(sum(changes) / len(changes)) > "
+                    "torch.tensor(changes).std(correction=1)"
+                ),
+            ),
+            (
+                "all(change > 0 for change in changes)",
+                (
+                    "sum(changes) > 0 and abs(sum(changes) / len(changes)) > "
+                    "torch.tensor(changes).std(correction=1)"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "You ask the first seed and the last; all of them must agree.",
+        [
+            (
+                "all(change < 0 for change in changes)",
+                "changes[0] < 0 and changes[0] * changes[-1] >= 0",
+            ),
+            ("all(change > 0 for change in changes)", "changes[0] * changes[-1] >= 0"),
         ],
     ),
 )
@@ -422,6 +554,65 @@ def nucleus(probs, top_p):
         "be drawn.",
         [("kept / kept.sum(dim=-1, keepdim=True)", "kept.softmax(dim=-1)")],
     ),
+    Mistake(
+        "The set ends one token too early: the token with which the "
+        "sum reaches top_p belongs to it. Where the first alone is "
+        "above top_p, nothing stays at all.",
+        [
+            ("before >= top_p", "before + likely > top_p"),
+        ],
+    ),
+    Mistake(
+        "The set ends one token too early: the token with which the "
+        "sum reaches top_p belongs to it, not only the first.",
+        [
+            ("before >= top_p", "(before + likely >= top_p) & (before > 0)"),
+        ],
+    ),
+    Mistake(
+        "You add up the probabilities in the order of their ids; the "
+        "set is filled from the likeliest downwards.",
+        [
+            (
+                "likely, order = probs.sort(dim=-1, descending=True)",
+                (
+                    "likely, order = probs, "
+                    "torch.arange(probs.shape[-1]).expand_as(probs)"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "All rows keep as many tokens as the first one; each row has a sum of its own.",
+        [
+            ("before >= top_p", "before[:1].expand_as(before) >= top_p"),
+        ],
+    ),
+    Mistake(
+        "A softmax of probabilities makes other probabilities; divide "
+        "what stays by its sum.",
+        [
+            (
+                "masked_fill(before >= top_p, 0.0)",
+                'masked_fill(before >= top_p, float("-inf"))',
+            ),
+            ("kept / kept.sum(dim=-1, keepdim=True)", "kept.softmax(dim=-1)"),
+        ],
+    ),
+    Mistake(
+        "You keep a fixed share of the vocabulary, as many tokens "
+        "everywhere: that is top-k. How many stay should depend on "
+        "their probabilities.",
+        [
+            (
+                "before >= top_p",
+                (
+                    "torch.arange(probs.shape[-1]) >= max(1, int(top_p * "
+                    "probs.shape[-1]))"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -446,4 +637,13 @@ def check_nucleus(nucleus):
         "Sort, then cumsum: a token stays if the likelier ones sum to less than top_p."
     )
     compare(nucleus, NUCLEUS, cases, hint=hint)
+    even = as_tensor(call(nucleus, torch.full((1, 4), 0.25), 0.5))  # any two of them
+    if (many := int((even > 0).sum())) != 2:
+        raise Explained(
+            f"Of four tokens of 0.25 each, {many} stay with top_p 0.5; two are the "
+            "fewest that reach it. Tokens as likely as the last one of the set need "
+            "not stay.",
+            "Decide by the place in the sorted row, not by the probability.",
+            share=0.9,
+        )
     return f"{len(cases)} sets, from one token to all; each row sums to one"
