@@ -32,6 +32,33 @@ def entropy(p):
         "p holds probabilities already: a softmax makes others of them.",
         [("-p.clamp", "-(p := p.softmax(-1)).clamp")],
     ),
+    Mistake(
+        "The logarithm of 1 + p is no surprise: ln 1 = 0 is that of a "
+        "certain outcome, and it stands at p = 1.",
+        [
+            ("p.clamp(min=1e-12).log()", "p.log1p()"),
+        ],
+    ),
+    Mistake(
+        "You take the mean first and the logarithm afterwards; entropy "
+        "is the mean of the surprises -ln p.",
+        [
+            ("(p * surprise).sum(dim=-1)", "-(p * p).sum(dim=-1).log()"),
+        ],
+    ),
+    Mistake(
+        "You add the uncertainty of yes or no for each outcome, p and "
+        "1 - p; the entropy of a row is the sum of -p ln p alone.",
+        [
+            (
+                "(p * surprise).sum(dim=-1)",
+                (
+                    "(p * surprise - (1 - p) * (1 - "
+                    "p).clamp(min=1e-12).log()).sum(dim=-1)"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -88,6 +115,50 @@ def perplexity(nats, sizes):
     Mistake(
         "You raise 2 to a number of nats: 2 belongs to bits, e to nats.",
         [("math.exp(", "2 ** (")],
+    ),
+    Mistake(
+        "nats are means already, per character: multiplied by the "
+        "size, not divided, they give what a text cost in all.",
+        [
+            ("loss * size", "loss / size"),
+            ("sum(sizes)", "len(sizes)"),
+        ],
+    ),
+    Mistake(
+        "nats are means already, per character: multiplied by the "
+        "size, not divided, they give what a text cost in all.",
+        [
+            ("loss * size", "loss / size"),
+            ("total / sum(sizes)", "total"),
+        ],
+    ),
+    Mistake(
+        "You average one over the perplexities, and turn the mean "
+        "upside down: surprises add up, probabilities do not.",
+        [
+            ("loss * size", "size / math.exp(loss)"),
+            ("math.exp(total / sum(sizes))", "sum(sizes) / total"),
+        ],
+    ),
+    Mistake(
+        "That is the perplexity of the longest text alone; the others "
+        "are characters, too.",
+        [
+            ("math.exp(total / sum(sizes))", "math.exp(nats[sizes.index(max(sizes))])"),
+        ],
+    ),
+    Mistake(
+        "A softmax of the sizes gives the longest text nearly all the "
+        "weight; weigh each by its share of the characters.",
+        [
+            (
+                "math.exp(total / sum(sizes))",
+                (
+                    "math.exp(sum(torch.tensor(sizes).float().softmax(0) * "
+                    "torch.tensor(nats)))"
+                ),
+            ),
+        ],
     ),
 )
 
@@ -171,6 +242,58 @@ def smooth(counts, lower, strength):
     Mistake(
         "You share the pretended observations out evenly; `lower` says who gets them.",
         [("strength * lower", "strength / counts.shape[-1]")],
+    ),
+    Mistake(
+        "The shares are exchanged: the more often a row was seen, the "
+        "more its own counts should weigh, and the less `lower`.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                (
+                    "(strength * torch.where(seen > 0, counts / "
+                    "seen.clamp(min=1e-9), 0.0) + seen * lower) / (seen + strength)"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "You take `strength` away from every count. Nothing is taken "
+        "away here: pretended observations are added.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                "((counts - strength).clamp(min=0) + strength * lower) / seen",
+            ),
+        ],
+    ),
+    Mistake(
+        "A softmax of counts raises e to the power of each. Counts "
+        "become probabilities when they are divided by their sum.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                "torch.softmax(counts + strength * lower, dim=-1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "`strength` is an exponent here; it says how many observations "
+        "are pretended, so it multiplies `lower`.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                "(f := counts + lower**strength) / f.sum(-1, keepdim=True)",
+            ),
+        ],
+    ),
+    Mistake(
+        "The pretended observations are as many as there are different "
+        "characters in the row, not `strength`: that is another "
+        "smoothing.",
+        [
+            ("strength", "(counts > 0).sum(dim=-1, keepdim=True)"),
+            ("lower, (counts > 0).sum(dim=-1, keepdim=True))", "lower, strength)"),
+        ],
     ),
 )
 
