@@ -25,6 +25,33 @@ def rms_norm_with_gain(x, gain):
             (".sqrt() * gain", ".sqrt()"),
         ],
     ),
+    Mistake(
+        "You square the mean; the name says the order backwards: first "
+        "the squares, then their mean, then the root.",
+        [
+            (
+                "x.square().mean(dim=-1, keepdim=True)",
+                "x.mean(dim=-1, keepdim=True).square()",
+            ),
+        ],
+    ),
+    Mistake(
+        "You divide by the mean of the absolute numbers; the root of "
+        "the mean of the squares is another number.",
+        [
+            (
+                "x / (mean_square + 1e-6).sqrt()",
+                "x / (x.abs().mean(dim=-1, keepdim=True) + 1e-6)",
+            ),
+        ],
+    ),
+    Mistake(
+        "Only rows with an rms above 1 are scaled: the tiny number "
+        "belongs under the root, and 1 is not tiny.",
+        [
+            ("(mean_square + 1e-6).sqrt()", "mean_square.sqrt().clamp(min=1)"),
+        ],
+    ),
 )
 
 
@@ -106,6 +133,34 @@ def rotate_halves(x, angles):
         "You write the results side by side, as neighbours: all of the first "
         "half comes first.",
         [("torch.cat(turned, dim=-1)", "torch.stack(turned, -1).flatten(-2)")],
+    ),
+    Mistake(
+        "The pairs are neighbours, as in `rotate`, but the results are "
+        "put down as halves. Here a pair is channel j of the first "
+        "half and channel j of the second.",
+        [
+            ("x.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2])"),
+        ],
+    ),
+    Mistake(
+        "Only the first half is turned; both numbers of a pair change.",
+        [
+            ("second * cos + first * sin", "second"),
+        ],
+    ),
+    Mistake(
+        "The partners are neighbours and the angles are in halves: "
+        "both should be halves, channel j with channel j of the second "
+        "half.",
+        [
+            (
+                "torch.cat(turned, dim=-1)",
+                (
+                    "torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2) * "
+                    "torch.cat([sin, sin], -1) + x * torch.cat([cos, cos], -1)"
+                ),
+            ),
+        ],
     ),
 )
 
