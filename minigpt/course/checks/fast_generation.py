@@ -43,6 +43,31 @@ def cached_step(q, k, v, keys, values):
             )
         ],
     ),
+    Mistake(
+        "The caches come back as they were: the next step would not "
+        "know of this character.",
+        [
+            ("@ values, keys, values", "@ values, keys[:, :, :-1], values[:, :, :-1]"),
+        ],
+    ),
+    Mistake(
+        "Key and value have changed places on their way into the caches.",
+        [
+            ("[keys, k]", "[keys, v]"),
+            ("[values, v]", "[values, k]"),
+        ],
+    ),
+    Mistake(
+        "The new character's own value is left out of the sum, though "
+        "its weight was counted: append to the values, too, before "
+        "they are used.",
+        [
+            (
+                "F.softmax(scores, dim=-1) @ values",
+                "F.softmax(scores, dim=-1)[..., :-1] @ values[:, :, :-1]",
+            ),
+        ],
+    ),
 )
 
 
@@ -147,6 +172,14 @@ def check_left_pad(left_pad):
     hint = "Column j of row b is real if j >= T - len(prompts[b])."
     how = {"work": _settled, "parts": ("idx", "mask"), "hint": hint}
     compare(left_pad, LEFT_PAD, cases, known, **how)
+    mask = call(left_pad, prompts[0])[1]
+    if isinstance(mask, torch.Tensor) and mask.dtype != torch.bool:
+        raise Explained(
+            f"The mask is right, but its dtype is {mask.dtype}, where True and False "
+            "are asked: a mask of numbers is added to the scores, and hides nothing.",
+            "mask.bool(), or dtype=torch.bool where it is made.",
+            share=0.9,
+        )
     return "3 batches; ids and padding in their places, 0 as an id included."
 
 
