@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import compare, exercise
+from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randn, same
@@ -76,6 +76,52 @@ def previous_score(weights):
         "at t - 1.",
         [("(offset=-1, dim1=-2, dim2=-1)", "(dim1=-2, dim2=-1)[..., 1:]")],
     ),
+    Mistake(
+        "You ask the last query alone; wanted is the mean over all "
+        "that have one before.",
+        [
+            ("before.mean(dim=-1)", "before[..., -1]"),
+        ],
+    ),
+    Mistake(
+        "You average a whole square of the map; wanted are the numbers "
+        "on its diagonal alone, weights[..., t, t - 1]. (Two lists of "
+        "indices must stand in one bracket.)",
+        [
+            ("before.mean(dim=-1)", "weights[..., 1:, :-1].mean(dim=(-1, -2))"),
+        ],
+    ),
+    Mistake(
+        "You divide by what each character gets in all. The rows sum "
+        "to one already; take the weights as they are.",
+        [
+            (
+                "weights.diagonal",
+                "(weights / weights.sum(dim=-2, keepdim=True)).diagonal",
+            ),
+        ],
+    ),
+    Mistake(
+        "With t = 0 the index t - 1 is -1, the last column: the first "
+        "character has none before it, so begin with 1.",
+        [
+            (
+                "before.mean(dim=-1)",
+                ("(before.sum(dim=-1) + weights[..., 0, -1]) / before.shape[-1]"),
+            ),
+        ],
+    ),
+    Mistake(
+        "With t = 0 the index t - 1 is -1, the last column: the first "
+        "character has none before it, so begin with 1 and divide by T "
+        "- 1.",
+        [
+            (
+                "before.mean(dim=-1)",
+                ("(before.sum(dim=-1) + weights[..., 0, -1]) / weights.shape[-1]"),
+            ),
+        ],
+    ),
 )
 
 
@@ -83,9 +129,10 @@ def previous_score(weights):
 def check_previous_score(previous_score):
     """previous_score(weights): (..., T, T) -> (...), a score for each map."""
     cases = [(TOY,), (_maps(2, 4, seed=1),), (_maps(2, 3, 5, seed=2),)]
+    cases.append((randn(2, 4, 4, seed=3).softmax(dim=-1),))  # without a mask
     hint = "weights[..., t, t - 1], for t from 1 to T - 1, and their mean."
     compare(previous_score, PREVIOUS_SCORE, cases, hint=hint)
-    return "a map by hand, 2 maps, 2 times 3 maps; the first character is no query."
+    return "9 causal maps and 2 without a mask; the first character is no query."
 
 
 MEAN_ABLATED = Solution(
@@ -134,6 +181,67 @@ def mean_ablated(heads, head, head_size):
                 "heads[..., mine].mean(dim=(0, 1))",
                 "heads.unflatten(-1, (-1, head_size)).mean(dim=(0, 1, 2))",
             )
+        ],
+    ),
+    Mistake(
+        "You average the head's own channels, and each position keeps "
+        "a number of its own; the mean is over windows and positions.",
+        [
+            ("mean(dim=(0, 1))", "mean(dim=-1, keepdim=True)"),
+        ],
+    ),
+    Mistake(
+        "Your slice cuts positions; the columns of a head are in the last dimension.",
+        [
+            ("[..., mine]", "[:, mine]"),
+        ],
+    ),
+    Mistake(
+        "That is what all heads say at this place, on average; wanted "
+        "is what this head says at all places.",
+        [
+            (
+                "heads[..., mine].mean(dim=(0, 1))",
+                "heads.unflatten(-1, (-1, head_size)).mean(dim=2)",
+            ),
+        ],
+    ),
+    Mistake(
+        "That is what the other heads say at this place; wanted is "
+        "what this head says on average.",
+        [
+            (
+                "heads[..., mine].mean(dim=(0, 1))",
+                (
+                    "(heads.unflatten(-1, (-1, head_size)).sum(2) - heads[..., "
+                    "mine]) / (heads.shape[-1] // head_size - 1)"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "You change every n-th channel; a head's channels lie side by "
+        "side, head_size of them.",
+        [
+            (
+                "slice(head * head_size, (head + 1) * head_size)",
+                "slice(head, None, heads.shape[-1] // head_size)",
+            ),
+        ],
+    ),
+    Mistake(
+        "All the other heads are replaced by their means, and this one "
+        "stays: the wrong way round.",
+        [
+            ("heads.clone()", "heads.mean(dim=(0, 1)).expand_as(heads).clone()"),
+            ("heads[..., mine].mean(dim=(0, 1))", "heads[..., mine]"),
+        ],
+    ),
+    Mistake(
+        "Only the replaced head comes back; the result has the shape "
+        "of `heads`, with all the others in it.",
+        [
+            ("return changed", "return changed[..., mine]"),
         ],
     ),
 )
@@ -209,6 +317,37 @@ def prefix_score(weights, ids, n=2):
         "You divide by the number of matches; a query with two matches counts once.",
         [("total, seen = total + weights[t, s], True", "found.append(weights[t, s])")],
     ),
+    Mistake(
+        "You compare the last character only; all n must agree.",
+        [
+            ("range(n, t + 1)", "range(1, t + 1)"),
+            ("torch.equal(ids[s - n : s], read)", "ids[s - 1] == ids[t]"),
+        ],
+    ),
+    Mistake(
+        "Your s goes on beyond t: a match that is still to come counts, too.",
+        [
+            ("range(n, t + 1)", "range(n, len(ids))"),
+        ],
+    ),
+    Mistake(
+        "You look at the place where the match begins; the character "
+        "that followed it stands n places further on, at s.",
+        [
+            ("weights[t, s]", "weights[t, s - n]"),
+        ],
+    ),
+    Mistake(
+        "You look for the character that stands at t + 1, which no "
+        "head has read yet; compare the n before s with the last n up "
+        "to t.",
+        [
+            (
+                "torch.equal(ids[s - n : s], read)",
+                "t + 1 < len(ids) and ids[s] == ids[t + 1]",
+            ),
+        ],
+    ),
 )
 
 
@@ -250,6 +389,16 @@ def _before_and_after(program, module, x):
     zeros = program(nn.ReLU(), x)  # a module without parameters
     left = len(module._forward_hooks)  # as many as before, if it is healed by now
     return silent, zeros, heals, hooks, same(silent, usual[1]), left
+
+
+class _Listening(nn.Module):
+    """Notes how many hooks it has whenever it is asked."""
+
+    hooks = []
+
+    def forward(self, x):
+        self.hooks.append(len(self._forward_hooks))
+        return x + 1
 
 
 SILENCED = Solution(
@@ -324,4 +473,14 @@ def check_silenced(silenced):
     hint = "handle = module.register_forward_hook(...), and then handle.remove()."
     how = {"work": _before_and_after, "hint": hint}
     compare(silenced, SILENCED, cases, known, **how)
+    _Listening.hooks.clear()
+    call(silenced, _Listening(), cases[0][1])
+    if not any(_Listening.hooks):
+        raise Explained(
+            "These are zeros, but no hook is at work while the module runs. Inside a "
+            "larger model, the layers behind it would still hear what it says.",
+            "handle = module.register_forward_hook(silence), then module(x), then "
+            "handle.remove().",
+            share=0.9,
+        )
     return "4 modules: silent inside, and afterwards as before."
