@@ -90,6 +90,69 @@ def affine_backward(g, x, gain):
             )
         ],
     ),
+    Mistake(
+        "The slope of the sum is 1, but what comes back is g times "
+        "that, summed over all rows.",
+        [
+            (
+                "dshift = g.reshape(-1, len(gain)).sum(axis=0)",
+                "dshift = np.ones(len(gain))",
+            ),
+        ],
+    ),
+    Mistake(
+        "dx is the slope alone here; what comes back is g times that.",
+        [
+            ("dx = g * gain", "dx = gain * np.ones_like(x)"),
+        ],
+    ),
+    Mistake(
+        "That is the backward pass of all of LayerNorm; here x has "
+        "been normed already, and only gain and shift are asked.",
+        [
+            (
+                "dx = g * gain",
+                (
+                    "s = x.std(axis=-1, keepdims=True) + 1e-5; n = (x - "
+                    "x.mean(axis=-1, keepdims=True)) / s; d = g * gain; dx = (d - "
+                    "d.mean(axis=-1, keepdims=True) - n * (d * n).mean(axis=-1, "
+                    "keepdims=True)) / s"
+                ),
+            ),
+            ("(g * x)", "(g * n)"),
+        ],
+    ),
+    Mistake(
+        "The slope of y = x * gain by gain is x alone; there is a gain "
+        "too many in dgain.",
+        [
+            ("(g * x).", "(g * x * gain)."),
+        ],
+    ),
+    Mistake(
+        "reshape(C, -1) mixes rows and channels: the channels are the "
+        "last dimension, so reshape(-1, C), and add up the rows.",
+        [
+            (
+                "reshape(-1, len(gain)).sum(axis=0)",
+                "reshape(len(gain), -1).sum(axis=1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "You add up the channels of each row. gain[c] was used in "
+        "every row, so the rows are added up and the channels stay.",
+        [
+            ("reshape(-1, len(gain)).sum(axis=0)", "sum(axis=-1)"),
+        ],
+    ),
+    Mistake(
+        "You add up the dimensions 0 and 1, which is right for three "
+        "dimensions only: x is (..., C).",
+        [
+            ("reshape(-1, len(gain)).sum(axis=0)", "sum(axis=(0, 1))"),
+        ],
+    ),
 )
 
 
@@ -142,6 +205,44 @@ def share_backward(g, x):
         "In the second use g belongs to the share, and x, too: the sum of g * "
         "x, not x times the sum of g (the Jacobian from the wrong side).",
         [("(g * x).sum(axis=-1, keepdims=True)", "x * g.sum(axis=-1, keepdims=True)")],
+    ),
+    Mistake(
+        "Both sums run over all rows; each row is divided by its own "
+        "sum, and hears its own g alone.",
+        [
+            ("sum(axis=-1, keepdims=True)", "sum()"),
+        ],
+    ),
+    Mistake(
+        "This is the gradient by way of the sum alone; the "
+        "numerator's, g / s, is missing.",
+        [
+            ("g / s - ", "-"),
+        ],
+    ),
+    Mistake(
+        "This is the gradient by way of the sum alone; the "
+        "numerator's, g / s, is missing.",
+        [
+            ("g / s - ", "0 * g - "),
+        ],
+    ),
+    Mistake(
+        "The slope of 1/s is -1/s²; the logarithm is the other way "
+        "round, what has 1/s for its slope.",
+        [
+            ("/ s**2", "* np.log(s)"),
+        ],
+    ),
+    Mistake(
+        "That is g times y. Backwards goes g times the slopes of y, of "
+        "which there are two: x stands in the numerator and in the sum.",
+        [
+            (
+                "return g / s - (g * x).sum(axis=-1, keepdims=True) / s**2",
+                "return g * x / s",
+            ),
+        ],
     ),
 )
 
@@ -206,6 +307,36 @@ def table_gradient(g, ids, V):
                 "(table, ids, g.reshape(g.shape[-1], -1).T.reshape(g.shape))",
             )
         ],
+    ),
+    Mistake(
+        "You count how often each id stands in the text; the gradient "
+        "of a row is the sum of the g of its places.",
+        [
+            ("(table, ids, g)", "(table, ids, 1)"),
+        ],
+    ),
+    Mistake(
+        "You have a table for each text of the batch; there is only "
+        "one, and all texts fetch from it: add them up.",
+        [
+            (
+                ("np.add.at(table, ids, g)\n    return table"),
+                "return np.swapaxes(np.eye(V)[ids], 1, 2) @ g",
+            ),
+        ],
+    ),
+    Mistake(
+        "Only the last text of the batch is in it. Is the table made anew for each?",
+        [
+            ("(table, ids, g)", "(table, ids[-1], g[-1])"),
+        ],
+    ),
+    Mistake(
+        "What is behind the point is cut off: gradients are no whole numbers.",
+        [
+            ("(table, ids, g)", "(table, ids, g.astype(int))"),
+        ],
+        hint="np.zeros(...) without dtype makes floats.",
     ),
 )
 
