@@ -1,12 +1,14 @@
 """Checks for notebook 02: means of the past, fading memories and two bugs."""
 
 import math
+from unittest import mock
 
 import torch
+import torch.nn.functional as F
 
-from minigpt.course.checks.core import compare, exercise
+from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import randn, same
+from minigpt.course.checks.values import as_tensor, randn, same
 from minigpt.data import CharTokenizer
 
 TOY = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])  # the notebook's, (1, T, C)
@@ -48,6 +50,24 @@ def mean_so_far(x, t):
     Mistake(
         "You cut and average along the batch; time is dimension 1.",
         [("x[:, : t + 1].mean(dim=1)", "x[: t + 1].mean(dim=0)")],
+    ),
+    Mistake(
+        "You average position t and all that come after it; wanted are those up to t.",
+        [
+            ("x[:, : t + 1]", "x[:, t:]"),
+        ],
+    ),
+    Mistake(
+        "You give position t alone; wanted is the mean of all positions up to it.",
+        [
+            ("x[:, : t + 1].mean(dim=1)", "x[:, t]"),
+        ],
+    ),
+    Mistake(
+        "That is the median; wanted is the mean.",
+        [
+            (".mean(dim=1)", ".median(dim=1).values"),
+        ],
     ),
 )
 
@@ -137,6 +157,49 @@ def fading_average(x, rate):
             )
         ],
     ),
+    Mistake(
+        "A step back multiplies the weight by rate itself; a score of "
+        "-rate multiplies it by e to the power of -rate.",
+        [
+            (
+                "F.softmax(scores, dim=-1)",
+                (
+                    "F.normalize((float(rate) ** (time[:, None] - "
+                    "time).clamp(min=0)).tril(), p=1, dim=-1)"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "rate multiplies the finished weights, so that they no longer "
+        "sum to one; it belongs to the scores, before the softmax.",
+        [
+            ("-rate * (", "-(1.0) * ("),
+            ("return F.softmax", "return rate * F.softmax"),
+        ],
+    ),
+    Mistake(
+        "Your mask is read off the scores: the score of the present is "
+        "0, too, so it is hidden with the future.",
+        [
+            ("masked_fill(~past", "masked_fill(scores.tril() == 0"),
+        ],
+        hint="Make the mask of ones (T, T), not of the scores.",
+    ),
+    Mistake(
+        "Your weights are divided by their sum without a softmax: "
+        "scores below 0 make them grow with the distance, and the "
+        "present gets 0.",
+        [
+            (
+                "F.softmax(scores, dim=-1)",
+                (
+                    "(scores.nan_to_num(neginf=0.0) / "
+                    "scores.nan_to_num(neginf=0.0).sum(dim=-1, keepdim=True))"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -216,8 +279,78 @@ def nats_per_character(text):
         "You leave out the character itself, but count all that come after it.",
         [("past @ one_hot + 1", "one_hot.sum(dim=0) - one_hot + 1")],
     ),
+    Mistake(
+        "cross_entropy takes a softmax of what it gets, but these are "
+        "counts, not logits; and each character still counts itself "
+        "before it is guessed.",
+        [
+            ("diagonal=-1", "diagonal=0"),
+            ("F.nll_loss(probs.log(), ids)", "F.cross_entropy(counts, ids)"),
+        ],
+    ),
+    Mistake(
+        "cross_entropy takes a softmax of what it gets, but these are "
+        "counts, not logits.",
+        [
+            ("F.nll_loss(probs.log(), ids)", "F.cross_entropy(counts, ids)"),
+        ],
+        hint="Give it probs.log(), or leave nll_loss.",
+    ),
+    Mistake(
+        "The last row is asked for the first character of the text: "
+        "the shift goes round in a circle. Behind the last character "
+        "there is nothing to guess.",
+        [
+            ("diagonal=-1", "diagonal=0"),
+            ("(probs.log(), ids)", "(probs.log(), ids.roll(-1))"),
+        ],
+    ),
+    Mistake(
+        "You count only the character right before; wanted are all before it.",
+        [
+            ("tril(diagonal=-1)", "tril(diagonal=-1).triu(-1)"),
+        ],
+    ),
+    Mistake(
+        "You count only the character right before (and the last one "
+        "before the first); wanted are all before it.",
+        [
+            (
+                "torch.ones(len(ids), len(ids)).tril(diagonal=-1)",
+                "torch.eye(len(ids)).roll(1, 0)",
+            ),
+        ],
+    ),
+    Mistake(
+        "Without the + 1 a character that comes for the first time has "
+        "the probability 0, and its surprise is infinite.",
+        [
+            ("past @ one_hot + 1", "past @ one_hot"),
+        ],
+    ),
+    Mistake(
+        "All rows know the whole text, each character itself included: "
+        "only what stands before it may be counted.",
+        [
+            ("past @ one_hot + 1", "one_hot.sum(dim=0).expand(len(ids), -1) + 1"),
+        ],
+    ),
     CharTokenizer=CharTokenizer,
 )
+
+
+def _guesses_from_behind(nats_per_character):
+    """Whether the first guess of "aaab" knows more than nothing; False if unknown."""
+    seen, nll_loss = [], F.nll_loss
+
+    def noted(log_probs, *others, **named):
+        seen.append(as_tensor(log_probs))
+        return nll_loss(log_probs, *others, **named)
+
+    with mock.patch.object(F, "nll_loss", noted):
+        call(nats_per_character, "aaab")
+    whole = [rows for rows in seen if rows is not None and rows.shape == (4, 2)]
+    return any(not same(rows[0].exp(), torch.full((2,), 0.5)) for rows in whole)
 
 
 @exercise("02.3 Better than luck", NATS_PER_CHARACTER)
@@ -235,14 +368,24 @@ def check_nats_per_character(nats_per_character):
     hint = "The probabilities for character t may count characters 0 to t - 1."
     cases = [(text,) for text in texts]
     compare(nats_per_character, solution, cases, work=without_first, hint=hint)
+    if _guesses_from_behind(nats_per_character):
+        raise Explained(
+            "The loss is right, but each character is guessed from those behind it: "
+            "read from either end, a text costs the same. To write on, only those "
+            "before it are there.",
+            "Row t of the triangle should hold ones in the columns 0 to t - 1.",
+            share=0.9,
+        )
     return "5 texts; no character is counted before it has been guessed."
 
 
 # A right mask does not look at the scores; these betray one that still does.
+# They grow from left to right, so that each counts in the row that it ends.
+OFFSETS = [5000.0, 1000, 100, 10, 2, 1, 0.5] + [10.0**-n for n in range(1, 13)]
 UNLUCKY = (
-    torch.arange(10.0).reshape(1, 10, 1),
-    torch.ones(1, 10, 1),
-    -torch.tensor([200.0, 1.0] + [10.0**-n for n in range(5, 13)]).reshape(1, 10, 1),
+    torch.arange(19.0).reshape(1, 19, 1),
+    torch.ones(1, 19, 1),
+    -torch.tensor(OFFSETS).reshape(1, 19, 1),
 )
 
 
@@ -326,6 +469,16 @@ def attend(x, q, k):
     Mistake(
         "The mask is the wrong way round: the past is hidden, and the future is heard.",
         [("torch.tril", "torch.triu")],
+    ),
+    Mistake(
+        "Each position may hear itself now, but your mask is still "
+        "made from the scores: other scores of 0 are hidden as before.",
+        [
+            (
+                "masked_fill(~past,",
+                "masked_fill((scores.tril() == 0) & (torch.eye(T) == 0),",
+            ),
+        ],
     ),
 )
 
