@@ -38,6 +38,13 @@ def parameters(n_embd, n_head):
         " each reads all n_embd channels.",
         [("n_head * 3", "3")],
     ),
+    Mistake(
+        "A matrix from n_embd to head_size holds n_embd times "
+        "head_size numbers, not their sum.",
+        [
+            ("n_embd * head_size", "(n_embd + head_size)"),
+        ],
+    ),
 )
 
 
@@ -93,6 +100,37 @@ def without_head(model, h):
         "A head has head_size channels; n_head says how many heads there are.",
         [("layer.head_size", "layer.n_head")],
     ),
+    Mistake(
+        "You switch off one channel; a head has head_size of them.",
+        [
+            ("[:, start : start + layer.head_size]", "[:, h]"),
+        ],
+    ),
+    Mistake(
+        "Head h is the only one left: all the others are off.",
+        [
+            (
+                "layer.proj.weight[:, start : start + layer.head_size] = 0",
+                (
+                    "layer.proj.weight[:, :start] = 0\n"
+                    "        layer.proj.weight[:, start + layer.head_size :] = 0"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "The columns of head h hold their mean now, so the head still "
+        "adds something; with zeros it adds nothing.",
+        [
+            (
+                "+ layer.head_size] = 0",
+                (
+                    "+ layer.head_size] = layer.proj.weight[:, start : start + "
+                    "layer.head_size].mean()"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -109,6 +147,12 @@ def check_without_head(without_head, model, val_data):
     def work(program, model, h):
         T, vocab_size = model.block_size, model.lm_head.out_features
         smaller, idx = program(model, h), torch.arange(2 * T).view(2, T) % vocab_size
+        if isinstance(smaller, CausalSelfAttention):
+            raise Explained(
+                "You return the layer alone; the layers before and behind it belong to "
+                "the model, too.",
+                "return smaller",
+            )
         got = smaller(idx) if callable(smaller) else smaller
         return got[0] if isinstance(got, tuple) else got
 
@@ -269,6 +313,28 @@ class DiceHeads(nn.Module):
     Mistake(
         "The causal mask is off: each position sees the throws that are still to come.",
         [("attention(q, k, v)", "attention(q, k, v, False)")],
+    ),
+    Mistake(
+        "The result is that of a single head of full width; wanted are "
+        "n_head narrow ones, side by side.",
+        [
+            ("        shape = B, T, 3, self.n_head, C // self.n_head\n", ""),
+            (
+                "qkv = self.qkv(x).view(shape)\n        "
+                "q, k, v = qkv.permute(2, 0, 3, 1, 4)",
+                "q, k, v = self.qkv(x).chunk(3, dim=-1)",
+            ),
+            ("out.transpose(1, 2).reshape(B, T, C)", "out.reshape(B, T, C)"),
+        ],
+    ),
+    Mistake(
+        "The view takes head_size before n_head, so each head gets "
+        "every n_head-th channel. That part was right: (B, T, 3, "
+        "n_head, head_size).",
+        [
+            ("self.n_head, C // self.n_head", "C // self.n_head, self.n_head"),
+            ("permute(2, 0, 3, 1, 4)", "permute(2, 0, 4, 1, 3)"),
+        ],
     ),
     attention=attention,
     helpers=(attention_weights, attention),
