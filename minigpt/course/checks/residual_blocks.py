@@ -106,6 +106,33 @@ def terms(x, blocks):
         "the first x.",
         [("x = x + said", "pass"), ("norm2(x)", "norm2(x + said)")],
     ),
+    Mistake(
+        "norm1 and norm2 have changed places: norm1 stands before "
+        "attention, norm2 before the feed-forward part.",
+        [
+            ("norm1", "norm0"),
+            ("norm2", "norm1"),
+            ("norm0", "norm2"),
+        ],
+    ),
+    Mistake(
+        "All attention parts come first in your list, then all "
+        "feed-forward parts; wanted is block after block.",
+        [
+            ("return found", "return [found[0], *found[1::2], *found[2::2]]"),
+        ],
+    ),
+    Mistake(
+        "The norm comes behind each part; in these blocks it stands "
+        "before: part(norm(x)).",
+        [
+            ("block.attention(block.norm1(x))", "block.norm1(block.attention(x))"),
+            (
+                "block.feed_forward(block.norm2(x))",
+                "block.norm2(block.feed_forward(x))",
+            ),
+        ],
+    ),
 )
 
 
@@ -273,6 +300,32 @@ class HandNorm(nn.Module):
     Mistake(
         "The future is hidden, but the variance is divided by n_embd - 1.",
         [("centred.pow(2).mean(", "x.var(")],
+    ),
+    Mistake(
+        "You take all positions so far together; each should be normed by itself.",
+        [
+            (
+                "x.mean(dim=-1, keepdim=True)",
+                (
+                    "x.mean(dim=-1, keepdim=True).cumsum(1) / torch.arange(1, "
+                    "x.shape[1] + 1)[:, None]"
+                ),
+            ),
+            (
+                "centred.pow(2).mean(dim=-1, keepdim=True)",
+                (
+                    "centred.pow(2).mean(dim=-1, keepdim=True).cumsum(1) / "
+                    "torch.arange(1, x.shape[1] + 1)[:, None]"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "One mean and one variance for the whole batch: every position "
+        "of every text moves with all others. Each should have its own.",
+        [
+            ("dim=-1, keepdim=True", ""),
+        ],
     ),
 )
 
