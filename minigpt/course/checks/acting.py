@@ -20,6 +20,8 @@ class Group:
 
     def all_reduce(self, value: Any) -> Any:
         """The sum of what all workers bring; returns when all have come."""
+        if isinstance(value, (str, list, tuple, dict)):
+            raise TypeError("all_reduce adds numbers or tensors, no lists or texts")
         first, *others = self._meeting.attend(self._rank, "all_reduce", value)
         for value in others:
             first = first + value

@@ -241,6 +241,35 @@ def evaluate(rank, losses, group):
         "You divide by the number of workers; count the windows.",
         [("all_reduce(len(losses))", "all_reduce(1)")],
     ),
+    Mistake(
+        "The sum of all workers is divided by this worker's number of "
+        "windows: the numbers must be added up, too.",
+        [
+            ("total / count", "total / len(losses)"),
+        ],
+    ),
+    Mistake(
+        "You add up the workers' own means. Bring the sum and the "
+        "number of your windows, and divide once.",
+        [
+            ("sum(losses)", "sum(losses) / max(len(losses), 1)"),
+            ("total / count", "total"),
+        ],
+    ),
+    Mistake(
+        "The mean of means, and always of three workers: bring the sum "
+        "and the number of your windows, and divide once.",
+        [
+            ("sum(losses)", "sum(losses) / max(len(losses), 1)"),
+            ("total / count", "total / 3"),
+        ],
+    ),
+    Mistake(
+        "That is the sum over all windows; the mean is asked.",
+        [
+            ("total / count", "total"),
+        ],
+    ),
 )
 
 
