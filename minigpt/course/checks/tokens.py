@@ -75,18 +75,58 @@ def count_pairs(ids):
             ),
         ],
     ),
+    Mistake(
+        "Half of an odd number is rounded down: a single `7 7` can be "
+        "joined once, and three 7s once, too.",
+        [
+            ("pair == last", "False"),
+            (
+                "return counts",
+                (
+                    "return {p: n // 2 if p[0] == p[1] else n for p, n in "
+                    "counts.items()}"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "The last pair is missing: does your loop end one too early?",
+        [
+            ("zip(ids, ids[1:])", "zip(ids[:-1], ids[1:-1])"),
+        ],
+    ),
+    Mistake(
+        "You count pairs at any distance; only neighbours can be joined.",
+        [
+            (
+                "zip(ids, ids[1:])",
+                "((a, b) for i, a in enumerate(ids) for b in ids[i + 1 :])",
+            ),
+            ("pair == last", "False"),
+        ],
+    ),
 )
 
 
-@exercise("13.1 A letter is in one pair only", COUNT_PAIRS)
+@exercise("13.1 Pairs that overlap", COUNT_PAIRS)
 def check_count_pairs(count_pairs):
     """count_pairs(ids): a list -> {(left, right): how many of them can be joined}."""
     cases = [([1, 2, 3],), ([7, 7, 7],), ([7, 7, 7, 7],), ([1, 2, 1, 2, 1],), ([5],)]
     cases += [(random.Random(n).choices([1, 2], k=20),) for n in range(3)]
-    cases.append(([1, 23, 12, 3, 12, 3, 1, 2, 31, 23],))
+    cases += [([1, 23, 12, 3, 12, 3, 1, 2, 31, 23],), ([],)]
+    known = [
+        Mistake(
+            "The keys of your dictionary are no pairs; wanted are tuples, "
+            "(left, right).",
+            sign=lambda got, *_: (
+                isinstance(got, dict)
+                and any(not isinstance(key, tuple) or len(key) != 2 for key in got)
+            ),
+        ),
+    ]
     hint = "zip(ids, ids[1:]) has all neighbours. When is the first one used already?"
-    compare(count_pairs, COUNT_PAIRS, cases, hint=hint)
-    return "9 lists: rows of equal ids, pairs that come back, a single id."
+    compare(count_pairs, COUNT_PAIRS, cases, known, hint=hint)
+    return "10 lists: rows of equal ids, pairs that come back, a single id, none."
 
 
 PER_CHARACTER = Solution(
@@ -157,6 +197,68 @@ def per_character(nats, tokens):
             )
         ],
     ),
+    Mistake(
+        "You take the logarithm of a number of nats. Nats are a "
+        "logarithm already; one bit is ln 2 of them, so divide.",
+        [
+            ("nats.sum() / len(text) / math.log(2)", "nats.sum().log2() / len(text)"),
+        ],
+    ),
+    Mistake(
+        "You divide by the number of different characters; wanted is "
+        "the length of the text.",
+        [
+            ("len(text.decode())", "len(set(text.decode()))"),
+        ],
+    ),
+    Mistake(
+        "That is e to the power of the loss, the perplexity; wanted are nats.",
+        [
+            ("nats.sum() / characters,", "(nats.sum() / characters).exp(),"),
+        ],
+    ),
+    Mistake(
+        "A byte has eight bits in memory, but these bits measure "
+        "surprise: do not divide by 8.",
+        [
+            ("/ math.log(2)", "/ math.log(2) / 8"),
+        ],
+    ),
+    Mistake(
+        "The two results have changed places.",
+        [
+            (
+                (
+                    "return nats.sum() / characters, nats.sum() / len(text) / "
+                    "math.log(2)"
+                ),
+                (
+                    "return nats.sum() / len(text) / math.log(2), nats.sum() / "
+                    "characters"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "The mean over the tokens is divided once more: on top belongs "
+        "the sum of all nats.",
+        [
+            ("nats.sum()", "nats.mean()"),
+        ],
+    ),
+    Mistake(
+        "The mean over the tokens is divided by the number of "
+        "characters; on top belongs the sum of all nats.",
+        [
+            ("nats.sum() / characters", "nats.mean() / characters"),
+        ],
+    ),
+    Mistake(
+        "These are bits per character, too; the first number should be in nats.",
+        [
+            ("nats.sum() / characters,", "nats.sum() / characters / math.log(2),"),
+        ],
+    ),
 )
 
 
@@ -167,6 +269,7 @@ def check_per_character(per_character):
         [b"a", b"b", b"cd"],
         ["é".encode(), b"t"],
         [b"\xc3", b"\xa9t\xc3\xa9", b"s"],
+        [b"aaa", b"b\xe2\x82", b"\xac"],
     ]
     cases = [
         (randn(len(tokens), seed=n).abs(), tokens) for n, tokens in enumerate(texts)
@@ -176,7 +279,7 @@ def check_per_character(per_character):
     )
     parts = ("nats per character", "bits per byte")
     compare(per_character, PER_CHARACTER, cases, parts=parts, hint=hint)
-    return "3 texts: tokens of several letters, letters of several bytes, and both."
+    return "4 texts: tokens of several letters, letters of several bytes, and both."
 
 
 def _leftmost(word, merges):
@@ -222,6 +325,62 @@ def encode(word, merges):
         "Each merge is made once only; it should be made wherever its pair stands.",
         [("[left + right]", "[left + right]; break")],
     ),
+    Mistake(
+        "The merges are sorted by their letters; they are to be made "
+        "in the order in which they were learned.",
+        [
+            ("in merges", "in sorted(merges)"),
+        ],
+    ),
+    Mistake(
+        "Only one merge is made; go on as long as a pair of the list stands side "
+        "by side.",
+        [("= [left + right]", "= [left + right]; return parts")],
+    ),
+    Mistake(
+        "Each merge is made from the right; where letters repeat, the "
+        "tokenizer begins at the left.",
+        [
+            ("i = 0", "i = len(parts) - 2"),
+            ("while i < len(parts) - 1:", "while i >= 0:"),
+            ("if (parts[i]", "if i < len(parts) - 1 and (parts[i]"),
+            ("i += 1", "i -= 1"),
+        ],
+    ),
+    Mistake(
+        "You join whatever adds up to the same letters, also from "
+        "other pieces: compare the pair, not the text.",
+        [
+            (
+                "(parts[i], parts[i + 1]) == (left, right)",
+                "parts[i] + parts[i + 1] == left + right",
+            ),
+        ],
+    ),
+    Mistake(
+        "The pieces come back joined, as the word itself; wanted is "
+        "the list of pieces.",
+        [
+            ("return parts", 'return "".join(parts)'),
+        ],
+    ),
+    Mistake(
+        "Of all pairs that stand there, you make the one that was "
+        "learned last; the one that was learned first comes first.",
+        [
+            (
+                ("    for left, right in merges:\n        i = 0\n"),
+                (
+                    "    while True:\n"
+                    "        there = [merges.index(p) for p in zip(parts, "
+                    "parts[1:]) if p in merges]\n"
+                    "        if not there: return parts\n"
+                    "        left, right = merges[max(there)]\n"
+                    "        i = 0\n"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -254,8 +413,10 @@ def check_encode(encode):
     )
     hint = "Go through the merges in their order, and for each through the word."
     cases = [(word, merges) for word in words]
+    cases.append(("bcd", [("b", "c"), ("c", "d")]))
+    cases.append(("abc", [("b", "c"), ("a", "b"), ("ab", "c")]))  # a, bc: no ab, c
     compare(encode, ENCODE, cases, [*known, lost], hint=hint)
-    return "7 words, in which several pairs could be first."
+    return "9 words, in which several pairs could be first."
 
 
 WRITTEN = Solution(
@@ -345,6 +506,36 @@ def written(tokens):
                 '"".join(bytes([b]).decode("utf-8", "replace") for b in '
                 'b"".join(tokens))',
             )
+        ],
+    ),
+    Mistake(
+        "Two tokens are decoded together; a character may be cut "
+        "between any two tokens, and into more than two pieces.",
+        [
+            (
+                'return b"".join(tokens).decode("utf-8", "replace")',
+                (
+                    'return "".join(b"".join(tokens[i : i + 2]).decode("utf-8", '
+                    '"replace") for i in range(0, len(tokens), 2))'
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "What waits at the end is lost: a text that ends in the middle "
+        "of a character ends with �.",
+        [
+            (
+                'return b"".join(tokens).decode("utf-8", "replace")',
+                (
+                    'out, rest = "", b""\n'
+                    "    for token in tokens:\n"
+                    "        rest += token\n"
+                    '        try: out, rest = out + rest.decode(), b""\n'
+                    "        except UnicodeDecodeError: pass\n"
+                    "    return out"
+                ),
+            ),
         ],
     ),
 )
