@@ -2,9 +2,9 @@
 
 import torch
 
-from minigpt.course.checks.core import compare, exercise
+from minigpt.course.checks.core import Explained, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import randn
+from minigpt.course.checks.values import describe, randn
 from minigpt.generation import probabilities
 
 TURNED = {"attn.c_attn": (1, 3), "attn.c_proj": (1, 1), "mlp.c_fc": (1, 4)}
@@ -17,8 +17,8 @@ def _file(C, V, T, parts):
     shapes = {name: tuple(t.shape) for name, t in tensors.items()}
     for i, part in enumerate(parts):
         rows, columns = (C * n for n in TURNED[part])
-        for name, *size in ((f"h.0.{part}.weight", rows, columns),) + (
-            (f"h.0.{part}.bias", columns),
+        for name, *size in ((f"h.{i // 2}.{part}.weight", rows, columns),) + (
+            (f"h.{i // 2}.{part}.bias", columns),
         ):
             tensors[name] = randn(*size, seed=i)
             shapes[name] = tuple(size[::-1])
@@ -59,6 +59,82 @@ def as_linear(tensors, shapes):
             )
         ],
     ),
+    Mistake(
+        "The tables of embeddings are turned, too. Their rows are "
+        "tokens and positions, in the file as in ours: only the "
+        "layers' matrices lie turned.",
+        [
+            (
+                ('name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))'),
+                "tensor.dim() == 2",
+            ),
+            (("        assert tensor.shape == shapes[name], name\n"), ""),
+        ],
+    ),
+    Mistake(
+        "The table of positions is turned, too; like that of the "
+        "tokens it lies in the file as in ours.",
+        [
+            (
+                ('name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))'),
+                'tensor.dim() == 2 and "wte" not in name',
+            ),
+            (("        assert tensor.shape == shapes[name], name\n"), ""),
+        ],
+    ),
+    Mistake(
+        "Only attention's matrices are turned; those of the "
+        "feed-forward layers lie turned as well.",
+        [
+            (
+                ('name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))'),
+                '"attn" in name and tensor.dim() == 2',
+            ),
+            (("        assert tensor.shape == shapes[name], name\n"), ""),
+        ],
+    ),
+    Mistake(
+        "Only the c_proj are turned; c_attn and c_fc lie turned as well.",
+        [
+            (
+                ('name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))'),
+                'name.endswith("c_proj.weight")',
+            ),
+            (("        assert tensor.shape == shapes[name], name\n"), ""),
+        ],
+    ),
+    Mistake(
+        "Only square matrices are turned; those that are not square "
+        "lie turned as well.",
+        [
+            (
+                ('name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))'),
+                "tensor.dim() == 2 and len(set(tensor.shape)) == 1",
+            ),
+            (("        assert tensor.shape == shapes[name], name\n"), ""),
+        ],
+    ),
+    Mistake(
+        "reshape gives the right shape, but leaves the numbers in "
+        "their order; a matrix is turned by .T.",
+        [
+            (
+                ('name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))'),
+                "True",
+            ),
+            ("tensor.T", "tensor.reshape(shapes[name])"),
+        ],
+    ),
+    Mistake(
+        "Only the matrices that were turned come back; all the other "
+        "tensors are missing.",
+        [
+            (
+                "ours[name] = tensor",
+                "if tensor.dim() == 2 and '.c_' in name: ours[name] = tensor",
+            ),
+        ],
+    ),
 )
 
 
@@ -95,6 +171,30 @@ def fold(W, b, s):
             )
         ],
     ),
+    Mistake(
+        "The old shift is counted twice: W times what you add should "
+        "give b, and s is there already.",
+        [
+            ("b[:, None]", "(b + W @ s)[:, None]"),
+        ],
+    ),
+    Mistake(
+        "Wᵀ b has the right shape, but W times it is W Wᵀ b, and no "
+        "single number turns that into b.",
+        [
+            (
+                'torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution',
+                "(W.T @ b)[:, None] / W.pow(2).sum()",
+            ),
+        ],
+    ),
+    Mistake(
+        "The mean of b moves every channel alike; what is to be added "
+        "is a vector that W turns into b.",
+        [
+            ("more[:, 0]", "b.mean()"),
+        ],
+    ),
 )
 
 
@@ -109,7 +209,15 @@ def check_fold(fold):
         cases.append((W, b, s))
 
     def logits(fold, W, b, s):
-        return W @ fold(W, b, s)
+        found = fold(W, b, s)
+        size = getattr(found, "shape", s.shape)
+        if tuple(size) != tuple(s.shape):
+            raise Explained(
+                f"The new shift should have the shape of s, {tuple(s.shape)}; "
+                f"yours has {tuple(size)}.",
+                "It is added to s, before W: one number for each channel.",
+            )
+        return W @ found
 
     hint = "Look for what to add to s: W @ more = b. torch.linalg.lstsq solves that."
     compare(fold, FOLD, cases, work=logits, hint=hint)
@@ -146,6 +254,53 @@ def cropped(p, T):
     Mistake(
         "You cut the channels: positions are the rows.",
         [("tensor[:T]", "tensor[:, :T]")],
+    ),
+    Mistake(
+        "You throw the first T rows away and keep the rest: a text's "
+        "first character takes row 0.",
+        [
+            ("tensor[:T]", "tensor[T:]"),
+        ],
+    ),
+    Mistake(
+        "The first character of a text still finds the vector of a "
+        "late position: turning the last rows round does not make them "
+        "the first.",
+        [
+            ("tensor[:T]", "tensor[-T:].flip(0)"),
+        ],
+    ),
+    Mistake(
+        "You take rows from all over the table. The character at place "
+        "3 takes row 3: keep the first T.",
+        [
+            ("tensor[:T]", "tensor[:: len(tensor) // T][:T]"),
+        ],
+    ),
+    Mistake(
+        "The rows behind T are set to zero, but the table is as long as before.",
+        [
+            ("tensor[:T]", "torch.cat([tensor[:T], 0 * tensor[T:]])"),
+        ],
+    ),
+    Mistake(
+        "The table of tokens is cut, too: its rows are the vocabulary, not positions.",
+        [
+            ('name == "wpe.weight"', 'name in ("wpe.weight", "wte.weight")'),
+        ],
+    ),
+    Mistake(
+        "Only what was cut comes back; all the other tensors belong to the model, too.",
+        [
+            ("short = dict(p)", "short = {}"),
+        ],
+    ),
+    Mistake(
+        "The masks are cut at the wrong end: the first T rows and "
+        "columns are those of short texts.",
+        [
+            ("tensor[:, :, :T, :T]", "tensor[:, :, -T:, :T]"),
+        ],
     ),
 )
 
@@ -200,13 +355,41 @@ def ours(do_sample, temperature, top_k, top_p):
         "The temperature divides the logits in both libraries; you multiply by it.",
         [('"temperature": temperature', '"temperature": 1 / temperature')],
     ),
+    Mistake(
+        "top_k=0 means that all tokens may be drawn, and 50 is what "
+        "those get who say nothing: None cuts nothing here.",
+        [
+            ("top_k or None", "top_k or 50"),
+        ],
+    ),
+    Mistake(
+        "65 is the vocabulary of one model only; None cuts nothing, "
+        "whatever the vocabulary.",
+        [
+            ("top_k or None", "top_k or 65"),
+        ],
+    ),
+    Mistake(
+        "With top_k=0 only the likeliest token is left in yours; "
+        "there, 0 means that all may be drawn.",
+        [
+            ("top_k or None", "top_k or 1"),
+        ],
+    ),
+    Mistake(
+        "top_p is turned round: both libraries keep the likeliest "
+        "tokens that sum to top_p.",
+        [
+            ('"top_p": top_p', '"top_p": 1 - top_p'),
+        ],
+    ),
 )
 
 
 @exercise("14.4 The same knobs, other names", OURS)
 def check_ours(ours):
     """ours(do_sample, temperature, top_k, top_p) -> a dictionary of our knobs."""
-    logits = randn(1, 9, seed=1) * 2
+    few, many = randn(1, 9, seed=1) * 2, randn(1, 80, seed=2)
     knobs = [
         (True, 1.0, 50, 1.0),
         (True, 0.5, 50, 1.0),
@@ -220,8 +403,13 @@ def check_ours(ours):
 
     def drawn(ours, do_sample, temperature, top_k, top_p):
         knobs = ours(do_sample, temperature, top_k, top_p)
+        if isinstance(knobs, (tuple, list, set)):
+            raise Explained(
+                f"ours should return a dictionary, not {describe(knobs)}.",
+                'return {"temperature": ..., "top_k": ..., "top_p": ...}',
+            )
         try:
-            return probabilities(logits, **knobs)
+            return probabilities(few if top_k else many, **knobs)
         except ValueError as error:  # a knob that our generate refuses
             return str(error)
 
