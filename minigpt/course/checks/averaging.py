@@ -163,10 +163,8 @@ def fading_average(x, rate):
         [
             (
                 "F.softmax(scores, dim=-1)",
-                (
-                    "F.normalize((float(rate) ** (time[:, None] - "
-                    "time).clamp(min=0)).tril(), p=1, dim=-1)"
-                ),
+                "F.normalize((float(rate) ** (time[:, None] - "
+                "time).clamp(min=0)).tril(), p=1, dim=-1)",
             ),
         ],
     ),
@@ -193,10 +191,8 @@ def fading_average(x, rate):
         [
             (
                 "F.softmax(scores, dim=-1)",
-                (
-                    "(scores.nan_to_num(neginf=0.0) / "
-                    "scores.nan_to_num(neginf=0.0).sum(dim=-1, keepdim=True))"
-                ),
+                "(scores.nan_to_num(neginf=0.0) / "
+                "scores.nan_to_num(neginf=0.0).sum(dim=-1, keepdim=True))",
             ),
         ],
     ),

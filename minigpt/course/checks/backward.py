@@ -112,12 +112,10 @@ def affine_backward(g, x, gain):
         [
             (
                 "dx = g * gain",
-                (
-                    "s = x.std(axis=-1, keepdims=True) + 1e-5; n = (x - "
-                    "x.mean(axis=-1, keepdims=True)) / s; d = g * gain; dx = (d - "
-                    "d.mean(axis=-1, keepdims=True) - n * (d * n).mean(axis=-1, "
-                    "keepdims=True)) / s"
-                ),
+                "s = x.std(axis=-1, keepdims=True) + 1e-5; n = (x - "
+                "x.mean(axis=-1, keepdims=True)) / s; d = g * gain; dx = (d - "
+                "d.mean(axis=-1, keepdims=True) - n * (d * n).mean(axis=-1, "
+                "keepdims=True)) / s",
             ),
             ("(g * x)", "(g * n)"),
         ],

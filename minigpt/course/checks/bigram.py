@@ -176,10 +176,8 @@ def tile(data, block_size):
         [
             (
                 "x = data[: n * block_size].view(n, block_size)",
-                (
-                    "at = torch.randint(len(data) - block_size, (n, 1)) + "
-                    "torch.arange(block_size); x = data[at]"
-                ),
+                "at = torch.randint(len(data) - block_size, (n, 1)) + "
+                "torch.arange(block_size); x = data[at]",
             ),
             ("data[1 : n * block_size + 1].view(n, block_size)", "data[at + 1]"),
         ],
@@ -201,10 +199,8 @@ def tile(data, block_size):
         [
             (
                 "n = (len(data) - 1) // block_size",
-                (
-                    "n = -(-(len(data) - 1) // block_size); data = F.pad(data, (0, "
-                    "n * block_size + 1 - len(data)))"
-                ),
+                "n = -(-(len(data) - 1) // block_size); data = F.pad(data, (0, "
+                "n * block_size + 1 - len(data)))",
             ),
         ],
     ),
@@ -214,10 +210,8 @@ def tile(data, block_size):
         [
             (
                 "data[1 : n * block_size + 1].view(n, block_size)",
-                (
-                    "torch.stack([w for w in data.split(block_size) if len(w) == "
-                    "block_size])"
-                ),
+                "torch.stack([w for w in data.split(block_size) if len(w) == "
+                "block_size])",
             ),
         ],
     ),
@@ -320,10 +314,8 @@ def before_table(ids, vocab_size):
         [
             (
                 "zip(ids[:-1].tolist(), ids[1:].tolist())",
-                (
-                    "((ids[j].item(), ids[i].item()) for i in range(len(ids)) for "
-                    "j in range(i))"
-                ),
+                "((ids[j].item(), ids[i].item()) for i in range(len(ids)) for "
+                "j in range(i))",
             ),
         ],
     ),
@@ -429,11 +421,9 @@ def loss_by_position(logits, y):
         [
             (
                 "return each.view(B, T).mean(dim=0)",
-                (
-                    "every = logits.log_softmax(-1)\n"
-                    "    return -torch.stack([every[:, t][:, y[:, t]].mean() for t "
-                    "in range(T)])"
-                ),
+                "every = logits.log_softmax(-1)\n"
+                "    return -torch.stack([every[:, t][:, y[:, t]].mean() for t "
+                "in range(T)])",
             ),
         ],
         hint=(
@@ -586,11 +576,9 @@ def write_on(model, idx, max_new_tokens):
         [
             (
                 ("    for _ in range(max_new_tokens):\n        logits, _ = model(idx)"),
-                (
-                    "    logits, _ = model(idx)\n"
-                    "    for _ in range(max_new_tokens):\n"
-                    "        pass"
-                ),
+                "    logits, _ = model(idx)\n"
+                "    for _ in range(max_new_tokens):\n"
+                "        pass",
             ),
         ],
     ),

@@ -187,11 +187,9 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
         [
             (
                 ('logits = logits.masked_fill(logits < smallest, float("-inf"))'),
-                (
-                    "log_probs = logits.log_softmax(dim=-1)\n"
-                    "        return log_probs.masked_fill(logits < smallest, "
-                    "0.0).exp()"
-                ),
+                "log_probs = logits.log_softmax(dim=-1)\n"
+                "        return log_probs.masked_fill(logits < smallest, "
+                "0.0).exp()",
             ),
         ],
     ),
@@ -385,17 +383,13 @@ def verdict(before, after):
         [
             (
                 "all(change < 0 for change in changes)",
-                (
-                    "sum(changes) < 0 and abs(sum(changes) / len(changes)) > "
-                    "torch.tensor(changes).std(correction=0)"
-                ),
+                "sum(changes) < 0 and abs(sum(changes) / len(changes)) > "
+                "torch.tensor(changes).std(correction=0)",
             ),
             (
                 "all(change > 0 for change in changes)",
-                (
-                    "sum(changes) > 0 and abs(sum(changes) / len(changes)) > "
-                    "torch.tensor(changes).std(correction=0)"
-                ),
+                "sum(changes) > 0 and abs(sum(changes) / len(changes)) > "
+                "torch.tensor(changes).std(correction=0)",
             ),
         ],
     ),
@@ -405,17 +399,13 @@ def verdict(before, after):
         [
             (
                 "all(change < 0 for change in changes)",
-                (
-                    "sum(changes) < 0 and abs(sum(changes) / len(changes)) > "
-                    "torch.tensor(changes).std(correction=1)"
-                ),
+                "sum(changes) < 0 and abs(sum(changes) / len(changes)) > "
+                "torch.tensor(changes).std(correction=1)",
             ),
             (
                 "all(change > 0 for change in changes)",
-                (
-                    "sum(changes) > 0 and abs(sum(changes) / len(changes)) > "
-                    "torch.tensor(changes).std(correction=1)"
-                ),
+                "sum(changes) > 0 and abs(sum(changes) / len(changes)) > "
+                "torch.tensor(changes).std(correction=1)",
             ),
         ],
     ),
@@ -575,10 +565,7 @@ def nucleus(probs, top_p):
         [
             (
                 "likely, order = probs.sort(dim=-1, descending=True)",
-                (
-                    "likely, order = probs, "
-                    "torch.arange(probs.shape[-1]).expand_as(probs)"
-                ),
+                "likely, order = probs, torch.arange(probs.shape[-1]).expand_as(probs)",
             ),
         ],
     ),
@@ -606,10 +593,7 @@ def nucleus(probs, top_p):
         [
             (
                 "before >= top_p",
-                (
-                    "torch.arange(probs.shape[-1]) >= max(1, int(top_p * "
-                    "probs.shape[-1]))"
-                ),
+                "torch.arange(probs.shape[-1]) >= max(1, int(top_p * probs.shape[-1]))",
             ),
         ],
     ),

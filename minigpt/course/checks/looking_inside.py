@@ -212,10 +212,8 @@ def mean_ablated(heads, head, head_size):
         [
             (
                 "heads[..., mine].mean(dim=(0, 1))",
-                (
-                    "(heads.unflatten(-1, (-1, head_size)).sum(2) - heads[..., "
-                    "mine]) / (heads.shape[-1] // head_size - 1)"
-                ),
+                "(heads.unflatten(-1, (-1, head_size)).sum(2) - heads[..., "
+                "mine]) / (heads.shape[-1] // head_size - 1)",
             ),
         ],
     ),

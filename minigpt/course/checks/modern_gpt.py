@@ -155,10 +155,8 @@ def rotate_halves(x, angles):
         [
             (
                 "torch.cat(turned, dim=-1)",
-                (
-                    "torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2) * "
-                    "torch.cat([sin, sin], -1) + x * torch.cat([cos, cos], -1)"
-                ),
+                "torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2) * "
+                "torch.cat([sin, sin], -1) + x * torch.cat([cos, cos], -1)",
             ),
         ],
     ),

@@ -111,10 +111,8 @@ def without_head(model, h):
         [
             (
                 "layer.proj.weight[:, start : start + layer.head_size] = 0",
-                (
-                    "layer.proj.weight[:, :start] = 0\n"
-                    "        layer.proj.weight[:, start + layer.head_size :] = 0"
-                ),
+                "layer.proj.weight[:, :start] = 0\n"
+                "        layer.proj.weight[:, start + layer.head_size :] = 0",
             ),
         ],
     ),
@@ -124,10 +122,8 @@ def without_head(model, h):
         [
             (
                 "+ layer.head_size] = 0",
-                (
-                    "+ layer.head_size] = layer.proj.weight[:, start : start + "
-                    "layer.head_size].mean()"
-                ),
+                "+ layer.head_size] = layer.proj.weight[:, start : start + "
+                "layer.head_size].mean()",
             ),
         ],
     ),

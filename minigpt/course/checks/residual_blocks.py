@@ -306,17 +306,13 @@ class HandNorm(nn.Module):
         [
             (
                 "x.mean(dim=-1, keepdim=True)",
-                (
-                    "x.mean(dim=-1, keepdim=True).cumsum(1) / torch.arange(1, "
-                    "x.shape[1] + 1)[:, None]"
-                ),
+                "x.mean(dim=-1, keepdim=True).cumsum(1) / torch.arange(1, "
+                "x.shape[1] + 1)[:, None]",
             ),
             (
                 "centred.pow(2).mean(dim=-1, keepdim=True)",
-                (
-                    "centred.pow(2).mean(dim=-1, keepdim=True).cumsum(1) / "
-                    "torch.arange(1, x.shape[1] + 1)[:, None]"
-                ),
+                "centred.pow(2).mean(dim=-1, keepdim=True).cumsum(1) / "
+                "torch.arange(1, x.shape[1] + 1)[:, None]",
             ),
         ],
     ),

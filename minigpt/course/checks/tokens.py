@@ -82,10 +82,7 @@ def count_pairs(ids):
             ("pair == last", "False"),
             (
                 "return counts",
-                (
-                    "return {p: n // 2 if p[0] == p[1] else n for p, n in "
-                    "counts.items()}"
-                ),
+                "return {p: n // 2 if p[0] == p[1] else n for p, n in counts.items()}",
             ),
         ],
     ),
@@ -228,10 +225,7 @@ def per_character(nats, tokens):
         "The two results have changed places.",
         [
             (
-                (
-                    "return nats.sum() / characters, nats.sum() / len(text) / "
-                    "math.log(2)"
-                ),
+                "return nats.sum() / characters, nats.sum() / len(text) / math.log(2)",
                 (
                     "return nats.sum() / len(text) / math.log(2), nats.sum() / "
                     "characters"
@@ -370,14 +364,12 @@ def encode(word, merges):
         [
             (
                 ("    for left, right in merges:\n        i = 0\n"),
-                (
-                    "    while True:\n"
-                    "        there = [merges.index(p) for p in zip(parts, "
-                    "parts[1:]) if p in merges]\n"
-                    "        if not there: return parts\n"
-                    "        left, right = merges[max(there)]\n"
-                    "        i = 0\n"
-                ),
+                "    while True:\n"
+                "        there = [merges.index(p) for p in zip(parts, "
+                "parts[1:]) if p in merges]\n"
+                "        if not there: return parts\n"
+                "        left, right = merges[max(there)]\n"
+                "        i = 0\n",
             ),
         ],
     ),
@@ -514,10 +506,8 @@ def written(tokens):
         [
             (
                 'return b"".join(tokens).decode("utf-8", "replace")',
-                (
-                    'return "".join(b"".join(tokens[i : i + 2]).decode("utf-8", '
-                    '"replace") for i in range(0, len(tokens), 2))'
-                ),
+                'return "".join(b"".join(tokens[i : i + 2]).decode("utf-8", '
+                '"replace") for i in range(0, len(tokens), 2))',
             ),
         ],
     ),
@@ -527,14 +517,12 @@ def written(tokens):
         [
             (
                 'return b"".join(tokens).decode("utf-8", "replace")',
-                (
-                    'out, rest = "", b""\n'
-                    "    for token in tokens:\n"
-                    "        rest += token\n"
-                    '        try: out, rest = out + rest.decode(), b""\n'
-                    "        except UnicodeDecodeError: pass\n"
-                    "    return out"
-                ),
+                'out, rest = "", b""\n'
+                "    for token in tokens:\n"
+                "        rest += token\n"
+                '        try: out, rest = out + rest.decode(), b""\n'
+                "        except UnicodeDecodeError: pass\n"
+                "    return out",
             ),
         ],
     ),
