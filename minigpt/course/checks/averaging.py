@@ -331,6 +331,21 @@ def nats_per_character(text):
             ("past @ one_hot + 1", "one_hot.sum(dim=0).expand(len(ids), -1) + 1"),
         ],
     ),
+    Mistake(
+        "Only characters that came already have their 1, so the "
+        "probabilities do not sum to one: all characters of the text "
+        "have it from the beginning.",
+        [
+            (
+                "counts / counts.sum(dim=1, keepdim=True)",
+                (
+                    "counts / (counts.sum(dim=1, keepdim=True) - "
+                    "tokenizer.vocab_size + (counts > 1).sum(dim=1, keepdim=True) "
+                    "+ 1)"
+                ),
+            ),
+        ],
+    ),
     CharTokenizer=CharTokenizer,
 )
 
@@ -473,6 +488,19 @@ def attend(x, q, k):
             (
                 "masked_fill(~past,",
                 "masked_fill((scores.tril() == 0) & (torch.eye(T) == 0),",
+            ),
+        ],
+    ),
+    Mistake(
+        "The scores are divided by their sum, without a softmax: some "
+        "are negative, and those of the silent query sum to 0.",
+        [
+            (
+                "weights = F.softmax(scores, dim=-1)",
+                (
+                    "scores = (q @ k.mT / q.shape[-1] ** 0.5).tril()\n"
+                    "    weights = scores / scores.sum(dim=-1, keepdim=True)"
+                ),
             ),
         ],
     ),
