@@ -85,6 +85,23 @@ def scaled_scores(x, W_query, W_key):
             ("return scores", "return scores.tril()"),
         ],
     ),
+    Mistake(
+        "You compare by distance; the lesson's scores are dot "
+        "products, which grow with the length of the vectors, too.",
+        [
+            (
+                "q @ k.transpose(-2, -1)",
+                "-(q[:, :, None] - k[:, None]).square().sum(dim=-1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "Every query meets the keys of all windows of the batch; it "
+        "should meet those of its own window.",
+        [
+            ("q @ k.transpose(-2, -1)", "q.flatten(0, 1) @ k.flatten(0, 1).T"),
+        ],
+    ),
 )
 
 
