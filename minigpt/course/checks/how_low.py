@@ -52,11 +52,58 @@ def entropy(p):
         [
             (
                 "(p * surprise).sum(dim=-1)",
-                (
-                    "(p * surprise - (1 - p) * (1 - "
-                    "p).clamp(min=1e-12).log()).sum(dim=-1)"
-                ),
+                "(p * surprise - (1 - p) * (1 - p).clamp(min=1e-12).log()).sum(dim=-1)",
             ),
+        ],
+    ),
+    Mistake(
+        "That is the surprise of the likeliest outcome alone; entropy "
+        "is the mean over all of them, each weighed by its p.",
+        [
+            ("(p * surprise).sum(dim=-1)", "surprise.min(dim=-1).values"),
+        ],
+    ),
+    Mistake(
+        "ln V is the entropy of a fair die with V sides; wanted is "
+        "that of p, which need not be fair.",
+        [
+            (
+                "(p * surprise).sum(dim=-1)",
+                "torch.full(p.shape[:-1], math.log(p.shape[-1]))",
+            ),
+        ],
+    ),
+    Mistake(
+        "That is the probability that two draws differ; entropy is the "
+        "mean of the surprises -ln p.",
+        [
+            ("(p * surprise).sum(dim=-1)", "1 - (p * p).sum(dim=-1)"),
+        ],
+    ),
+    Mistake(
+        "That is how much less a row surprises than a fair die does, "
+        "ln V minus its entropy; wanted is the entropy.",
+        [
+            (
+                "(p * surprise).sum(dim=-1)",
+                "math.log(p.shape[-1]) - (p * surprise).sum(dim=-1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "The logarithm is taken of p times p: the factor p belongs outside of it.",
+        [
+            (
+                "(p * surprise).sum(dim=-1)",
+                "-(p * p).log().nan_to_num(neginf=0.0).sum(dim=-1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "Surprises are added up without being weighed: an outcome "
+        "counts as often as it comes, with its p.",
+        [
+            ("(p * surprise).sum(dim=-1)", "surprise.sum(dim=-1)"),
         ],
     ),
 )
@@ -66,10 +113,17 @@ def entropy(p):
 def check_entropy(entropy):
     """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
     cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
+    cases.append((torch.tensor([0.99994] + [1e-5] * 6),))  # unlikely, not impossible
     known = [
         Mistake(
             "Where p is 0, you compute 0 * ln 0: that is nan here, and counts as 0.",
             sign=lambda got, right, p: got.isnan().any(),
+            hint="p.clamp(min=1e-12) lets ln see another number than 0.",
+        ),
+        Mistake(
+            "An outcome with a p of 0.00001 surprises by 11.5 nats; yours is cut off "
+            "at another number. What keeps ln finite where p is 0 must be much tinier.",
+            sign=lambda got, right, p: p.max() > 0.99 and p.min() > 0,
             hint="p.clamp(min=1e-12) lets ln see another number than 0.",
         ),
         Mistake(
@@ -81,7 +135,7 @@ def check_entropy(entropy):
     ]
     hint = "-ln p, weighted by p, and summed. Which number should ln see where p is 0?"
     compare(entropy, ENTROPY, cases, known, hint=hint)
-    return "4 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
+    return "5 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
 
 
 PERPLEXITY = Solution(
@@ -153,11 +207,85 @@ def perplexity(nats, sizes):
         [
             (
                 "math.exp(total / sum(sizes))",
-                (
-                    "math.exp(sum(torch.tensor(sizes).float().softmax(0) * "
-                    "torch.tensor(nats)))"
-                ),
+                "math.exp(sum(torch.tensor(sizes).float().softmax(0) * "
+                "torch.tensor(nats)))",
             ),
+        ],
+    ),
+    Mistake(
+        "e is raised to the surprise of all texts together, and only "
+        "then divided: divide first.",
+        [
+            ("math.exp(total / sum(sizes))", "math.exp(total) / sum(sizes)"),
+        ],
+    ),
+    Mistake(
+        "You raise 10 to a number of nats: nats belong to e.",
+        [
+            ("math.exp(", "10 ** ("),
+        ],
+    ),
+    Mistake(
+        "You add up powers of e. A sum belongs into the exponent: "
+        "first the mean of all nats, then e to the power of it, once.",
+        [
+            ("loss * size", "math.exp(loss * size / sum(sizes))"),
+            ("math.exp(total / sum(sizes))", "total"),
+        ],
+    ),
+    Mistake(
+        "The sizes are sorted, and no longer stand beside the losses "
+        "of their own texts.",
+        [
+            ("zip(nats, sizes)", "zip(nats, sorted(sizes))"),
+        ],
+    ),
+    Mistake(
+        "It is rounded to a whole number; a perplexity need not be one.",
+        [
+            ("math.exp(total / sum(sizes))", "round(math.exp(total / sum(sizes)))"),
+        ],
+    ),
+    Mistake(
+        "A short text counts more than a long one here: weigh by the "
+        "size, not by one over it.",
+        [
+            ("loss * size", "loss / size"),
+            ("sum(sizes)", "sum(1 / size for size in sizes)"),
+        ],
+    ),
+    Mistake(
+        "You weigh by the roots of the sizes; each character counts "
+        "the same, so weigh by the sizes.",
+        [
+            ("loss * size", "loss * size**0.5"),
+            ("sum(sizes)", "sum(size**0.5 for size in sizes)"),
+        ],
+    ),
+    Mistake(
+        "You halve at every step, so the last text counts most: weigh by the sizes.",
+        [
+            (
+                "return math.exp(total / sum(sizes))",
+                "mean = nats[0]\n"
+                "    for loss in nats[1:]:\n"
+                "        mean = (mean + loss) / 2\n"
+                "    return math.exp(mean)",
+            ),
+        ],
+    ),
+    Mistake(
+        "You multiply the perplexities, and no root is taken: with "
+        "every text the number grows.",
+        [
+            ("math.exp(total / sum(sizes))", "math.exp(sum(nats))"),
+        ],
+    ),
+    Mistake(
+        "You add up the perplexities; the texts are to be one long text with one mean.",
+        [
+            ("loss * size", "math.exp(loss)"),
+            ("math.exp(total / sum(sizes))", "total"),
         ],
     ),
 )
@@ -249,10 +377,8 @@ def smooth(counts, lower, strength):
         [
             (
                 "(counts + strength * lower) / (seen + strength)",
-                (
-                    "(strength * torch.where(seen > 0, counts / "
-                    "seen.clamp(min=1e-9), 0.0) + seen * lower) / (seen + strength)"
-                ),
+                "(strength * torch.where(seen > 0, counts / "
+                "seen.clamp(min=1e-9), 0.0) + seen * lower) / (seen + strength)",
             ),
         ],
     ),
@@ -293,6 +419,76 @@ def smooth(counts, lower, strength):
         [
             ("strength", "(counts > 0).sum(dim=-1, keepdim=True)"),
             ("lower, (counts > 0).sum(dim=-1, keepdim=True))", "lower, strength)"),
+        ],
+    ),
+    Mistake(
+        "Shares and `lower` get half each, whatever the counts: the "
+        "more a row was seen, the more its own counts should weigh.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                "(counts / seen.clamp(min=1e-9) + lower) / 2",
+            ),
+        ],
+    ),
+    Mistake(
+        "The shorter context is made of the counts of this table here; "
+        "it is given, as `lower`.",
+        [
+            ("strength * lower", "strength * counts.sum(dim=0) / counts.sum()"),
+        ],
+    ),
+    Mistake(
+        "`lower` multiplies the counts. Pretended observations are "
+        "added to them: strength * lower.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                ("(f := (counts + strength) * lower) / f.sum(dim=-1, keepdim=True)"),
+            ),
+        ],
+    ),
+    Mistake(
+        "The counts are multiplied with the pretended observations, so "
+        "what was never seen stays impossible; they are added.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                "(f := counts * lower) / f.sum(dim=-1, keepdim=True)",
+            ),
+        ],
+    ),
+    Mistake(
+        "Your columns sum to one, not your rows: divide by what each row holds.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                ("(f := counts + strength * lower) / f.sum(dim=0, keepdim=True)"),
+            ),
+        ],
+    ),
+    Mistake(
+        "One is added to every count besides; `lower` already says who gets what.",
+        [
+            ("(counts + strength", "(counts + 1 + strength"),
+            ("(seen + strength)", "(seen + counts.shape[-1] + strength)"),
+        ],
+    ),
+    Mistake(
+        "You divide by the mean of a row; its sum is what the counts are shares of.",
+        [
+            ("counts.sum(dim=-1", "counts.mean(dim=-1"),
+        ],
+    ),
+    Mistake(
+        "Each row gets the larger of the two opinions, made to sum to "
+        "one; here counts and pretended observations are added.",
+        [
+            (
+                "(counts + strength * lower) / (seen + strength)",
+                "(f := torch.maximum(counts / seen.clamp(min=1), strength * "
+                "lower)) / f.sum(dim=-1, keepdim=True)",
+            ),
         ],
     ),
 )
