@@ -68,6 +68,42 @@ def cached_step(q, k, v, keys, values):
             ),
         ],
     ),
+    Mistake(
+        "The scores are used as they are, without a softmax: weights "
+        "are positive and sum to one.",
+        [
+            ("F.softmax(scores, dim=-1)", "scores"),
+        ],
+    ),
+    Mistake(
+        "All characters count the same: the mean of the values asks "
+        "neither query nor keys.",
+        [
+            ("F.softmax(scores, dim=-1) @ values", "values.mean(dim=2, keepdim=True)"),
+        ],
+    ),
+    Mistake(
+        "Only the character with the highest score is heard; attention "
+        "takes the mean of all values, weighted by the softmax.",
+        [
+            (
+                "F.softmax(scores, dim=-1)",
+                ("F.one_hot(scores.argmax(dim=-1), scores.shape[-1]).to(scores)"),
+            ),
+        ],
+    ),
+    Mistake(
+        "The new key asks in place of the query.",
+        [
+            ("q @ keys.mT", "k @ keys.mT"),
+        ],
+    ),
+    Mistake(
+        "The weights meet the keys a second time; what they average are the values.",
+        [
+            ("@ values, keys", "@ keys, keys"),
+        ],
+    ),
 )
 
 
@@ -146,6 +182,72 @@ def left_pad(prompts):
         "Rows of padding may see nothing here, and a softmax over nothing is "
         "nan: let each see itself.",
         [(" | own", "")],
+    ),
+    Mistake(
+        "A batch is cut to its shortest prompt; the shorter ones are to be filled up.",
+        [
+            ("max(len", "min(len"),
+            ("[0] * (T - len(prompt)) + prompt for", "prompt[-T:] for"),
+        ],
+    ),
+    Mistake(
+        "The mask says that a place may be looked at if it is past "
+        "*or* real; it must be both.",
+        [
+            ("past & real[:, None] | own", "past | real[:, None]"),
+        ],
+    ),
+    Mistake(
+        "The real columns are taken for the first ones, but the "
+        "padding stands on the left.",
+        [
+            ("torch.arange(T) >= pads[:, None]", "torch.arange(T) < T - pads[:, None]"),
+        ],
+    ),
+    Mistake(
+        "Your columns are counted from the prompt's length; a prompt "
+        "that is padded on the left begins at T - len(prompt).",
+        [
+            (
+                "pads = torch.tensor([T - len(prompt) for prompt in prompts])",
+                "pads = torch.tensor([len(prompt) for prompt in prompts])",
+            ),
+        ],
+    ),
+    Mistake(
+        "One prompt's padding is taken for that of all: each row has its own.",
+        [
+            (
+                "real = torch.arange(T) >= pads[:, None]",
+                ("real = torch.arange(T) >= pads[-1:, None].expand(len(pads), 1)"),
+            ),
+        ],
+    ),
+    Mistake(
+        "The prompts are turned round: padding moves them, and leaves their order.",
+        [
+            ("+ prompt for", "+ prompt[::-1] for"),
+        ],
+    ),
+    Mistake(
+        "The future is not hidden, and a row of padding may see "
+        "nothing: a softmax over nothing is nan.",
+        [
+            ("past & real[:, None] | own", "real[:, None] & real[:, :, None]"),
+        ],
+    ),
+    Mistake(
+        "The real columns are taken for the first ones, but the "
+        "padding stands on the left.",
+        [
+            (
+                "past & real[:, None] | own",
+                (
+                    "past & (first := torch.arange(T) < T - pads[:, None])[:, "
+                    "None] & first[:, :, None] | own"
+                ),
+            ),
+        ],
     ),
 )
 
@@ -249,6 +351,67 @@ def one_draft(p, q):
                 "rest = after_refusal.sum().clamp(min=1e-12)\n"
                 "    return kept, kept.sum() * after_refusal / rest",
             )
+        ],
+    ),
+    Mistake(
+        "All characters come out alike after a refusal; it should be "
+        "those that the draft gave too little, as p - q says.",
+        [
+            (
+                "return kept, after_refusal",
+                "return kept, torch.full_like(p, 1 - kept.sum()) / len(p)",
+            ),
+        ],
+    ),
+    Mistake(
+        "After a refusal comes what the draft gave too little, p - q "
+        "where that is positive; yours is what it gave too much.",
+        [
+            ("(p - q).clamp", "(q - p).clamp"),
+        ],
+    ),
+    Mistake(
+        "A softmax makes other shares, also where p - q is not "
+        "positive; divide by the sum.",
+        [
+            (
+                "return kept, after_refusal",
+                "return kept, (1 - kept.sum()) * after_refusal.softmax(0)",
+            ),
+        ],
+    ),
+    Mistake(
+        "kept is divided by its sum: that is given that the draft was "
+        "kept. Asked is drafted *and* kept.",
+        [
+            ("return kept, after_refusal", "return kept / kept.sum(), after_refusal"),
+        ],
+    ),
+    Mistake(
+        "max(p - q, 0) is weighed with the probability of a refusal, "
+        "but not divided by its own sum: do both, or neither.",
+        [
+            (
+                "return kept, after_refusal",
+                "return kept, (1 - kept.sum()) * after_refusal",
+            ),
+        ],
+    ),
+    Mistake(
+        "The sum of |p - q| is twice that of max(p - q, 0).",
+        [
+            (
+                "return kept, after_refusal",
+                ("return kept, after_refusal / (p - q).abs().sum().clamp(min=1e-12)"),
+            ),
+        ],
+    ),
+    Mistake(
+        "What the draft gave too much is taken away from q, so kept is "
+        "too small: drafted and kept is the smaller of p and q.",
+        [
+            ("torch.minimum(p, q)", "q - (p - q).clamp(min=0)"),
+            (("(p - q).clamp(min=0)\n    return"), ("p - kept\n    return")),
         ],
     ),
 )
