@@ -226,10 +226,7 @@ def per_character(nats, tokens):
         [
             (
                 "return nats.sum() / characters, nats.sum() / len(text) / math.log(2)",
-                (
-                    "return nats.sum() / len(text) / math.log(2), nats.sum() / "
-                    "characters"
-                ),
+                "return nats.sum() / len(text) / math.log(2), nats.sum() / characters",
             ),
         ],
     ),
