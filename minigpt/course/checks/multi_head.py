@@ -127,6 +127,26 @@ def without_head(model, h):
             ),
         ],
     ),
+    Mistake(
+        "The columns of qkv are what it reads from the stream, for all "
+        "heads alike; head h is not off.",
+        [
+            ("layer.proj.weight[:, start", "layer.qkv.weight[:, start"),
+        ],
+    ),
+    Mistake(
+        "Head h is only made quieter; 0 switches it off.",
+        [
+            ("+ layer.head_size] = 0", "+ layer.head_size] *= 0.5"),
+        ],
+    ),
+    Mistake(
+        "Nothing has changed in the copy: its own weight must be "
+        "written into, and a clone of it is another tensor.",
+        [
+            ("layer.proj.weight[:, start : start + layer.head_size] = 0", "pass"),
+        ],
+    ),
 )
 
 

@@ -100,7 +100,7 @@ WRONG = {
         "AttributeError": surprise("-p.ln().mean()"),
     },
     "01.2": {
-        "`x` where `y` belongs": tile(X, X),
+        "Your targets are the inputs themselves": tile(X, X),
         "the whole next window": tile(X, "data[T : n * T + T]", "len(data) // T - 1"),
         "there are only 5 targets": tile(X, Y, "len(data) // T"),
     },

@@ -48,7 +48,7 @@ def cleared(*edits, clear="self.length = 0"):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "09.1": {
-        "`:-1` where `:` belongs": step(
+        "The caches come back as they were": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
         "left out behind `q @ k": step(

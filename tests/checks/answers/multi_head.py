@@ -88,7 +88,7 @@ WRONG = {
         ),
     },
     "04.2": {
-        "`p.weight[:, a:b].clone()` where": without("p.weight[:, a:b].clone().zero_()"),
+        "Nothing has changed in the copy": without("p.weight[:, a:b].clone().zero_()"),
         "projection's bias is too": without("p.weight[:, a:b] = 0; p.bias.zero_()"),
         "changes `model` in place": without("p.weight[:, a:b] = 0", start="m = model"),
     },
