@@ -495,7 +495,7 @@ def _found(Memory, size, *prompts):
     for prompt in prompts:
         memory.clear()
         steps = [memory.step(q, k, v) for q, k, v in prompt.unbind(1)]
-    return torch.stack(steps)
+    return None if any(step is None for step in steps) else torch.stack(steps)
 
 
 MEMORY = Solution(

@@ -227,7 +227,8 @@ def _check_copy(Heads, n_embd, n_head):
     def copies():
         first, second = (Heads(n_embd, n_head) for _ in range(2))
         second.load_state_dict(first.state_dict())
-        out = first(x)
+        if (out := first(x)) is None:
+            raise Explained("forward returns nothing (None).", "Is `return` missing?")
         return first, out, same(second(x), out)
 
     first, out, agree = call(copies)
