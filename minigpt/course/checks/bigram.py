@@ -495,6 +495,8 @@ def _written(write_on, model, idx, n):
     """What is written after idx; how often another model draws what it should."""
     torch.manual_seed(0)
     text = write_on(model, idx, n)
+    if text is None or text is ...:
+        return text
     drawn = write_on(_OneToFour(), torch.zeros(1000, 1000, dtype=torch.long), 1)
     return text, f"{as_tensor(drawn)[:, -1].mean():.1f}"
 
