@@ -531,6 +531,7 @@ def check_written(written):
     """written(tokens): a list of bytes -> a str."""
     cases = [([b"a", b"bc"],), ([b"caf", b"\xc3", b"\xa9!"],)]
     cases += [([b"\xf0\x9f", b"\x8e\xad\xf0", b"\x9f\x90\x9d"],), ([b"a\xff", b"b"],)]
+    cases.append(([b"caf", b"\xc3"],))  # it ends in the middle of a character
     decoder = codecs.getincrementaldecoder("utf-8")
     known = [
         Mistake(
@@ -544,4 +545,4 @@ def check_written(written):
     ]
     hint = "A character may begin in one token and end in the next: join first."
     compare(written, WRITTEN, cases, known, hint=hint)
-    return "4 texts: whole characters, cut ones, and bytes that are none."
+    return "5 texts: whole characters, cut ones, and bytes that are none."
