@@ -10,8 +10,15 @@ from small import TRAIN_SMALL
 from minigpt.data import CharTokenizer, load_text, train_val_split
 
 torch.set_num_threads(1)  # the tests' tensors are tiny: threads would only wait
+# The files that take longest. They begin first, so that with several processes none is
+# left alone with one of them at the end.
+LONG = ["test_page_walk", "test_page_watch", "test_page", "test_speedrun", "test_cache"]
 # A run in the background is told to ignore Ctrl+C; the tests of interrupts are not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG)
 
 
 def pytest_report_header():

@@ -19,6 +19,7 @@ from minigpt.checkpoint import (
 )
 from minigpt.data import CharTokenizer
 from minigpt.device import set_random_state
+from minigpt.files import replacing, write_whole
 from minigpt.modern.model import ModernConfig
 from minigpt.stored import FOLDER
 from minigpt.training import Run
@@ -80,6 +81,16 @@ def test_a_run_goes_on_from_its_file_bit_for_bit(tmp_path):
     assert [row[:3] for row in resumed] == [row[:3] for row in history]
     assert_equal(load_checkpoint(path), half)
     assert os.listdir(tmp_path) == ["run.pt"]  # nothing unfinished is left
+
+
+def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path):
+    path = tmp_path / "text.txt"
+    write_whole(path, "old")
+    with pytest.raises(KeyboardInterrupt), replacing(path) as unfinished:
+        unfinished.write_text("half", encoding="utf-8")
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == ["text.txt"]
+    assert path.read_text(encoding="utf-8") == "old"
 
 
 def test_a_checkpoint_holds_model_vocabulary_recipe_and_run(tmp_path):
