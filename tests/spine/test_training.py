@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from minigpt import training
 from minigpt.evaluation import estimate_loss, evaluate
 from minigpt.optimizer import learning_rate_at, make_optimizer
-from minigpt.training import Run, TrainConfig, preset, train
+from minigpt.training import Run, TrainConfig, check_seed, preset, train
 
 
 @pytest.mark.parametrize(
@@ -241,3 +241,14 @@ def test_a_run_that_goes_on_takes_the_rate_and_batch_of_its_new_recipe():
     fit(model, longer, run=run)
     assert shapes[-1] == (2, 8)
     assert run.optimizer.param_groups[0]["lr"] == learning_rate_at(24, longer)
+
+
+def test_seeds_are_refused_where_torch_refuses_them():
+    for seed in (-(2**63), 2**64 - 1):
+        check_seed(seed)
+        torch.Generator().manual_seed(seed)
+    for seed in (-(2**63) - 1, 2**64):
+        with pytest.raises(ValueError, match="seed is"):
+            check_seed(seed)
+        with pytest.raises((RuntimeError, ValueError, OverflowError)):
+            torch.Generator().manual_seed(seed)
