@@ -26,9 +26,11 @@ from pages import (
 )
 from small import TOKENIZER, small_gpt
 
-from minigpt.tools.page import page
+from minigpt.tools.page import Story, page
+from minigpt.training import Progress
 
 ROW = PLACE - 1  # the character that is followed
+STORY = Story(20, 61.0, [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)], "a fox")
 STEPS = 31  # of a GPT of two blocks with several heads
 
 
@@ -374,6 +376,33 @@ def test_nothing_jumps_when_the_model_comes(visit, browser, gpt, wide, high, fil
     size = {"width": 1280, "height": 900, "deviceScaleFactor": 1}
     browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
     assert jumped < 0.1
+
+
+@pytest.mark.parametrize("wide, high", [(1280, 800), (390, 844)])
+@pytest.mark.parametrize("filmed", [False, True], ids=["one", "film"])
+def test_what_is_there_before_the_model_stands_where_it_will_stand(
+    visit, browser, gpt, wide, high, filmed
+):
+    size = {"width": wide, "height": high, "deviceScaleFactor": 1}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=wide < 500)
+    models = {"": {0: small_gpt().eval(), 10: gpt, "end": gpt}} if filmed else gpt
+    stories = [STORY]
+    visit(models, address={}, text=TEXT, stories=stories)
+    chromium.wait(lambda: browser.evaluate("active.rested !== null"), "the rest")
+    seen = "h1, #glance, #tour, #examples button, #sides, #go, #bars, #temperature"
+    tops = f"[...document.querySelectorAll('{seen}')].map((e) => "
+    tops += "e.getBoundingClientRect().top + scrollY)"
+    later = browser.evaluate(tops)
+    here = browser.evaluate("location.href.split('#')[0]")
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    browser.open(here)
+    browser.evaluate("document.querySelector('noscript').hidden = true")
+    first = browser.evaluate(tops)
+    browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    size = {"width": 1280, "height": 900, "deviceScaleFactor": 1}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
+    assert len(first) == len(later) == 8
+    assert first == pytest.approx(later, abs=high / 40)
 
 
 def test_the_page_says_what_it_is_before_any_script_has_run(gpt):
