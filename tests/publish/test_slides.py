@@ -17,6 +17,7 @@ SIZE = (1280, 720)
 # large and told in words, and no answer before the key press after a question.
 FAULTS = ["empty", "beyond", "raw_math", "bad_math", "bare", "answers"]
 READY = "document.documentElement.dataset.ready === 'yes'"
+CLAIM = "What is claimed in nine words stands on the slide."
 needs_browser = pytest.mark.skipif(
     chromium.PROGRAM is None, reason="there is no Chromium on this machine"
 )
@@ -195,7 +196,7 @@ def test_prose_becomes_notes_and_questions_keep_their_answers_back():
         cells=[
             nbformat.v4.new_markdown_cell("# Title\n\n**The promise.**\n\nSpoken."),
             nbformat.v4.new_markdown_cell(
-                "## One\n\nClaimed. Spoken. **Predict:** what?"
+                f"## One\n\n{CLAIM} Spoken. **Predict:** what?"
             ),
             nbformat.v4.new_code_cell("print(1)"),
             nbformat.v4.new_code_cell("print(2)"),
@@ -207,8 +208,8 @@ def test_prose_becomes_notes_and_questions_keep_their_answers_back():
     ]
     (opening,), (section, below) = slides.stacks(notebook)
     notes = [note.source for note in opening["notes"] + section["notes"]]
-    assert notes == ["Spoken.", "Claimed. Spoken. "]
-    assert section["parts"][1]["cell"].source == "Claimed."
+    assert notes == ["Spoken.", f"{CLAIM} Spoken. "]
+    assert section["parts"][1]["cell"].source == CLAIM
     assert opening["kind"] == "opening" and below["running"] == "One"
 
 
@@ -221,10 +222,21 @@ def made_of(*cells):
 
 def drawn(source):
     """A code cell that shows a figure."""
-    figure = {"image/png": "", "text/plain": "Figure"}
     cell = nbformat.v4.new_code_cell(source)
-    cell.outputs = [nbformat.v4.new_output("display_data", figure)]
+    cell.outputs = [figure(800, 300)]
     return cell
+
+
+def figure(wide, high):
+    """The output of a cell: the head of a picture of this size."""
+    head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", wide, high)
+    image = base64.b64encode(head).decode("ascii")
+    return nbformat.v4.new_output("display_data", {"image/png": image})
+
+
+def sources(stack):
+    """[slide: [source of each part]]"""
+    return [[part["cell"].source for part in slide["parts"]] for slide in stack]
 
 
 @pytest.mark.parametrize("path", shared.notebook_paths(), ids=lambda path: path.stem)
@@ -285,13 +297,13 @@ def test_a_tag_begins_the_second_lecture():
 
 def test_a_table_above_a_figure_leaves_it_a_slide_of_its_own():
     new = nbformat.v4
-    head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 800, 500)
-    image = base64.b64encode(head).decode("ascii")
-    figure = new.new_output("display_data", {"image/png": image})
     made = []
     for lines in (2, 12):
         cell = new.new_code_cell("show()")
-        cell.outputs = [new.new_output("stream", text="row\n" * lines), figure]
+        cell.outputs = [
+            new.new_output("stream", text="row\n" * lines),
+            figure(800, 500),
+        ]
         notebook = new.new_notebook(cells=[new.new_markdown_cell("# T"), cell])
         made.append(outline(notebook)[0])
     assert made == [
@@ -300,7 +312,7 @@ def test_a_table_above_a_figure_leaves_it_a_slide_of_its_own():
     ]
 
 
-def test_printed_lines_and_code_share_a_slide_only_where_there_is_room():
+def test_printed_lines_stand_below_the_end_of_their_code():
     new, made = nbformat.v4, []
     for lines in (3, 17):
         cell = new.new_code_cell("\n".join(["show()"] * lines))
@@ -308,8 +320,74 @@ def test_printed_lines_and_code_share_a_slide_only_where_there_is_room():
         made.append(outline(made_of("## One\n\nClaimed.", cell))[1])
     assert made == [
         [["text", "text", "code", "output+"]],
-        [["text", "text", "code"], ["output"]],
+        [["text", "text", "code"], ["code", "output+"]],
     ]
+
+
+def test_a_question_waits_alone_rather_than_that_its_code_loses_what_it_prints():
+    new = nbformat.v4
+    cell = new.new_code_cell("\n".join(["show()"] * 12))
+    cell.outputs = [new.new_output("stream", text="row\n" * 5)]
+    made = outline(made_of(f"## One\n\n{CLAIM} **Predict:** what?", cell))[1]
+    assert made == [["text", "text", "text"], ["code", "output+"]]
+
+
+def test_code_is_cut_between_functions_and_never_inside_brackets_or_below_a_for():
+    first = ["def first(a):", *["    a.b(", "        c,", "    )"] * 6, ""]
+    second = ["def second(a):", "    for b in a:", "        b.c()"]
+    source = "\n".join([*first, *second])
+    _, pieces = slides.in_pieces(source)
+    assert pieces == ["\n".join(first[:-1]), "\n".join(second)]
+    lines = ["a(", *["    b,"] * 11, ")", "for c in d:", *["    e(c)"] * 12]
+    _, pieces = slides.in_pieces("\n".join(lines))
+    assert pieces == ["\n".join(lines[:13]), "\n".join(lines[13:])]
+
+
+def test_a_sentence_leads_to_code_that_begins_a_slide():
+    def leading(words):
+        new = nbformat.v4
+        cells = [new.new_code_cell("first()"), words, new.new_code_cell("second()")]
+        stack = slides.stacks(made_of(f"## One\n\n{CLAIM}", *cells))[1]
+        return sources(stack)[1][0]
+
+    assert leading("Explained. Said.\n\nA new function is written here for all.") == (
+        "A new function is written here for all."
+    )
+    assert leading("It was large, as one sees. Its root is what we need now.") == (
+        "Its root is what we need now."
+    )
+    assert leading("They agree with the sum above, and so do all others:") == (
+        "They agree with the sum above, and so do all others:"
+    )
+    assert leading("| a |\n|---|\n| b |") == "second()"
+
+
+def test_the_figure_of_a_claim_stands_below_it_and_how_it_was_made_behind_it():
+    made = nbformat.v4.new_code_cell("x = f(y)\nz = f(x)", outputs=[figure(800, 640)])
+    said = "It falls from left to right, as it was promised above."
+    notebook = made_of(f"## One\n\n{CLAIM}", made, f"{said} Spoken.")
+    assert outline(notebook)[1] == [["text", "text", "output"], ["code", "text"]]
+    assert sources(slides.stacks(notebook)[1])[1] == ["x = f(y)\nz = f(x)", said]
+
+
+def test_a_formula_behind_a_question_waits_with_the_code():
+    text = f"## One\n\n{CLAIM} **Predict:** what?\n\n$$x$$"
+    notebook = made_of(text, nbformat.v4.new_code_cell("f(x)"))
+    assert outline(notebook)[1] == [["text", "text", "text", "text+", "code+"]]
+
+
+def test_a_long_paragraph_is_cut_after_a_sentence_and_said_as_a_whole():
+    long = (
+        f"**Parts.** {CLAIM} " + "P. Gage told it in (1994), et al. too. " * 8 + "So:"
+    )
+    shown = slides.shortened(long)
+    assert shown.startswith(f"**Parts.** {CLAIM} P. Gage") and shown.endswith(
+        "too. So:"
+    )
+    assert len(shown.split()) <= slides.WORDS < len(long.split())
+    (slide,) = slides.stacks(made_of(f"## One\n\n{long}"))[1]
+    assert slide["parts"][1]["cell"].source == shown
+    assert [note.source for note in slide["notes"]] == [long]
 
 
 def test_a_section_of_words_alone_shows_its_first_paragraph_and_its_lists():

@@ -2,21 +2,27 @@
 
     python -m minigpt.course.publish.slides            writes build/slides/NN_name.html
 
-Headings, the first sentence below them, formulas, questions, code, figures and the
-recap stand on the slides; the prose is for the speaker's notes (press S). Code that
-draws, and a lesson's set-up, stay in the notebook; code that is longer than a slide
-goes on on the next.
+Headings, what is said first below them, formulas, questions, code with the sentence
+that leads to it, figures and the recap stand on the slides; the prose is for the
+speaker's notes (press S). Code that draws, and a lesson's set-up, stay in the notebook.
+Code that is longer than a slide, or leaves no room for what it prints, is cut between
+two statements and goes on on the next.
 """
 
 import ast
 import base64
+import io
 import json
+import math
 import re
 import struct
+import tokenize
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+from PIL import Image
 
 from minigpt.course.publish import npm, shared
 
@@ -30,15 +36,30 @@ WIDTH, HEIGHT = 1280, 720
 HIGH = 660  # pixels between the margins, and a little
 SMALL = 0.88  # a slide's type is shrunk to this share at most: code is 20 pixels then
 MOST = 20  # lines of code that a slide holds
+RUNNING = 44  # pixels for a section's title above a slide
 WORDS = 70  # of a paragraph that is shown as a whole
+FEW = 9  # words: where a first sentence has fewer, the next is shown, too
+BRIEF = 6  # lines of code that may stand behind the figure they lead to
+FIGURE = 0.75  # a figure may shrink to this share of its size; deck.js says the same
+ABRUPT = 6.0  # what it costs to show printed lines on another slide than their code
 ASKS = "**Can you answer"  # the questions at a lesson's end
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
 WITH_MODEL = ("06", "11")  # lessons whose deck opens the model's page at its end
 DRAWS = re.compile(r"\b(plt|figs?|ax|axes|drawings)\b|\bplots\.(?!LiveCurve)")
 OPENED = """## The model, opened
 
-**[The GPT of this course](model.html)**, in a file beside these slides: it writes, and
-a click switches off one of its parts."""
+**[The GPT of this course](model.html)** writes, and a click switches off a part."""
+PICTURE = (
+    "The GPT of the course as a page in a browser: arcs show at which letters its "
+    "heads look, and ribbons lead to the next characters that it thinks likely."
+)
+ENDS = re.compile(  # of a sentence, where another begins; "P. Gage" is no end
+    r"(?:(?<=[.?!])|(?<=[.?!]\))|(?<=[.?!]\*\*))(?<!\b[A-Z]\.)(?<!et al\.)\s+"
+    r"(?=[A-Z0-9`$*(\"])"
+)
+BACK = re.compile(  # so begins a paragraph about what the code before it has shown
+    r"\(|(It|They|These|This|That|Those|Both|With|Here|Alone|The (first|last|two))\b"
+)
 FOLD = re.compile(r"<details.*?</details>", re.S)
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
 
@@ -55,11 +76,30 @@ def build_slides(
     written = []
     for path, notebook in zip(paths, loaded):
         if path.stem[:2] in WITH_MODEL:
-            notebook.cells.append(nbformat.v4.new_markdown_cell(OPENED, id="opened"))
+            notebook.cells += opened()
         target = folder / f"{path.stem}.html"
         shared.write(target, deck(notebook, characters))
         written.append(target)
     return written
+
+
+def opened() -> list[NotebookNode]:
+    """Two cells for the slide that leads to the model's page: words and a picture."""
+    image, buffer = Image.open(shared.ROOT / ".github" / "page.png"), io.BytesIO()
+    image.thumbnail((1080, 675))
+    image.save(buffer, "png")
+    figure = nbformat.v4.new_output(
+        "display_data",
+        {
+            "image/png": base64.b64encode(buffer.getvalue()).decode("ascii"),
+            "text/plain": f"Figure: {PICTURE}",
+        },
+        metadata={"image/png": {"alt": PICTURE}},
+    )
+    return [
+        nbformat.v4.new_markdown_cell(OPENED, id="opened"),
+        nbformat.v4.new_code_cell("", id="opened-2", outputs=[figure]),
+    ]
 
 
 def deck(notebook: NotebookNode, characters: frozenset[str]) -> str:
@@ -129,7 +169,8 @@ def stacks(notebook: NotebookNode) -> list:
         else:
             layout.add_code(cell)
     for stack in layout.stacks:
-        tell_more(stack[0])
+        for slide in stack:
+            tell_more(slide)
     return layout.stacks
 
 
@@ -142,6 +183,8 @@ class Layout:
         self.section = ""  # the last of them
         self.full = False  # code or a result stands there: what comes begins a slide
         self.asked = False  # a question was the last: what comes waits for a click
+        self.said: list[str] = []  # the paragraphs that lead to the next cell
+        self.owes = False  # is code shown without a word?
 
     @property
     def slide(self) -> dict:
@@ -173,31 +216,45 @@ class Layout:
 
     def add_text(self, cell: NotebookNode) -> None:
         """A markdown cell: what is seen goes on slides, what is said into notes."""
+        self.said = []
         if SECOND in cell.metadata.get("tags", []):
             self.stacks.append([])
             self.begin(cell, "opening")
             self.put("text", text_cell(second_lecture(self.titles)))
             self.titles = self.titles[:1]
+        asks = "**Predict" in cell.source  # and needs all that stands before it
         for kind, source in seen_and_said(cell.source, self.section == "Recap"):
-            text = text_cell(source)
             heading = re.match(r"(#{1,3}) (.*)", source)
             if heading:
                 self.begin_section(cell, depth=len(heading[1]), title=heading[2])
-            elif kind == "seen" and self.wants_a_slide(source, text):
-                self.go_on(cell)
-                self.full = False
             if kind == "seen":
-                self.put("text", text)
+                is_prose = re.match(r"\*\*(?!Think)", source) and not asks
+                shown = text_cell(shortened(source) if is_prose else source)
+                if not heading and self.wants_a_slide(source, shown):
+                    self.go_on(cell)
+                    self.full = False
+                if shown.source != source:
+                    self.slide["notes"].append(text_cell(source))
+                self.said = []
+                self.put("text", shown, fragment=self.asked)
             else:
-                self.slide["notes"].append(text)
-                claim = first_sentence(source)
-                if claim and self.only_heading():
-                    self.put("text", text_cell(claim))
-            self.asked = "**Predict" in source or (self.asked and kind == "said")
+                self.say(source)
+            self.asked = self.asked or "**Predict" in source
+            self.owes = False
+
+    def say(self, source: str) -> None:
+        """A paragraph for the notes; below a heading, or code without a word, what it
+        says first is seen, too."""
+        self.said.append(source)
+        self.slide["notes"].append(text_cell(source))
+        claim = first_said(source)
+        if claim and (self.owes or self.only_heading()):
+            self.put("text", text_cell(claim))
+            self.said = [source] if self.owes else []
 
     def begin_section(self, cell: NotebookNode, depth: int, title: str) -> None:
         """What a heading begins: a stack, or below ### a slide."""
-        self.full = False
+        self.full = self.asked = False
         if depth < 3:
             self.section = title
             self.titles.append(title)
@@ -210,22 +267,23 @@ class Layout:
         """Whether a paragraph begins a slide: questions do, and what has no room."""
         if source.startswith(ASKS) or not self.fits("text", text):
             return True
-        return self.full and bool(re.match(r"\*\*(Predict|Think)", source))
+        return self.full and leads_on(source, self.slide)
 
     def add_code(self, cell: NotebookNode) -> None:
         """A code cell: its pieces, then what it printed, then its figures."""
         figures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
         printed = [o for o in cell.outputs if "image/png" not in o.get("data", {})]
-        pieces = in_pieces(without_drawing(cell.source, bool(figures)))
+        code = nbformat.from_dict(cell)
+        code.source = without_drawing(cell.source, bool(figures))
         if self.slide["kind"] == "opening" and not printed:
-            pieces = []  # the set-up
-        for piece in pieces:
-            code = nbformat.from_dict(cell | {"source": piece})
-            if self.full or not self.fits("code", code):
-                self.go_on(cell)
-                self.asked = False
-            self.put("code", code, self.asked)
-            self.full = True
+            code.source = ""  # the set-up
+        if len(figures) == 1 and not printed and self.figure_goes_first(code):
+            self.put("output", code)
+            self.go_on(cell)
+            self.put("code", code)
+            self.full, self.owes, self.said = True, True, []
+            return
+        pieces = self.add_pieces(code, sum(map(output_height, printed)))
         for output in [*printed, *figures]:
             shown = nbformat.from_dict(cell | {"outputs": [output]})
             alone = (self.full and not pieces) or not self.fits("output", shown)
@@ -234,7 +292,47 @@ class Layout:
             waits = bool(pieces) or self.asked
             self.put("output", shown, fragment=waits and not alone)
         self.full = self.full or bool(cell.outputs)
+        self.asked, self.said = False, []
+
+    def figure_goes_first(self, code: NotebookNode) -> bool:
+        """Whether a figure stands below the claim of its section, and how it was made
+        on the next slide: where both leave each other no room."""
+        both = height("code", code) + height("output", code)
+        return (
+            only_claim(self.slide)
+            and 0 < len(code.source.splitlines()) <= BRIEF
+            and self.fits("output", code)
+            and filled(self.slide) + both > HIGH
+        )
+
+    def add_pieces(self, code: NotebookNode, after: float) -> list[str]:
+        """The code of a cell, cut where it must be; after: the pixels of what it
+        prints. Returns the pieces."""
+        lonely = 3 if only_claim(self.slide) else 1
+        room, lonely = (0, 0) if self.full else (HIGH - filled(self.slide), lonely)
+        new, pieces = in_pieces(code.source, room, after, lonely)
+        for number, source in enumerate(pieces):
+            piece = nbformat.from_dict(code | {"source": source})
+            if new or number:
+                below = after if number == len(pieces) - 1 else 0
+                self.go_on_with_lead(piece, below)
+            self.put("code", piece, self.asked)
+            self.full, self.said = True, []
+        return pieces
+
+    def go_on_with_lead(self, code: NotebookNode, below: float) -> None:
+        """A new slide for code, with the sentence that leads to it if there is room."""
+        said = [] if self.asked else self.said
+        moved = []
+        if said[1:] or (said and not self.full):  # the last leads on, and is said there
+            moved = [self.slide["notes"].pop()]
+        self.go_on(code)
         self.asked = False
+        self.slide["notes"] += moved
+        first = text_cell(lead(said, self.full))
+        needs = height("text", first) + height("code", code) + below
+        if first.source and filled(self.slide) + needs <= HIGH:
+            self.put("text", first)
 
 
 def text_cell(source: str) -> NotebookNode:
@@ -242,24 +340,44 @@ def text_cell(source: str) -> NotebookNode:
     return nbformat.v4.new_markdown_cell(source)
 
 
+def only_claim(slide: dict) -> bool:
+    """Does nothing stand on a slide but a heading of a section and what it says?"""
+    texts = [part["cell"].source for part in slide["parts"]]
+    return (
+        all(part["what"] == "text" for part in slide["parts"])
+        and "".join(texts[:1]).startswith("##")
+        and not any(re.match(r"\$|\*\*|#", text) for text in texts[1:])
+    )
+
+
+def leads_on(source: str, slide: dict) -> bool:
+    """Does a paragraph belong to what follows it, and not to the slide's code?"""
+    if re.search(r"\*\*(Predict|Think)", source):
+        return True
+    explains = any(part["what"] == "output" for part in slide["parts"])
+    leads = source.endswith((":", "?")) or not explains
+    return leads and bool(re.match(r"\*\*(?!Next)", source))
+
+
 def tell_more(slide: dict) -> None:
     """Show more of a section that begins with words alone: its first paragraph, lists
     and tables in place of one sentence, as far as there is room."""
     heading, *rest = slide["parts"]
-    if not re.match("## (?!Recap)", heading["cell"].source) or not slide["notes"]:
+    if not re.match("##+ (?!Recap)", heading["cell"].source) or not slide["notes"]:
         return
     if any(
-        p["what"] != "text" or re.match(r"\$|\*\*(?!Next)", p["cell"].source)
+        p["what"] != "text" or re.match(r"\$|#|\*\*(?!Next)", p["cell"].source)
         for p in rest
     ):
         return
     said, prose = [], False
     for note in slide["notes"]:
         is_list = re.match(r"[-|] ?|\d+\. ", note.source)
-        short = len(note.source.split()) <= WORDS and not note.source.startswith("<")
+        text = note.source if is_list else shortened(note.source)
+        short = len(text.split()) <= WORDS and not text.startswith("<")
         if not is_list and (prose or not short):
             continue
-        part = {"what": "text", "cell": note, "fragment": False}
+        part = {"what": "text", "cell": text_cell(text), "fragment": False}
         if filled({**slide, "parts": [heading, *said, part, *rest[1:]]}) > HIGH:
             break
         said.append(part)
@@ -273,28 +391,33 @@ def tell_more(slide: dict) -> None:
 
 def filled(slide: dict) -> float:
     """About how many pixels of a slide are full."""
-    top = 44 if slide["running"] else 0
+    top = RUNNING if slide["running"] else 0
     return top + sum(height(part["what"], part["cell"]) for part in slide["parts"])
 
 
 def height(what: str, cell: NotebookNode) -> float:
     """About how many pixels a part takes, shrunk to SMALL, with the gap below it."""
     if what == "code":
-        return SMALL * (44 + 30 * len(cell.source.splitlines()))
+        return code_height(len(cell.source.splitlines()))
     if what == "output":
         return sum(map(output_height, cell.outputs))
     paragraphs = re.split(r"\n{2,}", cell.source)
     return sum(map(text_height, paragraphs))
 
 
+def code_height(lines: int) -> float:
+    """Of so many lines of code."""
+    return SMALL * (44 + 30 * lines)
+
+
 def output_height(output: NotebookNode) -> float:
-    """About how many pixels a result takes: seven tenths of a figure's height, where
+    """About how many pixels a result takes: the least share of a figure's height, if
     it is no wider than a slide; as many lines as were printed."""
     data = output.get("data", {})
     if "image/png" in data:
         head = base64.b64decode(data["image/png"][:64])[16:24]
         wide, high = struct.unpack(">II", head) if head else (WIDTH, HEIGHT)
-        return 20 + min(0.7 * high * min(1, (WIDTH - 144) / wide), 560)
+        return 20 + min(FIGURE * high * min(1, (WIDTH - 144) / wide), 560)
     printed = output.get("text") or data.get("text/plain", "")
     lines = sum(1 + len(line) // 85 for line in printed.strip("\n").split("\n"))
     return SMALL * (28 + 29 * lines)
@@ -302,6 +425,8 @@ def output_height(output: NotebookNode) -> float:
 
 def text_height(paragraph: str) -> float:
     """About how many pixels a paragraph takes, with 85 characters in a line."""
+    paragraph = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", paragraph)  # as one sees it
+    paragraph = re.sub(r"[*`]+", lambda mark: mark[0] * (mark.start() == 0), paragraph)
     if paragraph.startswith("#"):
         return 100 if paragraph.startswith("# ") else 72
     if paragraph.startswith("$$"):
@@ -316,10 +441,63 @@ def text_height(paragraph: str) -> float:
     return SMALL * (20 + 40 * lines + gaps)
 
 
-def first_sentence(source: str) -> str:
-    """What a paragraph says first; "" for a list, a table or a fold."""
-    sentence = re.match(r"(?![-|<]|\d+\. )(.+?(?:[.?!]|:$))(?=\s|$)", source, re.S)
-    return sentence[1] if sentence else ""
+def sentences(source: str) -> list[str]:
+    """The sentences of a paragraph; [] for a list, a table or a fold."""
+    if re.match(r"[-|<]|\d+\. ", source):
+        return []
+    return ENDS.split(source.strip())
+
+
+def first_said(source: str) -> str:
+    """What a paragraph says first: its first sentence, and the next ones as well if it
+    is short; "" for a list, a table or a fold."""
+    said = ""
+    for sentence in sentences(source):
+        if len(said.split()) >= FEW or len(f"{said} {sentence}".split()) > 5 * FEW:
+            break
+        said = f"{said} {sentence}".strip()
+    return said or "".join(sentences(source)[:1])
+
+
+def lead(said: list[str], explain: bool = False) -> str:
+    """The sentence that leads to the code behind these paragraphs: the last if it ends
+    in a colon or asks, else the first of the last paragraph.
+
+    explain: a paragraph alone begins with what the code before has shown, so that what
+    leads on is its sentence with a new word, in bold, or its end.
+    """
+    found = sentences(said[-1]) if said else []
+    if found and found[0].startswith("("):
+        found.pop(0)
+    if not found:
+        return ""
+    explain = explain and len(said) == 1
+    bold = [one for one in found if "**" in one] if explain else []
+    back = explain and bool(BACK.match(found[0]))
+    if found[-1].endswith((":", "?")):
+        chosen = found[-1:]
+    else:
+        chosen = bold[:1] or (found[-1:] if back else found[:1])
+    if len(chosen[0].split()) < FEW and not bold:
+        near = found[back:]
+        chosen = near[:2] if chosen == near[:1] else near[-2:]
+    text = " ".join(chosen)
+    return "" if text.startswith("(") or len(text.split()) > 5 * FEW else text
+
+
+def shortened(source: str) -> str:
+    """A paragraph cut after the sentence that makes it long; if it leads to something,
+    its last sentence stays."""
+    found = sentences(source)
+    last = [found.pop()] if source.endswith(":") and found else []
+    kept: list[str] = []
+    for sentence in found:
+        if kept and len(" ".join([*kept, sentence, *last]).split()) > WORDS:
+            break
+        kept.append(sentence)
+    while kept[1:] and " ".join(kept).count("(") > " ".join(kept).count(")"):
+        kept.pop()
+    return " ".join(kept + last) if found else source
 
 
 def second_lecture(titles: list[str]) -> str:
@@ -346,20 +524,73 @@ def without_drawing(source: str, figure: bool) -> str:
     return "\n".join(text for _, text in kept).strip("\n")
 
 
-def in_pieces(source: str) -> list[str]:
-    """Python source in pieces that fit a slide, cut where a block ends."""
+def in_pieces(
+    source: str, room: float = HIGH, after: float = 0, lonely: float = 0
+) -> tuple[bool, list[str]]:
+    """Python source in pieces that fit a slide, cut where it hurts least; and whether
+    the first is better begun on a new slide.
+
+    room: pixels left where the code might begin; after: pixels that its printed lines
+    take, which should stand below its end; lonely: what it costs to leave the slide.
+    """
     lines = source.strip("\n").splitlines()
-    if len(lines) <= MOST:
-        return ["\n".join(lines)] if lines else []
-    indents = [len(line) - len(line.lstrip()) for line in lines]
-    middle = len(lines) / 2
-    cuts = sorted(
-        range(1, len(lines)),
-        key=lambda n: (indents[n] > 4 or bool(lines[n - 1].strip()), abs(n - middle)),
-    )
-    cut = next((n for n in cuts if max(n, len(lines) - n) <= MOST), cuts[0])
-    halves = lines[:cut], lines[cut:]
-    return [piece for half in halves for piece in in_pieces("\n".join(half))]
+    if not lines:
+        return False, []
+    prices = cut_prices(lines)
+    fresh = HIGH - RUNNING
+
+    def best_from(start: int, space: float) -> tuple[float, list[int]]:
+        ways = [(math.inf, [len(lines)])]
+        for end in range(start + 1, len(lines) + 1):
+            piece = "\n".join(lines[start:end]).strip("\n").splitlines()
+            high = code_height(len(piece))
+            if len(piece) > MOST or high > space:
+                break
+            if end not in prices:
+                continue
+            price, ends = best[end]
+            price += prices[end] + len(piece) ** 2 / 400
+            if all(re.match("(import|from|%%) ?|$", line) for line in piece):
+                price += 2
+            if end == len(lines) and after:
+                price += ABRUPT * (high + after > space)
+            ways.append((price, [end, *ends]))
+        return min(ways)
+
+    best: dict[int, tuple[float, list[int]]] = {len(lines): (0, [])}
+    for start in reversed(range(len(lines))):
+        best[start] = best_from(start, fresh)
+    here, below = best_from(0, room), best[0]
+    new = below[0] + lonely < here[0]
+    ends = [0, *(below if new else here)[1]]
+    pieces = ["\n".join(lines[a:b]).strip("\n") for a, b in pairwise(ends)]
+    return new, pieces
+
+
+def cut_prices(lines: list[str]) -> dict[int, float]:
+    """{number of a line: what it costs to cut before it}, least between functions and
+    nothing at the end."""
+    whole, depth = set(), 0  # numbers of the lines before which no bracket is open
+    text = "\n".join("#" * line.startswith("%") + line for line in lines) + "\n"
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.OP:
+            depth += (token.string in "([{") - (token.string in ")]}")
+        if token.type in (tokenize.NEWLINE, tokenize.NL) and not depth:
+            whole.add(token.end[0] if token.end[1] == 0 else token.start[0])
+    prices = {len(lines): 0.0}
+    for number in range(1, len(lines)):
+        line, before = lines[number], lines[number - 1]
+        if not line.strip():
+            continue
+        blank = not before.strip()
+        level = (len(line) - len(line.lstrip())) / 4
+        price = 1.5 + (0.7 * level if blank else 1 + 1.5 * level)
+        if before.endswith(":") or re.match(r" *[@#]", before):
+            price += 8
+        if re.match(r" *(else|elif|except|finally)\b", line):
+            price += 8
+        prices[number] = price + 30 * (number not in whole)
+    return prices
 
 
 if __name__ == "__main__":

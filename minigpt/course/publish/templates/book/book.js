@@ -119,11 +119,13 @@ async function searchElsewhere(text) {
   const { pages, found } = await fetchEverything();
   if (input.value !== text) return; // somebody has typed on
   const items = [];
+  const taken = {}; // at most three places of each page, so that one does not fill the list
   if (wanted.length > 1) {
     for (const [page, anchor, heading, body] of found) {
       const [file, title] = pages[page];
       const at = `${heading}\n${body}`.toLowerCase().indexOf(wanted);
-      if (at < 0 || file === here) continue;
+      if (at < 0 || file === here || taken[file] === 3) continue;
+      taken[file] = (taken[file] ?? 0) + 1;
       const from = Math.max(at - heading.length - 41, 0);
       const item = document.createElement("li");
       const link = document.createElement("a");
@@ -134,7 +136,7 @@ async function searchElsewhere(text) {
       link.append(around);
       item.append(link);
       items.push(item);
-      if (items.length === 30) break;
+      if (items.length === 60) break;
     }
   }
   elsewhere.replaceChildren(...items);

@@ -2,7 +2,7 @@
 const SMALLEST = 0.7; // of the normal size; below that the slide holds too much
 const STEP = 0.02;
 const TWO_COLUMNS = 0.88; // long printed text goes into columns before it gets smaller
-const FIGURE = 0.7; // a figure may shrink to this share of its natural size
+const FIGURE = 0.75; // a figure may shrink to this share of its natural size
 const TALLEST = 560; // and never needs more than this
 
 async function start() {
