@@ -32,14 +32,13 @@ WAY = [  # name, second line, notebook; left edge, upper edge, width, height
 ]
 
 
-def way(lit: Any = None, about: Any = ()) -> Picture:
+def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
     """The way of a text through a GPT; beside each part the notebook that builds it.
 
     lit: a notebook's number: what it builds stands out, what comes later is dashed.
     about: the parts, by name, that a notebook after 06 is about: they stand out, too.
-    Without both: the way back as well, on which a GPT writes.
+    writes: the way back as well, from the next character to the text.
     """
-    writes = lit is None and not about
     height = 3.65 if writes else 3.1
     fig = Picture(figsize=(13.35, height), layout="constrained")
     ax = fig.subplots()
