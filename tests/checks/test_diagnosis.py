@@ -317,15 +317,16 @@ def test_a_step_at_the_wrong_place_is_named(change, part):
     assert part in said(LOOP, wrong, [(numbers(6), 4), (numbers(5), 3)])
 
 
-def test_a_known_mistake_and_a_slip_at_once_are_both_named():
+def test_two_known_mistakes_at_once_are_both_named():
     text = "def f(x, n):\n    mean = x.sum() / n\n    return mean.exp() + x\n"
-    solution = Solution(text, Mistake("It is divided.", [("x.sum() / n", "x.sum()")]))
+    one = Mistake("It is divided.", [("x.sum() / n", "x.sum()")])
+    other = Mistake("It is added.", [("+ x", "- x")])
+    solution = Solution(text, one, other)
     wrong = "def f(x, n):\n    return torch.exp(torch.einsum('i->', x)) - x\n"
     with pytest.raises(Explained) as caught:
         compare(function(wrong), solution, [(numbers(3), 3), (numbers(5), 5)])
-    message = telling.message(caught.value, tell=True)
-    assert "Two things at once. It is divided." in message
-    assert "`mean.exp() - x` where `mean.exp() + x` belongs" in message
+    message = telling.message(caught.value)
+    assert "Two things at once. It is divided.\n  And besides: It is added." in message
 
 
 ACCIDENTS = [  # a solution, a wrong answer, what mends it by accident
@@ -535,3 +536,96 @@ def test_computing_is_counted_and_waiting_for_others_is_not(monkeypatch):
     with pytest.raises(Explained) as caught:
         running.call(lambda x: time.sleep(5), 5)
     assert "still running after 0.3 seconds" in telling.message(caught.value)
+
+
+def test_a_slip_that_the_answer_does_not_show_is_not_told():
+    text = "def f(q, k):\n    return q @ k.mT / q.shape[-1] ** 0.5\n"
+    wrong = "def f(q, k):\n    root = q.size(-1) ** 0.5\n    q = q / root\n"
+    wrong += "    k = k / root\n    return q @ k.mT\n"
+    answer = said(text, wrong, QK)
+    assert "what you get" not in answer and "constant factor" in answer
+
+
+def test_of_two_words_that_read_alike_the_one_that_is_wrong_is_told():
+    text = "def f(x, t):\n    return x[:, : t + 1].mean(dim=1)\n"
+    wrong = "def f(x, t):\n    return x.cumsum(dim=1)[:, t] / t\n"
+    assert "left out behind the second `t`" in said(text, wrong, MEANS_CASES)
+
+
+def test_names_that_a_line_binds_one_by_one_are_not_exchanged():
+    text = "def f(q, k):\n    return q @ k.mT / q.shape[-1] ** 0.5\n"
+    wrong = "def f(q, k):\n    T, d = k.shape[1], k.shape[2]\n"
+    wrong += "    return q @ k.mT / T ** 0.5\n"
+    assert "`(d, T)`" not in said(text, wrong, QK)
+
+
+def test_a_minus_that_only_an_extreme_input_betrays_mends_nothing():
+    text = "def f(x):\n    return torch.softmax(x, dim=-1).cumsum(dim=-1)\n"
+    wrong = "def f(x):\n    w = x.exp() / x.exp().sum(dim=-1, keepdim=True)\n"
+    wrong += "    return w.sum(dim=-1, keepdim=True) - w\n"
+    assert "a sign is wrong" not in said(text, wrong, [(numbers(2, 3),)])
+
+
+def test_of_dictionaries_the_tensor_that_is_wrong_is_explained():
+    text = "def f(p):\n    return {n: x.T for n, x in p.items()}\n"
+    wrong = "def f(p):\n    return {n: x.reshape(x.T.shape) for n, x in p.items()}\n"
+    answer = said(text, wrong, [({"a": numbers(1, 2), "b": numbers(3, 2)},)])
+    assert answer.startswith("b: The right numbers, but in another order.")
+
+
+RAISING = [  # an answer, what is said of its error
+    ("q @ k.T", "`k.T` turns all dimensions round; `k.transpose(-2, -1)`"),
+    ("q @ k", "They would with `k.transpose(-2, -1)`."),
+    ("q[:, :, :, 0]", "`q` has the shape (2, 3, 4) here."),
+    ("q / (len(q) - 2 and 1) + 1 // (q.dim() - 3)", "ZeroDivisionError"),
+    ("nn.Linear(5, 2)(q)", "A linear layer that takes 5 numbers for each position"),
+]
+
+
+@pytest.mark.parametrize("wrong, part", RAISING)
+def test_what_an_error_says_is_read_off_the_values_of_its_line(wrong, part):
+    text = "def f(q, k):\n    return q @ k.mT\n"
+    cases = [(numbers(2, 3, 4), numbers(2, 3, 4) + 1)]
+    assert part in said(text, f"def f(q, k):\n    return {wrong}\n", cases)
+
+
+def test_what_divides_and_is_0_is_said_with_its_values_and_the_exercises_hint():
+    text = "def f(b, n):\n    return [b / (1 - b**t) for t in range(1, n)]\n"
+    wrong = "def f(b, n):\n    out = []\n    for t in range(n):\n"
+    wrong += "        out.append(b / (1 - b ** t))\n    return out\n"
+    answer = said(text, wrong, [(0.5, 3)], hint="t = 1 at first.")
+    assert "`1 - b ** t` is 0 here, with b = 0.5, t = 0." in answer
+    assert answer.endswith("Hint of the exercise: t = 1 at first.")
+
+
+NAN = [  # an answer, where its first nan comes from
+    ("x.sqrt()", "it is the root of a negative number, in line 2: return x.sqrt()"),
+    ("(x - x) / (x - x)", "0 is divided by 0"),
+    ("F.softmax(x * 0 + float('-inf'), dim=-1)", "every score is -inf"),
+    ("F.softmax(x.exp().exp() * 1e38 * 1e38, dim=-1)", "a product is too large"),
+    ("(x * 1e3).exp() - (x * 1e3).exp()", "an inf is taken from an inf"),
+]
+
+
+@pytest.mark.parametrize("wrong, cause", NAN)
+def test_the_cause_of_the_first_nan_is_looked_for(wrong, cause):
+    text = "def f(x):\n    return x.square() + 3\n"
+    assert cause in said(text, f"def f(x):\n    return {wrong}\n", [(numbers(2, 3),)])
+
+
+def test_one_place_that_came_out_right_by_chance_is_not_told():
+    text = "def f(x):\n    return x.square().sum(dim=0).exp()\n"
+    wrong = (
+        "def f(x):\n    return torch.tensor([9.5, x.square().sum(dim=0).exp()[1], 7])\n"
+    )
+    assert "came out right" not in said(text, wrong, [(numbers(2, 3),)])
+
+
+def test_a_changed_bug_hunt_with_its_old_symptom_hears_so():
+    text = "def f(x):\n    return x[1:].square().sum().sin()\n"
+    bug = Mistake("The bug.", [("x[1:]", "x[:]")], untouched=True)
+    wrong = "def f(x):\n    y = x.square()[:5]\n    return (y.flip(0)).sum().sin()\n"
+    with pytest.raises(Explained) as caught:
+        cases = [(numbers(3),), (numbers(9) + 1,)]
+        compare(function(wrong), Solution(text, bug), cases)
+    assert "the symptom is still there" in telling.message(caught.value)

@@ -6,13 +6,14 @@ for all the differences is told.
 """
 
 import copy
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 
-from minigpt.course.checks import measuring, search
+from minigpt.course.checks import measuring, search, tracing
 from minigpt.course.checks.errors import Explained
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.measuring import Difference
@@ -63,7 +64,7 @@ def compare(
         return lambda *inputs: inner(program, *copy.deepcopy(inputs))
 
     names, others = _names(work, solution), with_other_numbers()
-    how = atol, parts, names, complete, others
+    how = atol, parts, names, complete, others, work is None
     asked = Question(answer, solution, cases, of, *how)
     differences, right, changed = [], [], []
     for inputs in cases:
@@ -73,7 +74,7 @@ def compare(
             got, touched = run(answer, inputs, work, names)
         except Explained as problem:
             if not differences:
-                problem.share = len(right) / len(cases)
+                problem.share, problem.general = len(right) / len(cases), hint
                 raise _with_mending(problem, asked) from None
             break  # the difference on a smaller case comes first
         kind = right if same(got, expected, atol) else differences
@@ -136,9 +137,12 @@ def _explained(
     if part is not None:
         some = [Difference(d.inputs, d.expected[part], d.got[part]) for d in wrong]
         wrong = [d for d in some if not same(d.got, d.expected, atol)]
-        named = part < len(asked.parts)
-        lead = asked.parts[part] if named else f"value {part}"
-    whole = None if part is None or not asked.parts else part + 1  # that must agree
+        lead = part if isinstance(part, str) else f"value {part}"
+        if isinstance(part, int) and part < len(asked.parts):
+            lead = asked.parts[part]
+    whole = None  # how many values must agree
+    if isinstance(part, int) and asked.parts:
+        whole = part + 1
     shown = show(wrong[0], asked.names)
     notes = [changed, unread_line(asked.answer)]
 
@@ -160,6 +164,11 @@ def _explained(
     if mistake := _meant(asked, known, every, vague=True):
         effect = found(Kind.KNOWN, mistake.hint, says=mistake.says)
     effect = effect or measuring.measured(wrong, atol, asked.names)
+    if effect and effect.kind in (Kind.NAN, Kind.INFINITE):
+        kind = "nan" if effect.kind is Kind.NAN else "inf"
+        seen = tracing.cause(lambda: asked.of(asked.answer)(*wrong[0].inputs), kind)
+        says = f"The first {kind}: {seen}" if seen else ""
+        effect = dataclasses.replace(effect, hint=says)
     if slip := search.own_slip(asked, differences[:1]):
         return told(effect, slip)
     if asked.slips and not measuring.hopeless(wrong):
@@ -182,15 +191,33 @@ def _explained(
         return given
 
     both = value(asked.answer), value(asked.program)
-    seen = measuring.probed(*both, wrong, asked.names) or measuring.placed(wrong, atol)
+    what = lead or "your result"
+    if not (lead or asked.direct):
+        what = "what the check computes with your answer"
+    seen = measuring.probed(*both, wrong, asked.names, what)
+    seen = seen or measuring.placed(wrong, atol) or _as_before(asked)
     if not seen and right and part is None:
         seen = found(Kind.SOME_RIGHT, right=len(right), of=len(every))
     return told(seen or found(Kind.UNKNOWN), measuring.later_shape(wrong))
 
 
-def _first_wrong_part(differences: list[Difference], atol: float) -> int | None:
-    """Of several values (a tuple, or a list that is no tensor), the first wrong one."""
+def _as_before(asked: Question) -> Finding | None:
+    """That a bug hunt's program does of the first case what it did when given."""
+    d = asked.wrong[0]
+    for mistake in getattr(asked.solution, "listed", ()):
+        if mistake.untouched and _accounts(d, mistake, _program(mistake, asked), 1e-5):
+            return found(Kind.AS_BEFORE)
+    return None
+
+
+def _first_wrong_part(differences: list[Difference], atol: float) -> int | str | None:
+    """Of several values (a tuple, or a list that is no tensor), the first wrong one.
+
+    Of dictionaries of the same tensors, the first wrong one's name.
+    """
     for d in differences:
+        if isinstance(d.expected, dict):
+            return _first_wrong_name(differences, atol)
         several = isinstance(d.expected, list) and as_tensor(d.expected) is None
         if not isinstance(d.expected, tuple) and not several:
             return None
@@ -199,6 +226,21 @@ def _first_wrong_part(differences: list[Difference], atol: float) -> int | None:
     for i in range(min(len(d.expected) for d in differences)):
         if not all(same(d.got[i], d.expected[i], atol) for d in differences):
             return i
+    return None
+
+
+def _first_wrong_name(differences: list[Difference], atol: float) -> str | None:
+    for d in differences:
+        if not isinstance(d.got, dict) or d.got.keys() != d.expected.keys():
+            return None
+        pairs = d.expected.items()
+        if not all(isinstance(n, str) and torch.is_tensor(x) for n, x in pairs):
+            return None
+    first = differences[0]
+    for name, right in first.expected.items():
+        if not same(first.got[name], right, atol):
+            if all(name in d.got for d in differences):
+                return name
     return None
 
 

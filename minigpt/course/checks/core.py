@@ -17,7 +17,7 @@
         and, behind it,
       one place of the answer changed mends it    search.py, by the rules of
       one place of the solution changed ...         rules.py, put in by slips.py
-      two known mistakes, or one and a change
+      two known mistakes at once
       what looks suspicious in its text           reading.py
       which places are wrong, what they           measuring.py
         depend on
@@ -152,9 +152,10 @@ def _verified(title: str, checker: Callable, answers: tuple) -> str:
             return checker(*answers)
     except (Explained, NotAttempted):
         raise
-    except Exception:  # the checker's own, from an answer that it was not made for
-        wanted = (checker.__doc__ or "").splitlines()[0]
-        raise Explained(found(Kind.NOT_COMPARED, wanted=wanted)) from None
+    except Exception as error:  # the checker's, from what it was not made for
+        what = {"wanted": (checker.__doc__ or "").splitlines()[0]}
+        what["error"] = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".: ")
+        raise Explained(found(Kind.NOT_COMPARED, **what)) from None
 
 
 def _told(

@@ -1,12 +1,13 @@
 """What an answer's error means, and what to do about it."""
 
 import ast
+import contextlib
 import inspect
 import linecache
 import re
 import textwrap
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minigpt.course.checks.findings import Finding, Kind, found
@@ -93,6 +94,140 @@ def _where(error: BaseException) -> str:
     return ""
 
 
+SHAPING = "transpose", "permute", "view", "reshape", "squeeze", "unsqueeze", "len", "t"
+PURE = (ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant, ast.Tuple)
+PURE += ast.UnaryOp, ast.BinOp, ast.Call, ast.operator, ast.unaryop, ast.expr_context
+
+
+class _Scene:
+    """The learner's line where an error was raised: nodes, and values of parts of it.
+
+    Raises an exception where there is no such line, or no text of it.
+    """
+
+    def __init__(self, error: BaseException):
+        walk = list(traceback.walk_tb(error.__traceback__))
+        self.frame, number = [
+            (frame, line)
+            for frame, line in walk
+            if frame.f_globals.get("__name__", "__main__") == "__main__"
+        ][-1]
+        self.last = walk[-1][0]
+        code = self.frame.f_code
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+        number -= code.co_firstlineno - 1
+        some = (n for n in ast.walk(tree) if isinstance(n, ast.stmt))
+        here = [n for n in some if n.lineno <= number <= (n.end_lineno or 0)]
+        self.nodes = list(ast.walk(here[-1]))
+
+    def value(self, node: ast.expr) -> Any:
+        """What a part of the line is worth; only what changes nothing is computed."""
+        for part in ast.walk(node):
+            name = getattr(part, "func", None)
+            name = getattr(name, "attr", getattr(name, "id", ""))
+            if not isinstance(part, PURE) or name and name not in SHAPING:
+                raise ValueError(f"it calls {name}")
+        code = compile(ast.Expression(node), "<part>", "eval")
+        return eval(code, self.frame.f_globals, self.frame.f_locals)
+
+    def pairs(self, *kinds: type) -> Iterator[tuple[ast.BinOp, Any, Any]]:
+        """(node, left value, right value) of the operations of some kinds."""
+        for node in self.nodes:
+            if isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
+                with contextlib.suppress(Exception):
+                    yield node, self.value(node.left), self.value(node.right)
+
+
+def _seen(error: BaseException) -> str:
+    """What can be seen of an error in the values of its line, as a line; or ""."""
+    try:
+        scene = _Scene(error)
+        if isinstance(error, ZeroDivisionError):
+            says = _zero(scene)
+        elif isinstance(error, AssertionError):
+            says = _sides(scene)
+        else:
+            says = _places(scene) if "too many indices" in str(error) else ""
+    except Exception:  # no text, or no values
+        return ""
+    return f"\n    {says}" if says else ""
+
+
+def _zero(scene: _Scene) -> str:
+    """Which number divides and is 0, and of what it was made."""
+    for node, _, divisor in scene.pairs(ast.Div, ast.FloorDiv, ast.Mod):
+        if divisor == 0:
+            names = [n.id for n in ast.walk(node.right) if isinstance(n, ast.Name)]
+            values = (
+                (name, scene.value(ast.parse(name, mode="eval").body)) for name in names
+            )
+            some = [f"{n} = {v}" for n, v in values if isinstance(v, (int, float))]
+            made = f", with {', '.join(dict.fromkeys(some))}" if some else ""
+            return f"`{ast.unparse(node.right)}` is 0 here{made}."
+    return ""
+
+
+def _sides(scene: _Scene) -> str:
+    """The two sides of a comparison that was asserted."""
+    test = next(n.test for n in scene.nodes if isinstance(n, ast.Assert))
+    if not isinstance(test, ast.Compare):
+        return ""
+    sides = [test.left, test.comparators[0]]
+    values = (scene.value(n) for n in sides)
+    some = [tuple(v) if isinstance(v, tuple) else v for v in values]  # torch.Size
+    texts = (f"`{ast.unparse(n)}` is {describe(v)}" for n, v in zip(sides, some))
+    return f"{', '.join(texts)}."
+
+
+def _places(scene: _Scene) -> str:
+    """The tensor that has fewer dimensions than indices."""
+    for node in scene.nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+            shape = tuple(scene.value(node.value).shape)
+            if len(node.slice.elts) > len(shape):
+                return f"`{ast.unparse(node.value)}` has the shape {shape} here."
+    return ""
+
+
+def _product(error: BaseException) -> tuple[tuple, tuple, str] | None:
+    """(one shape, another one, what to do) of the learner's @ that fails."""
+    try:
+        every = list(_Scene(error).pairs(ast.MatMult))
+    except Exception:  # no text, or no values
+        return None
+    for node, left, right in every:
+        one, other = tuple(left.shape), tuple(right.shape)
+        name, inner = ast.unparse(node.right), other[-2:][0]
+        turned = isinstance(node.right, ast.Attribute) and node.right.attr == "T"
+        if turned and len(other) > 2:
+            mend = f"{ast.unparse(node.right.value)}.transpose(-2, -1)"
+            hint = f"`{name}` turns all dimensions round; `{mend}` only the last two."
+        elif one[-1] != inner:
+            hint = f"In a product the inner sizes must agree: here {one[-1]}, {inner}."
+            if len(other) > 1 and other[-1] == one[-1] and one[:-2] == other[:-2]:
+                hint += f" They would with `{name}.transpose(-2, -1)`."
+        elif any(
+            a != b and 1 not in (a, b) for a, b in zip(one[-3::-1], other[-3::-1])
+        ):
+            hint = "Before the last two, dimensions must be equal or 1."
+        else:
+            continue
+        return one, other, hint
+    return None
+
+
+def _layer(error: BaseException, text: str) -> str:
+    """What a linear layer says that gets another number of features than it takes."""
+    last = list(traceback.walk_tb(error.__traceback__))[-1][0]
+    sizes = re.search(r"\(\d+x(\d+) and (\d+)x\d+\)", text)
+    if sizes and last.f_globals.get("__name__", "") == "torch.nn.modules.linear":
+        return (
+            f"A linear layer that takes {sizes[2]} numbers for each position is given "
+            f"{sizes[1]}: what comes before it?"
+        )
+    return ""
+
+
 REDUCING = "sum", "mean", "amax", "amin", "max", "min", "norm", "std", "var"
 
 
@@ -167,6 +302,9 @@ HINTS = {  # what an error says: what to do
     r"(size|length) 0$|non-empty|empty (tensor|sequence|list)|is empty|iterable argu": (
         "Something is empty for these inputs: there is nothing in it, not even [0]."
     ),
+    r"too many indices": (
+        "There are more places in the brackets than this tensor has dimensions."
+    ),
     r"out of range|out of bounds|IndexError": (
         "An index runs past the end: is the last one size - 1?"
     ),
@@ -174,7 +312,6 @@ HINTS = {  # what an error says: what to do
         "A number gets too large: e to the power of more than 709 is no float any "
         "more. Add logarithms up, and take exp last."
     ),
-    r"ZeroDivisionError": "For these inputs the number that divides is 0.",
     r"KeyError": "There is no such key: .get(key, 0) gives 0 where a key is new.",
     r"number of sizes provided|expanded size|setting an array element": (
         "A whole row stands where one number belongs, or the reverse: print both "
@@ -188,14 +325,14 @@ HINTS = {  # what an error says: what to do
         "Integers and floats do not mix here: .float() makes floats of integers. To "
         "turn a mask of True and False round, write ~mask."
     ),
-    "": "Try your code on one small input in a cell of its own.",
+    r"AssertionError": "This is an assert of yours: what it says is not so here.",
+    "": "",
 }
 SHAPES = {  # how torch names two shapes that do not fit: what to do
     r"\((\d+x\d+) and (\d+x\d+)\)|to be: (\[[\d, ]+\]) but got: (\[[\d, ]+\])"
     r"|\(size (\d+) is different from (\d+)\)": (
-        "In a product (…, a, b) @ (…, b, c) the inner sizes must agree. If they would "
-        "after exchanging the last two dimensions of the second one, a "
-        ".transpose(-2, -1) belongs there. Row by row it is (a * b).sum(-1)."
+        "In a product (…, a, b) @ (…, b, c) the inner sizes must agree. Row by row it "
+        "is (a * b).sum(-1)."
     ),
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"
     r"|broadcast together with shapes (\(.*?\)) (\(.*?\))": (
@@ -230,12 +367,15 @@ def explain_error(
     for pattern, hint in SHAPES.items():
         if match := re.search(pattern, text):
             one, two = [shape for shape in match.groups() if shape]
+            hint = _layer(error, text) or hint
+            if product := _product(error):
+                one, two, hint = product
             says = f"It raised {name}: the shapes {one} and {two} do not fit together"
             says = f"{says}{given}.{_where(error)}"
             summed = _summed(error) if "Entry by entry" in hint else ""
             return Explained(found(Kind.RAISED, summed or hint, says=says))
     hint = next(h for p, h in HINTS.items() if re.search(p, f"{name}: {text}"))
-    says = f"It raised {name}: {text}{given}{_where(error)}"
+    says = f"It raised {name}: {text}{given}{_where(error)}{_seen(error)}"
     hint = _past_the_end(text, dict(zip(names, inputs))) or hint
     return Explained(found(Kind.RAISED, hint, says=says))
 

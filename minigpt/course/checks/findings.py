@@ -18,7 +18,6 @@ class Kind(Enum):
     KNOWN = auto()  # says; mistake
     UNTOUCHED = auto()  # says: the bug of a hunt is as it was
     TWO_KNOWN = auto()  # says, other
-    KNOWN_AND_SLIP = auto()  # says, mutant
     # It can be read off the answer's text
     SYNTAX = auto()  # line, text, error
     BEHIND_RETURN = auto()  # text
@@ -41,11 +40,12 @@ class Kind(Enum):
     # One place is wrong
     OWN_SLIP = auto()  # mutant, line, text; whole: whether all else is right
     LIKE_SLIP = auto()  # mutant
+    AS_BEFORE = auto()
     CHANGED_IN_VAIN = auto()
     # It can be measured
-    END_TOO_MANY = auto()  # type, end
-    END_MISSING = auto()  # type, end
-    LENGTH = auto()  # type, got, expected
+    END_TOO_MANY = auto()  # end
+    END_MISSING = auto()  # end
+    LENGTH = auto()  # got, expected
     TYPE = auto()  # got, expected
     COMPLEX = auto()
     DTYPE = auto()  # got, expected
@@ -70,9 +70,9 @@ class Kind(Enum):
     ROW_FACTOR = auto()  # factor
     ROW_OFFSET = auto()  # offset
     ALL_ALIKE = auto()  # dim
-    MOVES = auto()  # name, at, dim, other
-    DOES_NOT_MOVE = auto()  # name
-    SOME_PLACES = auto()  # dim, some, how, last
+    MOVES = auto()  # name, what, at, dim, other
+    DOES_NOT_MOVE = auto()  # name, what
+    SOME_PLACES = auto()  # along, some, how, last
     CHANGED_PLACES = auto()  # dim, got, expected
     ENTRY = auto()  # key, got, expected
     PIECE_TOO_MANY = auto()  # at, piece
@@ -82,7 +82,7 @@ class Kind(Enum):
     # Nothing of all that
     SOME_RIGHT = auto()  # right, of
     UNKNOWN = auto()
-    NOT_COMPARED = auto()  # wanted
+    NOT_COMPARED = auto()  # wanted, error
 
 
 @dataclass(frozen=True)

@@ -90,16 +90,16 @@ def _numbers(difference: Difference) -> tuple[Any, Any]:
 def _another_kind(difference: Difference, atol: float) -> Finding | None:
     """A pair for a tensor, a text for a number, a function for its value."""
     got, expected = difference.got, difference.expected
-    kinds, name, numbers = (tuple, list), type(got).__name__, plain(got)
+    kinds, numbers = (tuple, list), plain(got)
     if isinstance(got, kinds) and isinstance(expected, kinds):
         one, other = list(got), list(expected)
         for end, at in (("first", slice(1, None)), ("last", slice(-1))):
             if len(one) > 1 and same(one[at], other):
-                return found(Kind.END_TOO_MANY, type=name, end=end)
+                return found(Kind.END_TOO_MANY, end=end)
             if len(other) > 1 and same(other[at], one):
-                return found(Kind.END_MISSING, type=name, end=end)
+                return found(Kind.END_MISSING, end=end)
         if len(got) != len(expected):
-            return found(Kind.LENGTH, type=name, got=len(got), expected=len(expected))
+            return found(Kind.LENGTH, got=len(got), expected=len(expected))
     elif as_tensor(expected) is None or isinstance(got, str) or numbers is None:
         if not isinstance(got, type(expected)):
             wanted = describe(expected) if as_tensor(expected) is None else "numbers"
@@ -299,12 +299,16 @@ def probed(
     right_of: Callable,
     wrong: list[Difference],
     names: Sequence[str],
+    what: str = "your result",
 ) -> Finding | None:
-    """What a change of an input shows. got_of, right_of: functions of the inputs."""
+    """What a change of an input shows. got_of, right_of: functions of the inputs.
+
+    what: how that is called which they give.
+    """
     seen = []
     for difference in wrong[:3]:
         try:
-            seen.append(_probed(got_of, right_of, difference, names))
+            seen.append(_probed(got_of, right_of, difference, names, what))
         except Exception:  # an experiment that fails shows nothing
             seen.append(None)
     kinds = {one and (one.kind, one.parts["name"]) for one in seen}
@@ -312,7 +316,11 @@ def probed(
 
 
 def _probed(
-    got_of: Callable, right_of: Callable, difference: Difference, names: Sequence[str]
+    got_of: Callable,
+    right_of: Callable,
+    difference: Difference,
+    names: Sequence[str],
+    what: str,
 ) -> Finding | None:
     got, right = _numbers(difference)
     if got is None or right is None or got.shape != right.shape:
@@ -331,11 +339,12 @@ def _probed(
                 continue
             if dim is None:
                 if same(now_got, got, 1e-9) and not same(now_right, right, 1e-6):
-                    return found(Kind.DOES_NOT_MOVE, name=name)
+                    return found(Kind.DOES_NOT_MOVE, name=name, what=what)
             elif dim < got.dim() and got.shape[dim] == x.shape[dim]:
                 moved, may = _moved(now_got, got, dim), _moved(now_right, right, dim)
                 if other := sorted(moved - may):
-                    return found(Kind.MOVES, name=name, at=at, dim=dim, other=other[0])
+                    where = {"at": at, "dim": dim, "other": other[0]}
+                    return found(Kind.MOVES, name=name, what=what, **where)
     return None
 
 
@@ -382,15 +391,37 @@ def placed(wrong: list[Difference], atol: float) -> Finding | None:
             if mine != ours and max(len(mine), len(ours)) < got.shape[dim]:
                 what = {"got": _list(mine), "expected": _list(ours)}
                 return found(Kind.CHANGED_PLACES, dim=dim, **what)
-    for dim in reversed(range(got.dim())):
-        off, n = _moved(got, right, dim), got.shape[dim]
-        if n > 2 and 0 < len(off) < n:
-            few = off if len(off) <= n // 2 else set(range(n)) - off
-            how = "went wrong" if few is off else "came out right"
-            return found(
-                Kind.SOME_PLACES, dim=dim, some=_list(few), how=how, last=n - 1
-            )
+    listed = isinstance(wrong[0].got, (list, tuple)) and got.dim() == 1
+    seen = {dim: _some_places(wrong[0], dim) for dim in reversed(range(got.dim()))}
+    for dim in sorted((d for d in seen if seen[d]), key=lambda d: seen[d][2]):
+        few, how, _ = seen[dim]
+        alike = [d for d in wrong if _some_places(d, dim)[:2] == (few, how)]
+        if how == "went wrong" or len(few) > 1 or len(alike) > 1:
+            along = "Of the places" if listed else f"Along dimension {dim}"
+            what = {"some": _list(few), "how": how, "last": got.shape[dim] - 1}
+            return found(Kind.SOME_PLACES, along=along, **what)
     return None
+
+
+def _some_places(difference: Difference, dim: int) -> tuple:
+    """(the fewer places along a dimension, how they came out, the share of wrong ones).
+
+    () where none or all are wrong, or those alone that no input has already.
+    """
+    got, right = _numbers(difference)
+    if got is None or got.shape != right.shape or dim >= got.dim():
+        return ()
+    off, n = _moved(got, right, dim), got.shape[dim]
+    for x in filter(torch.is_tensor, difference.inputs):
+        if x.dim() == right.dim() and x.shape[dim] < n:
+            begin = right.narrow(dim, 0, x.shape[dim])
+            if begin.shape == x.shape and same(begin, x):
+                n -= len(off) if off == {*range(x.shape[dim], n)} else 0
+    if n < 3 or not 0 < len(off) < n or n != got.shape[dim]:
+        return ()
+    if len(off) <= n // 2:
+        return off, "went wrong", len(off) / n
+    return set(range(n)) - off, "came out right", len(off) / n
 
 
 def _list(places: set[int]) -> str:
@@ -398,13 +429,18 @@ def _list(places: set[int]) -> str:
     return f"{word} {', '.join(map(str, sorted(places)))}" if places else "nothing"
 
 
+def _entry(value: Any) -> Any:
+    return describe(value) if isinstance(value, torch.Tensor) else value
+
+
 def _pieces(got: Any, right: Any) -> Finding | None:
     """Where two texts, lists or dictionaries begin to differ."""
     if isinstance(got, dict) and isinstance(right, dict):
         for key in [*right, *(k for k in got if k not in right)]:
             one, other = got.get(key, "nothing"), right.get(key, "nothing")
-            if one != other:
-                return found(Kind.ENTRY, key=repr(key), got=one, expected=other)
+            if not same(one, other):
+                shown = {"got": _entry(one), "expected": _entry(other)}
+                return found(Kind.ENTRY, key=repr(key), **shown)
     alike = type(got) is type(right) and isinstance(got, (str, bytes, list))
     if not alike or as_tensor(right) is not None:
         return None

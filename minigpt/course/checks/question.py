@@ -17,7 +17,7 @@ import torch
 
 from minigpt.course.checks.measuring import Difference
 from minigpt.course.checks.reading import written
-from minigpt.course.checks.values import other_numbers
+from minigpt.course.checks.values import is_finite, other_numbers
 
 
 @dataclass
@@ -27,7 +27,8 @@ class Question:
     answer: the learner's function or class. solution: a Solution, or any right program.
     atol: the tolerance. parts: names of the values of a tuple. names: of the inputs.
     complete: whether an answer that is right here is right. other_cases: makes the
-    cases with other numbers. wrong: the cases on which the answer is not right.
+    cases with other numbers. direct: whether what is compared is the answer's own
+    result. wrong: the cases on which the answer is not right.
     """
 
     answer: Callable
@@ -39,6 +40,7 @@ class Question:
     names: Sequence[str] = ()
     complete: bool = True
     other_cases: Callable[[], list[tuple]] = list
+    direct: bool = True
     wrong: Sequence[Difference] = ()
 
     def __post_init__(self):
@@ -78,6 +80,11 @@ class Question:
         for inputs in [*cases, *shuffled]:
             with contextlib.suppress(Exception):  # no input for the solution
                 pairs.append((inputs, self.right(*inputs)))
+        for inputs in (_each(x, how) for x in some for how in EXTREMES):
+            with contextlib.suppress(Exception):
+                right = self.right(*inputs)
+                if is_finite(right):
+                    pairs.append((inputs, right))
         return pairs
 
 
@@ -93,6 +100,21 @@ def _shuffled(inputs: tuple, seed: int) -> tuple:
         return x
 
     return tuple(map(other, inputs))
+
+
+def _half_silent(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.arange(x.numel()).reshape(x.shape) < x.numel() // 2, 0, x)
+
+
+EXTREMES = [lambda x: 100 * x, lambda x: -x, _half_silent]  # floats of both signs, as
+
+
+def _each(x: Any, how: Callable) -> Any:
+    """The same with how(tensor) for the tensors in it that may have any floats."""
+    if isinstance(x, (tuple, list)):
+        return type(x)(_each(part, how) for part in x)
+    floats = isinstance(x, torch.Tensor) and x.is_floating_point() and x.numel()
+    return how(x) if floats and x.min() < 0 < x.max() else x
 
 
 _listening: ContextVar[tuple[list[Question], ...]] = ContextVar("listening", default=())

@@ -19,8 +19,6 @@ from collections.abc import Callable, Generator, Iterable
 from types import CodeType
 from typing import Any
 
-import torch
-
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.measuring import Difference
 from minigpt.course.checks.mutations import Mutant, mutants, pairs
@@ -29,11 +27,10 @@ from minigpt.course.checks.reading import listing, surroundings
 from minigpt.course.checks.rules import Change, called
 from minigpt.course.checks.running import in_time
 from minigpt.course.checks.solutions import Mistake, bare
-from minigpt.course.checks.values import as_tensor, same
+from minigpt.course.checks.values import same
 
 CANDIDATES = 600  # wrong programs made of the solution that are tried
 MENDED = 250  # programs made of the answer
-TWICE = 250  # wrong programs made of the solution with a known mistake
 CALLS = 20_000  # an answer that calls more functions costs more
 SOME = 4  # ways of mending that are compared
 MANY = 12  # slips that agree tell nothing
@@ -101,7 +98,7 @@ def own_slip(asked: Question, wrong: list[Difference]) -> Finding | None:
         every = [*judged, *asked.fresh]
         if not all(_agrees(asked, program, *pair) for pair in every):
             return False
-        looks = _foreign, _takes_away, _overwrites
+        looks = _foreign, _takes_away, _overwrites, _renames, _invents
         accident = any(look(mutant, text, asked.solution.text) for look in looks)
         return not accident and not _dead(asked, text, mutant)
 
@@ -192,6 +189,33 @@ def _words(text: str) -> Counter:
     """The names in a program, of values and of methods."""
     every = (getattr(n, "id", getattr(n, "attr", None)) for n in _nodes(text))
     return Counter(name for name in every if name)
+
+
+def _renames(mutant: Mutant, *texts: str) -> bool:
+    """Whether the names that take several values, one by one, change places."""
+    if mutant.change is not Change.ORDER:
+        return False
+    before, after = (
+        [(n.targets[0], n.value) for n in _nodes(line)[:2] if isinstance(n, ast.Assign)]
+        for line in (mutant.stood, mutant.line)
+    )
+    if not (before and after):
+        return False
+    several = all(isinstance(part, (ast.Tuple, ast.List)) for part in before[0])
+    return several and ast.dump(before[0][0]) != ast.dump(after[0][0])
+
+
+def _invents(mutant: Mutant, text: str, right: str) -> bool:
+    """Whether an operation is put for another one that the solution has nowhere."""
+    if mutant.change is not Change.OPERATION:
+        return False
+    return not set(_steps(mutant.now) - _steps(mutant.was)) <= _signs(right)
+
+
+def _signs(text: str) -> set[str]:
+    """What a program does, literals or not."""
+    some = {type(n.op).__name__ for n in _nodes(text) if isinstance(n, ast.BinOp)}
+    return some | set(_steps(text)) | ({"Div"} if "mean" in text else set())
 
 
 OVERWRITING = "scatter", "masked_scatter", "index_copy", "copy_", "fill_", "zero_"
@@ -289,7 +313,11 @@ def like_slip(
         return None
     text = listing(asked.answer)[0]
     own = pairs(re.sub(r"(?m)^ *(def|class) .*$", "", bare(text) if text else ""))
-    likely = [mutant for mutant in good if not _contrary(mutant, text, own)]
+    likely = [
+        mutant
+        for mutant in good
+        if not _contrary(mutant, text, own, asked.solution.text)
+    ]
     mutant = max(likely, key=lambda m: _evidence(m, own), default=None)
     return mutant and found(Kind.LIKE_SLIP, mutant=mutant)
 
@@ -328,7 +356,7 @@ def _evidence(mutant: Mutant, own: set[tuple[str, str]]) -> int:
     return sum(1 if (pair in after) == (pair in own) else -1 for pair in before ^ after)
 
 
-def _contrary(mutant: Mutant, text: str, own: set[tuple[str, str]]) -> bool:
+def _contrary(mutant: Mutant, text: str, own: set[tuple[str, str]], ours: str) -> bool:
     """Whether an answer's text speaks against a slip.
 
     A line that is called left out stands there; or the wrong word does not, and the
@@ -336,6 +364,8 @@ def _contrary(mutant: Mutant, text: str, own: set[tuple[str, str]]) -> bool:
     """
     if mutant.change is Change.LINE:
         return mutant.was in text
+    if not _stands(mutant, text, ours):
+        return True
     if mutant.change not in (Change.FUNCTION, Change.NAME):
         return False
     words = set(re.findall(r"\w+", text))
@@ -347,34 +377,60 @@ def _contrary(mutant: Mutant, text: str, own: set[tuple[str, str]]) -> bool:
     return bool(gone) and gone <= words and (not come & words or lost <= own)
 
 
+NO_WORDS = Counter("()[],.:")
+
+
+def _symbols(text: str) -> Counter:
+    """The names, numbers and operators of a text."""
+    found = re.findall(r"-?\d+\.?\d*(?:e-?\d+)?|\w+|\*\*|//|[<>=!]=|[^\s\w]", text)
+    return Counter(word for word in found if word not in NO_WORDS)
+
+
+def _body(text: str) -> str:
+    """A program without comments, docstrings, heads of functions and classes."""
+    with contextlib.suppress(SyntaxError):
+        text = ast.unparse(ast.parse(text))
+    return re.sub(r'(?ms)""".*?"""|^ *(def|class) .*?$', "", text)
+
+
+def _stands(mutant: Mutant, text: str, right: str) -> bool:
+    """Whether a slip of the solution can be seen in an answer's text.
+
+    What it puts there stands there, or what it takes away stands there less often than
+    in the solution; and the right line is none of the answer's.
+    """
+    body = _body(text)
+    if mutant.stood in map(str.strip, body.splitlines()) and mutant.times == 1:
+        return False
+    if mutant.change is Change.DIM:
+        return True  # the same dimensions have many spellings
+    mine, wrong, true = map(_symbols, (body, mutant.now, mutant.was))
+    come, gone = set(wrong - true), set(true - wrong)
+    if not come:  # something is left out, or in another order
+        more = pairs(mutant.was.removeprefix(mutant.now)) - pairs(body)
+        rare = gone & set(_symbols(_body(right)) - mine)
+        return not gone or bool(rare or mutant.was.startswith(mutant.now) and more)
+    number = mutant.change is Change.NUMBER  # the same one stands in many places
+    if come <= set(mine) and not (number and mutant.now not in body):
+        return True
+    around = set(re.findall(r"(\w+)\(", mutant.inside)) - {"float"}
+    near = not number or bool(around & set(mine))
+    return bool(gone) and not gone & set(mine) and near
+
+
 # Two at once
 
 
 def two_known(
     asked: Question, every: list[Difference], mistakes: list[Mistake]
 ) -> Finding | None:
-    """Two of the known mistakes, or one and a slip, that give what the answer gave."""
+    """Two of the known mistakes that together give what the answer gave."""
     made = [m for m in mistakes if m.edits and not m.untouched]
-    gives = _gives_what_the_answer_gives(asked, every, None)
-    solution = asked.solution
 
     def together(pair: tuple[Mistake, Mistake]) -> bool:
-        program = solution.but(*pair[0].edits, *pair[1].edits)
+        program = asked.solution.but(*pair[0].edits, *pair[1].edits)
         return all(_agrees(asked, program, d.inputs, d.got) for d in every)
 
     for one, other in first(itertools.permutations(made, 2), together, 100):
         return found(Kind.TWO_KNOWN, one.hint, says=one.says, other=other.says)
-    for one in made if _tells_apart(every) else ():
-        text, budget = solution.edited(*one.edits), TWICE // len(made)
-        for mutant in first(
-            mutants(text), lambda m: gives(solution.made(m.code)), budget
-        ):
-            return found(Kind.KNOWN_AND_SLIP, one.hint, says=one.says, mutant=mutant)
     return None
-
-
-def _tells_apart(every: list[Difference]) -> bool:
-    """Whether results have so many numbers that no two programs share them."""
-    numbers = [as_tensor(d.got) for d in every]
-    some = [n.flatten() for n in numbers if n is not None and n.numel()]
-    return bool(some) and len(torch.cat(some).frac().unique()) > 4

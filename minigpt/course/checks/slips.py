@@ -141,7 +141,7 @@ def _ways(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(node)
         if isinstance(node, ast.BinOp):
             yield ast.unparse(remade(node, left=gap))
-        elif isinstance(node, ast.UnaryOp):
+        elif isinstance(node, ast.UnaryOp) and literal(node) is None:  # no -1
             yield ast.unparse(remade(node, operand=gap))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if is_whole(node.func.value):

@@ -4,6 +4,7 @@ A miss is helped in two steps. At first the learner hears what is wrong and wher
 `tell`, also what belongs there instead.
 """
 
+import itertools
 import re
 
 from minigpt.course.checks.findings import Finding, Kind
@@ -61,13 +62,18 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "Make it anew, inside the function.",
     ),
     Kind.MISSING_PART: ("Still missing: {part}.", ""),
+    Kind.AS_BEFORE: (
+        "Of this input your program gives what it gave before you changed it: the "
+        "symptom is still there.",
+        "",
+    ),
     Kind.CHANGED_IN_VAIN: (
         "You have changed the program, but not what it gives.",
         "",
     ),
-    Kind.END_TOO_MANY: ("Of the {type}, the {end} is too many.", ""),
-    Kind.END_MISSING: ("Of the {type}, the {end} is missing.", ""),
-    Kind.LENGTH: ("The {type} has the length {got}, where {expected} should be.", ""),
+    Kind.END_TOO_MANY: ("Of the values, the {end} is too many.", ""),
+    Kind.END_MISSING: ("Of the values, the {end} is missing.", ""),
+    Kind.LENGTH: ("The number of values is {got}, where {expected} should be.", ""),
     Kind.TYPE: (
         "It returns {got}, where {expected} should be.",
         "Call what is a function; list(...) makes a list of a generator.",
@@ -82,8 +88,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     ),
     Kind.NAN: (
         "{count} of {of} results are nan, not a number{where}.",
-        "0/0, inf - inf, 0 * inf, the root or log of a negative number, or a softmax "
-        "over -inf alone give nan.",
+        "Look for the first line that makes a nan: print(x.isnan().any()).",
     ),
     Kind.INFINITE: (
         "Some results are infinite.",
@@ -133,28 +138,28 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "",
     ),
     Kind.MOVES: (
-        "Change `{name}` at place {at} of dimension {dim} alone, and your result moves "
-        "at place {other}, too; it should not.",
+        "Change `{name}` at place {at} of dimension {dim} alone, and {what} moves at "
+        "place {other}, too; it should not.",
         "What does each place of the result depend on, and on what should it?",
     ),
     Kind.DOES_NOT_MOVE: (
-        "Change `{name}`, and your result stays as it is; it should depend on it.",
+        "Change `{name}`, and {what} stays as it is; it should depend on it.",
         "",
     ),
     Kind.ROW_FACTOR: (
         "Each row of your result is right up to a factor of its own.",
-        "What divides or multiplies a row is wrong: one factor is {factor:.4g}.",
+        "What divides or multiplies a row is wrong: in one case by {factor:.4g}.",
     ),
     Kind.ROW_OFFSET: (
         "Each row of your result is right up to a number that is added to all of it.",
-        "One of these numbers is {offset:.4g}.",
+        "In one of the cases, such a number is {offset:.4g}.",
     ),
     Kind.ALL_ALIKE: (
         "Along dimension {dim} your numbers are all equal; they should differ.",
         "Is something added up, or averaged, that should stay apart?",
     ),
     Kind.SOME_PLACES: (
-        "Along dimension {dim} (0 to {last}) only {some} {how}.",
+        "{along} (0 to {last}) only {some} {how}.",
         "",
     ),
     Kind.ENTRY: ("The entry {key} has {got}, where {expected} belongs.", ""),
@@ -180,8 +185,8 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     ),
     Kind.UNKNOWN: ("The result is not right yet.", ""),
     Kind.NOT_COMPARED: (
-        "This answer could not be compared: it, or what it returns or works on, is not "
-        "of the kind that the check expects.",
+        "This answer could not be compared: the check cannot work with it, or with "
+        "what it makes ({error}).",
         "Wanted: {wanted} If yours is that, run the cells above again: a name may have "
         "changed its meaning.",
     ),
@@ -220,9 +225,6 @@ def sentence(finding: Finding, tell: bool = False) -> str:
         return _own_slip(tell, **parts)
     if finding.kind is Kind.LIKE_SLIP:
         return f"Your result is what you get {_like_slip(parts['mutant'], tell)}"
-    if finding.kind is Kind.KNOWN_AND_SLIP:
-        both = f"Two things at once. {parts['says']}\n  And with that, your result is"
-        return f"{both} what you get {_like_slip(parts['mutant'], tell)}"
     if finding.kind is Kind.INPUT_CHANGED:
         begin = "The result is right, but" if parts["right"] else "Besides,"
         return (
@@ -239,15 +241,15 @@ def hint(finding: Finding) -> str:
     return SENTENCES[finding.kind][1].format(**finding.parts)
 
 
-def exchanged(wrong: str, right: str) -> str:
-    """What must change, where `wrong` stands and `right` belongs."""
+def exchanged(wrong: str, right: str, which: str = "") -> str:
+    """What must change, where `wrong` stands and `right` belongs; which: of several."""
     if not right:
-        return f"`{wrong}` too many"
+        return f"{which}`{wrong}` too many"
     if not wrong:
         return f"`{right}` left out"
     if right.startswith(wrong) and not re.match(r"\w", right[len(wrong) :]):
-        return f"`{right[len(wrong) :].strip()}` left out behind `{wrong}`"
-    return f"`{wrong}` where `{right}` belongs"
+        return f"`{right[len(wrong) :].strip()}` left out behind {which}`{wrong}`"
+    return f"{which}`{wrong}` where `{right}` belongs"
 
 
 def _what(mutant: Mutant, wrong: str, right: str) -> str:
@@ -261,8 +263,9 @@ def _what(mutant: Mutant, wrong: str, right: str) -> str:
     if mutant.change is Change.LINE or not wrong or not right:
         what = "the line" if mutant.change is Change.LINE else "a part"
         return f"{what} is {'left out' if not wrong else 'too many'}"
+    given = re.fullmatch(r"(\w+=)?-?\d+", wrong)  # 1, where -1 belongs
     if mutant.change in (Change.PART, Change.DIM) and len(wrong) < len(right):
-        if _inside(wrong, right):
+        if _inside(wrong, right) and not given:
             return "something is left out"
     if mutant.change is Change.PART and _inside(right, wrong):
         return "there is something too much"
@@ -295,17 +298,37 @@ def _change(mutant: Mutant, tell: bool, often: str) -> str:
             where = "first in its block"
         told = f": it belongs {where.format(now=mutant.now)}" if tell else ""
         return f"`{mutant.was}` {what}{told}"
+    which = _which(mutant)
     if tell:
         inside = mutant.inside if len(mutant.was) < 8 else ""
         near = 0 < len(inside) < 60 and inside != mutant.was and not often
-        what = exchanged(mutant.was, mutant.now)
+        what = exchanged(mutant.was, mutant.now, which)
         return f"{what} in `{inside}`" if near else what
     what, near = _what(mutant, mutant.was, mutant.now), mutant.inside or mutant.was
+    if (which or often) and mutant.was:
+        return f"{what} at {which}`{mutant.was}`"
     if mutant.change is not Change.LINE and 0 < len(near) < 60:
         return f"{what} in `{near}`"
     return what
 
 
+def _which(mutant: Mutant) -> str:
+    """As "the second ", of several in a line that read alike; "" for a single one."""
+    before, after, wanted = (
+        re.findall(r"\w+|[^\s\w]", text)
+        for text in (mutant.stood, mutant.line, mutant.was)
+    )
+    n = len(wanted)
+    starts = [i for i in range(len(before)) if before[i : i + n] == wanted]
+    if len(starts) < 2 or n > 3 or mutant.times > 1 or not after:
+        return ""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, after))
+    end = len(list(same))
+    nth = sum(start <= end for start in starts) - 1
+    return f"the {ORDINALS[nth]} " if 0 <= nth < len(ORDINALS) else ""
+
+
+ORDINALS = "first", "second", "third", "fourth", "fifth"
 MOVED = {  # lines that stand elsewhere: what is said at first, and what belongs
     Change.PLACE: ("in the wrong place", "behind `{now}`"),
     Change.INTO_LOOP: ("outside of its loop", "into `{now}`"),
@@ -315,13 +338,11 @@ MOVED = {  # lines that stand elsewhere: what is said at first, and what belongs
 
 def _like_slip(mutant: Mutant, tell: bool) -> str:
     wrong, right = mutant.now, mutant.was
+    often = OFTEN.get(mutant.times, ", each time")
+    line = f"\n    our version, with that mistake: {mutant.line}"
+    shown = line if mutant.line else ""
     if tell:
-        often = OFTEN.get(mutant.times, ", each time")
-        line = f"\n    our version, with that mistake: {mutant.line}"
-        shown = line if mutant.line else ""
         return f"with {exchanged(wrong, right)}{often}.{shown}"
-    names = re.findall(r"(\w+)\(", f"{right} {mutant.inside}")
+    names = re.findall(r"(\w+)\(", right) if mutant.change is Change.LINE else ()
     near = f" at a `{names[0]}`" if names else ""
-    if made := re.match(r"([\w., ]+?) =", mutant.line):
-        near += f", where `{made[1]}` is made"
-    return f"when {_what(mutant, wrong, right)}{near}."
+    return f"when {_what(mutant, wrong, right)}{near}{often}.{shown}"

@@ -44,6 +44,16 @@ def without_nan(got: Any, other: Any) -> Any:
     return torch.where(some, others, numbers) if some.any() and not some.all() else got
 
 
+def is_finite(value: Any) -> bool:
+    """Whether no number in a value is nan or infinite."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return all(map(is_finite, value))
+    numbers = plain(value)
+    return numbers is None or bool(numbers.isfinite().all())
+
+
 def as_tensor(value: Any) -> torch.Tensor | None:
     """A float64 tensor on the CPU of a tensor, number, array or nested list; else None.
 
