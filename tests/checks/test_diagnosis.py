@@ -569,7 +569,8 @@ def test_a_minus_that_only_an_extreme_input_betrays_mends_nothing():
 def test_of_dictionaries_the_tensor_that_is_wrong_is_explained():
     text = "def f(p):\n    return {n: x.T for n, x in p.items()}\n"
     wrong = "def f(p):\n    return {n: x.reshape(x.T.shape) for n, x in p.items()}\n"
-    answer = said(text, wrong, [({"a": numbers(1, 2), "b": numbers(3, 2)},)])
+    cases = [({"a": numbers(1, 2), "b": numbers(3, 2)},), ({"c": numbers(2, 3)},)]
+    answer = said(text, wrong, cases)
     assert answer.startswith("b: The right numbers, but in another order.")
 
 
@@ -603,6 +604,7 @@ NAN = [  # an answer, where its first nan comes from
     ("(x - x) / (x - x)", "0 is divided by 0"),
     ("F.softmax(x * 0 + float('-inf'), dim=-1)", "every score is -inf"),
     ("F.softmax(x.exp().exp() * 1e38 * 1e38, dim=-1)", "a product is too large"),
+    ("(x * 0 + 1e-9).repeat(1, 9).prod(-1).log() * 0", "so many small numbers is 0"),
     ("(x * 1e3).exp() - (x * 1e3).exp()", "an inf is taken from an inf"),
 ]
 

@@ -135,7 +135,8 @@ def _explained(
     part, wrong = _first_wrong_part(differences, atol), differences
     lead = ""
     if part is not None:
-        some = [Difference(d.inputs, d.expected[part], d.got[part]) for d in wrong]
+        have = [d for d in wrong if not isinstance(part, str) or part in d.got]
+        some = [Difference(d.inputs, d.expected[part], d.got[part]) for d in have]
         wrong = [d for d in some if not same(d.got, d.expected, atol)]
         lead = part if isinstance(part, str) else f"value {part}"
         if isinstance(part, int) and part < len(asked.parts):
@@ -213,7 +214,7 @@ def _as_before(asked: Question) -> Finding | None:
 def _first_wrong_part(differences: list[Difference], atol: float) -> int | str | None:
     """Of several values (a tuple, or a list that is no tensor), the first wrong one.
 
-    Of dictionaries of the same tensors, the first wrong one's name.
+    Of dictionaries of tensors, the name of the first wrong one.
     """
     for d in differences:
         if isinstance(d.expected, dict):
@@ -239,8 +240,7 @@ def _first_wrong_name(differences: list[Difference], atol: float) -> str | None:
     first = differences[0]
     for name, right in first.expected.items():
         if not same(first.got[name], right, atol):
-            if all(name in d.got for d in differences):
-                return name
+            return name
     return None
 
 

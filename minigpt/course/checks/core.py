@@ -14,6 +14,7 @@
       a known mistake gives the same              solutions.py: written by hand
       another result when called again            comparing.py
       what can be measured at once                measuring.py: a factor, a shape
+      where the first nan comes from              tracing.py
         and, behind it,
       one place of the answer changed mends it    search.py, by the rules of
       one place of the solution changed ...         rules.py, put in by slips.py

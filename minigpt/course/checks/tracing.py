@@ -25,9 +25,11 @@ class _Watch(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         if isinstance(out, torch.Tensor) and out.is_floating_point():
             some = [a for a in args if isinstance(a, torch.Tensor)]
+            name = func.name().removeprefix("aten::").split(".")[0].strip("_")
+            if "zero" not in self.causes and (says := _vanishes(name, some, out)):
+                self.causes["zero"] = f"{says}{_line()}"
             for kind, has in (("nan", torch.isnan), ("inf", torch.isinf)):
                 if kind not in self.causes and has(out).any():
-                    name = func.name().removeprefix("aten::").split(".")[0].strip("_")
                     if says := _cause(kind, name, some, args):
                         self.causes[kind] = f"{says}{_line()}"
         return out
@@ -44,8 +46,20 @@ def cause(run: Callable[[], Any], kind: str) -> str:
     in_time(act, SECONDS)
     says = watch.causes.get(kind, "")
     if kind == "nan" and "inf " in says and "inf" in watch.causes:
-        says += f" The first inf: {watch.causes['inf']}"
+        says += f"\n    The first inf: {watch.causes['inf']}"
+    if says and "zero" in watch.causes:
+        says += f"\n    Before it: {watch.causes['zero']}"
     return says
+
+
+def _vanishes(name: str, some: list[torch.Tensor], out: torch.Tensor) -> str:
+    """Which operation makes a 0 of what is none, for want of smaller floats; or ""."""
+    x = some[0] if some else torch.zeros(0)
+    if name == "exp" and ((out == 0) & x.isfinite()).any():
+        return "e to the power of less than -104 is 0 for a float"
+    if name == "prod" and (out == 0).any() and not (x == 0).any():
+        return "a product of so many small numbers is 0 for a float"
+    return ""
 
 
 def _cause(kind: str, name: str, some: list[torch.Tensor], args: tuple) -> str:
