@@ -69,6 +69,12 @@ def mean_so_far(x, t):
             (".mean(dim=1)", ".median(dim=1).values"),
         ],
     ),
+    Mistake(
+        "You divide by t, but the positions 0, ..., t are t + 1.",
+        [
+            (".mean(dim=1)", ".sum(dim=1) / t"),
+        ],
+    ),
 )
 
 
@@ -196,6 +202,21 @@ def fading_average(x, rate):
             ),
         ],
     ),
+    Mistake(
+        "e to the power of a score of the future is more than a float "
+        "holds where rate is large, and infinity times 0 is nan: hide "
+        "the future before e is raised to anything.",
+        [
+            (
+                "return F.softmax(scores, dim=-1) @ x",
+                (
+                    "scores = -rate * (time[:, None] - time).float()\n"
+                    "    weights = scores.exp() * past\n"
+                    "    return weights / weights.sum(dim=-1, keepdim=True) @ x"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -204,9 +225,10 @@ def check_fading_average(fading_average):
     """fading_average(x, rate): (B, T, C) -> (B, T, C)."""
     cases = [(TOY, math.log(2)), (TOY, 0.0), (randn(2, 5, 3), 0.5)]
     cases += [(randn(3, 4, 1), 2.0), (randn(2, 1, 4), 1.0)]
+    cases += [(TOY, 0), (randn(1, 4, 2), 50.0)]  # a whole number; e^150 is infinite
     hint = "masked_fill before the softmax; a step back must lower the score."
     compare(fading_average, FADING_AVERAGE, cases, hint=hint)
-    return "4 shapes and 5 rates; the future is hidden, and rate 0 is the plain mean."
+    return "5 shapes and 6 rates; the future is hidden, and rate 0 is the plain mean."
 
 
 NATS_PER_CHARACTER = Solution(
@@ -344,6 +366,55 @@ def nats_per_character(text):
                     "+ 1)"
                 ),
             ),
+        ],
+    ),
+    Mistake(
+        "The counts are made a mean before the 1 is added, so that this "
+        "1 weighs as much as all that came before. And each character "
+        "still counts itself before it is guessed.",
+        [
+            (
+                "torch.ones(len(ids), len(ids)).tril(diagonal=-1)",
+                "torch.tril(torch.ones(len(ids), len(ids)))",
+            ),
+            (
+                "past @ one_hot + 1",
+                "past / past.sum(dim=1, keepdim=True) @ one_hot + 1",
+            ),
+        ],
+        hint=(
+            "Counts are whole numbers. Take the text 'ab' on paper: what is "
+            "counted when 'a' is guessed?"
+        ),
+    ),
+    Mistake(
+        "The counts are made a mean before the 1 is added, so that this "
+        "1 weighs as much as all that came before.",
+        [
+            (
+                "past @ one_hot + 1",
+                "past / past.sum(dim=1, keepdim=True).clamp(min=1) @ one_hot + 1",
+            ),
+        ],
+        hint=(
+            "Counts are whole numbers: add 1 to each of them, and then "
+            "divide by their sum."
+        ),
+    ),
+    Mistake(
+        "That is the loss of the whole text; the mean over its characters is asked.",
+        [
+            ("(probs.log(), ids)", "(probs.log(), ids, reduction='sum')"),
+        ],
+    ),
+    Mistake(
+        "The bug is still there, and the sum over the text stands where its mean was.",
+        [
+            (
+                "torch.ones(len(ids), len(ids)).tril(diagonal=-1)",
+                "torch.tril(torch.ones(len(ids), len(ids)))",
+            ),
+            ("(probs.log(), ids)", "(probs.log(), ids, reduction='sum')"),
         ],
     ),
     CharTokenizer=CharTokenizer,
@@ -502,6 +573,35 @@ def attend(x, q, k):
                     "    weights = scores / scores.sum(dim=-1, keepdim=True)"
                 ),
             ),
+        ],
+    ),
+    Mistake(
+        "Your mask is still made from the scores, it seems: a silent "
+        "query is heard now, but a key of zeros has the score 0 with "
+        "every query, and is hidden.",
+        [
+            ("T = x.shape[1]", "q = torch.where(q == 0, torch.full_like(q, 1e-6), q)"),
+            (
+                "past = torch.tril(torch.ones(T, T, dtype=torch.bool))",
+                "future = torch.tril(scores) == 0",
+            ),
+            ("~past", "future"),
+        ],
+    ),
+    Mistake(
+        "Your mask is still made from the scores: on paper e to the "
+        "power of a score is never 0, but far below 0 float32 makes it "
+        "0, and a position is taken for the future.",
+        [
+            ("~past", "scores.exp().tril() == 0"),
+        ],
+    ),
+    Mistake(
+        "Your mask is still made from the scores: on paper e to the "
+        "power of a score is never 0, but far below 0 float32 makes it "
+        "0, and a position is taken for the future.",
+        [
+            ("~past", "scores.softmax(dim=-1).tril() == 0"),
         ],
     ),
 )

@@ -151,6 +151,14 @@ def affine_backward(g, x, gain):
             ("reshape(-1, len(gain)).sum(axis=0)", "sum(axis=(0, 1))"),
         ],
     ),
+    Mistake(
+        "The factors have changed places: y = x * gain moves by gain "
+        "where x moves, and by x where gain moves.",
+        [
+            ("dx = g * gain", "dx = g * x"),
+            ("(g * x).", "(g * gain)."),
+        ],
+    ),
 )
 
 
@@ -240,6 +248,26 @@ def share_backward(g, x):
                 "return g / s - (g * x).sum(axis=-1, keepdims=True) / s**2",
                 "return g * x / s",
             ),
+        ],
+    ),
+    Mistake(
+        "The slope of 1/s is -1/s²: its minus and its square are both missing.",
+        [
+            (" - (g * x)", " + (g * x)"),
+            ("/ s**2", "/ s"),
+        ],
+    ),
+    Mistake(
+        "The slope of 1/s is -1/s²: the square is missing.",
+        [
+            ("/ s**2", "/ s"),
+        ],
+    ),
+    Mistake(
+        "The two uses are multiplied; each sends its own gradient back, "
+        "and they add up.",
+        [
+            ("g / s - (g", "g / s * -(g"),
         ],
     ),
 )
@@ -336,6 +364,19 @@ def table_gradient(g, ids, V):
         ],
         hint="np.zeros(...) without dtype makes floats.",
     ),
+    Mistake(
+        "All channels of a row have the same number: a sum without an "
+        "axis adds up the channels, too.",
+        [
+            (
+                "return table",
+                (
+                    "return table.sum(axis=-1, "
+                    "keepdims=True).repeat(table.shape[-1], axis=-1)"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -353,12 +394,19 @@ def check_table_gradient(table_gradient):
 
 def _there_and_back(rule, x, g):
     """What the rule makes of x, and the gradient that it sends back for g."""
-    leaf = Tensor(x)
+    leaf, other = Tensor(x), Tensor(x)
     out = rule(leaf)
     if out is None or out is ...:
         return None
     value = out.data.copy()
-    backward(out * 1.0, g)
+    backward(out + other, g)  # both are given the same g
+    if not np.array_equal(other.grad, g):
+        raise Explained(
+            "Your way back changes g in place, and g need not be yours alone: a sum "
+            "sends one and the same g to all its parents.",
+            "Make another array of it: g * (...), or np.where(...).",
+            share=0.9,
+        )
     if leaf.grad is None:
         raise Explained(
             "No gradient arrives: the result does not know x as its parent.",
@@ -399,6 +447,14 @@ def relu(x):
     Mistake(
         "np.sign is -1 for negative numbers; the slope there is 0.",
         [("(y > 0)", "np.sign(x.data)")],
+    ),
+    Mistake(
+        "`back` should return a tuple, a gradient for each parent: (…,) "
+        "with its comma. Yours is taken apart, and its first entry is "
+        "used.",
+        [
+            ("(g * (y > 0),)", "g * (y > 0)"),
+        ],
     ),
     Tensor=Tensor,
 )

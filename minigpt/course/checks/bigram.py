@@ -52,6 +52,13 @@ def surprise(p):
             ("-p.log().mean()", "1 / p.prod() ** (1 / len(p))"),
         ],
     ),
+    Mistake(
+        "That is the surprise of the whole text: divide it by the number "
+        "of characters.",
+        [
+            ("-p.log().mean()", "-p.log().sum()"),
+        ],
+    ),
 )
 
 
@@ -215,6 +222,21 @@ def tile(data, block_size):
             ),
         ],
     ),
+    Mistake(
+        "You fill the last window up with zeros that do not stand in the "
+        "text. What has not all of its targets is left out.",
+        [
+            (
+                "n = (len(data) - 1) // block_size",
+                (
+                    "n = -(-(len(data) - 1) // block_size)\n"
+                    "    rest = 0, n * block_size + 1 - len(data)"
+                ),
+            ),
+            ("data[: n * block_size]", "F.pad(data[:-1], rest)"),
+            ("data[1 : n * block_size + 1]", "F.pad(data[1:], rest)"),
+        ],
+    ),
 )
 
 
@@ -246,7 +268,8 @@ def before_table(ids, vocab_size):
     return table / table.sum(dim=1, keepdim=True)
 """,
     Mistake(
-        "Repeated pairs count once: table[a, b] += 1 on whole tensors forgets them.",
+        "Repeated pairs count once. Is it += 1 with a list of rows and one of columns? "
+        "That writes each place once.",
         [("+= 1", "= 2")],
     ),
     Mistake(
@@ -324,6 +347,20 @@ def before_table(ids, vocab_size):
         [
             ("ids[:-1]", "ids[:-2]"),
             ("ids[1:]", "ids[2:]"),
+        ],
+    ),
+    Mistake(
+        "The 1 is added to the probabilities; it belongs to the counts, "
+        "before they are divided by their sum.",
+        [
+            ("torch.ones", "torch.zeros"),
+            (
+                "return table / table.sum(dim=1, keepdim=True)",
+                (
+                    "table = table / table.sum(dim=1, keepdim=True).clamp(min=1) + 1\n"
+                    "    return table / table.sum(dim=1, keepdim=True)"
+                ),
+            ),
         ],
     ),
 )
@@ -446,6 +483,71 @@ def loss_by_position(logits, y):
                 "return each.view(B, T)",
                 ("p = logits.softmax(-1)\n    return -(p * p.log()).sum(-1)"),
             ),
+        ],
+    ),
+    Mistake(
+        "`y` holds the character behind each position already. You shift "
+        "logits and targets against each other once more, as is done "
+        "where both are of one text.",
+        [
+            (
+                "return each.view(B, T).mean(dim=0)",
+                (
+                    "each = F.cross_entropy(logits[:, :-1].transpose(1, 2), y[:, "
+                    "1:], reduction='none')\n"
+                    "    return torch.cat([each.mean(dim=0), torch.zeros(1)])"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "`y` holds the character behind each position already. You shift "
+        "logits and targets against each other once more, as is done "
+        "where both are of one text.",
+        [
+            (
+                "return each.view(B, T).mean(dim=0)",
+                (
+                    "each = F.cross_entropy(logits[:, :-1].transpose(1, 2), y[:, "
+                    "1:], reduction='none')\n"
+                    "    return torch.cat([torch.zeros(1), each.mean(dim=0)])"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "`y` holds the character behind each position already. You shift "
+        "logits and targets against each other once more, as is done "
+        "where both are of one text.",
+        [
+            (
+                "return each.view(B, T).mean(dim=0)",
+                (
+                    "each = F.cross_entropy(logits[:, :-1].transpose(1, 2), y[:, "
+                    "1:], reduction='none')\n"
+                    "    return each.mean(dim=0)"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "Your targets are shifted by one once more, in a circle; `y` "
+        "holds the character behind each position already.",
+        [
+            ("y.reshape(B * T)", "y.roll(-1, dims=1).reshape(B * T)"),
+        ],
+    ),
+    Mistake(
+        "Each of your numbers is the mean of all positions up to it; "
+        "wanted is each position's own.",
+        [
+            (".mean(dim=0)", ".mean(dim=0).cumsum(0) / torch.arange(1, T + 1)"),
+        ],
+    ),
+    Mistake(
+        "The losses of the B texts are added up; wanted is their mean.",
+        [
+            (".mean(dim=0)", ".sum(dim=0)"),
         ],
     ),
 )
@@ -584,6 +686,29 @@ def write_on(model, idx, max_new_tokens):
             ),
         ],
     ),
+    Mistake(
+        "All texts get the character that belongs to the last of them. "
+        "Is it `logits[-1]`? The first dimension holds the texts, the "
+        "second the positions.",
+        [
+            ("logits[:, -1]", "logits[-1]"),
+            ("num_samples=1)", "num_samples=1)[-1].expand(len(idx), 1)"),
+        ],
+    ),
+    Mistake(
+        "All texts get the character that belongs to the first of them; "
+        "each text has a last position and a draw of its own.",
+        [
+            ("logits[:, -1]", "logits[:1, -1]"),
+            ("[idx, drawn]", "[idx, drawn.expand(len(idx), 1)]"),
+        ],
+    ),
+    Mistake(
+        "The softmax is taken twice: one of probabilities makes them nearly even.",
+        [
+            ("F.softmax(now, dim=-1)", "F.softmax(now, dim=-1).softmax(dim=-1)"),
+        ],
+    ),
 )
 
 
@@ -696,8 +821,7 @@ def check_fit(fit):
         ),
         Mistake(
             "The first loss is right, the second is not: your first step is another "
-            "one "
-            "than AdamW's with this learning rate. That only hides the symptom.",
+            "one than AdamW's with this learning rate.",
             sign=another_step,
             hint="Leave AdamW and learning_rate as they were.",
         ),

@@ -1,10 +1,12 @@
 """Checks for notebook 14: turned by name, a bias folded, a table cut, knobs."""
 
+import re
+
 import torch
 
 from minigpt.course.checks.core import Explained, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import describe, randn
+from minigpt.course.checks.values import describe, randn, same
 from minigpt.generation import probabilities
 
 TURNED = {"attn.c_attn": (1, 3), "attn.c_proj": (1, 1), "mlp.c_fc": (1, 4)}
@@ -23,6 +25,13 @@ def _file(C, V, T, parts):
             tensors[name] = randn(*size, seed=i)
             shapes[name] = tuple(size[::-1])
     return tensors, shapes
+
+
+def _wrong(got, right):
+    """The names of wrong tensors; raises ValueError if there are none."""
+    if wrong := [name for name in right if not same(got[name], right[name])]:
+        return wrong
+    raise ValueError("No tensor is wrong.")
 
 
 AS_LINEAR = Solution(
@@ -135,6 +144,45 @@ def as_linear(tensors, shapes):
             ),
         ],
     ),
+    Mistake(
+        "reshape gives the right shape, but leaves the numbers in their "
+        "order; a matrix is turned by .T.",
+        [
+            (
+                'name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))',
+                'name.endswith("attn.c_proj.weight")',
+            ),
+            (
+                "assert tensor.shape == shapes[name], name",
+                "tensor = tensor.reshape(shapes[name])",
+            ),
+        ],
+    ),
+    Mistake(
+        "reshape gives the right shape, but leaves the numbers in their "
+        "order; a matrix is turned by .T.",
+        [
+            (
+                'name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))',
+                "len(set(tensor.shape)) == 1 < tensor.dim() and '.c_' in name",
+            ),
+            (
+                "assert tensor.shape == shapes[name], name",
+                "tensor = tensor.reshape(shapes[name])",
+            ),
+        ],
+    ),
+    Mistake(
+        "All matrices come back as they lie in the file. Is a tensor put "
+        "into the dictionary before it is turned?",
+        [
+            (
+                'name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))',
+                "False",
+            ),
+            ("        assert tensor.shape == shapes[name], name\n", ""),
+        ],
+    ),
 )
 
 
@@ -143,9 +191,27 @@ def check_as_linear(as_linear):
     """as_linear(tensors, shapes): {name: tensor}, {name: shape} -> {name: tensor}."""
     cases = [_file(2, 3, 4, ["attn.c_proj"]), _file(3, 3, 5, ["attn.c_attn"])]
     cases.append(_file(4, 7, 4, list(TURNED)))
+    cases.append(_file(2, 3, 4, ["attn.c_proj", "mlp.c_fc"] * 11))  # 11 layers
+    known = [
+        Mistake(
+            "The first layers are right, and later ones are not: a file may have more "
+            "layers than the example.",
+            sign=lambda got, right, *_: all(
+                re.match(r"h\.([2-9]|\d\d)", name) for name in _wrong(got, right)
+            ),
+        ),
+        Mistake(
+            "Some matrices come back as they lie in the file: all those of attention "
+            "and of the feed-forward layers lie turned there.",
+            sign=lambda got, right, tensors, _: all(
+                same(got[name], tensors[name]) for name in _wrong(got, right)
+            ),
+            vague=True,
+        ),
+    ]
     hint = "Does the name say which matrices lie turned, or the shape?"
-    compare(as_linear, AS_LINEAR, cases, hint=hint)
-    return "3 files: square matrices that are turned, and square tables that are not."
+    compare(as_linear, AS_LINEAR, cases, known, hint=hint)
+    return "4 files: square matrices that are turned, and square tables that are not."
 
 
 FOLD = Solution(
@@ -155,7 +221,8 @@ def fold(W, b, s):
     return s + more[:, 0]
 """,
     Mistake(
-        "The old shift is lost: what you add does the work of b, and s has its own.",
+        "The logits have lost the old shift's part, W @ s: is s left out, or is W @ s "
+        "taken away from b?",
         [("return s + more[:, 0]", "return more[:, 0]")],
     ),
     Mistake(
@@ -195,6 +262,32 @@ def fold(W, b, s):
             ("more[:, 0]", "b.mean()"),
         ],
     ),
+    Mistake(
+        "Each row of W is scaled to bring its own b, but what is added "
+        "for one row is felt by the others, unless they stand at right "
+        "angles.",
+        [
+            (
+                'torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution',
+                "(W.T / W.square().sum(dim=1) @ b)[:, None]",
+            ),
+        ],
+    ),
+    Mistake(
+        "b is added to the first channels as it is. It has a number for "
+        "each token, a shift one for each channel, and W lies between "
+        "them.",
+        [
+            ("more[:, 0]", "F.pad(b, (0, len(s) - len(b)))"),
+        ],
+    ),
+    Mistake(
+        "A solution of W @ more = b is scaled or made to length 1; it is "
+        "to be added as it is.",
+        [
+            ("more[:, 0]", "F.normalize(more[:, 0], dim=0)"),
+        ],
+    ),
 )
 
 
@@ -217,7 +310,8 @@ def check_fold(fold):
             raise Explained(
                 f"The new shift should have the shape of s, {tuple(s.shape)}; "
                 f"yours has {tuple(size)}.",
-                "It is added to s, before W: one number for each channel.",
+                "It is added to s, before W: one number for each channel."
+                + " A column (C, 1) and s (C,) make a square." * (len(size) == 2),
             )
         return W @ found
 
@@ -304,6 +398,36 @@ def cropped(p, T):
             ("tensor[:, :, :T, :T]", "tensor[:, :, -T:, :T]"),
         ],
     ),
+    Mistake(
+        "You take rows from all over the table. The character at place 3 "
+        "takes row 3: keep the first T.",
+        [
+            (
+                "tensor[:T]",
+                "tensor[torch.linspace(0, len(tensor) - 1, T).round().long()]",
+            ),
+        ],
+    ),
+    Mistake(
+        "You take rows from all over the table. The character at place 3 "
+        "takes row 3: keep the first T.",
+        [
+            ("tensor[:T]", "tensor[torch.linspace(0, len(tensor) - 1, T).long()]"),
+        ],
+    ),
+    Mistake(
+        "Rows of the table are averaged. The character at place 3 takes "
+        "row 3 as it is: keep the first T.",
+        [
+            ("tensor[:T]", "F.adaptive_avg_pool1d(tensor.T[None], T)[0].T"),
+        ],
+    ),
+    Mistake(
+        "Row 0 is left out: a text's first character takes it.",
+        [
+            ("tensor[:T]", "tensor[1 : T + 1]"),
+        ],
+    ),
 )
 
 
@@ -314,9 +438,21 @@ def check_cropped(cropped):
     plain = {"wte.weight": randn(5, 3, seed=1), "wpe.weight": randn(6, 3, seed=2)}
     one = plain | {"h.0.attn.bias": mask, "h.0.attn.c_attn.bias": randn(9, seed=3)}
     two = one | {"h.1.attn.bias": mask, "h.0.ln_1.bias": randn(3, seed=4)}
+    two |= {f"h.{i}.attn.bias": mask for i in (2, 10)}  # many layers
     cases = [({"wpe.weight": randn(3, 2, seed=5)}, 1), (plain, 4), (one, 2), (two, 5)]
+    known = [
+        Mistake(
+            "The table has the right size, but not the first rows of the long one: the "
+            "character at place 3 takes row 3.",
+            sign=lambda got, right, *_: (
+                _wrong(got, right) == ["wpe.weight"]
+                and got["wpe.weight"].shape == right["wpe.weight"].shape
+            ),
+            vague=True,
+        ),
+    ]
     hint = "A text begins at position 0, in a long table and in a short one."
-    compare(cropped, CROPPED, cases, hint=hint)
+    compare(cropped, CROPPED, cases, known, hint=hint)
     return "4 tables, with and without masks; what was given is as it was."
 
 
@@ -401,6 +537,7 @@ def check_ours(ours):
         (False, 1.0, 50, 1.0),
         (False, 2.0, 4, 0.8),
         (True, 1.0, 0, 1.0),
+        (False, 1.0, 0, 0.5),
     ]
 
     def drawn(ours, do_sample, temperature, top_k, top_p):
@@ -425,4 +562,4 @@ def check_ours(ours):
     ]
     hint = "Which of our knobs takes the likeliest token? What is their 0 for ours?"
     compare(ours, OURS, knobs, known, work=drawn, hint=hint)
-    return "8 settings: what can be drawn has the probabilities that it has there."
+    return "9 settings: what can be drawn has the probabilities that it has there."

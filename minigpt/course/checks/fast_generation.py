@@ -30,8 +30,8 @@ def cached_step(q, k, v, keys, values):
         [("@ values, keys, values", "@ values, k, v")],
     ),
     Mistake(
-        "The new character sees only the first character: a causal mask (also "
-        "is_causal=True) takes the one query for the first of the text.",
+        "The new character sees only the first one. Is there a causal mask (also "
+        "is_causal=True)? It takes a single query for the first of the text.",
         [("F.softmax(scores, dim=-1) @ values", "values[:, :, :1]")],
     ),
     Mistake(
@@ -104,6 +104,13 @@ def cached_step(q, k, v, keys, values):
             ("@ values, keys", "@ keys, keys"),
         ],
     ),
+    Mistake(
+        "The scores are divided by the root of the number of characters; "
+        "it should be the root of d, the length of a query.",
+        [
+            ("q.shape[-1] ** 0.5", "keys.shape[2] ** 0.5"),
+        ],
+    ),
 )
 
 
@@ -171,11 +178,12 @@ def left_pad(prompts):
         [("past & real[:, None] | own", "~(past & real[:, None] | own)")],
     ),
     Mistake(
-        "You tell padding by its 0, but 0 may be a character, too: go by the lengths.",
+        "A character with the id 0 is hidden as if it were padding: go by the lengths.",
         [("torch.arange(T) >= pads[:, None]", "torch.tensor(rows) != 0")],
     ),
     Mistake(
-        "The mask is only causal: real characters look at the padding, too.",
+        "Real characters look at the padding, too. What is to be hidden are the "
+        "columns j of padding in mask[b, i, j]; its rows i hide nothing from others.",
         [("past & real[:, None] | own", "past.expand(len(prompts), T, T)")],
     ),
     Mistake(
@@ -337,6 +345,7 @@ def one_draft(p, q):
         "After a refusal nothing ever comes: what is refused at one character "
         "is for the others that the draft gave too little.",
         [("(p - q).clamp(min=0)", "torch.zeros_like(p)")],
+        hint="How often is anything refused? That is one number, 1 - kept.sum().",
     ),
     Mistake(
         "What is refused is not given out again as p says, but as p - q does, "
@@ -414,6 +423,19 @@ def one_draft(p, q):
             (("(p - q).clamp(min=0)\n    return"), ("p - kept\n    return")),
         ],
     ),
+    Mistake(
+        "How probable a refusal is, is one number, 1 - kept.sum(); 1 - "
+        "kept has another one for each character.",
+        [
+            (
+                "return kept, after_refusal",
+                (
+                    "return kept, (1 - kept) * after_refusal / "
+                    "after_refusal.sum().clamp(min=1e-12)"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -482,7 +504,17 @@ def check_int8(to_int8, from_int8):
     right, parts = TO_INT8.named("to_int8"), ("numbers", "scale", "type")
     hint = "scale = a row's largest distance from 0 / 127; round; .to(torch.int8)."
     how = {"parts": parts, "hint": hint, "complete": False}
-    compare(to_int8, right, cases, work=_as_bytes, **how)
+    known = [
+        Mistake(
+            "A row of zeros has the scale 0: it should be above 0, for 0 / 0 is nan.",
+            sign=lambda got, _, weight: (
+                (weight == 0).all(dim=1).any()
+                and not as_tensor(got[1])[(weight == 0).all(dim=1)].any()
+            ),
+            hint="What is the least number that a row's largest may be taken for?",
+        )
+    ]
+    compare(to_int8, right, cases, known, work=_as_bytes, **how)
     packed = [right(*case) for case in cases]
     hint = "The way back: numbers * scale, as floats."
     compare(from_int8, TO_INT8.named("from_int8"), packed, hint=hint)
@@ -491,11 +523,30 @@ def check_int8(to_int8, from_int8):
 
 def _found(Memory, size, *prompts):
     """What each step of the last prompt finds; the memory is cleared before each."""
-    memory = Memory(size, prompts[0].shape[-1])
+    d = prompts[0].shape[-1]
+    memory = Memory(size, d)
     for prompt in prompts:
         memory.clear()
-        steps = [memory.step(q, k, v) for q, k, v in prompt.unbind(1)]
+        try:
+            steps = [memory.step(q, k, v) for q, k, v in prompt.unbind(1)]
+        except (RuntimeError, ValueError):
+            Memory(size, d).step(*prompts[0][:, 0])  # raises, if a new one does, too
+            raise Explained(
+                f"A step after clear() raises an error, where in a new Memory({size}, "
+                f"{d}) it raises none: what the memory was made with must stay.",
+                "Its room and d are as before; what is forgotten is what was kept.",
+            ) from None
     return None if any(step is None for step in steps) else torch.stack(steps)
+
+
+def _two_at_once(Memory, one, other):
+    """What the last step finds in each of two memories that take turns."""
+    memories = [Memory(4, prompt.shape[-1]) for prompt in (one, other)]
+    found = []
+    for steps in zip(one.unbind(1), other.unbind(1)):
+        found = [m.step(*step) for m, step in zip(memories, steps)]
+    memories[0].clear()
+    return torch.stack([*found, memories[1].step(*other[:, 0])])
 
 
 MEMORY = Solution(
@@ -555,6 +606,56 @@ class Memory:
             ),
         ],
     ),
+    Mistake(
+        "You tell an empty place by its zeros; a real key may be zero, "
+        "and the room runs out.",
+        [
+            (
+                "self.keys[:n] @ q / len(q) ** 0.5",
+                (
+                    "(self.keys[:n] @ q / len(q) ** 0.5).masked_fill((self.keys[:n] "
+                    "== 0).all(-1), -1e9)"
+                ),
+            ),
+            (
+                ("    def clear(self):\n        self.length = 0"),
+                (
+                    "    def clear(self):\n"
+                    "        self.keys.zero_(); self.values.zero_()"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "A key of zeros is taken for an empty place; a real key may be "
+        "zero. Only the length says which places are empty.",
+        [
+            (
+                "self.keys[:n] @ q / len(q) ** 0.5",
+                (
+                    "(self.keys[:n] @ q / len(q) ** 0.5).masked_fill((self.keys[:n] "
+                    "== 0).all(-1), -1e9)"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "A character does not see itself: its own key and value are not "
+        "among those that are read. Is `n` taken before `self.length` "
+        "grows?",
+        [
+            ("n = self.length", "n = self.length - 1"),
+        ],
+        hint="Keep k and v first, count them, and then read.",
+    ),
+    Mistake(
+        "The scores are divided by the root of the number of characters; "
+        "it should be the root of d, the length of a query.",
+        [
+            ("len(q) ** 0.5", "n**0.5"),
+        ],
+        hint="len(q) is d.",
+    ),
 )
 
 
@@ -563,17 +664,30 @@ def check_cleared_memory(Memory):
     """Memory(size, d): a class with step(q, k, v) -> (d,) and clear()."""
     one = torch.tensor([[0.0], [0.0], [1.0]])[:, None]  # q, k and v of a character
     prompts = [randn(3, n, 2, seed=n) for n in (3, 2, 4)]
+    silent = randn(3, 3, 2, seed=5)
+    silent[1, 1] = 0  # a key of zeros among others
     cases = [(12, 2 * one, 4 * one), (12, *prompts[:2]), (12, *prompts)]
+    cases.append((12, prompts[0], silent))
     cases.append((4, *(randn(3, 4, 3, seed=seed) for seed in range(3))))
     solution = MEMORY
     known = [
         Mistake(
-            "The result is nan: a place is told to be empty by the numbers in it, "
-            "but only "
-            "the length says who is there.",
-            sign=lambda got, *_: as_tensor(got).isnan().any(),
+            "It goes wrong where a key is zero. Is a place told to be empty by the "
+            "numbers in it? Only the length says who is there.",
+            sign=lambda got, _, size, *prompts: (
+                as_tensor(got).isnan().any() or (prompts[-1][1] == 0).all(dim=-1).any()
+            ),
+            vague=True,
         ),
     ]
-    hint = "What a memory holds is said by its length: where must it stand after clear?"
+    hint = "A memory's length says what it holds: which places may a step read?"
     compare(Memory, solution, cases, known, work=_found, hint=hint)
-    return "series of 2 and 3 prompts, and 3 in a memory with room for one."
+    pair = prompts[0][:, :2], prompts[1]
+    if not same(call(_two_at_once, Memory, *pair), _two_at_once(MEMORY, *pair)):
+        raise Explained(
+            "Two memories at once know of each other: what one keeps is found by the "
+            "other. Does the class keep it, and not each memory?",
+            "What belongs to one memory is made in __init__: self.keys = ...",
+            share=0.9,
+        )
+    return "series of 2 and 3 prompts, 3 in a memory with room for one, two memories."

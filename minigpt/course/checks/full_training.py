@@ -7,6 +7,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, call, compare, exercise
+from minigpt.course.checks.findings import Kind
+from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn
 
@@ -73,6 +75,37 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "from one step to the next.",
         [
             ("m = b1 * m", "m = v = 0.0; m = b1 * m"),
+        ],
+    ),
+    Mistake(
+        "v averages the gradients, and squares come afterwards: what "
+        "goes up and down cancels. It is the squares that are averaged.",
+        [
+            ("(1 - b2) * g**2", "(1 - b2) * g"),
+            ("root = (v / (1 - b2**t)) ** 0.5", "root = abs(v / (1 - b2**t))"),
+        ],
+    ),
+    Mistake(
+        "v averages the gradients, and squares come afterwards: what "
+        "goes up and down cancels. It is the squares that are averaged.",
+        [
+            ("(1 - b2) * g**2", "(1 - b2) * g"),
+            ("root = (v / (1 - b2**t)) ** 0.5", "root = (v**2 / (1 - b2**t)) ** 0.5"),
+        ],
+    ),
+    Mistake(
+        "v averages the sizes of the gradients; it is their squares, and "
+        "a root follows.",
+        [
+            ("g**2", "abs(g)"),
+            (") ** 0.5", ")"),
+        ],
+    ),
+    Mistake(
+        "These are the steps; wanted are the places after them.",
+        [
+            ("(b1, b2), m", ("start = p\n    (b1, b2), m")),
+            ("return path", "return [b - a for a, b in zip([start, *path], path)]"),
         ],
     ),
 )
@@ -193,6 +226,30 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
             ),
         ],
     ),
+    Mistake(
+        "One row's threshold cuts all rows; each row has a k-th largest of its own.",
+        [
+            (
+                "logits.topk(k, dim=-1).values[:, -1:]",
+                "logits.topk(k, dim=-1).values[:1, -1:]",
+            ),
+        ],
+    ),
+    Mistake(
+        "The k likeliest of the whole batch stay; each row should keep its own.",
+        [
+            (
+                "logits.topk(k, dim=-1).values[:, -1:]",
+                "logits.flatten().topk(k).values[-1]",
+            ),
+        ],
+    ),
+    Mistake(
+        "The ids 0, ..., k - 1 stay; it should be the k likeliest.",
+        [
+            ("logits < smallest", "torch.arange(logits.shape[-1]) >= k"),
+        ],
+    ),
 )
 
 
@@ -244,8 +301,21 @@ def check_split_windows(split_windows):
                 "block_size inputs, and one more for the last target.",
             )
         if problem := _windows_problem(*parts, N, size, fraction):
+            if problem.findings[0].kind is Kind.UNTOUCHED:
+                _equal_ones_left_out(source(split_windows))
             raise problem
     return "3 texts: no validation target was learned from, and little text is lost"
+
+
+def _equal_ones_left_out(text):
+    """Explained for who removes only the windows that both parts have whole."""
+    if "not in " in text or "isin(" in text:
+        raise Explained(
+            "You leave out what both parts have as a whole window. Two windows that "
+            "begin side by side are not equal, and yet share all characters but one: "
+            "most targets to judge on were learned from.",
+            "Make the windows of ids[:n] and of ids[n:], each by themselves.",
+        )
 
 
 def _windows_problem(learned, judged, N, size, fraction):
@@ -356,7 +426,7 @@ def verdict(before, after):
         ],
     ),
     Mistake(
-        "Small changes are rounded away; the rule asks for their sign alone.",
+        "Small changes are taken for none; the rule asks for their sign alone.",
         [
             ("a - b for", "round(a - b, 2) for"),
         ],

@@ -106,6 +106,53 @@ def entropy(p):
             ("(p * surprise).sum(dim=-1)", "surprise.sum(dim=-1)"),
         ],
     ),
+    Mistake(
+        "Each surprise counts the same here; it should count p times.",
+        [
+            ("(p * surprise).sum(dim=-1)", "(surprise * (p > 0)).mean(dim=-1)"),
+        ],
+    ),
+    Mistake(
+        "Each surprise counts the same here; it should count p times.",
+        [
+            ("(p * surprise).sum(dim=-1)", "(surprise * (p > 0)).sum(dim=-1)"),
+        ],
+    ),
+    Mistake(
+        "Each surprise counts the same here; it should count p times.",
+        [
+            (
+                "(p * surprise).sum(dim=-1)",
+                "(surprise * (p > 0)).sum(dim=-1) / (p > 0).sum(dim=-1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "You go through the first dimension alone, which is right for "
+        "(R, V) only: a row lies in the last dimension, whatever stands "
+        "before it.",
+        [
+            (
+                "(p * surprise).sum(dim=-1)",
+                (
+                    "(p * surprise).flatten(1).sum(dim=-1) if p.dim() > 1 else p * "
+                    "surprise"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "That is the variance of the surprises; entropy is their mean.",
+        [
+            (
+                "return (p * surprise).sum(dim=-1)",
+                (
+                    "mean = (p * surprise).sum(dim=-1, keepdim=True)\n"
+                    "    return (p * (surprise - mean) ** 2).sum(dim=-1)"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -121,8 +168,8 @@ def check_entropy(entropy):
             hint="p.clamp(min=1e-12) lets ln see another number than 0.",
         ),
         Mistake(
-            "An outcome with a p of 0.00001 surprises by 11.5 nats; yours is cut off "
-            "at another number. What keeps ln finite where p is 0 must be much tinier.",
+            "An outcome with a p of 0.00001 surprises by 11.5 nats; in yours it does "
+            "not. What keeps ln finite where p is 0 must be much tinier than that.",
             sign=lambda got, right, p: p.max() > 0.99 and p.min() > 0,
             hint="p.clamp(min=1e-12) lets ln see another number than 0.",
         ),
@@ -508,7 +555,16 @@ def check_smooth(smooth):
             "observations should listen less to `lower`.",
             sign=_fixed_weight,
             vague=True,
-        )
+        ),
+        Mistake(
+            "A row that was never seen is nan: its counts are divided by their sum, 0 "
+            "by 0. There `lower` alone should speak.",
+            sign=lambda got, _, counts, *rest: torch.equal(
+                got.isnan().any(-1), counts.sum(-1) == 0
+            ),
+            vague=True,
+            hint="Add what is pretended before you divide.",
+        ),
     ]
     hint = "How many observations has a row now, real and pretended? Who gets them?"
     compare(smooth, SMOOTH, cases, known, hint=hint)

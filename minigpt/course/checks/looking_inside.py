@@ -242,6 +242,16 @@ def mean_ablated(heads, head, head_size):
             ("return changed", "return changed[..., mine]"),
         ],
     ),
+    Mistake(
+        "Heads are counted from 0, so head h begins at channel h * "
+        "head_size; yours begins one head before.",
+        [
+            (
+                "slice(head * head_size, (head + 1) * head_size)",
+                "slice((head - 1) * head_size, head * head_size)",
+            ),
+        ],
+    ),
 )
 
 

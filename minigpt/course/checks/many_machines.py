@@ -15,9 +15,12 @@ def _outcome(function, inputs, bug=None):
     except Stuck as stuck:
         untouched = bug is not None and str(stuck).startswith(bug)
         what = "The bug is still there: some" if untouched else "Some"
+        hint = "Everyone must come to every all_reduce and every barrier, in one order."
+        if not untouched:
+            hint += " Does a loop or an `if` depend on a worker's rank or losses?"
         raise Explained(
             f"{what} wait for ever: {stuck}.",
-            "Everyone must come to every all_reduce and every barrier, in one order.",
+            hint,
             untouched=untouched,
         ) from None
 
@@ -177,6 +180,31 @@ def windows(rank, seed, batch_size, length, workers):
         " all have as many.",
         [("[first:last]", "[rank * (last - first) : (rank + 1) * (last - first)]")],
     ),
+    Mistake(
+        "`randperm` draws no start twice, and not those that `randint` "
+        "draws: it would be another run.",
+        [
+            (
+                "torch.randint(length, (batch_size,), generator=generator)",
+                "torch.randperm(length, generator=generator)[:batch_size]",
+            ),
+        ],
+        hint=(
+            "Draw the batch as one worker alone would, with randint, and share it out."
+        ),
+    ),
+    Mistake(
+        "`rand` draws other starts than `randint` does: it would be another run.",
+        [
+            (
+                "torch.randint(length, (batch_size,), generator=generator)",
+                "(torch.rand(batch_size, generator=generator) * length).long()",
+            ),
+        ],
+        hint=(
+            "Draw the batch as one worker alone would, with randint, and share it out."
+        ),
+    ),
 )
 
 
@@ -186,13 +214,12 @@ def check_windows(windows):
     cases = [(1, 4, 100, 2), (7, 10, 1000, 3), (3, 18, 50, 4), (3, 5, 50, 1)]
     known = [
         Mistake(
-            "Some windows are not in the batch that one process draws: with another "
-            "number "
-            "of workers, it would be another run.",
+            "Some of these windows are not among those that one worker alone would "
+            "draw with `randint`.",
             sign=lambda got, right, *_: not set(got) <= set(right),
             vague=True,
-            hint="Let all draw the whole batch from the same seed, and each take its "
-            "rows.",
+            hint="Which numbers does torch.randint(length, (batch_size,)) draw with "
+            "this seed? These are to be shared out.",
         ),
         Mistake(
             "Windows are lost or read twice: of the batch, each is for one worker.",
@@ -277,6 +304,7 @@ def evaluate(rank, losses, group):
 def check_evaluate(evaluate):
     """evaluate(rank, losses, group) -> the mean over all windows, on worker 0."""
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]], [[1.0], []]]
+    cases.append([[], [1.0], [2.0, 3.0], [4.0]])
     known = [
         Mistake(
             "Worker 0 returns nothing, and it is the one that prints.", sign=_silent
@@ -290,7 +318,8 @@ def check_evaluate(evaluate):
             ),
         ),
     ]
-    how = {"work": _evaluated, "hint": "Everyone must come to every all_reduce."}
+    hint = "The sum over all windows, divided once by the number of all windows."
+    how = {"work": _evaluated, "hint": hint}
     cases = [(losses,) for losses in cases]
     compare(evaluate, EVALUATE, cases, known, **how)
-    return "groups of 1, 2 and 3, with unequal shares; nobody waits."
+    return "groups of 1, 2, 3 and 4, with unequal shares; nobody waits."

@@ -52,6 +52,13 @@ def rms_norm_with_gain(x, gain):
             ("(mean_square + 1e-6).sqrt()", "mean_square.sqrt().clamp(min=1)"),
         ],
     ),
+    Mistake(
+        "Your mean runs over dimension 1, which is the last one of (N, "
+        "C) but not of (B, T, C); dim=-1 is the last one everywhere.",
+        [
+            ("x.square().mean(dim=-1", "x.square().mean(dim=1"),
+        ],
+    ),
 )
 
 
@@ -308,7 +315,7 @@ def for_muon(model):
 def check_for_muon(for_muon):
     """for_muon(model) -> the names of the parameters that Muon is to move."""
     with torch.device("meta"):  # names and shapes will do
-        models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 3)]
+        models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 4)]
     solution = FOR_MUON
 
     def work(program, model):
@@ -340,12 +347,22 @@ def check_for_muon(for_muon):
             ),
         ),
         Mistake(
+            "What is outside of the blocks is in, and matrices of the blocks are "
+            "missing. Is it numbers of rows that decide? This model has others.",
+            sign=lambda got, *_: (
+                got["missing"] and not got["too many"][0].startswith("body.")
+            ),
+            vague=True,
+            hint="A parameter's name says where it belongs.",
+        ),
+        Mistake(
             "Matrices of the blocks are missing: all of them are Muon's work.",
             sign=lambda got, *_: got["missing"],
             vague=True,
         ),
         Mistake(
-            "A table is in that has a row for each token or each position.",
+            "What stands outside of the blocks is in: a table, as the embeddings are, "
+            "has a row for each token or each position.",
             sign=lambda got, *_: not got["too many"][0].startswith("body."),
             vague=True,
         ),

@@ -5,7 +5,7 @@ import torch.nn as nn
 
 from minigpt.attention import Head, attention, attention_weights
 from minigpt.course.checks.core import Explained, call, compare, exercise
-from minigpt.course.checks.reading import lost
+from minigpt.course.checks.reading import lost, source
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import same
 from minigpt.evaluation import evaluate
@@ -34,8 +34,8 @@ def parameters(n_embd, n_head):
         [("n_embd * n_embd + n_embd", "n_embd * n_embd + n_head * n_embd")],
     ),
     Mistake(
-        "That is the number of one head's matrices: there are n_head heads, and"
-        " each reads all n_embd channels.",
+        "Queries, keys and values have too few numbers: each of n_head heads has three "
+        "matrices of its own, from all n_embd channels to head_size.",
         [("n_head * 3", "3")],
     ),
     Mistake(
@@ -43,6 +43,34 @@ def parameters(n_embd, n_head):
         "head_size numbers, not their sum.",
         [
             ("n_embd * head_size", "(n_embd + head_size)"),
+        ],
+    ),
+    Mistake(
+        "Queries, keys and values have too few numbers: each of n_head heads has three "
+        "matrices of its own, from all n_embd channels to head_size. And the "
+        "projection reads all heads side by side, which are n_embd channels.",
+        [
+            ("n_embd * head_size", "head_size * head_size"),
+            ("n_embd * n_embd + n_embd", "head_size * n_embd + n_embd"),
+        ],
+    ),
+    Mistake(
+        "The projection reads all heads side by side, which are n_embd channels.",
+        [
+            ("n_embd * n_embd + n_embd", "head_size * n_embd + n_embd"),
+        ],
+    ),
+    Mistake(
+        "Three matrices of full width for every head: a head's have "
+        "head_size columns each.",
+        [
+            ("n_embd * head_size", "n_embd * n_embd"),
+        ],
+    ),
+    Mistake(
+        "The projection is left out: it stands behind the heads, with a bias.",
+        [
+            ("return heads + proj", "return heads"),
         ],
     ),
 )
@@ -141,8 +169,8 @@ def without_head(model, h):
         ],
     ),
     Mistake(
-        "Nothing has changed in the copy: its own weight must be "
-        "written into, and a clone of it is another tensor.",
+        "Nothing has changed in what you return: its own weight must be written "
+        "into. Is it the given model that you have changed, or a clone of a weight?",
         [
             ("layer.proj.weight[:, start : start + layer.head_size] = 0", "pass"),
         ],
@@ -227,7 +255,7 @@ def _check_copy(Heads, n_embd, n_head):
     def copies():
         first, second = (Heads(n_embd, n_head) for _ in range(2))
         second.load_state_dict(first.state_dict())
-        if (out := first(x)) is None:
+        if (out := _asked(first, x)) is None:
             raise Explained("forward returns nothing (None).", "Is `return` missing?")
         return first, out, same(second(x), out)
 
@@ -246,6 +274,9 @@ def _check_copy(Heads, n_embd, n_head):
         named = [name for name, m in first.named_modules() if isinstance(m, Head)]
         what = f"Of {n_head} heads only {', '.join(named)} is in state_dict(): the "
         what += "others have no name, or lost it when the next one was given the same."
+    elif not agree and box and "ModuleList" in source(Heads):
+        what = "What self keeps is a plain list again, so torch does not look into it."
+        hint = "The nn.ModuleList itself must be what self keeps; no list(...) of it."
     elif not agree:
         if line := lost(Heads):
             raise Explained(line)
@@ -267,6 +298,20 @@ def _check_copy(Heads, n_embd, n_head):
         hint = "Each head is asked once, in its order: [head(x) for head in self.heads]"
     if what:
         raise Explained(what, hint)
+
+
+def _asked(heads, x):
+    """What a layer of heads gives; Explained where they may stand in a row."""
+    try:
+        return heads(x)
+    except RuntimeError:
+        if not any(isinstance(part, nn.Sequential) for part in heads.children()):
+            raise
+        raise Explained(
+            "An nn.Sequential that is called gives what one head says to the next; "
+            "here all heads read x, and stand side by side.",
+            "nn.ModuleList keeps modules without an order in which they are called.",
+        ) from None
 
 
 def _unsaved(module):
@@ -318,6 +363,8 @@ class DiceHeads(nn.Module):
             ("permute(2, 0, 3, 1, 4)", "unbind(2)"),
             ("out.transpose(1, 2).reshape", "out.reshape"),
         ],
+        hint="attention compares along the last dimension but one: positions belong "
+        "there, (B, n_head, T, head_size).",
     ),
     Mistake(
         "The view mixes positions and heads: (B, T, 3, n_head, head_size) comes first.",
@@ -330,6 +377,7 @@ class DiceHeads(nn.Module):
     Mistake(
         "The causal mask is off: each position sees the throws that are still to come.",
         [("attention(q, k, v)", "attention(q, k, v, False)")],
+        hint="attention(q, k, v) hides the future by itself.",
     ),
     Mistake(
         "The result is that of a single head of full width; wanted are "
@@ -343,6 +391,7 @@ class DiceHeads(nn.Module):
             ),
             ("out.transpose(1, 2).reshape(B, T, C)", "out.reshape(B, T, C)"),
         ],
+        hint="Before attention, q, k and v have a dimension for the heads.",
     ),
     Mistake(
         "The view takes head_size before n_head, so each head gets "

@@ -133,6 +133,19 @@ def terms(x, blocks):
             ),
         ],
     ),
+    Mistake(
+        "One entry stands for each block: what attention adds and what "
+        "the feed-forward part adds are to stand apart.",
+        [
+            (
+                "return found",
+                (
+                    "return [x * 0 + found[0], *(a + b for a, b in zip(found[1::2], "
+                    "found[2::2]))]"
+                ),
+            ),
+        ],
+    ),
 )
 
 
@@ -149,7 +162,8 @@ def check_terms(terms, model, x):
         own = model.token_embedding(x) + model.position_embedding.weight[: x.shape[1]]
     cases = [(2 * randn(1, 2, 3), _blocks(1, 3, 1))]
     cases += [(randn(2, 5, 6), _blocks(2, 6, 3)), (own, model.body[:-1])]
-    adds = product(range(len(cases[-1][1])), ("attention", "the feed-forward part"))
+    cases.append((randn(1, 3, 4), _blocks(5, 4, 2)))
+    adds = product(range(9), ("attention", "the feed-forward part"))
     names = ["the start", *(f"what {part} of block {i} adds" for i, part in adds)]
     known = [
         Mistake(
@@ -165,7 +179,7 @@ def check_terms(terms, model, x):
     hint = "Note down what a part says, then add it: x = x + said."
     how = {"work": work, "parts": names, "hint": hint}
     compare(terms, TERMS, cases, known, **how)
-    return "3 stacks, the last your own: the start, and what each part adds to it."
+    return "4 stacks, one of them your own: the start, and what each part adds to it."
 
 
 def _alike(gone, dim):

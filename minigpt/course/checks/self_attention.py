@@ -102,6 +102,13 @@ def scaled_scores(x, W_query, W_key):
             ("q @ k.transpose(-2, -1)", "q.flatten(0, 1) @ k.flatten(0, 1).T"),
         ],
     ),
+    Mistake(
+        "The scores are divided by head_size itself, not by its root. "
+        "Are queries and keys both divided by the root?",
+        [
+            ("q.shape[-1] ** 0.5", "q.shape[-1]"),
+        ],
+    ),
 )
 
 
@@ -150,6 +157,12 @@ def _looks(pair, distance, T):
                 "A row for each of the T positions; torch.eye(T) holds floats.",
             )
     q, k = (as_tensor(W).float() for W in pair)
+    if q.isfinite().all() and k.isfinite().all() and not (q @ k.T).isfinite().all():
+        raise core.Explained(
+            "Your scores are larger than a float can be (3.4e38), so they are inf, and "
+            "a softmax over inf gives nan.",
+            "Numbers of a hundred or so are large enough for 99 %.",
+        )
     weights = attention_weights(q, k)
     marked = torch.ones(T, T).tril(-distance).triu(-distance)
     asks = marked.any(dim=-1, keepdim=True)
@@ -171,8 +184,8 @@ def look_back(T, distance):
     return 20 * T**0.5 * W_query, W_key
 """,
     Mistake(
-        "It looks ahead, from t to t + distance: the roll goes the wrong way, "
-        "or query and key are exchanged.",
+        "It looks ahead, from t to t + distance. Does a roll go the wrong way, "
+        "or are query and key exchanged?",
         [("roll(-distance", "roll(distance")],
     ),
     Mistake(
@@ -184,7 +197,7 @@ def look_back(T, distance):
         [("roll(-distance", "roll(1 - distance")],
     ),
     Mistake(
-        "All positions look at place 0: their queries agree.",
+        "All positions look at place 0. Do their queries agree?",
         [(".roll(-distance, dims=1)", "[:1].expand(T, T)")],
     ),
     Mistake(
@@ -197,8 +210,8 @@ def look_back(T, distance):
     ),
     Mistake(
         "Everyone looks at itself: of all products of query t with a key, the "
-        "one with key t is the largest (are both shifted alike, or none?); it "
-        "should be the one with key t - distance.",
+        "one with key t is the largest; it should be the one with key t - distance. "
+        "Are both shifted alike, or none? Or do the numbers only grow with the place?",
         [(".roll(-distance, dims=1)", "")],
     ),
     Mistake(
@@ -360,6 +373,12 @@ def _filled(program, vocab_size, block_size, n_embd, idx):
             f"The model has a layer more, {min(more)!r}: the check cannot set it.",
             "Leave the layers and their names as they were; forward has the bug.",
         )
+    if gone := set(known) - set(dict(model.named_parameters())):
+        raise core.Explained(
+            f"The model has no {min(gone)!r} any more: it keeps no such table.",
+            "Layers are made in __init__. What is made in forward is new, of random "
+            "numbers, in every call, and no optimizer knows it.",
+        )
     out = _fill(model)(idx)
     return out[0] if isinstance(out, tuple) else out
 
@@ -436,6 +455,30 @@ class TinyModel(nn.Module):
         "You multiply by the place's vector; the lesson's model adds it.",
         [
             ("token + position", "token * position"),
+        ],
+    ),
+    Mistake(
+        "The places are looked up in the table of tokens; they have a "
+        "table of their own.",
+        [
+            ("self.position_embedding(positions)", "self.token_embedding(positions)"),
+        ],
+    ),
+    Mistake(
+        "Your places begin at 1; the first is 0, and a text of "
+        "block_size tokens has none with this number.",
+        [
+            (
+                "torch.arange(idx.shape[1], device=idx.device)",
+                "torch.arange(1, idx.shape[1] + 1)",
+            ),
+        ],
+    ),
+    Mistake(
+        "The place's vector is taken away from the token's; the lesson's "
+        "model adds it.",
+        [
+            ("token + position", "token - position"),
         ],
     ),
     Head=Head,

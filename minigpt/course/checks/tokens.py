@@ -102,6 +102,37 @@ def count_pairs(ids):
             ("pair == last", "False"),
         ],
     ),
+    Mistake(
+        "Pairs are looked for among digits: `1, 2` stands in `31, 23`, "
+        "too. Compare whole ids.",
+        [
+            (
+                "return counts",
+                (
+                    "s = ', '.join(map(str, ids))\n"
+                    "    return {(a, b): s.count(f'{a}, {b}') for a, b in counts}"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "The order in a pair is lost: (1, 2) and (2, 1) are two pairs.",
+        [
+            (
+                "counts[pair] = counts.get(pair, 0) + 1",
+                (
+                    "key = tuple(sorted(pair))\n"
+                    "        counts[key] = counts.get(key, 0) + 1"
+                ),
+            ),
+        ],
+    ),
+    Mistake(
+        "The last id makes a pair with the first one; a list is no circle.",
+        [
+            ("zip(ids, ids[1:])", "zip(ids, ids[1:] + ids[:1])"),
+        ],
+    ),
 )
 
 
@@ -121,7 +152,7 @@ def check_count_pairs(count_pairs):
             ),
         ),
     ]
-    hint = "zip(ids, ids[1:]) has all neighbours. When is the first one used already?"
+    hint = "Join the pair on paper, from the left: how many can be joined?"
     compare(count_pairs, COUNT_PAIRS, cases, known, hint=hint)
     return "10 lists: rows of equal ids, pairs that come back, a single id, none."
 
@@ -250,6 +281,42 @@ def per_character(nats, tokens):
             ("nats.sum() / characters,", "nats.sum() / characters / math.log(2),"),
         ],
     ),
+    Mistake(
+        "You average the tokens' own rates: add up all nats, then divide once.",
+        [
+            (
+                "nats.sum() / characters",
+                (
+                    "(nats / nats.new_tensor([len(t) for t in tokens])).mean() * "
+                    "len(text) / characters"
+                ),
+            ),
+            (
+                "nats.sum() / len(text)",
+                "(nats / nats.new_tensor([len(t) for t in tokens])).mean()",
+            ),
+        ],
+    ),
+    Mistake(
+        "You average the tokens' own rates: add up all nats, then divide once.",
+        [
+            (
+                "nats.sum() / characters",
+                "(nats / nats.new_tensor([len(t) for t in tokens])).mean()",
+            ),
+            (
+                "nats.sum() / len(text)",
+                "(nats / nats.new_tensor([len(t) for t in tokens])).mean()",
+            ),
+        ],
+    ),
+    Mistake(
+        "str of bytes is how Python prints them, with b'…' around; "
+        ".decode() makes the text of them.",
+        [
+            ("len(text.decode())", "len(str(text))"),
+        ],
+    ),
 )
 
 
@@ -293,6 +360,14 @@ def _longest(word, merges):
         parts.append(word[:n])
         word = word[n:]
     return parts
+
+
+def _spaced(word, merges):
+    """Replaces in one text with marks between the pieces."""
+    text = "\0".join(word)
+    for left, right in merges:
+        text = text.replace(f"{left}\0{right}", left + right)
+    return text.split("\0")
 
 
 ENCODE = Solution(
@@ -370,6 +445,20 @@ def encode(word, merges):
             ),
         ],
     ),
+    Mistake(
+        "The merges are sorted by their lengths, the longest first; they "
+        "are to be made in the order in which they were learned.",
+        [
+            ("in merges", "in sorted(merges, key=lambda m: -len(m[0] + m[1]))"),
+        ],
+    ),
+    Mistake(
+        "The merges are sorted by their lengths, the shortest first; "
+        "they are to be made in the order in which they were learned.",
+        [
+            ("in merges", "in sorted(merges, key=lambda m: len(m[0] + m[1]))"),
+        ],
+    ),
 )
 
 
@@ -392,6 +481,12 @@ def check_encode(encode):
             "tokenizer (WordPiece): byte pairs join in the order of the merges.",
             program=_longest,
         ),
+        Mistake(
+            "A piece is joined with a part of another one: in a text of all pieces, "
+            "replace finds `a` and `b` also where the piece is `bc`.",
+            program=_spaced,
+            hint="Compare whole pieces: parts[i] with left, parts[i + 1] with right.",
+        ),
     ]
     lost = Mistake(
         "The end of the word is lost: what is left when nothing more can be joined "
@@ -400,12 +495,18 @@ def check_encode(encode):
             len("".join(got)) < len(word) and word.startswith("".join(got))
         ),
     )
-    hint = "Go through the merges in their order, and for each through the word."
+    hint = "Take the word's pieces on paper: which are there after each merge?"
     cases = [(word, merges) for word in words]
     cases.append(("bcd", [("b", "c"), ("c", "d")]))
     cases.append(("abc", [("b", "c"), ("a", "b"), ("ab", "c")]))  # a, bc: no ab, c
     compare(encode, ENCODE, cases, [*known, lost], hint=hint)
     return "9 words, in which several pairs could be first."
+
+
+def _never_ended(tokens):
+    """Decodes by one decoder, which waits for more at the end."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return "".join(decoder.decode(token) for token in tokens)
 
 
 WRITTEN = Solution(
@@ -541,6 +642,12 @@ def check_written(written):
             program=lambda tokens: "".join(
                 decoder("replace").decode(token) for token in tokens
             ),
+        ),
+        Mistake(
+            "What waits at the end is lost: a text that ends in the middle of a "
+            "character ends with �.",
+            program=_never_ended,
+            hint="A decoder must be told of the end: decode(b'', final=True).",
         ),
     ]
     hint = "A character may begin in one token and end in the next: join first."

@@ -64,7 +64,7 @@ WRONG = {
         "for `-100.0` where `float('-inf')`": attend(
             TRUE_PAST, ('float("-inf")', "-100.0")
         ),
-        "results are nan, not a number": attend(("= q @", "= (q + 1e-6) @")),
+        "a key of zeros has the score 0": attend(("= q @", "= (q + 1e-6) @")),
         "`torch.triu(torch.ones(T, T), diagonal=1)`": (
             "def attend(x, q, k):\n"
             "    T = x.shape[1]\n"

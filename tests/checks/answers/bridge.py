@@ -53,7 +53,7 @@ WRONG = {
         ),
     },
     "14.2": {
-        "The old shift is lost": fold("return torch.linalg.pinv(W) @ b"),
+        "lost the old shift's part": fold("return torch.linalg.pinv(W) @ b"),
         "taken away": fold("return s - torch.linalg.pinv(W) @ b"),
         "W Wᵀ b": fold("return s + W.mT @ b"),
     },

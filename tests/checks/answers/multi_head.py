@@ -88,7 +88,9 @@ WRONG = {
         ),
     },
     "04.2": {
-        "Nothing has changed in the copy": without("p.weight[:, a:b].clone().zero_()"),
+        "Nothing has changed in what you return": without(
+            "p.weight[:, a:b].clone().zero_()"
+        ),
         "projection's bias is too": without("p.weight[:, a:b] = 0; p.bias.zero_()"),
         "changes `model` in place": without("p.weight[:, a:b] = 0", start="m = model"),
     },
