@@ -74,6 +74,7 @@ def mean_so_far(x, t):
         [
             (".mean(dim=1)", ".sum(dim=1) / t"),
         ],
+        hint="Divide by the number of what you have added up.",
     ),
 )
 
@@ -227,7 +228,20 @@ def check_fading_average(fading_average):
     cases += [(randn(3, 4, 1), 2.0), (randn(2, 1, 4), 1.0)]
     cases += [(TOY, 0), (randn(1, 4, 2), 50.0)]  # a whole number; e^150 is infinite
     hint = "masked_fill before the softmax; a step back must lower the score."
-    compare(fading_average, FADING_AVERAGE, cases, hint=hint)
+
+    def work(fading_average, x, rate):
+        try:
+            return fading_average(x, rate)
+        except RuntimeError as error:
+            if not isinstance(rate, int) or "int64" not in str(error):
+                raise
+            raise Explained(
+                f"With rate = {rate}, a whole number, your scores are whole numbers, "
+                "too, and among these there is no -inf.",
+                "torch.arange(T).float(), or .float() behind the scores.",
+            ) from None
+
+    compare(fading_average, FADING_AVERAGE, cases, work=work, hint=hint)
     return "5 shapes and 6 rates; the future is hidden, and rate 0 is the plain mean."
 
 

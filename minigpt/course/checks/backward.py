@@ -455,6 +455,7 @@ def relu(x):
         [
             ("(g * (y > 0),)", "g * (y > 0)"),
         ],
+        hint="A sum has two parents, and sends back (g, g); relu has one.",
     ),
     Tensor=Tensor,
 )

@@ -182,8 +182,8 @@ def left_pad(prompts):
         [("torch.arange(T) >= pads[:, None]", "torch.tensor(rows) != 0")],
     ),
     Mistake(
-        "Real characters look at the padding, too. What is to be hidden are the "
-        "columns j of padding in mask[b, i, j]; its rows i hide nothing from others.",
+        "Real characters look at the padding, too: its columns j in mask[b, i, j] are "
+        "to be hidden from all. Do you hide its rows i, or count it to the lengths?",
         [("past & real[:, None] | own", "past.expand(len(prompts), T, T)")],
     ),
     Mistake(
@@ -541,7 +541,7 @@ def _found(Memory, size, *prompts):
 
 def _two_at_once(Memory, one, other):
     """What the last step finds in each of two memories that take turns."""
-    memories = [Memory(4, prompt.shape[-1]) for prompt in (one, other)]
+    memories = [Memory(9, prompt.shape[-1]) for prompt in (one, other)]
     found = []
     for steps in zip(one.unbind(1), other.unbind(1)):
         found = [m.step(*step) for m, step in zip(memories, steps)]
@@ -680,7 +680,7 @@ def check_cleared_memory(Memory):
             vague=True,
         ),
     ]
-    hint = "A memory's length says what it holds: which places may a step read?"
+    hint = "What a memory holds is said by its length: where must it stand after clear?"
     compare(Memory, solution, cases, known, work=_found, hint=hint)
     pair = prompts[0][:, :2], prompts[1]
     if not same(call(_two_at_once, Memory, *pair), _two_at_once(MEMORY, *pair)):

@@ -215,7 +215,8 @@ def check_windows(windows):
     known = [
         Mistake(
             "Some of these windows are not among those that one worker alone would "
-            "draw with `randint`.",
+            "draw with `randint`. Is a worker's seed its own, or is its draw another "
+            "one?",
             sign=lambda got, right, *_: not set(got) <= set(right),
             vague=True,
             hint="Which numbers does torch.randint(length, (batch_size,)) draw with "

@@ -361,8 +361,8 @@ def check_for_muon(for_muon):
             vague=True,
         ),
         Mistake(
-            "What stands outside of the blocks is in: a table, as the embeddings are, "
-            "has a row for each token or each position.",
+            "What stands outside of the blocks is in: the embeddings and lm_head are "
+            "tables, with a row for each token or each position.",
             sign=lambda got, *_: not got["too many"][0].startswith("body."),
             vague=True,
         ),

@@ -465,8 +465,8 @@ class TinyModel(nn.Module):
         ],
     ),
     Mistake(
-        "Your places begin at 1; the first is 0, and a text of "
-        "block_size tokens has none with this number.",
+        "Your places begin at 1; the first is 0, and the last of a text of block_size "
+        "tokens is block_size - 1.",
         [
             (
                 "torch.arange(idx.shape[1], device=idx.device)",
