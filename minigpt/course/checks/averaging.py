@@ -203,21 +203,6 @@ def fading_average(x, rate):
             ),
         ],
     ),
-    Mistake(
-        "e to the power of a score of the future is more than a float "
-        "holds where rate is large, and infinity times 0 is nan: hide "
-        "the future before e is raised to anything.",
-        [
-            (
-                "return F.softmax(scores, dim=-1) @ x",
-                (
-                    "scores = -rate * (time[:, None] - time).float()\n"
-                    "    weights = scores.exp() * past\n"
-                    "    return weights / weights.sum(dim=-1, keepdim=True) @ x"
-                ),
-            ),
-        ],
-    ),
 )
 
 
@@ -241,7 +226,15 @@ def check_fading_average(fading_average):
                 "torch.arange(T).float(), or .float() behind the scores.",
             ) from None
 
-    compare(fading_average, FADING_AVERAGE, cases, work=work, hint=hint)
+    known = [
+        Mistake(
+            "Where rate is large, e to the power of a score of the future is more than "
+            "a float holds, and infinity times 0, or by infinity, is nan: hide the "
+            "future before e is raised to anything.",
+            sign=lambda got, _, x, rate: rate >= 50 and got.isnan().any(),
+        )
+    ]
+    compare(fading_average, FADING_AVERAGE, cases, known, work=work, hint=hint)
     return "5 shapes and 6 rates; the future is hidden, and rate 0 is the plain mean."
 
 
@@ -616,6 +609,38 @@ def attend(x, q, k):
         "0, and a position is taken for the future.",
         [
             ("~past", "scores.softmax(dim=-1).tril() == 0"),
+        ],
+    ),
+    Mistake(
+        "Your mask is still made from the scores: on paper a sigmoid is "
+        "never 0, but far below 0 float32 makes it 0, and a position is "
+        "taken for the future.",
+        [
+            ("~past", "scores.sigmoid().tril() == 0"),
+        ],
+    ),
+    Mistake(
+        "Your mask is read off the scores: where a score happens to have "
+        "that value, a position is taken for the future, or the future "
+        "for a position.",
+        [
+            (
+                "past = torch.tril(torch.ones(T, T, dtype=torch.bool))",
+                ("scores = scores + 1e-9\n    future = torch.tril(scores) == 0"),
+            ),
+            ("~past", "future"),
+        ],
+    ),
+    Mistake(
+        "Your mask is read off the scores: where a score happens to have "
+        "that value, a position is taken for the future, or the future "
+        "for a position.",
+        [
+            (
+                "past = torch.tril(torch.ones(T, T, dtype=torch.bool))",
+                ("scores = scores + 1e-6\n    future = torch.tril(scores) == 0"),
+            ),
+            ("~past", "future"),
         ],
     ),
 )

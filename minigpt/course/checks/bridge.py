@@ -450,6 +450,15 @@ def check_cropped(cropped):
             ),
             vague=True,
         ),
+        Mistake(
+            "Masks are as large as before: a file may have one in each of its layers, "
+            "whatever their number.",
+            sign=lambda got, right, p, T: all(
+                name.endswith(".attn.bias") and same(got[name], p[name])
+                for name in _wrong(got, right)
+            ),
+            vague=True,
+        ),
     ]
     hint = "A text begins at position 0, in a long table and in a short one."
     compare(cropped, CROPPED, cases, known, hint=hint)

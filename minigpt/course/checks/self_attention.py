@@ -157,10 +157,10 @@ def _looks(pair, distance, T):
                 "A row for each of the T positions; torch.eye(T) holds floats.",
             )
     q, k = (as_tensor(W).float() for W in pair)
-    if q.isfinite().all() and k.isfinite().all() and not (q @ k.T).isfinite().all():
+    if not (q @ k.T).isfinite().all():
         raise core.Explained(
-            "Your scores are larger than a float can be (3.4e38), so they are inf, and "
-            "a softmax over inf gives nan.",
+            "Some products of a query with a key are no finite numbers: more than "
+            "3.4e38 is inf in a float, 0 * inf is nan, and so is a softmax over inf.",
             "Numbers of a hundred or so are large enough for 99 %.",
         )
     weights = attention_weights(q, k)
