@@ -28,7 +28,9 @@ def _file(C, V, T, parts):
 
 
 def _wrong(got, right):
-    """The names of wrong tensors; raises ValueError if there are none."""
+    """The names of wrong tensors; raises ValueError if none is, or `got` has others."""
+    if not isinstance(got, dict) or got.keys() != right.keys():
+        raise ValueError("Other names.")
     if wrong := [name for name in right if not same(got[name], right[name])]:
         return wrong
     raise ValueError("No tensor is wrong.")
