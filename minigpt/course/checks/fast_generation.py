@@ -543,6 +543,8 @@ def _two_at_once(Memory, one, other):
     """What the last step finds in each of two memories that take turns."""
     memories = [Memory(9, prompt.shape[-1]) for prompt in (one, other)]
     found = []
+    for memory in memories:  # what the class keeps may be of earlier cases
+        memory.clear()
     for steps in zip(one.unbind(1), other.unbind(1)):
         found = [m.step(*step) for m, step in zip(memories, steps)]
     memories[0].clear()
