@@ -148,7 +148,8 @@ def test_each_number_that_a_feed_forward_layer_shows_is_torchs(visit, models):
             columns, labels = shown(browser, f"feed-forward {layer + 1}")
             some = [int(label) - 1 for label in labels if label.isdigit()]
             assert len(some) == min(n, 64), name
-            wanted = {"w · x + b": hidden[-n:], "bent": bent, "gate": hidden[:n]}
+            product = "w · x + b" if f.expand.bias is not None else "w · x"
+            wanted = {product: hidden[-n:], "bent": bent, "gate": hidden[:n]}
             for column, numbers in columns.items():
                 right = wanted.get(column, adds)[some]
                 is_shown(numbers[: len(some)], right)  # then the others' sum
@@ -276,6 +277,18 @@ def test_the_page_comes_to_rest_where_there_is_something_to_see(visit, gpt):
     chromium.wait(lambda: browser.evaluate(rests), "the rest")
     at, text = browser.evaluate("[active.chosen, textOf(active.ids)]")
     assert text[at - 2 : at + 2].isalpha()
+    assert text[at].lower() != text[at - 1].lower()  # what goes in and what comes out
+    contest = """(() => {
+    const { ids, reading: { after } } = active, found = [];
+    ids.forEach((id, i) => {
+      const letters = /^\\p{L}{4}$/u.test(textOf(ids.slice(i - 2, i + 2)));
+      if (i < 2 || !letters || id === ids[i - 1]) return;
+      const probs = probabilities(after[i - 1].logits, knobs());
+      found.push([i, probs[id] > .1 ? probs.filter((p) => p > .1).length : 0]);
+    });
+    return found; })()"""
+    rivals = dict(browser.evaluate(contest))
+    assert rivals[at] == max(rivals.values())
     chromium.wait(
         lambda: browser.evaluate("watched === sharpest(active)"), "the sharpest head"
     )

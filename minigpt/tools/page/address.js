@@ -5,12 +5,12 @@
 
 const KNOBS = ["temperature", "top-k", "top-p"];
 
-/** {text, ids, n, seed, temperature, "top-k", "top-p", at, side, part, walk, zero, slide, tour,
+/** {text, ids, n, seed, temperature, "top-k", "top-p", at, side, part, walk, every, zero, slide, tour,
  * sides: [{off, step}]} -> "#text=…"; what is undefined or null stays away.
  * ids: the text's own, if reading it again would give others. */
 function toAddress(state) {
   const params = new URLSearchParams();
-  for (const name of ["text", "ids", "n", "seed", ...KNOBS, "at", "side", "part", "walk", "zero",
+  for (const name of ["text", "ids", "n", "seed", ...KNOBS, "at", "side", "part", "walk", "every", "zero",
     "slide", "tour"]) {
     if (state[name] !== undefined && state[name] !== null) params.set(name, state[name]);
   }

@@ -30,8 +30,11 @@ class Drawing {
           this.bar(`norm ${layer}.2`, "norm"), this.tile(`feed-forward ${layer}`, toggle, watch),
           this.bar(`add ${layer}.2`, "+")]);
     }
-    this.stage([word("logit", "Logits"), this.to],
-      [this.bar("norm last", "norm"), this.tile("last biases", null, watch)]);
+    this.biases = element("span", { className: "share" });
+    const biases = element("div", { className: "tile biases" },
+      element("span", { className: "switch", textContent: "the blocks’ biases" }), this.biases);
+    const last = element("div", {}, this.tile("last biases", null, watch), biases);
+    this.stage([word("logit", "Logits"), this.to], [this.bar("norm last", "norm"), last]);
     this.lights.set("to", this.to);
   }
 
@@ -52,13 +55,25 @@ class Drawing {
   }
 
   /** Light up what some names stand for, and nothing else, and the stream up to there -> the
-   * last of them. */
-  light(names) {
+   * last of them. What was computed before is seen, and of the lit parts what is in `shown`. */
+  light(names, shown = names) {
     for (const light of this.lights.values()) light.classList.remove("lit");
     const found = names.map((name) => this.lights.get(name)), last = found.at(-1);
     for (const light of found) light.classList.add("lit");
     const stages = [...this.box.children], here = stages.indexOf(last?.closest(".stage"));
-    stages.forEach((stage, i) => stage.classList.toggle("passed", i < here));
+    const groupOf = (one) => one.closest(".parts > *"), parts = last?.closest(".parts");
+    stages.forEach((stage, i) => {
+      stage.classList.toggle("passed", i < here);
+      const groups = [...stage.querySelector(".parts").children];
+      const until = i < here || (last && i === here && !parts) ? groups.length
+        : i === here ? groups.indexOf(groupOf(last)) : 0;
+      for (const [name, { tile }] of this.tiles) {
+        if (!stage.contains(tile)) continue;
+        tile.classList.toggle("seen", shown.includes(name) || groups.indexOf(groupOf(tile)) < until);
+      }
+      stage.classList.toggle("told", until === groups.length
+        || (i === here && last.matches(".bar-of:last-child")));
+    });
     return last;
   }
 
@@ -108,16 +123,20 @@ class Drawing {
   /** shares: a Map by name, in logits; guesses: of each station the likeliest; from, to: the
    * last character read and the one that is predicted. */
   update({ shares, off, guesses, watched, from, to, logit, probability }) {
+    this.shares = shares;
     const most = Math.max(...[...this.tiles.keys()].map((name) => Math.abs(shares.get(name))));
     for (const [name, { tile, share, box, radio }] of this.tiles) {
       const value = shares.get(name);
-      share.textContent = signed(value);
+      share.textContent = `${name === "last biases" ? "its biases " : ""}${signed(value)}`;
       tile.style.setProperty("--strength", Math.abs(value) / most);
       tile.classList.toggle("against", value < 0 && !isZero(value));
       tile.classList.toggle("off", off.has(name));
       if (box) box.checked = !off.has(name);
       if (radio) radio.checked = watched === (name === "last biases" ? "logits" : name);
     }
+    const unnamed = [...shares].filter(([name]) => !this.tiles.has(name));
+    this.biases.textContent = signed(sum(unnamed.map(([, value]) => value)));
+    this.biases.parentElement.hidden = !unnamed.length;
     [this.from.textContent, this.to.textContent] = [from, to];
     this.stations.forEach((station, i) => {
       if (i === guesses.length) {

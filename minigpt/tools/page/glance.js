@@ -17,6 +17,14 @@ function paintGlance(side, position, { start, rows }) {
   const middles = paintTape(pen, tokensFrom(side, start, row), right, base, cell, ink);
   paintHeads(pen, side, rows[row].layers, middles, top, ink);
   paintNext(pen, side, position, rows[row].logits, { from: right, top, wide, high }, ink);
+  tellCount(side, position - start);
+}
+
+/** How many characters are in view, as many as are drawn. */
+function tellCount(side, n) {
+  const told = $("seen").querySelector(".count"), { block_size } = side.whole.config;
+  if (told) told.textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
+    + `most, then ${side.slide ? "the oldest" : "the older half"} goes).`;
 }
 
 /** Where the text ends, and how wide a character is: a whole context has room, or on a narrow
@@ -123,7 +131,7 @@ function paintNext(pen, side, position, logits, { from, top, wide, high }, ink) 
 
 /** How much is in view; at rest also, for those who do not see the picture, what is in it. */
 function tellGlance(side, position, { start, rows }, calm) {
-  const { block_size, n_layer, n_head } = side.whole.config, n = position - start;
+  const { n_layer, n_head } = side.whole.config, n = position - start;
   if (!$("seen").firstChild || $("seen").side !== side) {
     $("seen").side = side;
     $("seen").replaceChildren(element("span", { className: "brief",
@@ -132,8 +140,7 @@ function tellGlance(side, position, { start, rows }, calm) {
       + "where its ", word("head", `${n_layer * n_head} heads`), " look, the first block in rose, "
       + "the last in gold, the watched head in white. Right: what may come next."));
   }
-  $("seen").querySelector(".count").textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
-    + `most, then ${side.slide ? "the oldest" : "the older half"} goes).`;
+  tellCount(side, n);
   if (!calm) return;
   const likely = ranked(probabilities(rows[n - 1].logits, knobs())).slice(0, TAPE.shown);
   $("glance").setAttribute("aria-label", `From “${glyph(texts[side.ids[position - 1]])}” arcs lead `

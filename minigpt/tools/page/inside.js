@@ -4,6 +4,7 @@
 
 const FIGURES = ["where", "neurons", "vectors", "pile"]; // beside the sheet; one is seen
 let mapShown = null; // the rows of the large map
+let pile = null; // the probabilities from which one is drawn, and the random number
 
 function choose(side, position) {
   const was = active;
@@ -116,7 +117,8 @@ function showDrawing(side, position, seen, actual) {
     const probs = probabilities(layer < last ? model.logits(stream) : seen.logits);
     return ranked(probs).slice(0, 3).map((i) => ({ char: glyph(texts[i]), probability: probs[i] }));
   });
-  drawing.update({ shares: model.shares(seen, id), off: side.off, guesses, watched,
+  const shares = model.shares(seen, id);
+  drawing.update({ shares, off: side.off, guesses, watched,
     from: glyph(texts[side.ids[position - 1]]), to: glyph(texts[id]),
     logit: seen.logits[id], probability: probabilities(seen.logits)[id] });
   $("model-title").textContent = `Inside: what each part adds to “${glyph(texts[id])}”`;
@@ -133,7 +135,7 @@ function showCut(side) {
   $("cut").textContent = !off.length
     ? "Everything is on. Take the tick out of a box: how surprised is it then?"
     : `Off: ${off.join(", ")}. `
-      + (ready ? surprises(side) : "reading the text again …");
+      + (ready ? surprises(side) : "Reading the text again …");
 }
 
 /** The surprise without the parts and with them, of the whole text; or of what was written
@@ -165,8 +167,19 @@ function showMaps(side, position, start, rows) {
   if (part.kind === "feed-forward") paintNeurons(rows[position - 1 - start], part.layer, ink);
   if (part.kind === "logits") {
     const probs = probabilities(rows[position - 1 - start].logits, knobs());
-    paintPile($("drawn-from"), probs, side.drawn[position]?.chance, ink);
+    pile = { probs, chance: side.drawn[position]?.chance };
+    paintDrawn();
   }
+}
+
+/** The pile; while the computation is watched, the random number falls at its last step. */
+function paintDrawn() {
+  if (partOf(watched).kind !== "logits" || !pile) return;
+  const steps = watching.sheet?.steps ?? [], waits = walking || watching.playing;
+  const at = steps.findIndex(({ name }) => name === "softmax") + 1;
+  $("drawn-from").style.setProperty("--s", at);
+  paintPile($("drawn-from"), pile.probs,
+    waits && watching.at < steps.length ? undefined : pile.chance, colours());
 }
 
 /** What one character of the window looks at. */

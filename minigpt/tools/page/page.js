@@ -13,7 +13,8 @@ function remember() {
     text, ids: idsOf(text).join() === told.join() ? null : told.join(), n: ids.length - told.length,
     seed: $("seed").value, at: active.chosen, side: sides.indexOf(active),
     zero: sides.some((side) => side.zero) ? 1 : null, slide: active.slide ? 1 : null,
-    part: walking ? throughHead : watched, walk: walking ? stepNumber() : null, tour: tourIsOff() ? "off" : null,
+    part: walking ? throughHead : watched, walk: walking ? stepNumber() : null,
+    every: walking && $("every").checked ? 1 : null, tour: tourIsOff() ? "off" : null,
     sides: sides.map((side) => ({ off: side.off,
       step: side.snapshots.length > 1 ? side.snapshots[side.stage].step : null })),
   };
@@ -51,6 +52,7 @@ async function restore() {
   await write(Math.min(Number(state.n) || 0, LIMIT), Infinity);
   if (!isNamed) await rest();
   if (state.at !== undefined) choose(active, Number(state.at));
+  $("every").checked = Boolean(state.every);
   if (state.walk) await startWalk(Number(state.walk) || 1);
   return true;
 }
@@ -158,6 +160,8 @@ $("top-k").max = texts.length; // first, for it bounds the value
 $("top-k").value = texts.length;
 showKnobs();
 
+const RIVAL = .1; // a probability: who has more of it might well have come
+
 /** Watch the head with the sharpest habit, unless the reader has chosen one. */
 async function rest() {
   if (watched !== "head 1.1" || active.writing) return;
@@ -165,13 +169,20 @@ async function rest() {
   await showInside();
 }
 
-/** The last character that has letters on both sides, or null. */
-function midWord({ ids }) {
+/** A character with letters on both sides that is another one than the one before it, so that
+ * one sees which goes in and which comes out; where most of them might have come, this one as
+ * well, and of those the last; or null. */
+function midWord({ ids, reading: { after } }) {
   const isLetter = (i) => /^\p{L}+$/u.test(texts[ids[i]] ?? "");
+  const lower = (i) => texts[ids[i]].toLowerCase();
+  let [found, most] = [null, -1];
   for (let i = ids.length - 2; i > 1; i--) {
-    if ([i - 2, i - 1, i, i + 1].every(isLetter)) return i;
+    if (![i - 2, i - 1, i, i + 1].every(isLetter) || lower(i) === lower(i - 1)) continue;
+    const probs = after[i - 1] ? probabilities(after[i - 1].logits, knobs()) : [];
+    const contest = probs[ids[i]] > RIVAL ? probs.filter((p) => p > RIVAL).length : 0;
+    if (contest > most) [found, most] = [i, contest];
   }
-  return null;
+  return found;
 }
 
 /** On the first visit it writes by itself; an address says what else to do. */

@@ -26,30 +26,34 @@ function headSheet({ model, rows, row, part, id, off, tokens, me }) {
   const later = rows.length - 1 - row, root = number(u.root, 2);
   const other = (i) => `“${tokens[i]}” (${back(row - i)})`;
   return {
-    title: `Watch ${nameOf(part)} compute, at ${me}`,
+    title: `Watch ${nameOf(part)} compute, after ${me}`,
     first: UNIT,
     rows: tokens.map((label, t) => ({ label, aside: back(row - t), later: t > row })),
     ...tellingRows(ranked(u.weights)),
     steps: [
-      { name: "q · k", lit, says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
+      { name: "q · k", lit, shown: [], brief: true, says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
         + "with its ", word("key"), `: ${n} numbers each. They are multiplied one by one, and `
         + `the ${n} products are added up.${off}`] },
-      { name: `÷ √${n}`, lit, says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
+      { name: `÷ √${n}`, lit, shown: [], says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
         + "with how many numbers there are. Now it is a ", word("score"), "."] },
-      { name: "mask", lit, says: [later
+      { name: "mask", lit, shown: [], says: [later
         ? `What comes later than ${me} must not be seen: `
         : `Nothing stands behind ${me} in view; else `, word("mask", "−∞"),
       later ? ` takes the place of ${later === 1 ? "one score" : `${later} scores`}.`
         : " would take the place of its score."] },
-      { name: "softmax", lit, says: [word("softmax", "Softmax"), ": e to the power of each score less "
+      { name: "softmax", lit, brief: [`Each sum is divided by √${n} = ${root}; what comes later is `,
+        word("mask", "masked"), ". Then ", word("softmax"), `: e to the power of each score less the `
+        + `largest, divided by their sum, ${number(u.sum, 2)}. That makes the `,
+        word("weight", "weights"), ", which sum to 1: the arcs above."],
+      says: [word("softmax", "Softmax"), ": e to the power of each score less "
         + `the largest, ${number(u.largest, 2)}; then divided by their sum, `
         + `${number(u.sum, 2)}. That makes the `, word("weight", "weights"), ", which sum to 1."] },
-      { name: "weights · v", lit, says: [`Every ${UNIT} hands out its `, word("value"),
+      { name: "weights · v", lit, brief: true, says: [`Every ${UNIT} hands out its `, word("value"),
         ". Each is multiplied by its weight, and all are added up: the ", word("output"),
         ` of the head, ${n} numbers.`] },
-      { name: "add", lit, says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
-        + "them to the ", word("stream"), `. That ${off ? "would move" : "moves"} the `, word("logit"), ` of ${to} by `
-        + `${signed(share)}; each ${UNIT} has its share.`] },
+      { name: "add", lit, brief: true, says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
+        + "them to the ", word("stream"), `. That ${off ? "would move" : "moves"} the `, word("logit"),
+      ` of the next ${UNIT}, ${to}, by ${signed(share)}; each ${UNIT} has its share.`] },
     ],
     columns: [
       { step: 1, head: ["query, keys"], above: u.query, vectors: u.keys },
@@ -84,6 +88,7 @@ function headSheet({ model, rows, row, part, id, off, tokens, me }) {
 function feedForwardSheet({ model, seen, part, id, off, me }) {
   const u = unfoldFeedForward(model, seen, part.layer, id), { activation } = model.config;
   const n = u.bent.length, to = `“${glyph(texts[id])}”`, share = sum(u.adds) + u.bias;
+  const b = biasIn(model, `body.${part.layer}.feed_forward.expand`);
   const fires = u.bent.reduce((count, v) => count + (v !== 0), 0), C = u.fed.length;
   const order = ranked(u.adds.map(Math.abs)).slice(0, MOST);
   const rest = Array.from(u.adds.keys()).filter((i) => !order.includes(i));
@@ -97,24 +102,27 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
   }[activation];
   const last = rest.length ? [{ label: `${rest.length} others`, aside: "" }] : [];
   return {
-    title: `Watch ${nameOf(part)} compute, at ${me}`,
+    title: `Watch ${nameOf(part)} compute, after ${me}`,
     first: "neuron",
     rows: [...order.map((i) => ({ label: String(i + 1), aside: u.bent[i] ? "fires" : "silent" })),
       ...last],
     ...tellingRows(order.keys()),
     steps: [
-      { name: "w · x + b", lit: [`norm ${part.layer + 1}.2`, ...lit], says: [`Each of ${n} `,
+      { name: `w · x${b}`, lit: [`norm ${part.layer + 1}.2`, ...lit], shown: [], says: [`Each of ${n} `,
         word("neuron", "neurons"), ` has ${C} `, word("parameters"), ` of its own: they are `
         + `multiplied with the ${C} numbers of the `, word("stream"), ` at ${me} after one more `,
-        word("norm"), `, added up, and a bias is added.${off}`] },
-      { name: "bend", lit, says: [`${bends[0]} ${fires} of ${n} neurons fire here. Without the bend `
+        word("norm"), `, added up${b ? ", and a bias is added" : ""}.${off}`] },
+      { name: "bend", lit, brief: [`Each of ${n} `, word("neuron", "neurons"), ` weighs the ${C} `
+        + "numbers of the normed ", word("stream"), `. ${bends[0]} ${fires} of them fire here.${off}`],
+      says: [`${bends[0]} ${fires} of ${n} neurons fire here. Without the bend `
         + "two layers in a row would be no more than one."] },
-      { name: "add", lit, says: [`Each neuron writes ${C} numbers of its own into the stream, as `
-        + `strongly as it fires. That ${off ? "would move" : "moves"} the `, word("logit"), ` of ${to} by ${signed(share)}`
+      { name: "add", lit, brief: true, says: [`Each neuron writes ${C} numbers of its own into the stream, as `
+        + `strongly as it fires. That ${off ? "would move" : "moves"} the `, word("logit"),
+      ` of the next ${UNIT}, ${to}, by ${signed(share)}`
         + ` in all; the ${order.length} neurons that move it most stand first.`] },
     ],
     columns: [
-      { step: 1, head: ["w · x + b"], values: [...at(u.hidden), ...last.map(() => null)] },
+      { step: 1, head: [`w · x${b}`], values: [...at(u.hidden), ...last.map(() => null)] },
       ...(u.gates ? [{ step: 2, head: ["gate"], values: [...at(u.gates), ...last.map(() => null)] }]
         : []),
       { step: 2, head: ["bent"], values: [...at(u.bent), ...last.map(() => null)], bar: true },
@@ -122,11 +130,11 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
         values: [...at(u.adds), ...last.map(() => sum(rest.map((i) => u.adds[i])))] },
     ],
     products: (k, step) => (step === 1 && k < order.length
-      ? { names: ["stream", "neuron"], left: u.fed, right: u.weightsOf(order[k]),
+      ? { names: ["normed", "neuron"], left: u.fed, right: u.weightsOf(order[k]),
         bias: u.biasOf(order[k]) } : undefined),
     lines: [
       (k) => (k < order.length
-        ? `neuron ${order[k] + 1}: w · x + b = ${number(u.hidden[order[k]], 3)}`
+        ? `neuron ${order[k] + 1}: w · x${b} = ${number(u.hidden[order[k]], 3)}`
         : "the others are summed up"),
       (k) => (k < order.length
         ? `neuron ${order[k] + 1}: ${bends[1](u.hidden[order[k]], order[k])} = `
@@ -146,6 +154,7 @@ function logitsSheet({ model, seen, me, came, chance }) {
   const cut = [topK && `top-k ${topK}`, topP && `top-p ${topP}`].filter(Boolean).join(", ");
   const dropped = u.kept.filter((v) => v === -Infinity).length;
   const lit = ["last biases"], drawing = [...lit, "to"];
+  const b = biasIn(model, "lm_head"), drawnRow = order.indexOf(came);
   const cap = softcap ? 1 : 0, divided = `÷ ${number(temperature, 2)}`; // a cap is a step more
   return {
     title: `Watch the last layer compute, after ${me}`,
@@ -154,24 +163,30 @@ function logitsSheet({ model, seen, me, came, chance }) {
       later: u.kept[id] === -Infinity })),
     ...tellingRows(order.keys()),
     steps: [
-      { name: "w · x + b", lit, says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
-        ` in the last layer: multiplied with the ${C} numbers of the `, word("stream"),
-        " and added up, with a bias if it has one, they are its ", word("logit"), "."] },
-      ...(softcap ? [{ name: "cap", lit, says: [`The model holds its logits within ±${softcap}: `
+      { name: `w · x${b}`, lit, shown: [], brief: true, says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
+        ` in the last layer: multiplied with the ${C} numbers of the normed `, word("stream"),
+        ` and added up${b ? ", with a bias of its own" : ""}, they are its `, word("logit"),
+        "."] },
+      ...(softcap ? [{ name: "cap", lit, shown: [], says: [`The model holds its logits within ±${softcap}: `
         + `${softcap} × tanh(score ÷ ${softcap}).`] }] : []),
-      { name: "÷ temperature", lit, says: temperature
+      { name: "÷ temperature", lit, shown: [], says: temperature
         ? ["All are divided by the ", word("temperature"), ` ${number(temperature, 2)}: the `
           + `differences ${temperature < 1 ? "grow" : temperature > 1 ? "shrink" : "stay"}.`]
         : [word("temperature", "Temperature"), " 0: nothing is divided, the largest is taken."] },
-      { name: "top-k, top-p", lit, says: [cut || !temperature
+      { name: "top-k, top-p", lit, shown: [], says: [cut || !temperature
         ? `${dropped} of ${V} are dropped (${cut || "temperature 0"}): their score becomes −∞.`
         : `No knob drops any of the ${V}: `, word("top-k"), " and ", word("top-p"),
       cut || !temperature ? " are knobs above." : " are off."] },
-      { name: "softmax", lit, says: [word("softmax", "Softmax"), ": e to the power of each less the "
+      { name: "softmax", lit, brief: [temperature
+        ? `Divided by the temperature ${number(temperature, 2)}` : "At temperature 0 the largest is taken",
+      `, ${dropped ? `${dropped} of ${V} dropped by the knobs` : "none dropped"}; then `,
+      word("softmax"), ": the probabilities from which one is drawn."],
+      says: [word("softmax", "Softmax"), ": e to the power of each less the "
         + `largest, divided by their sum, ${number(u.sum, 2)}: the probabilities from which one `
         + "is drawn."] },
-      { name: "draw", lit: drawing, says: [`Between 0 and 1 each ${UNIT} has a stretch as long as `
-        + `it is likely. ${drawSays(u.probs, came, chance)}`] },
+      { name: "draw", lit: drawing, brief: true, row: drawnRow < 0 ? undefined : drawnRow,
+        says: [`Between 0 and 1 each ${UNIT} has a stretch as long as it is likely, in the order of `
+        + `the vocabulary; the table has the likeliest first. ${drawSays(u.probs, came, chance)}`] },
     ],
     columns: [
       { step: 1, head: [softcap ? "score" : "logit"], values: at(u.scores) },
@@ -184,10 +199,10 @@ function logitsSheet({ model, seen, me, came, chance }) {
       { step: 5 + cap, head: ["from"], values: at(u.from), digits: 3 },
       { step: 5 + cap, head: ["to"], values: at(u.upTo), digits: 3 },
     ],
-    products: (k, step) => (step === 1 ? { names: ["stream", glyph(texts[order[k]])],
+    products: (k, step) => (step === 1 ? { names: ["normed", glyph(texts[order[k]])],
       left: u.read, right: u.weightsOf(order[k]), bias: u.biasOf(order[k]) } : undefined),
     lines: [
-      (k) => `${char(k)}: w · x + b = ${number(u.scores[order[k]], 3)}`,
+      (k) => `${char(k)}: w · x${b} = ${number(u.scores[order[k]], 3)}`,
       ...(softcap ? [(k) => `${softcap} × tanh(${number(u.scores[order[k]], 3)} ÷ ${softcap}) = `
         + number(u.logits[order[k]], 3)] : []),
       (k) => (temperature ? `${char(k)}: ${number(u.logits[order[k]], 3)} ${divided} = `
@@ -212,9 +227,12 @@ function drawSays(probs, came, chance) {
     : `${fell}now lies ${name(now)}; when it was drawn, ${name(came)} did.`;
 }
 
-/** The first of some rows is shown, and when it is played the next two as well. */
-function tellingRows(rows) {
-  const telling = [...rows].slice(0, 3);
+/** How a layer's product goes on: with a bias, if it has one. */
+const biasIn = (model, name) => (`${name}.bias` in model.parameters ? " + b" : "");
+
+/** The first of some rows is shown, and when it is played the next of `n` as well. */
+function tellingRows(rows, n = 3) {
+  const telling = [...rows].slice(0, n);
   return { shown: telling[0], telling };
 }
 

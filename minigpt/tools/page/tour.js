@@ -8,7 +8,8 @@ const STOPS = [
     answer: (side, say) => say("Temperature 0, and top-k 1: both leave the likeliest alone. So does "
       + "a top-p that is smaller than its probability.") },
   { title: "Where does it look?", before: "drawing",
-    says: "Choose a character in the middle of a word, and guess where a head looks before you "
+    says: "Choose a character in the middle of a word, in the text or on the line at the top of "
+      + "the page, and guess where a head looks before you "
       + "click its picture. Then watch it compute. Have you a story about a head? Say what will go "
       + "wrong without it, then switch it off.", answer: answerLooks },
   { title: "What does it need?", before: "drawing",

@@ -5,14 +5,19 @@
 
 function embeddingSheet({ model, seen, row, token, me }) {
   const u = unfoldEmbedding(model, seen, token, row), C = u.sum.length;
-  const steps = [{ name: "token", lit: ["token"], says: [`${me} is number ${token} of `
-    + `${V} ${UNIT}s, counted from 0. Row ${token} of a table is its `,
+  const steps = [{ name: "token", lit: ["token"], says: [`${me} is number ${token + 1} `
+    + `of ${V} ${UNIT}s. Row ${token + 1} of a table is its `,
   word("embedding"), `, ${C} numbers that training has found.`] }];
   if (u.position) {
-    steps.push({ name: "position", lit: ["position"], says: [`It stands at place ${row} in view, `
-      + `counted from 0: row ${row} of a second table says so, with ${C} numbers more.`] });
+    steps.push({ name: "position", lit: ["position"], says: [`It is ${UNIT} ${row + 1} in `
+      + `view: row ${row + 1} of a second table says so, with ${C} numbers more.`] });
   }
-  steps.push({ name: "stream", lit: ["stream 0"], says: [u.position
+  steps.push({ name: "stream", lit: ["stream 0"], shown: ["token", "position"],
+    brief: [`${me} is number ${token + 1} of ${V} ${UNIT}s: that row of a table is its `,
+      word("embedding"), `, ${C} numbers that training has found. `
+      + (u.position ? `It is ${UNIT} ${row + 1} in view: that row of a second table is added. ` : ""),
+      "This is the ", word("stream"), ": each part reads it, and adds to it."],
+    says: [u.position
     ? "Number by number both are added up. " : "Where it stands, the heads will see for "
       + "themselves. ", "This is the ", word("stream"), ": from here to the end each part reads "
     + "it, and adds to it."] });
@@ -34,7 +39,11 @@ function normSheet({ model, seen, part: { layer }, me }) {
     { name: "÷ size", lit, says: [rms ? `${called}: each of the ${C} numbers is divided by `
       : "Then each is divided by ", `how large they are on average, ${size} (the root of the mean `
       + "of their squares). A loud position and a quiet one are now alike."] },
-    { name: u.bias ? "× gain + bias" : "× gain", lit, says: [`Each of the ${C} numbers has a gain`
+    { name: u.bias ? "× gain + bias" : "× gain", lit, brief: [
+      "Before a part reads it, the stream is brought to one size by a ", word("norm", called),
+      `: ${rms ? "" : "its mean is taken off, "}it is divided by how large its numbers are on `
+      + `average, ${size}, and each of the ${C} has a gain${u.bias ? " and a bias" : ""} of its own.`],
+    says: [`Each of the ${C} numbers has a gain`
       + `${u.bias ? " and a bias" : ""} of its own, which are `, word("parameters"),
     last ? ". This is what the last layer reads." : ": this is what the heads read. The stream "
       + "itself stays as it was."] },
@@ -65,11 +74,14 @@ function querySheet({ model, seen, part, me }) {
   return {
     title: `${name} asks for ${me}`, ...numbered(u.query, "query"),
     steps: [
-      { name: "query", lit, says: [`The head makes ${n} numbers of the ${C}: its `, word("query"),
+      { name: "query", lit, shown: [], says: [`The head makes ${n} numbers of the ${C}: its `, word("query"),
         `, what ${me} asks for. Each is a weighing of all ${C}, with `, word("parameters"),
         " of its own."] },
-      ...(how ? [{ name: "turn", lit, says: [`The query is ${how}.`] }] : []),
-      { name: "key, value", lit, says: ["In the same way, with other parameters, it makes a ",
+      ...(how ? [{ name: "turn", lit, shown: [], says: [`The query is ${how}.`] }] : []),
+      { name: "key, value", lit, shown: [], brief: [`Of the ${C} numbers the head makes three times `
+        + `${n}: a `, word("query"), `, what ${me} asks for; a `, word("key"), ", to which later "
+        + "ones will compare their queries; and a ", word("value"), ", which it hands out. Each "
+        + "number is a weighing of all, with ", word("parameters"), " of its own."], says: ["In the same way, with other parameters, it makes a ",
         word("key"), ", to which later ones will compare their queries, and a ", word("value"),
         ", which it hands out."] },
     ],
@@ -97,12 +109,15 @@ function headsSheet({ model, seen, part: { layer, index }, me }) {
     + `numbers of what ${head} brings along, as many as the `, word("stream"), " has: it writes "
     + "into it."] }];
   if (n_head > 1) {
-    steps.push({ name: "other heads", lit: heads.filter((name) => name !== head),
+    steps.push({ name: "other heads", lit: heads.filter((name) => name !== head), shown: heads,
       says: [`The ${n_head - 1} other heads of the block have looked elsewhere at the same time. `
         + "What they write comes together here."] });
     terms.push({ name: "others", numbers: u.others, step: 2 });
   }
-  steps.push({ name: "add", lit: [`add ${n}.1`], says: [`All is added to the stream at ${me}: it `
+  steps.push({ name: "add", lit: [`add ${n}.1`], shown: heads, brief: [n_head > 1
+    ? `The ${n_head - 1} other heads of the block have looked elsewhere at the same time. ` : "",
+  "What all of them write is added to the ", word("stream"), `: it still knows that it was ${me}, `
+    + "and now something of what stands before it, too."], says: [`All is added to the stream at ${me}: it `
     + "still knows what it was, and now something of what stands before it, too."] });
   return sumSheet({ title: `Block ${n}: the heads write into the stream`, terms, steps,
     total: u.between, named: "new stream" });
@@ -115,7 +130,7 @@ function addSheet({ model, seen, part: { layer }, me }) {
     title: `Block ${n}: the feed-forward layer writes into the stream`,
     terms: [{ name: "stream", numbers: u.between, step: 1 },
       { name: "wrote", numbers: u.wrote, step: 1 }],
-    steps: [{ name: "add", lit: [`add ${n}.2`], says: ["What the neurons wrote is added to the ",
+    steps: [{ name: "add", lit: [`add ${n}.2`], brief: true, says: ["What the neurons wrote is added to the ",
       word("stream"), `. With it block ${n} is done at ${me}. ${lensSays(model, seen, layer)}`] }],
     total: u.after, named: "new stream" });
 }
@@ -132,7 +147,11 @@ function blockSheet({ model, seen, part: { layer } }) {
       { name: "heads", lit: heads, says: [`Norm, queries, weights, values: the ${n_head} heads of `
         + `block ${n} look back once more, now at positions that have gone through the blocks `
         + "before, and write into the ", word("stream"), "."] },
-      { name: "feed-forward", lit: [`feed-forward ${n}`, `add ${n}.2`], says: ["Then its ",
+      { name: "feed-forward", lit: [`feed-forward ${n}`, `add ${n}.2`],
+        shown: [...heads, `feed-forward ${n}`], brief: [`Block ${n} does the same with parameters of `
+          + "its own: its heads look back, at positions that have gone through the blocks before, and "
+          + `write into the stream; then its feed-forward layer. ${lensSays(model, seen, layer)}`],
+        says: ["Then its ",
         word("feed-forward"), ` layer writes. ${lensSays(model, seen, layer)}`] },
     ],
     total: u.after, named: "new stream" });
@@ -167,7 +186,7 @@ function sumSheet({ title, terms, steps, total, named }) {
 /** Rows for the numbers of a vector; the largest are told first. */
 function numbered(numbers, of = "number") {
   return { first: of, rows: Array.from(numbers, (_, i) => ({ label: String(i + 1), aside: "" })),
-    ...tellingRows(ranked(Array.from(numbers, Math.abs))) };
+    ...tellingRows(ranked(Array.from(numbers, Math.abs)), 2) };
 }
 
 const vector = (name, values, step, sign = "") =>

@@ -5,7 +5,7 @@
 
 let walking = false;
 let throughHead = "head 1.1"; // the head that the walk looks at
-let stepsOf = []; // of each stop of the walk, how many steps its sheet has
+let stepsOf = []; // of each stop of the walk, the steps of its sheet that it leads through
 
 const pace = () => (walking ? Number($("walk-pace").value) : 1);
 
@@ -17,7 +17,8 @@ function stops() {
     return i !== layer ? [`block ${n}`]
       : [`norm ${n}`, `query ${at}`, `head ${at}`, `heads ${at}`, `feed-forward ${n}`, `add ${n}`];
   });
-  return ["embedding", ...blocks.flat(), `norm ${n_layer + 1}`, "logits"];
+  return ["embedding", ...blocks.flat(), ...($("every").checked ? [`norm ${n_layer + 1}`] : []),
+    "logits"];
 }
 
 /** From now on the walk goes through this head; or, for another part, through its block. */
@@ -27,22 +28,32 @@ function through(name) {
   if (kind === "feed-forward") throughHead = nameOf({ kind: "head", layer, index });
 }
 
-/** steps(name): how many steps a stop has. Only the walk needs to know. */
+/** steps(name): the steps of a stop. The walk leads through all, or through those that can
+ * stand for the ones before them. Only the walk needs to know. */
 function countSteps(steps) {
-  stepsOf = walking ? stops().map(steps) : [];
+  const led = (name) => steps(name).map(({ brief }, i) => ($("every").checked || brief ? i + 1 : 0))
+    .filter(Boolean);
+  stepsOf = walking ? stops().map(led) : [];
 }
+
+const countOf = (some) => sum(some.map(({ length }) => length));
+const stepsHere = () => stepsOf[stops().indexOf(watched)] ?? [];
+/** The step to which a step of the sheet leads: itself, or the next that is not left out. */
+const ledTo = (at) => stepsHere().find((step) => step >= at) ?? stepsHere().at(-1) ?? at;
+const isLastStep = () => walking && watched === "logits" && watching.at === stepsHere().at(-1);
 
 /** How many steps of the walk have been, this one included. */
 function stepNumber() {
-  return sum(stepsOf.slice(0, stops().indexOf(watched))) + watching.at;
+  return countOf(stepsOf.slice(0, stops().indexOf(watched)))
+    + Math.max(1, stepsHere().filter((at) => at <= watching.at).length);
 }
 
-/** Go to another stop, before (−1) or behind (1) this one; at: its step, or null for its last
- * -> whether there is one. */
-async function enter(by, at) {
-  const next = stops()[stops().indexOf(watched) + by];
+/** Go to another stop, before (−1) or behind (1) this one, to its last step or its first ->
+ * whether there is one. */
+async function enter(by) {
+  const i = stops().indexOf(watched) + by, next = stops()[i];
   if (!next) return false;
-  await stand(next, at);
+  await stand(next, stepsOf[i].at(by < 0 ? -1 : 0));
   return true;
 }
 
@@ -50,22 +61,26 @@ async function enter(by, at) {
 async function goTo(number) {
   const all = stops();
   let i = 0;
-  for (; i + 1 < all.length && number > stepsOf[i]; i++) number -= stepsOf[i];
-  await stand(all[i], Math.max(1, number));
+  for (; i + 1 < all.length && number > stepsOf[i].length; i++) number -= stepsOf[i].length;
+  await stand(all[i], stepsOf[i][Math.max(1, number) - 1] ?? stepsOf[i].at(-1));
 }
 
 async function stand(name, at) {
   watched = name;
-  watching.entering = at ?? Infinity;
+  watching.entering = at;
   await showInside();
+  if (watching.entering === null || sheetKey.watched !== name) return;
+  watching.entering = null; // it was shown already
+  watching.step(ledTo(at));
 }
 
 /** One step on (1) or back (−1), by hand: it is no longer played. */
 async function walkOn(by) {
   watching.stop();
-  const at = watching.at + by;
-  if (at >= 1 && at <= watching.sheet.steps.length) watching.step(at);
-  else await enter(by, by > 0 ? 1 : null);
+  const at = by > 0 ? stepsHere().find((step) => step > watching.at)
+    : stepsHere().findLast((step) => step < watching.at);
+  if (at) watching.step(at);
+  else await enter(by);
 }
 
 /** Begin at the first step, or at another, counted from 1. */
@@ -93,6 +108,7 @@ async function endWalk() {
   watching.stop();
   walking = false;
   document.body.classList.remove("walking");
+  $("onward").hidden = true;
   drawing?.light([]); // another stage of the training has not drawn its own yet
   drawing?.fit();
   watched = throughHead;
@@ -104,9 +120,12 @@ async function endWalk() {
 /** What the walk shows of a step besides its sheet: the light in the drawing, the count. */
 function showStep() {
   if (!walking) return;
-  const { sheet, at } = watching, lit = drawing.light(sheet.steps[at - 1].lit);
-  pointAt(lit);
-  const number = stepNumber(), all = sum(stepsOf);
+  const { sheet, at } = watching, step = sheet.steps[at - 1];
+  const before = stepsHere().findLast((other) => other < at) ?? 0; // the walk may leave some out
+  const lit = sheet.steps.slice(before, at).flatMap((one) => one.lit);
+  pointAt(drawing.light([...new Set(lit)], step.shown ?? lit));
+  paintTrail();
+  const number = stepNumber(), all = countOf(stepsOf);
   $("walk-count").textContent = `${number} of ${all}`;
   $("walk-count").style.setProperty("--done", number / all);
   $("step-back").setAttribute("aria-disabled", number === 1);
@@ -124,13 +143,52 @@ function pointAt(lit) {
   $("watch").style.setProperty("--tip", `${middle(lit) - from}px`);
 }
 
+/** The heads, first the one that adds most to the character that comes. */
+function headsByShare() {
+  const shares = (name) => drawing.shares.get(name);
+  return partsOf(active).filter((name) => name.startsWith("head"))
+    .sort((a, b) => shares(b) - shares(a));
+}
+
+/** From the beginning, through the head that adds most. */
+async function follow() {
+  if (!positionOf(active)) return;
+  if (active.chosen === null && midWord(active)) {
+    choose(active, midWord(active));
+    await showInside();
+  }
+  [watched] = headsByShare();
+  await startWalk();
+  if (!still) watching.play();
+}
+
+/** The walk for the character behind this one, which is written if it is not there yet: what
+ * was just drawn goes in. */
+async function followNext() {
+  const next = positionOf(active) + 1, missing = next + 1 - active.ids.length;
+  await endWalk();
+  if (missing > 0) await write(missing);
+  choose(active, next);
+  await showInside();
+  await follow();
+}
+
 for (const button of document.querySelectorAll(".follow")) {
   button.addEventListener("click", async () => {
-    if (!await edited()) return;
-    await startWalk();
-    if (!still) watching.play();
+    if (await edited()) follow();
   });
 }
+$("next-one").addEventListener("click", followNext);
+$("other-head").addEventListener("click", () => {
+  const all = headsByShare();
+  return watch(all[(all.indexOf(throughHead) + 1) % all.length]);
+});
+$("every").addEventListener("change", async () => {
+  watching.stop();
+  sheetKey = {}; // so that the steps are counted
+  if (!stops().includes(watched)) watched = "logits";
+  await stand(watched, watching.at);
+});
 $("step-back").addEventListener("click", () => walkOn(-1));
 $("step-on").addEventListener("click", () => walkOn(1));
 $("walk-end").addEventListener("click", endWalk);

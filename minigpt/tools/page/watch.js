@@ -33,7 +33,7 @@ class Watch {
     this.showSteps();
     this.showTable();
     this.showPictures();
-    this.step(Math.min(open, sheet.steps.length));
+    this.step(ledTo(Math.min(open, sheet.steps.length)));
   }
 
   showSteps() {
@@ -45,7 +45,8 @@ class Watch {
       });
       return chip;
     });
-    $("steps").replaceChildren(...this.chips.map((chip) => element("li", {}, chip)));
+    $("steps").replaceChildren(...this.chips.map((chip, i) =>
+      element("li", { hidden: ledTo(i + 1) !== i + 1 }, chip)));
   }
 
   showTable() {
@@ -151,20 +152,29 @@ class Watch {
     $("sheet").dataset.step = at;
     $("figures").style.setProperty("--step", at);
     $("figures").style.setProperty("--upto", this.sheet.rows.length);
+    this.row = this.sheet.steps[at - 1].row ?? this.row;
     this.chips.forEach((chip, i) => {
       chip.setAttribute("aria-current", i + 1 === at ? "step" : false);
       chip.classList.toggle("done", i + 1 < at);
     });
-    $("says").replaceChildren(...this.sheet.steps[at - 1].says);
+    const { says, brief } = this.sheet.steps[at - 1];
+    $("says").replaceChildren(...(brief?.length && walking && !$("every").checked ? brief : says));
     this.select(this.row);
     this.nameButton();
     showStep();
   }
 
+  /** The row that a step speaks of. */
+  shown(at = this.at) {
+    return this.sheet.steps[at - 1].row ?? this.sheet.shown;
+  }
+
   nameButton() {
     document.body.classList.toggle("playing", this.playing);
     $("play").textContent = this.playing ? "❚❚ Pause" : this.paused ? "▶ Go on"
-      : walking ? "▶ Play" : "▶ Watch it";
+      : !walking ? "▶ Watch it" : isLastStep() ? "↻ From the start" : "▶ Play";
+    paintDrawn();
+    $("onward").hidden = this.playing || !isLastStep();
   }
 
   /** The row that is looked at, with its arithmetic. */
@@ -179,6 +189,7 @@ class Watch {
     $("line").textContent = this.sheet.lines[this.at - 1](row);
     const terms = this.sheet.products(row, this.at);
     $("products").replaceChildren(...(terms ? productCells(terms) : []));
+    $("figures").classList.toggle("multiplied", Boolean(terms));
   }
 
   /** Bring a row into the box, between the names of the columns and their sums. */
@@ -207,12 +218,13 @@ class Watch {
   /** From the first step, or the one where it was paused or the walk stands, to the last; of
    * the walk, through all sheets that follow. */
   async play() {
+    if (walking && this.paused === null && isLastStep()) await goTo(1);
     const mine = ++this.turn, first = this.paused ?? (walking ? this.at : 1);
     this.playing = true;
     this.paused = null;
     for (let at = first; at; at = await this.after(at)) {
       if (mine !== this.turn) return;
-      this.row = this.sheet.shown;
+      this.row = this.shown(at);
       this.step(at);
       if (await this.playStep(mine)) return;
     }
@@ -221,8 +233,9 @@ class Watch {
 
   /** The step after one: of this sheet, or of the walk's next -> null at the end. */
   async after(at) {
-    if (at < this.sheet.steps.length) return at + 1;
-    return walking && await enter(1, 1) ? 1 : null;
+    if (!walking) return at < this.sheet.steps.length ? at + 1 : null;
+    const next = stepsHere().find((step) => step > at);
+    return next ?? (await enter(1, 1) ? this.at : null);
   }
 
   /** The telling rows one by one, then all others at once, so that what is read holds still;
@@ -233,7 +246,9 @@ class Watch {
       return mine !== this.turn;
     };
     if (still) return over(2 * HOLD + REST);
-    return await this.tellRows(over) || await this.sweepRows(mine) || over(REST);
+    if (await this.tellRows(over) || await this.sweepRows(mine)) return true;
+    this.select(this.shown()); // what the sentence speaks of
+    return over(REST);
   }
 
   /** Hold each of the telling rows -> whether the playing is over. A box that is touched is
@@ -241,8 +256,12 @@ class Watch {
   async tellRows(over) {
     this.trs.forEach((tr) => tr.classList.remove("told"));
     $("figures").style.setProperty("--upto", 0);
-    for (let k = 0; k < this.sheet.telling.length; k++) { // of the sheet that is there by then
-      const row = this.sheet.telling[k];
+    const telling = () => { // of the sheet that is there by then
+      const { row } = this.sheet.steps[this.at - 1];
+      return row === undefined ? this.sheet.telling : [row];
+    };
+    for (let k = 0; k < telling().length; k++) {
+      const row = telling()[k];
       this.trs[row].classList.add("told");
       this.select(row, k === 0 || !touched);
       if (await over(HOLD)) return true;
@@ -327,9 +346,10 @@ function showWatch(side, position, start, rows) {
   const key = { seen, id, watched, place: position, length: rows.length,
     settings: watched === "logits" ? settings : "", off: side.off.has(watched) };
   if (Object.keys(key).every((name) => key[name] === sheetKey[name])) return;
-  countSteps((name) => sheetOf(name, side, position, start, rows, id).steps.length);
+  countSteps((name) => sheetOf(name, side, position, start, rows, id).steps);
   watching.show(sheetOf(watched, side, position, start, rows, id), watched === sheetKey.watched);
   sheetKey = key;
+  if (walking) paintTrail();
 }
 
 /** Another part is watched, and its computation begins; whoever clicks is led there. */
