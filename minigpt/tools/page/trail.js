@@ -35,7 +35,7 @@ function drawTrail(share) {
     paintArcs(pen, weights, middles, middles.at(-1), top, css(colour), strength);
   const looks = lookingAt(), mine = looks.find(({ name }) => name === throughHead);
   for (const { name, weights } of looks) if (name !== throughHead) arcs(weights, ink.rose, .6);
-  trail.arcs = mine ? mine.weights.map((weight) => weight * share) : [];
+  trail.arcs = mine ? Array.from(mine.weights, (weight) => weight * share) : [];
   arcs(trail.arcs, ink.ink, 1);
   paintLanding(pen, { right, base, cell }, share, ink);
 }

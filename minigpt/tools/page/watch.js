@@ -185,11 +185,11 @@ class Watch {
       tr.setAttribute("aria-selected", i === row);
       tr.tabIndex = i === row ? 0 : -1;
     });
-    if (follow) this.scrollTo(row);
     $("line").textContent = this.sheet.lines[this.at - 1](row);
     const terms = this.sheet.products(row, this.at);
     $("products").replaceChildren(...(terms ? productCells(terms) : []));
     $("figures").classList.toggle("multiplied", Boolean(terms));
+    if (follow) this.scrollTo(row);
   }
 
   /** Bring a row into the box, between the names of the columns and their sums. */
