@@ -139,7 +139,7 @@ function addSheet({ model, seen, part: { layer }, me }) {
 function blockSheet({ model, seen, part: { layer } }) {
   const u = unfoldBlock(model, seen, layer, 0), n = layer + 1, { n_head } = model.config;
   const heads = Array.from({ length: n_head }, (_, h) => `head ${n}.${h + 1}`);
-  return sumSheet({
+  const sheet = sumSheet({
     title: `Block ${n} does the same, with parameters of its own`,
     terms: [{ name: "stream", numbers: u.entered, step: 1 },
       { name: "heads", numbers: u.all, step: 1 }, { name: "feed-forward", numbers: u.wrote, step: 2 }],
@@ -155,6 +155,7 @@ function blockSheet({ model, seen, part: { layer } }) {
         word("feed-forward"), ` layer writes. ${lensSays(model, seen, layer)}`] },
     ],
     total: u.after, named: "new stream" });
+  return { ...sheet, telling: sheet.telling.slice(0, 1) }; // it has been told once
 }
 
 /** What the model would say behind a block, if it ended there. */

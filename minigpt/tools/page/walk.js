@@ -155,8 +155,8 @@ async function follow() {
   if (!positionOf(active)) return;
   if (active.chosen === null && midWord(active)) {
     choose(active, midWord(active));
-    await showInside();
   }
+  await showInside(); // or the drawing may still tell of another
   [watched] = headsByShare();
   await startWalk();
   if (!still) watching.play();
