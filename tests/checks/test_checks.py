@@ -170,6 +170,24 @@ def test_who_changed_a_hunt_but_not_its_bug_hears_where_it_is():
     assert "The bug is still there" in answer and "`y >= 0` where `y > 0`" in answer
 
 
+def test_a_second_name_that_the_exercise_gave_is_not_blamed():
+    code = EXERCISES["14.1"].skeleton.replace(
+        "tensor.shape !=", "False or tensor.shape !=", 1
+    )
+    answer = said("14.1", code)
+    assert "not what it gives" in answer and "second name" not in answer
+
+
+def test_of_a_row_without_nan_none_is_said_to_be_there():
+    code = """
+def smooth(counts, lower, strength):
+    lower = lower.expand(counts.shape)[:1] ** 1.01
+    return (counts + strength * lower) / (counts.sum(-1, keepdim=True) + strength)
+"""
+    answer = said("07.3", code)
+    assert "not yet" in answer and "nan" not in answer
+
+
 def test_a_module_is_as_good_as_a_function():
     scores = """
 class Scores(nn.Module):

@@ -535,8 +535,8 @@ def attend(x, q, k):
         ],
     ),
     Mistake(
-        "The future gets a finite score now, but your mask is still made from "
-        "the scores: the silent query hears the future, too.",
+        "The silent query hears the whole text evenly now, the future, too: your "
+        "mask is still made from the scores.",
         [
             (
                 'masked_fill(~past, float("-inf"))',

@@ -286,6 +286,11 @@ def before_table(ids, vocab_size):
         [("dim=1", "dim=0")],
     ),
     Mistake(
+        "Every count is one too high: is the 1 added twice? A table that begins with "
+        "ones has it already.",
+        [("torch.ones(vocab_size, vocab_size)", "torch.full((vocab_size,) * 2, 2.0)")],
+    ),
+    Mistake(
         "You add one only where nothing was counted; every count gets one more.",
         [
             ("torch.ones", "torch.zeros"),
@@ -404,6 +409,16 @@ def loss_by_position(logits, y):
     Mistake(
         "cross_entropy has a softmax inside: give it the logits, not their softmax.",
         [("F.cross_entropy(rows", "F.cross_entropy(rows.softmax(-1)")],
+    ),
+    Mistake(
+        "Only as many positions come back as there are texts: T belongs where B is "
+        "counted.",
+        [("mean(dim=0)", "mean(dim=0)[:B]")],
+    ),
+    Mistake(
+        "Two things at once. A loss has a minus in front of the logarithm. And the "
+        "losses of the texts are added up, where their mean is wanted.",
+        [("each.view(B, T).mean(dim=0)", "-each.view(B, T).sum(dim=0)")],
     ),
     Mistake(
         "The losses lie text by text, so view(T, B) mixes positions: it is view(B, T).",

@@ -295,7 +295,7 @@ def _known(mistake: Mistake, asked: Question) -> Iterator[Finding]:
     if mistake.untouched and text and not asked.solution.is_untouched(text):
         slip = search.own_slip(asked, wrong=list(asked.wrong[:1]))
         yield slip or found(Kind.CHANGED_IN_VAIN)
-        if not slip and (second := alias(asked.answer)):
+        if not slip and (second := alias(asked.answer, asked.solution.text)):
             yield second
 
 

@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
+
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.values import describe
 
@@ -299,8 +301,25 @@ HINTS = {  # what an error says: what to do
         "The tensor of this case has fewer dimensions than that; dim=-1 is the last "
         "one, however many there are."
     ),
+    r"expected a non-empty list of Tensors": (
+        "The list of tensors is empty. What was to be put into it, and did that go "
+        "into another list?"
+    ),
     r"(size|length) 0$|non-empty|empty (tensor|sequence|list)|is empty|iterable argu": (
         "Something is empty for these inputs: there is nothing in it, not even [0]."
+    ),
+    r"values to unpack": (
+        "On the left stand more or fewer names than there are values. A .shape has as "
+        "many as the tensor has dimensions; x.shape[-1] is the last, however many "
+        "there are."
+    ),
+    r"torch\.return_types\.": (
+        "With a dim, max, min, sort and topk give two things, values and indices: take "
+        ".values, or use amax and amin."
+    ),
+    r"einstein sum.*ellipsis": (
+        "NumPy's einsum cannot sum over what an ellipsis stands for: bring it to "
+        "(N, C) with reshape(-1, C), or sum with .sum(axis=...)."
     ),
     r"too many indices": (
         "There are more places in the brackets than this tensor has dimensions."
@@ -318,8 +337,9 @@ HINTS = {  # what an error says: what to do
         "shapes before this line."
     ),
     r"UnicodeDecodeError": (
-        "Some of these bytes are no UTF-8, or end within a character: "
-        'decode("utf-8", "replace") puts a � there.'
+        "Some of these bytes are no UTF-8, or end within a character. Pieces of one "
+        'text are joined first, and then decoded; decode("utf-8", "replace") puts a � '
+        "where bytes are broken even so."
     ),
     r"dtype|scalar type|'Long'|not implemented for 'Bool'|subtract, with a bool": (
         "Integers and floats do not mix here: .float() makes floats of integers. To "
@@ -376,8 +396,31 @@ def explain_error(
             return Explained(found(Kind.RAISED, summed or hint, says=says))
     hint = next(h for p, h in HINTS.items() if re.search(p, f"{name}: {text}"))
     says = f"It raised {name}: {text}{given}{_where(error)}{_seen(error)}"
-    hint = _past_the_end(text, dict(zip(names, inputs))) or hint
+    hint = _past_the_end(text, dict(zip(names, inputs))) or _of_math(error) or hint
     return Explained(found(Kind.RAISED, hint, says=says))
+
+
+def _of_math(error: BaseException) -> str:
+    """What to do where a function of math's is given a tensor of many numbers."""
+    if not re.search("only one element tensors|to Scalar|only length-1", str(error)):
+        return ""
+    try:
+        calls = [n for n in _Scene(error).nodes if isinstance(n, ast.Call) and n.args]
+    except Exception:  # no text
+        return ""
+    for call in calls:
+        name, part = ast.unparse(call.func), call.args[0]
+        method = name.removeprefix("math.")
+        if name != method and hasattr(torch.Tensor, method):
+            whole = ast.unparse(part)
+            whole = (
+                f"({whole})" if isinstance(part, (ast.UnaryOp, ast.BinOp)) else whole
+            )
+            return (
+                f"`{name}` takes a single number; `{whole}.{method}()` does it for "
+                "each entry of a tensor. A mean or sum comes after that."
+            )
+    return ""
 
 
 def _past_the_end(text: str, inputs: dict[str, Any]) -> str:

@@ -44,6 +44,26 @@ def cached_step(q, k, v, keys, values):
         ],
     ),
     Mistake(
+        "The new character does not see itself: append its key and value before "
+        "anything is compared. And they belong behind the old ones, not in front.",
+        [
+            ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
+            ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
+            (
+                "F.softmax(scores, dim=-1) @ values",
+                "F.softmax(scores[..., 1:], dim=-1) @ values[:, :, 1:]",
+            ),
+        ],
+    ),
+    Mistake(
+        "The new key and value are nowhere: the new character does not see itself, "
+        "and the caches come back as they were.",
+        [
+            ("torch.cat([keys, k], dim=2)", "keys"),
+            ("torch.cat([values, v], dim=2)", "values"),
+        ],
+    ),
+    Mistake(
         "The caches come back as they were: the next step would not "
         "know of this character.",
         [
@@ -330,6 +350,10 @@ def one_draft(p, q):
     Mistake(
         "You keep the larger of p and q: min(1, p / q) is .clamp(max=1).",
         [("torch.minimum(p, q)", "torch.maximum(p, q)")],
+    ),
+    Mistake(
+        "You keep the larger of p and q: min(1, p / q) is .clamp(max=1).",
+        [("torch.minimum(p, q)", "torch.maximum(p, q) * (q > 0)")],
     ),
     Mistake(
         "after_refusal is given a refusal; how probable is a refusal?",

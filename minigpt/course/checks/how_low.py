@@ -192,7 +192,8 @@ def perplexity(nats, sizes):
     return math.exp(total / sum(sizes))
 """,
     Mistake(
-        "The root is that of the number of texts; it should be that of all characters.",
+        "The sum is divided by the number of texts (or a root of that number is "
+        "taken); it should be the number of all characters.",
         [("total / sum(sizes)", "total / len(sizes)")],
     ),
     Mistake(
@@ -201,6 +202,34 @@ def perplexity(nats, sizes):
             ("loss * size", "math.exp(loss) * size"),
             ("math.exp(total / sum(sizes))", "total / sum(sizes)"),
         ],
+    ),
+    Mistake(
+        "You weigh and average the perplexities: surprises add up, perplexities do "
+        "not. And the sum is divided by the number of texts, not of characters.",
+        [
+            ("loss * size", "math.exp(loss) * size"),
+            ("math.exp(total / sum(sizes))", "total / len(sizes)"),
+        ],
+    ),
+    Mistake(
+        "The nats of all texts are divided by the size of the last one alone. Is the "
+        "number of characters set anew for each text? Add the sizes up.",
+        [("total / sum(sizes)", "total / sizes[-1]")],
+    ),
+    Mistake(
+        "The nats of all texts are divided by the size of the first one alone: add "
+        "the sizes up.",
+        [("total / sum(sizes)", "total / sizes[0]")],
+    ),
+    Mistake(
+        "Of the nats, only the last text's are divided by all characters. Is the sum "
+        "set anew for each text? Add the nats up.",
+        [("total / sum(sizes)", "nats[-1] * sizes[-1] / sum(sizes)")],
+    ),
+    Mistake(
+        "That is the perplexity of the last text alone; the others are characters, "
+        "too.",
+        [("total / sum(sizes)", "nats[-1]")],
     ),
     Mistake(
         "You average the perplexities, and a short text counts like a long one.",
@@ -322,8 +351,8 @@ def perplexity(nats, sizes):
         ],
     ),
     Mistake(
-        "You multiply the perplexities, and no root is taken: with "
-        "every text the number grows.",
+        "The losses of all texts are added up in the exponent (or their perplexities "
+        "multiplied), and nothing is divided: with every text the number grows.",
         [
             ("math.exp(total / sum(sizes))", "math.exp(sum(nats))"),
         ],
@@ -541,6 +570,17 @@ def smooth(counts, lower, strength):
 )
 
 
+def _one_lower(counts, lower, strength):
+    """Gives all rows the first row of lower."""
+    return SMOOTH(counts, lower[:1] if lower.dim() > 1 else lower, strength)
+
+
+def _one_row(counts, lower, strength):
+    """Divides all rows by what the first one holds."""
+    seen = counts.sum(dim=-1, keepdim=True)[:1]
+    return (counts + strength * lower) / (seen + strength)
+
+
 @exercise("07.3 Pretended observations", SMOOTH)
 def check_smooth(smooth):
     """smooth(counts, lower, strength): (R, V), (V,) or (R, V) -> (R, V)."""
@@ -557,10 +597,20 @@ def check_smooth(smooth):
             vague=True,
         ),
         Mistake(
+            "Every row gets row 0 of `lower`. Where `lower` is (R, V), each row has "
+            "one of its own: row r belongs to row r.",
+            program=_one_lower,
+        ),
+        Mistake(
+            "Every row is divided by what row 0 holds; each has a sum of its own.",
+            program=_one_row,
+        ),
+        Mistake(
             "A row that was never seen is nan: its counts are divided by their sum, 0 "
             "by 0. There `lower` alone should speak.",
-            sign=lambda got, _, counts, *rest: torch.equal(
-                got.isnan().any(-1), counts.sum(-1) == 0
+            sign=lambda got, _, counts, *rest: (
+                got.isnan().any()
+                and torch.equal(got.isnan().any(-1), counts.sum(-1) == 0)
             ),
             vague=True,
             hint="Add what is pretended before you divide.",

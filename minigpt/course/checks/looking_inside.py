@@ -102,8 +102,8 @@ def previous_score(weights):
         ],
     ),
     Mistake(
-        "With t = 0 the index t - 1 is -1, the last column: the first "
-        "character has none before it, so begin with 1.",
+        "Position 0 brings the last column in (as the index -1, or by a roll): the "
+        "first character has none before it, so begin with 1.",
         [
             (
                 "before.mean(dim=-1)",
@@ -112,9 +112,8 @@ def previous_score(weights):
         ],
     ),
     Mistake(
-        "With t = 0 the index t - 1 is -1, the last column: the first "
-        "character has none before it, so begin with 1 and divide by T "
-        "- 1.",
+        "Position 0 brings the last column in (as the index -1, or by a roll): the "
+        "first character has none before it, so begin with 1 and divide by T - 1.",
         [
             (
                 "before.mean(dim=-1)",

@@ -39,6 +39,16 @@ def parameters(n_embd, n_head):
         [("n_head * 3", "3")],
     ),
     Mistake(
+        "As many numbers are missing as one matrix a head has: queries, keys and "
+        "values take three.",
+        [("n_head * 3", "n_head * 2")],
+    ),
+    Mistake(
+        "As many numbers are missing as two matrices a head have: queries, keys and "
+        "values take three.",
+        [("n_head * 3", "n_head")],
+    ),
+    Mistake(
         "A matrix from n_embd to head_size holds n_embd times "
         "head_size numbers, not their sum.",
         [
@@ -68,7 +78,8 @@ def parameters(n_embd, n_head):
         ],
     ),
     Mistake(
-        "The projection is left out: it stands behind the heads, with a bias.",
+        "As many numbers are missing as the projection has: it stands behind the "
+        "heads, with a bias.",
         [
             ("return heads + proj", "return heads"),
         ],

@@ -219,11 +219,17 @@ def _read(answer) -> set[str]:
     return {n.id for n in names if _is_load(n)} | {"_"}
 
 
-def alias(answer) -> Finding | None:
-    """A second name that is taken for a copy."""
+def alias(answer, right: str = "") -> Finding | None:
+    """A second name that is taken for a copy.
+
+    right: the solution's text; a line that stands there, too, is not blamed.
+    """
+    ours = {ast.unparse(n) for n in _parsed(right) if isinstance(n, ast.Assign)}
     for node in _nodes(answer):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-            return found(Kind.NO_COPY, text=ast.unparse(node))
+            text = ast.unparse(node)
+            if isinstance(node.targets[0], ast.Name) and text not in ours:
+                return found(Kind.NO_COPY, text=text)
     return None
 
 

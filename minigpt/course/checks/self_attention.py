@@ -198,7 +198,7 @@ def look_back(T, distance):
     ),
     Mistake(
         "All positions look at place 0. Do their queries agree?",
-        [(".roll(-distance, dims=1)", "[:1].expand(T, T)")],
+        [(".roll(-distance, dims=1)", "[:1].repeat(T, 1)")],
     ),
     Mistake(
         "Your scores grow with the place, so the last one wins: a product of "
@@ -225,6 +225,15 @@ def look_back(T, distance):
         "does not: does your loop begin one too late?",
         [
             ("    return 20", ("    W_query[distance] = 0\n    return 20")),
+        ],
+    ),
+    Mistake(
+        "Each position looks evenly at all that it may see: no key there fits its "
+        "query better than the others. Is key t + distance the one that fits? It lies "
+        "in the future, which is hidden.",
+        [
+            ("torch.eye(T).roll(-distance, dims=1)", "torch.eye(T).roll(distance, 1)"),
+            ("20 * T**0.5 * W_query", "20 * T**0.5 * W_query.triu()"),
         ],
     ),
 )
@@ -341,6 +350,15 @@ def reach(model, idx):
         "last dimension.",
         [
             (".sum(dim=-1)", ".sum(dim=-2)"),
+        ],
+    ),
+    Mistake(
+        "Two things at once. The position embedding is missing: the head reads the "
+        "sum of both tables. And your distances are negative: query t looks t - i "
+        "back at place i.",
+        [
+            (" + model.position_embedding(places)", ""),
+            ("places[:, None] - places", "places - places[:, None]"),
         ],
     ),
     attention_weights=attention_weights,

@@ -392,8 +392,8 @@ def encode(word, merges):
         [("[left + right]", "[left + right]; break")],
     ),
     Mistake(
-        "The merges are sorted by their letters; they are to be made "
-        "in the order in which they were learned.",
+        "The merges are made in the order of their letters; wanted is the order in "
+        "which they were learned.",
         [
             ("in merges", "in sorted(merges)"),
         ],
@@ -446,15 +446,15 @@ def encode(word, merges):
         ],
     ),
     Mistake(
-        "The merges are sorted by their lengths, the longest first; they "
-        "are to be made in the order in which they were learned.",
+        "The merges are made in the order of their lengths, the longest first; wanted "
+        "is the order in which they were learned.",
         [
             ("in merges", "in sorted(merges, key=lambda m: -len(m[0] + m[1]))"),
         ],
     ),
     Mistake(
-        "The merges are sorted by their lengths, the shortest first; "
-        "they are to be made in the order in which they were learned.",
+        "The merges are made in the order of their lengths, the shortest first; wanted "
+        "is the order in which they were learned.",
         [
             ("in merges", "in sorted(merges, key=lambda m: len(m[0] + m[1]))"),
         ],
@@ -470,11 +470,12 @@ def check_encode(encode):
     words = ["abc", "bcd", "aba", "abaa", "aaaaa", "abcdab", "caabbaabcd"]
     known = [
         Mistake(
-            "The bug is still there: it joins the pair that stands first in the word.",
+            "The bug is still there: a pair that was learned later is joined first. "
+            "Neither its place in the word nor its length decides.",
             program=_leftmost,
             untouched=True,
-            hint="Which pair of a word comes first: the leftmost, or the one learned "
-            "first?",
+            hint="Which pair of a word comes first: the leftmost, the longest, or the "
+            "one learned first?",
         ),
         Mistake(
             "At each place this takes the longest piece that it knows. That is another "

@@ -64,6 +64,10 @@ WRONG = {
         "right but for `2` where": "return q @ k.mT / 2**0.5",
     },
     "03.2": {
+        "looks evenly at all that it may see": (
+            "keys = torch.zeros(T, T)\nfor t in range(distance, T):\n"
+            "    keys[t, t - distance] = 50 * T**0.5\nreturn one, keys"
+        ),
         "Everyone looks at itself": "big = big.roll(distance, 0)\nreturn big, big",
         "too soft": "return 5 * one.roll(-distance, 1), one",
         "yours is a tensor of shape (3, 3) torch.int64": (
