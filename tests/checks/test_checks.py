@@ -181,7 +181,7 @@ def test_a_second_name_that_the_exercise_gave_is_not_blamed():
 def test_of_a_row_without_nan_none_is_said_to_be_there():
     code = """
 def smooth(counts, lower, strength):
-    lower = lower.expand(counts.shape)[:1] ** 1.01
+    lower = lower.flip(0) if lower.dim() == 2 else lower
     return (counts + strength * lower) / (counts.sum(-1, keepdim=True) + strength)
 """
     answer = said("07.3", code)
