@@ -401,3 +401,16 @@ def test_a_section_of_words_alone_shows_its_first_paragraph_and_its_lists():
 def test_the_set_up_stays_in_the_notebook():
     notebook = made_of(drawn("text = course.setup().text\ndrawings.way()"))
     assert outline(notebook) == [[["text", "output"]]]
+
+
+def test_no_words_are_left_of_a_link_to_the_evidence_or_the_exercises():
+    link = "[evidence](evidence/03_evidence.ipynb)"
+    told = {
+        f"It can hardly change ({link}). More.": "It can hardly change. More.",
+        f"It saves it.\n(So does time: {link}.)\nOn.": "It saves it.\nOn.",
+        f"One. Four slips stand in the {link}.\n\nTwo (x).": "One.\n\nTwo (x).",
+        f"The {link} counts [it](04.ipynb).": "The evidence counts [it](04.ipynb).",
+        f"**Beside this notebook:** {link}. **Next:** x.": "**Next:** x.",
+        "**Can you answer these without scrolling up?**": "**Can you answer these?**",
+    }
+    assert [slides.without_asides(source) for source in told] == list(told.values())

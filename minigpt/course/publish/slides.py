@@ -62,6 +62,12 @@ BACK = re.compile(  # so begins a paragraph about what the code before it has sh
 )
 FOLD = re.compile(r"<details.*?</details>", re.S)
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
+BRACKETS = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)")
+POINTERS = re.compile(  # sentences that only say where more stands
+    r"(?:^|(?<=[.?!)])\s)[^.?!|*]*\b(?:stands? in|tested in|try) the "
+    + ASIDE.pattern
+    + r"\.|\*\*Beside this notebook:\*\*[^*]*"
+)
 
 
 def build_slides(
@@ -107,7 +113,7 @@ def deck(notebook: NotebookNode, characters: frozenset[str]) -> str:
     notebook = nbformat.from_dict(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":  # evidence and exercises: no slides
-            cell.source = ASIDE.sub(r"\1", cell.source)
+            cell.source = without_asides(cell.source)
     body = shared.to_html(
         "slides", notebook, stacks=stacks(shared.local_links(notebook))
     )
@@ -123,6 +129,28 @@ def deck(notebook: NotebookNode, characters: frozenset[str]) -> str:
         after=shared.template_file("slides/deck.js"),
         size=json.dumps({"width": WIDTH, "height": HEIGHT}),
     )
+
+
+def without_asides(source: str) -> str:
+    """A lesson's text without what leads to the evidence, the exercises and up the
+    page: a link alone leaves its words, one in brackets goes with them."""
+    source = source.replace(" without scrolling up", "")
+    source = BRACKETS.sub(_without_pointer, source)
+    source = POINTERS.sub("", source)
+    source = re.sub(r":\s(?:the )?" + ASIDE.pattern + r"(?=\.)", "", source)
+    return ASIDE.sub(r"\1", source).strip()
+
+
+def _without_pointer(brackets: re.Match[str]) -> str:
+    """What stays of words in brackets: all, nothing, or what a long remark says before
+    it leads on."""
+    if not ASIDE.search(brackets[0]):
+        return brackets[0]
+    *kept, last = ENDS.split(brackets[0])
+    if kept and ASIDE.search(last) and len(" ".join(kept).split()) > FEW:
+        return " ".join(kept) + ")"
+    many = len(ASIDE.sub("", brackets[0]).split()) > 2 * FEW
+    return brackets[0] if many else ""
 
 
 def seen_and_said(source: str, recap: bool = False) -> list[tuple[str, str]]:
