@@ -414,3 +414,42 @@ def test_no_words_are_left_of_a_link_to_the_evidence_or_the_exercises():
         "**Can you answer these without scrolling up?**": "**Can you answer these?**",
     }
     assert [slides.without_asides(source) for source in told] == list(told.values())
+
+
+def test_what_a_result_shows_stands_below_it_after_a_click():
+    def found(words, result=None):
+        cell = nbformat.v4.new_code_cell("show()")
+        cell.outputs = [result or nbformat.v4.new_output("stream", text="row\n")]
+        stack = slides.stacks(made_of(f"## One\n\n{CLAIM}", cell, words))[1]
+        return [part["cell"].source for part in stack[-1]["parts"]], outline(
+            made_of(f"## One\n\n{CLAIM}", cell, words)
+        )[1]
+
+    texts, kinds = found("It can. In nine words more it is told what follows.")
+    assert texts[-1] == "It can. In nine words more it is told what follows."
+    assert kinds == [["text", "text", "code", "output+", "text+"]]
+    assert (
+        found("We keep it for its **safety**, too. And so on.")[1][0][-1] == "output+"
+    )
+    assert found("Now for something else. It is new.")[1][0][-1] == "output+"
+    assert found("One alone. Two:\n\n- a")[0][-1] == "One alone."
+    late = "Half as many are read in the second row as in the first. It is so. "
+    assert found(late + "So **half of it** is time.")[0][-1] == (
+        "So **half of it** is time."
+    )
+
+
+def test_the_claim_of_a_figure_that_is_alone_stands_above_it():
+    alone, words = drawn("plt.plot(x)"), "It falls from left to right, as was promised."
+    first = nbformat.v4.new_code_cell("x = 1")
+    made = made_of(f"## One\n\n{CLAIM}", first, alone, words)
+    assert outline(made)[1] == [["text", "text", "code"], ["text", "output"]]
+    assert sources(slides.stacks(made)[1])[1][0] == words
+
+
+def test_a_sentence_that_needs_the_one_before_it_leads_only_with_that():
+    assert slides.lead(["The layer stands before each part. This order is new:"]) == (
+        "The layer stands before each part. This order is new:"
+    )
+    assert slides.lead(["So it can be found only where vectors say it."]) == ""
+    assert slides.lead(["(A text can be cut. We count one of all these cuts.)"]) == ""

@@ -3,8 +3,9 @@
     python -m minigpt.course.publish.slides            writes build/slides/NN_name.html
 
 Headings, what is said first below them, formulas, questions, code with the sentence
-that leads to it, figures and the recap stand on the slides; the prose is for the
-speaker's notes (press S). Code that draws, and a lesson's set-up, stay in the notebook.
+that leads to it, figures, what they show and the recap stand on the slides; the
+prose is for the speaker's notes (press S). Code that draws, and a lesson's set-up, stay
+in the notebook.
 Code that is longer than a slide, or leaves no room for what it prints, is cut between
 two statements and goes on on the next.
 """
@@ -60,11 +61,17 @@ ENDS = re.compile(  # of a sentence, where another begins; "P. Gage" is no end
 BACK = re.compile(  # so begins a paragraph about what the code before it has shown
     r"\(|(It|They|These|This|That|Those|Both|With|Here|Alone|The (first|last|two))\b"
 )
+DANGLES = re.compile(  # so begins a sentence that needs the one before it
+    r"\(|(Or|So|And|But|It|This order)\b"
+)
+MOVES_ON = re.compile(  # so begins a paragraph that leaves what was shown
+    r"\(|(And|Or|So|Now|Here|Next|Let|We|As|Does|What|How|Which|Why|Where does)\b"
+)
 FOLD = re.compile(r"<details.*?</details>", re.S)
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
 BRACKETS = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)")
 POINTERS = re.compile(  # sentences that only say where more stands
-    r"(?:^|(?<=[.?!)])\s)[^.?!|*]*\b(?:stands? in|tested in|try) the "
+    r"(?:^|(?<=[.?!)\n])\s)[^.?!|*]*\b(?:stands?\s+in|tested\s+in|try)\s+the\s+"
     + ASIDE.pattern
     + r"\.|\*\*Beside this notebook:\*\*[^*]*"
 )
@@ -213,6 +220,8 @@ class Layout:
         self.asked = False  # a question was the last: what comes waits for a click
         self.said: list[str] = []  # the paragraphs that lead to the next cell
         self.owes = False  # is code shown without a word?
+        self.result = False  # a result was the last: what comes may say what it shows
+        self.found = ""  # what was shown last of that
 
     @property
     def slide(self) -> dict:
@@ -250,8 +259,11 @@ class Layout:
             self.begin(cell, "opening")
             self.put("text", text_cell(second_lecture(self.titles)))
             self.titles = self.titles[:1]
+        self.found = ""
         asks = "**Predict" in cell.source  # and needs all that stands before it
         for kind, source in seen_and_said(cell.source, self.section == "Recap"):
+            if self.result and re.match(r"\*\*[^*]{45,}\*\*", source):
+                kind = "said"  # a finding
             heading = re.match(r"(#{1,3}) (.*)", source)
             if heading:
                 self.begin_section(cell, depth=len(heading[1]), title=heading[2])
@@ -268,21 +280,41 @@ class Layout:
             else:
                 self.say(source)
             self.asked = self.asked or "**Predict" in source
-            self.owes = False
+            self.owes = self.result = False
 
     def say(self, source: str) -> None:
         """A paragraph for the notes; below a heading, or code without a word, what it
         says first is seen, too."""
         self.said.append(source)
         self.slide["notes"].append(text_cell(source))
+        if self.result:
+            self.tell_finding(source)
         claim = first_said(source)
         if claim and (self.owes or self.only_heading()):
             self.put("text", text_cell(claim))
             self.said = [source] if self.owes else []
 
+    def tell_finding(self, source: str) -> None:
+        """What a paragraph says a result has shown: above a figure that is alone, else
+        below the result, after a click; nothing if there is no room."""
+        parts = self.slide["parts"]
+        for claim in findings(source):
+            text = text_cell(claim)
+            if not self.fits("text", text):
+                continue
+            self.found = claim
+            figure = "image/png" in parts[0]["cell"].get("outputs", [{}])[0].get(
+                "data", {}
+            )
+            if len(parts) == 1 and parts[0]["what"] == "output" and figure:
+                parts.insert(0, {"what": "text", "cell": text, "fragment": False})
+            else:
+                self.put("text", text, fragment=True)
+            return
+
     def begin_section(self, cell: NotebookNode, depth: int, title: str) -> None:
         """What a heading begins: a stack, or below ### a slide."""
-        self.full = self.asked = False
+        self.full = self.asked = self.result = False
         if depth < 3:
             self.section = title
             self.titles.append(title)
@@ -310,6 +342,7 @@ class Layout:
             self.go_on(cell)
             self.put("code", code)
             self.full, self.owes, self.said = True, True, []
+            self.result = False
             return
         pieces = self.add_pieces(code, sum(map(output_height, printed)))
         for output in [*printed, *figures]:
@@ -321,6 +354,7 @@ class Layout:
             self.put("output", shown, fragment=waits and not alone)
         self.full = self.full or bool(cell.outputs)
         self.asked, self.said = False, []
+        self.result = bool(cell.outputs)
 
     def figure_goes_first(self, code: NotebookNode) -> bool:
         """Whether a figure stands below the claim of its section, and how it was made
@@ -358,6 +392,8 @@ class Layout:
         self.asked = False
         self.slide["notes"] += moved
         first = text_cell(lead(said, self.full))
+        if first.source and first.source in self.found:
+            first.source = ""
         needs = height("text", first) + height("code", code) + below
         if first.source and filled(self.slide) + needs <= HIGH:
             self.put("text", first)
@@ -476,6 +512,36 @@ def sentences(source: str) -> list[str]:
     return ENDS.split(source.strip())
 
 
+def without_remarks(found: list[str]) -> list[str]:
+    """These sentences without those in brackets."""
+    kept, depth = [], 0
+    for sentence in found:
+        if not depth and not sentence.startswith("("):
+            kept.append(sentence)
+            continue
+        depth = max(0, depth + sentence.count("(") - sentence.count(")"))
+    return kept
+
+
+def findings(source: str) -> list[str]:
+    """What the paragraph behind a result says it shows, the best first: what it says in
+    bold, else what it says first; [] if it moves on to something else."""
+    said = sentences(source)
+    if source.endswith((":", "?")):  # the end leads on, with what it refers to
+        said = said[: -2 if DANGLES.match(said[-1]) else -1]
+    said = without_remarks(said)
+    if not said or MOVES_ON.match(said[0]) or said[0].endswith("?"):
+        return []
+    first = said[0]
+    if said[1:] and len(first.split()) < FEW and not MOVES_ON.match(said[1]):
+        first = f"{first} {said[1]}"
+    near = [n for n, one in enumerate(said[:2]) if "**" in one]
+    late = [one for one in said[2:] if re.match(r"(So )?\*\*", one)]
+    claims = [" ".join(said[: near[-1] + 1])] if near else late[:1]
+    claims += [first, said[0]]
+    return [one for one in claims if len(one.split()) <= 5 * FEW]
+
+
 def first_said(source: str) -> str:
     """What a paragraph says first: its first sentence, and the next ones as well if it
     is short; "" for a list, a table or a fold."""
@@ -491,26 +557,33 @@ def lead(said: list[str], explain: bool = False) -> str:
     """The sentence that leads to the code behind these paragraphs: the last if it ends
     in a colon or asks, else the first of the last paragraph.
 
+    What refers to the sentence before it comes with that, or not at all.
     explain: a paragraph alone begins with what the code before has shown, so that what
     leads on is its sentence with a new word, in bold, or its end.
     """
-    found = sentences(said[-1]) if said else []
-    if found and found[0].startswith("("):
-        found.pop(0)
+    found = without_remarks(sentences(said[-1])) if said else []
     if not found:
         return ""
     explain = explain and len(said) == 1
-    bold = [one for one in found if "**" in one] if explain else []
+    bold = [n for n, one in enumerate(found) if "**" in one] if explain else []
     back = explain and bool(BACK.match(found[0]))
+    end = len(found)
     if found[-1].endswith((":", "?")):
-        chosen = found[-1:]
+        start = end - 1
     else:
-        chosen = bold[:1] or (found[-1:] if back else found[:1])
-    if len(chosen[0].split()) < FEW and not bold:
-        near = found[back:]
-        chosen = near[:2] if chosen == near[:1] else near[-2:]
-    text = " ".join(chosen)
-    return "" if text.startswith("(") or len(text.split()) > 5 * FEW else text
+        start = bold[0] if bold else end - 1 if back else 0
+        end = start + 1
+    if DANGLES.match(found[start]) and not found[start].endswith("?"):
+        start -= 1
+        if start < 0 or (DANGLES.match(found[start]) and found[start][-1] != "?"):
+            return ""
+    elif len(" ".join(found[start:end]).split()) < FEW and not bold:
+        if start > back and not DANGLES.match(found[start - 1]):
+            start -= 1
+        elif start == 0:
+            end += 1
+    text = " ".join(found[start:end])
+    return "" if len(text.split()) > 5 * FEW else text
 
 
 def shortened(source: str) -> str:
