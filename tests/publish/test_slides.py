@@ -453,3 +453,34 @@ def test_a_sentence_that_needs_the_one_before_it_leads_only_with_that():
     )
     assert slides.lead(["So it can be found only where vectors say it."]) == ""
     assert slides.lead(["(A text can be cut. We count one of all these cuts.)"]) == ""
+
+
+def test_a_short_list_stands_below_the_sentence_that_leads_to_it():
+    items = "1. " + "word " * 30 + "\n2. **Bold**: " + "word " * 30 + "\n3. Short."
+    words = f"## One\n\n{CLAIM} Then more is said. So each takes three:\n\n{items}"
+    made = made_of(words, nbformat.v4.new_code_cell("f(x)"))
+    (shown,) = sources(slides.stacks(made)[1])
+    short = "1. " + " ".join(["word"] * 14) + " …\n2. **Bold**\n3. Short."
+    assert shown[2:] == ["Then more is said. So each takes three:", short, "f(x)"]
+    assert slides.short_list("- a\n" * 5) == ""
+
+
+def test_code_that_only_loads_and_prints_records_stays_in_the_notes():
+    def printed(source):
+        cell = nbformat.v4.new_code_cell(source)
+        cell.outputs = [nbformat.v4.new_output("stream", text="row\n")]
+        return cell
+
+    first = printed("runs = record.load('x')\ndef told(v):\n    return min(v)")
+    second = printed("for one in runs:\n    print(told(one))")
+    third = printed("print(evaluate(runs))")
+    made = made_of(f"## One\n\n{CLAIM}", first, second, third)
+    (section, more, last) = slides.stacks(made)[1]
+    assert outline(made)[1] == [
+        ["text", "text", "output"],
+        ["output"],
+        ["code", "output+"],
+    ]
+    assert section["notes"][-1].source == f"```python\n{first.source}\n```"
+    assert more["notes"][-1].source == f"```python\n{second.source}\n```"
+    assert last["notes"] == []

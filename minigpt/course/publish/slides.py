@@ -36,6 +36,7 @@ STYLES = [("reveal.js", "dist/reset.css"), ("reveal.js", "dist/reveal.css")]
 WIDTH, HEIGHT = 1280, 720
 HIGH = 660  # pixels between the margins, and a little
 SMALL = 0.88  # a slide's type is shrunk to this share at most: code is 20 pixels then
+SHORT = 14  # words of an item in a list below a sentence
 MOST = 20  # lines of code that a slide holds
 RUNNING = 44  # pixels for a section's title above a slide
 WORDS = 70  # of a paragraph that is shown as a whole
@@ -66,6 +67,11 @@ DANGLES = re.compile(  # so begins a sentence that needs the one before it
 )
 MOVES_ON = re.compile(  # so begins a paragraph that leaves what was shown
     r"\(|(And|Or|So|Now|Here|Next|Let|We|As|Does|What|How|Which|Why|Where does)\b"
+)
+LIST = re.compile(r"- |\d+\. ")
+PRINTS = re.compile(  # functions and methods that load records, format and print
+    r"record\.\w+|print|min|max|sum|len|zip|map|list|sorted|round|range|join|"
+    r"(.*\.)?(mean|min|max|values|items|keys|get|format|ljust|rjust|replace|join)"
 )
 FOLD = re.compile(r"<details.*?</details>", re.S)
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
@@ -222,6 +228,7 @@ class Layout:
         self.owes = False  # is code shown without a word?
         self.result = False  # a result was the last: what comes may say what it shows
         self.found = ""  # what was shown last of that
+        self.loaded: set[str] = set()  # names that code for records has bound
 
     @property
     def slide(self) -> dict:
@@ -289,10 +296,28 @@ class Layout:
         self.slide["notes"].append(text_cell(source))
         if self.result:
             self.tell_finding(source)
+        if LIST.match(source) and not self.full:
+            self.put_list(source)
         claim = first_said(source)
         if claim and (self.owes or self.only_heading()):
             self.put("text", text_cell(claim))
             self.said = [source] if self.owes else []
+
+    def put_list(self, source: str) -> None:
+        """A short list below the sentence that leads to it, if there is room."""
+        before = "".join(note.source for note in self.slide["notes"][-2:-1])
+        shown = text_cell(short_list(source))
+        if not before.endswith(":") or not shown.source:
+            return
+        end = re.sub(r"^(?:So|And) (\w)", lambda m: m[1].upper(), sentences(before)[-1])
+        leading = text_cell(lead([before]) or end)
+        last = leading.source.split("\n")[-1]
+        there = any(p["cell"].source.endswith(last) for p in self.slide["parts"])
+        above = 0 if there else height("text", leading)
+        if last and filled(self.slide) + above + height("text", shown) <= HIGH:
+            if not there:
+                self.put("text", leading, self.asked)
+            self.put("text", shown, self.asked)
 
     def tell_finding(self, source: str) -> None:
         """What a paragraph says a result has shown: above a figure that is alone, else
@@ -337,6 +362,11 @@ class Layout:
         code.source = without_drawing(cell.source, bool(figures))
         if self.slide["kind"] == "opening" and not printed:
             code.source = ""  # the set-up
+        bound = only_records(code.source, self.loaded) if cell.outputs else None
+        if bound is not None:
+            self.loaded |= bound
+            hidden = text_cell(f"```python\n{code.source}\n```")
+            code.source = ""
         if len(figures) == 1 and not printed and self.figure_goes_first(code):
             self.put("output", code)
             self.go_on(cell)
@@ -349,9 +379,12 @@ class Layout:
             shown = nbformat.from_dict(cell | {"outputs": [output]})
             alone = (self.full and not pieces) or not self.fits("output", shown)
             if alone and self.slide["parts"]:
-                self.go_on(cell)
+                self.go_on_with_lead(shown, 0, "output")
             waits = bool(pieces) or self.asked
             self.put("output", shown, fragment=waits and not alone)
+            self.full = True
+        if bound is not None:
+            self.slide["notes"].append(hidden)
         self.full = self.full or bool(cell.outputs)
         self.asked, self.said = False, []
         self.result = bool(cell.outputs)
@@ -382,8 +415,11 @@ class Layout:
             self.full, self.said = True, []
         return pieces
 
-    def go_on_with_lead(self, code: NotebookNode, below: float) -> None:
-        """A new slide for code, with the sentence that leads to it if there is room."""
+    def go_on_with_lead(
+        self, code: NotebookNode, below: float, what: str = "code"
+    ) -> None:
+        """A new slide for code or a result, with the sentence that leads to it if there
+        is room."""
         said = [] if self.asked else self.said
         moved = []
         if said[1:] or (said and not self.full):  # the last leads on, and is said there
@@ -394,9 +430,10 @@ class Layout:
         first = text_cell(lead(said, self.full))
         if first.source and first.source in self.found:
             first.source = ""
-        needs = height("text", first) + height("code", code) + below
+        needs = height("text", first) + height(what, code) + below
         if first.source and filled(self.slide) + needs <= HIGH:
             self.put("text", first)
+        self.said = []
 
 
 def text_cell(source: str) -> NotebookNode:
@@ -427,6 +464,7 @@ def tell_more(slide: dict) -> None:
     """Show more of a section that begins with words alone: its first paragraph, lists
     and tables in place of one sentence, as far as there is room."""
     heading, *rest = slide["parts"]
+    lists = [part for part in rest if LIST.match(part["cell"].source)]
     if not re.match("##+ (?!Recap)", heading["cell"].source) or not slide["notes"]:
         return
     if any(
@@ -449,8 +487,10 @@ def tell_more(slide: dict) -> None:
     if said and said[-1]["cell"].source.endswith(":"):  # its list does not follow
         source = re.sub(r"(?<=[.?!])\s[^.?!]*:$", "", said[-1]["cell"].source)
         said[-1]["cell"] = text_cell(source)
-    if prose:
-        slide["parts"] = [heading, *said, *rest[1:]]
+    whole = [part for part in said if LIST.match(part["cell"].source)]
+    if prose and len(whole) >= len(lists):
+        first = 2 * len(lists) or 1  # the claim, or a sentence above each list
+        slide["parts"] = [heading, *said, *rest[first:]]
 
 
 def filled(slide: dict) -> float:
@@ -542,6 +582,25 @@ def findings(source: str) -> list[str]:
     return [one for one in claims if len(one.split()) <= 5 * FEW]
 
 
+def short_list(source: str) -> str:
+    """A list as a slide has it: long items by what is bold in them, or their first
+    words; "" if there are too many."""
+    items = []
+    for item in re.split(r"\n(?=- |\d+\. )", source.strip()):
+        mark, text = item.split(" ", 1)
+        text = " ".join(text.split())
+        if len(text.split()) > SHORT:
+            bold = re.match(r"\*\*.*?\*\*", text)
+            text = bold[0] if bold else ENDS.split(text)[0]
+        if len(text.split()) > SHORT:
+            words = text.split()[:SHORT]
+            while words[1:] and any(" ".join(words).count(c) % 2 for c in "$`*"):
+                words.pop()
+            text = " ".join(words).rstrip(",;:") + " …"
+        items.append(f"{mark} {text}")
+    return "\n".join(items) if len(items) <= 4 else ""
+
+
 def first_said(source: str) -> str:
     """What a paragraph says first: its first sentence, and the next ones as well if it
     is short; "" for a list, a table or a fold."""
@@ -623,6 +682,25 @@ def without_drawing(source: str, figure: bool) -> str:
     if all(isinstance(node, (ast.Import, ast.ImportFrom)) for node, _ in kept):
         return ""
     return "\n".join(text for _, text in kept).strip("\n")
+
+
+def only_records(source: str, loaded: set[str]) -> set[str] | None:
+    """The names that code binds which does nothing but load records, format and print
+    them; None for other code. loaded: names that such code has bound before."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:  # a magic command of IPython
+        return None
+    read = {n.id for n in nodes if isinstance(n, ast.Name)}
+    bound = {
+        n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    bound |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+    calls = [ast.unparse(n.func) for n in nodes if isinstance(n, ast.Call)]
+    plain = all(c in bound | loaded or PRINTS.fullmatch(c) for c in calls)
+    classes = any(isinstance(n, ast.ClassDef) for n in nodes)
+    about = "record" in read or bool(read & (loaded - bound))
+    return bound if about and plain and not classes else None
 
 
 def in_pieces(
