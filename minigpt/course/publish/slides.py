@@ -71,7 +71,8 @@ MOVES_ON = re.compile(  # so begins a paragraph that leaves what was shown
 LIST = re.compile(r"- |\d+\. ")
 PRINTS = re.compile(  # functions and methods that load records, format and print
     r"record\.\w+|print|min|max|sum|len|zip|map|list|sorted|round|range|join|"
-    r"(.*\.)?(mean|min|max|values|items|keys|get|format|ljust|rjust|replace|join)"
+    r"(.*\.)?(mean|spread|split|min|max|values|items|keys|get|format|ljust|rjust|"
+    r"replace|join)"
 )
 FOLD = re.compile(r"<details.*?</details>", re.S)
 ASIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:evidence|exercises)/[^)]*\)")
