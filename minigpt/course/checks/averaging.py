@@ -80,7 +80,7 @@ def mean_so_far(x, t):
 
 
 @exercise("02.1 The present included", MEAN_SO_FAR)
-def check_mean_so_far(mean_so_far):
+def check_mean_so_far(mean_so_far) -> str:
     """mean_so_far(x, t): (B, T, C) -> (B, C)."""
     small = randn(2, 5, 3)
     cases = [(TOY, 1), (small, 2), (small, 0), (small, 4), (randn(3, 4, 6), 1)]
@@ -207,7 +207,7 @@ def fading_average(x, rate):
 
 
 @exercise("02.2 A memory that fades", FADING_AVERAGE)
-def check_fading_average(fading_average):
+def check_fading_average(fading_average) -> str:
     """fading_average(x, rate): (B, T, C) -> (B, T, C)."""
     cases = [(TOY, math.log(2)), (TOY, 0.0), (randn(2, 5, 3), 0.5)]
     cases += [(randn(3, 4, 1), 2.0), (randn(2, 1, 4), 1.0)]
@@ -443,7 +443,7 @@ def _guesses_from_behind(nats_per_character):
 
 
 @exercise("02.3 Better than luck", NATS_PER_CHARACTER)
-def check_nats_per_character(nats_per_character):
+def check_nats_per_character(nats_per_character) -> str:
     """nats_per_character(text) -> float; the first character may be left out."""
     solution, texts = NATS_PER_CHARACTER, ["ab", "aab", "noon"]
     texts += ["aaaaaaab", "to be or not to be"]
@@ -647,7 +647,7 @@ def attend(x, q, k):
 
 
 @exercise("02.4 The silent query", ATTEND)
-def check_attend(attend):
+def check_attend(attend) -> str:
     """attend(x, q, k): (B, T, C) -> (B, T, C), equal to averaging.average_attention."""
     q = torch.tensor([[[1.0, 0], [0, 0], [1, 0]]])
     silent = (TOY, q, torch.tensor([[[1.0, 0], [2, 1], [3, 0]]]))

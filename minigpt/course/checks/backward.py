@@ -163,7 +163,7 @@ def affine_backward(g, x, gain):
 
 
 @exercise("12.1 One gain for all rows", AFFINE_BACKWARD)
-def check_affine_backward(affine_backward):
+def check_affine_backward(affine_backward) -> str:
     """affine_backward(g, x (..., C), gain (C,)) -> dx, dgain, dshift."""
     cases = [(np.array([[1.0, 2.0], [3.0, 4.0]]), np.eye(2), np.array([5.0, 6.0]))]
     for seed, shape in enumerate([(3, 2), (2, 3, 4), (4,)], 1):
@@ -274,7 +274,7 @@ def share_backward(g, x):
 
 
 @exercise("12.2 Used twice", SHARE_BACKWARD)
-def check_share_backward(share_backward):
+def check_share_backward(share_backward) -> str:
     """share_backward(g, x): two arrays (..., C), x positive -> dx (..., C)."""
     cases = [(np.array([[1.0, 0.0]]), np.array([[1.0, 3.0]]))]
     for seed, shape in enumerate([(3,), (2, 4), (2, 3, 2)], 1):
@@ -381,7 +381,7 @@ def table_gradient(g, ids, V):
 
 
 @exercise("12.3 The same character again", TABLE_GRADIENT)
-def check_table_gradient(table_gradient):
+def check_table_gradient(table_gradient) -> str:
     """table_gradient(g (B, T, C), ids (B, T), V) -> (V, C)."""
     cases = [(np.array([[[1.0], [10.0], [100.0]]]), np.array([[0, 2, 0]]), 3)]
     for seed, (B, T, C, V) in enumerate([(2, 3, 2, 9), (3, 4, 2, 5), (1, 8, 3, 2)], 1):
@@ -462,7 +462,7 @@ def relu(x):
 
 
 @exercise("12.4 A relu that forgets", RELU)
-def check_relu(relu):
+def check_relu(relu) -> str:
     """relu(x): a Tensor -> a Tensor, with its way back."""
     cases = [(np.array([-1.0, 2.0]), np.array([3.0, 5.0]))]
     cases.append(
@@ -535,7 +535,7 @@ def distance(student, teacher):
 
 
 @exercise("12.5 The wrong one is held fast", DISTANCE)
-def check_distance(distance):
+def check_distance(distance) -> str:
     """distance(student, teacher): two Tensors -> a Tensor, a single number."""
     cases = [(np.array([1.0, 2.0]), np.array([0.0, 4.0]))]
     cases += [(_array(3, 2, seed=s), _array(3, 2, seed=s + 5)) for s in (1, 2)]

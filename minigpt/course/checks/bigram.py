@@ -63,7 +63,7 @@ def surprise(p):
 
 
 @exercise("01.1 How surprised was it?", SURPRISE)
-def check_surprise(surprise):
+def check_surprise(surprise) -> str:
     """surprise(p): p (N,) probabilities of what came -> mean surprise in nats."""
     cases = [torch.tensor(p) for p in ([0.5, 0.125], [0.2] * 5, [1.0], [1e-4, 0.5])]
     cases += [0.1 + 0.9 * randn(n).sigmoid() for n in (7, 650)]
@@ -241,7 +241,7 @@ def tile(data, block_size):
 
 
 @exercise("01.2 Every character once", TILE)
-def check_tile(tile):
+def check_tile(tile) -> str:
     """tile(data, block_size): data (N,) -> x, y (n, T), all full windows in order."""
     data, long = torch.tensor([3, 1, 4, 0, 5, 9, 2, 6]), randint(65, 47)
     cases = [(data, 3), (data[:5], 4), (long, 4), (data[:7], 3), (long[:41], 8)]
@@ -372,7 +372,7 @@ def before_table(ids, vocab_size):
 
 
 @exercise("01.3 Read it backwards", BEFORE_TABLE)
-def check_before_table(before_table, data, tokenizer):
+def check_before_table(before_table, data, tokenizer) -> str:
     """before_table(ids, vocab_size): ids (N,) -> (V, V), row i: what stood before i."""
     V, solution, random = tokenizer.vocab_size, BEFORE_TABLE, randint(5, 60)
     cases = [(torch.tensor([0, 1, 0, 1, 1, 2]), 3), (random, 5), (random, 9)]
@@ -393,6 +393,27 @@ def _not_flattened(got, expected, logits, y):
     each = F.cross_entropy(logits, y, reduction="none")
     return same(got, each.mean(dim=0)) or same(got, each.mean())
 
+
+SHIFTED_TWICE = [
+    Mistake(
+        "`y` holds the character behind each position already. You shift "
+        "logits and targets against each other once more, as is done "
+        "where both are of one text.",
+        [
+            (
+                "return each.view(B, T).mean(dim=0)",
+                "each = F.cross_entropy(logits[:, :-1].transpose(1, 2), "
+                "y[:, 1:], reduction='none').mean(dim=0)\n"
+                f"    return {given}",
+            ),
+        ],
+    )
+    for given in (
+        "torch.cat([each, torch.zeros(1)])",
+        "torch.cat([torch.zeros(1), each])",
+        "each",
+    )
+]
 
 LOSS_BY_POSITION = Solution(
     """
@@ -500,51 +521,7 @@ def loss_by_position(logits, y):
             ),
         ],
     ),
-    Mistake(
-        "`y` holds the character behind each position already. You shift "
-        "logits and targets against each other once more, as is done "
-        "where both are of one text.",
-        [
-            (
-                "return each.view(B, T).mean(dim=0)",
-                (
-                    "each = F.cross_entropy(logits[:, :-1].transpose(1, 2), y[:, "
-                    "1:], reduction='none')\n"
-                    "    return torch.cat([each.mean(dim=0), torch.zeros(1)])"
-                ),
-            ),
-        ],
-    ),
-    Mistake(
-        "`y` holds the character behind each position already. You shift "
-        "logits and targets against each other once more, as is done "
-        "where both are of one text.",
-        [
-            (
-                "return each.view(B, T).mean(dim=0)",
-                (
-                    "each = F.cross_entropy(logits[:, :-1].transpose(1, 2), y[:, "
-                    "1:], reduction='none')\n"
-                    "    return torch.cat([torch.zeros(1), each.mean(dim=0)])"
-                ),
-            ),
-        ],
-    ),
-    Mistake(
-        "`y` holds the character behind each position already. You shift "
-        "logits and targets against each other once more, as is done "
-        "where both are of one text.",
-        [
-            (
-                "return each.view(B, T).mean(dim=0)",
-                (
-                    "each = F.cross_entropy(logits[:, :-1].transpose(1, 2), y[:, "
-                    "1:], reduction='none')\n"
-                    "    return each.mean(dim=0)"
-                ),
-            ),
-        ],
-    ),
+    *SHIFTED_TWICE,
     Mistake(
         "Your targets are shifted by one once more, in a circle; `y` "
         "holds the character behind each position already.",
@@ -569,7 +546,7 @@ def loss_by_position(logits, y):
 
 
 @exercise("01.4 Does it get wiser along the line?", LOSS_BY_POSITION)
-def check_loss_by_position(loss_by_position, model, data):
+def check_loss_by_position(loss_by_position, model, data) -> str:
     """loss_by_position(logits, y): (B, T, C), (B, T) -> mean loss (T,), in nats."""
     sizes = [(2, 3, 3), (4, 5, 5), (2, 3, 4), (4, 6, 5), (5, 1, 3)]
     cases = [(2 * randn(B, T, C), randint(C, B, T)) for B, T, C in sizes]
@@ -728,7 +705,7 @@ def write_on(model, idx, max_new_tokens):
 
 
 @exercise("01.5 Quuuuuuuuuuuu", WRITE_ON)
-def check_write_on(write_on):
+def check_write_on(write_on) -> str:
     """write_on(model, idx, max_new_tokens): (B, T) -> (B, T + max_new_tokens)."""
     small, model = torch.tensor([[2, 3], [1, 5]]), _SumModel()
     cases = [(model, small, 1), (model, small[:1, :1], 4), (model, randint(7, 2, 3), 5)]
@@ -789,7 +766,7 @@ def fit(model, batches, learning_rate):
 
 
 @exercise("01.6 The loss that comes back up", FIT)
-def check_fit(fit):
+def check_fit(fit) -> str:
     """fit(model, batches, learning_rate) -> list of losses, one for each batch."""
     model, solution = BigramLanguageModel(5), FIT
     model.token_embedding.weight.data = randn(5, 5)

@@ -189,7 +189,7 @@ def as_linear(tensors, shapes):
 
 
 @exercise("14.1 Turned where nobody sees it", AS_LINEAR)
-def check_as_linear(as_linear):
+def check_as_linear(as_linear) -> str:
     """as_linear(tensors, shapes): {name: tensor}, {name: shape} -> {name: tensor}."""
     cases = [_file(2, 3, 4, ["attn.c_proj"]), _file(3, 3, 5, ["attn.c_attn"])]
     cases.append(_file(4, 7, 4, list(TURNED)))
@@ -294,7 +294,7 @@ def fold(W, b, s):
 
 
 @exercise("14.2 A place for the bias", FOLD)
-def check_fold(fold):
+def check_fold(fold) -> str:
     """fold(W (V, C), b (V,), s (C,)) -> (C,): W times it is W @ s + b."""
     by_hand = [[[1.0, 1.0]], [2.0], [3.0, 0.0]]
     cases = [tuple(torch.tensor(t).double() for t in by_hand)]
@@ -309,11 +309,13 @@ def check_fold(fold):
             return found
         size = getattr(found, "shape", s.shape)
         if tuple(size) != tuple(s.shape):
+            hint = "It is added to s, before W: one number for each channel."
+            if len(size) == 2:
+                hint += " A column (C, 1) and s (C,) make a square."
             raise Explained(
                 f"The new shift should have the shape of s, {tuple(s.shape)}; "
                 f"yours has {tuple(size)}.",
-                "It is added to s, before W: one number for each channel."
-                + " A column (C, 1) and s (C,) make a square." * (len(size) == 2),
+                hint,
             )
         return W @ found
 
@@ -434,7 +436,7 @@ def cropped(p, T):
 
 
 @exercise("14.3 Cut to 64 positions", CROPPED)
-def check_cropped(cropped):
+def check_cropped(cropped) -> str:
     """cropped(p, T): {name: tensor}, a number -> {name: tensor}."""
     mask = torch.ones(6, 6).tril()[None, None]
     plain = {"wte.weight": randn(5, 3, seed=1), "wpe.weight": randn(6, 3, seed=2)}
@@ -536,7 +538,7 @@ def ours(do_sample, temperature, top_k, top_p):
 
 
 @exercise("14.4 The same knobs, other names", OURS)
-def check_ours(ours):
+def check_ours(ours) -> str:
     """ours(do_sample, temperature, top_k, top_p) -> a dictionary of our knobs."""
     few, many = randn(1, 9, seed=1) * 2, randn(1, 80, seed=2)
     knobs = [

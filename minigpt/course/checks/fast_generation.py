@@ -135,7 +135,7 @@ def cached_step(q, k, v, keys, values):
 
 
 @exercise("09.1 One step by hand", CACHED_STEP)
-def check_cached_step(cached_step):
+def check_cached_step(cached_step) -> str:
     """cached_step(q, k, v, keys, values) -> out, keys, values."""
     cases = [
         (*randn(3, B, H, 1, d), *randn(2, B, H, T, d, seed=3))
@@ -281,7 +281,7 @@ def left_pad(prompts):
 
 
 @exercise("09.2 Prompts side by side", LEFT_PAD)
-def check_left_pad(left_pad):
+def check_left_pad(left_pad) -> str:
     """left_pad(prompts): a list of lists of ids -> idx (B, T), mask (B, T, T)."""
     prompts = [[5, 6, 7], [8]], [[0, 3], [4, 0, 0, 2, 1], [9, 8, 7]], [[1, 2], [3, 4]]
     cases = [(some,) for some in prompts]
@@ -464,7 +464,7 @@ def one_draft(p, q):
 
 
 @exercise("09.3 Nothing is lost in the draft", ONE_DRAFT)
-def check_one_draft(one_draft):
+def check_one_draft(one_draft) -> str:
     """one_draft(p, q): (V,), (V,) -> kept (V,), after_refusal (V,)."""
     cases = [
         (torch.tensor([0.5, 0.5]), torch.tensor([0.75, 0.25])),
@@ -518,7 +518,7 @@ def from_int8(numbers, scale):
 
 
 @exercise("09.4 A matrix in bytes", TO_INT8)
-def check_int8(to_int8, from_int8):
+def check_int8(to_int8, from_int8) -> str:
     """to_int8(weight) -> numbers, scale; from_int8(numbers, scale) -> weight."""
     cases = [
         (torch.tensor([[1.0, -4.0], [0.5, 0.1]]),),
@@ -686,7 +686,7 @@ class Memory:
 
 
 @exercise("09.5 The memory of the last prompt", MEMORY)
-def check_cleared_memory(Memory):
+def check_cleared_memory(Memory) -> str:
     """Memory(size, d): a class with step(q, k, v) -> (d,) and clear()."""
     one = torch.tensor([[0.0], [0.0], [1.0]])[:, None]  # q, k and v of a character
     prompts = [randn(3, n, 2, seed=n) for n in (3, 2, 4)]

@@ -112,7 +112,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 
 
 @exercise("06.1 AdamW by hand", WALK)
-def check_walk(walk):
+def check_walk(walk) -> str:
     """walk(p, grads, lr, betas, decay, eps) -> list: p after each of AdamW's steps."""
     betas, gentle = (0.9, 0.95), (0.5, 0.7)
     cases = [
@@ -254,7 +254,7 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
 
 
 @exercise("06.2 What comes next?", NEXT_PROBS)
-def check_next_probs(next_probs):
+def check_next_probs(next_probs) -> str:
     """next_probs(model, idx, block_size, temperature, top_k) -> (B, vocab_size)."""
     short, longer = torch.tensor([[0, 1, 1]]), torch.tensor([[3, 3, 0, 1, 0]])
     batch = torch.tensor([[0, 1, 1, 2, 1], [3, 3, 3, 1, 0], [2, 0, 2, 2, 2]])
@@ -288,7 +288,7 @@ def split_windows(ids, block_size, train_fraction=0.9):
 
 
 @exercise("06.3 Too good to be true", SPLIT_WINDOWS)
-def check_split_windows(split_windows):
+def check_split_windows(split_windows) -> str:
     """split_windows(ids, block_size, train_fraction) -> windows to learn and judge."""
     for N, size, fraction in [(60, 3, 0.8), (200, 8, 0.9), (331, 5, 0.7)]:
         ids = torch.arange(N)  # each id says where in the text it stands
@@ -493,7 +493,7 @@ def verdict(before, after):
 
 
 @exercise("06.4 One change, three seeds, a verdict", VERDICT)
-def check_verdict(verdict, before, after):
+def check_verdict(verdict, before, after) -> str:
     """verdict(before, after) -> "better", "worse" or "tie", by the rule of the text."""
     cases = [
         ([2.0, 2.0, 2.0], [1.75, 1.5, 1.625]),
@@ -671,7 +671,7 @@ def nucleus(probs, top_p):
 
 
 @exercise("06.5 The smallest set", NUCLEUS)
-def check_nucleus(nucleus):
+def check_nucleus(nucleus) -> str:
     """nucleus(probs, top_p) -> (B, vocab_size): the likeliest, made to sum to one."""
     plain = torch.tensor([[0.5, 0.25, 0.125, 0.125]])
     mixed = torch.tensor([[0.125, 0.5, 0.0625, 0.25, 0.0625]])

@@ -8,13 +8,16 @@ import io
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
+from minigpt.course.checks.core import Result
 from minigpt.course.checks.values import other_numbers
 
 _latest = {}  # name of a check -> the answers that it saw last, and its Result
 
 
-def once(module, name, again=False):
+def once(module: str, name: str, again: bool = False) -> Callable[..., Result]:
     """The check `name` of a module here, whatever a cell made of that name.
 
     again: what it said last will do where it is asked about the same objects; Otter
@@ -23,7 +26,7 @@ def once(module, name, again=False):
     """
     check = getattr(importlib.import_module(f"minigpt.course.checks.{module}"), name)
 
-    def graded(*answers):
+    def graded(*answers: Any) -> Result:
         before, result = _latest.get(name, ((), None))
         if not again or [*map(id, before)] != [*map(id, answers)]:
             with contextlib.redirect_stderr(sys.stdout):
@@ -37,7 +40,7 @@ def once(module, name, again=False):
 again = functools.partial(once, again=True)
 
 
-def twice(module, name):
+def twice(module: str, name: str) -> Callable[..., Result]:
     """Like `again`, but when all is right it looks once more, with other numbers.
 
     That finds an answer which has the check's random cases by heart; a check whose
@@ -45,7 +48,7 @@ def twice(module, name):
     what it has to object to, and then its Result is the one that counts.
     """
 
-    def graded(*answers):
+    def graded(*answers: Any) -> Result:
         result = again(module, name)(*answers)
         if not result:
             return result
@@ -59,7 +62,7 @@ def twice(module, name):
     return graded
 
 
-def limit_cells(shell, seconds=60):
+def limit_cells(shell: Any, seconds: float = 60) -> None:
     """From now on interrupt a cell that computes longer, or waits four times as long.
 
     shell: what get_ipython() gives. Otter has no limit of its own: one endless loop in
@@ -67,14 +70,14 @@ def limit_cells(shell, seconds=60):
     """
     done = threading.Event()
 
-    def watch(done):
+    def watch(done: threading.Event) -> None:
         since, busy = time.monotonic(), time.process_time()
         while not done.wait(0.5):
             waited, computed = time.monotonic() - since, time.process_time() - busy
             if min(waited, computed) > seconds or waited > 4 * seconds:
                 _thread.interrupt_main()  # again and again: an `except:` may catch it
 
-    def start(cell):
+    def start(cell: Any) -> None:
         nonlocal done
         done.set()
         done = threading.Event()

@@ -157,7 +157,7 @@ def entropy(p):
 
 
 @exercise("07.1 The entropy of anything", ENTROPY)
-def check_entropy(entropy):
+def check_entropy(entropy) -> str:
     """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
     cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
     cases.append((torch.tensor([0.99994] + [1e-5] * 6),))  # unlikely, not impossible
@@ -368,7 +368,7 @@ def perplexity(nats, sizes):
 
 
 @exercise("07.2 How many sides has the die?", PERPLEXITY)
-def check_perplexity(perplexity):
+def check_perplexity(perplexity) -> str:
     """perplexity(nats, sizes): two lists of equal length -> float."""
     cases = [([math.log(2), math.log(8)], [3, 1]), ([1.5], [10])]
     cases.append(([0.5, 1.0, 2.0], [10, 1, 2]))
@@ -582,7 +582,7 @@ def _one_row(counts, lower, strength):
 
 
 @exercise("07.3 Pretended observations", SMOOTH)
-def check_smooth(smooth):
+def check_smooth(smooth) -> str:
     """smooth(counts, lower, strength): (R, V), (V,) or (R, V) -> (R, V)."""
     counts, even = randint(5, 4, 5).float(), torch.full((4,), 0.25)
     few = torch.tensor([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]])

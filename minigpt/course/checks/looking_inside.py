@@ -125,7 +125,7 @@ def previous_score(weights):
 
 
 @exercise("11.1 The one before", PREVIOUS_SCORE)
-def check_previous_score(previous_score):
+def check_previous_score(previous_score) -> str:
     """previous_score(weights): (..., T, T) -> (...), a score for each map."""
     cases = [(TOY,), (_maps(2, 4, seed=1),), (_maps(2, 3, 5, seed=2),)]
     cases.append((randn(2, 4, 4, seed=3).softmax(dim=-1),))  # without a mask
@@ -255,7 +255,7 @@ def mean_ablated(heads, head, head_size):
 
 
 @exercise("11.2 Its usual word", MEAN_ABLATED)
-def check_mean_ablated(mean_ablated):
+def check_mean_ablated(mean_ablated) -> str:
     """mean_ablated(heads (B, T, C), head, head_size) -> (B, T, C)."""
     cases = [(torch.tensor([[[1.0, 5.0], [3.0, 6.0]]]), 0, 1)]
     cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 8, seed=2), 0, 2)]
@@ -359,7 +359,7 @@ def prefix_score(weights, ids, n=2):
 
 
 @exercise("11.3 Prefix matching", PREFIX_SCORE)
-def check_prefix_score(prefix_score):
+def check_prefix_score(prefix_score) -> str:
     """prefix_score(weights (T, T), ids (T,), n) -> one number."""
     cases = [
         (_maps(4, seed=3), _text("abab"), 1),
@@ -423,7 +423,7 @@ def silenced(module, x):
 
 
 @exercise("11.4 The cut that does not heal", SILENCED)
-def check_silenced(silenced):
+def check_silenced(silenced) -> str:
     """silenced(module, x) -> zeros of the module's output; the module is as before."""
     sizes = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
     cases = [(_layer(C, V, b), randn(*s, C, seed=1)) for C, V, s, b in sizes]

@@ -94,7 +94,7 @@ def share(batch_size, rank, workers):
 
 
 @exercise("10.1 Whose rows?", SHARE)
-def check_share(share):
+def check_share(share) -> str:
     """share(batch_size, rank, workers) -> first, last: rows[first:last] are mine."""
     cases = [(7, 3), (10, 4), (9, 2), (16, 3), (11, 8), (5, 5), (6, 1), (3, 5), (1, 4)]
     compare(share, SHARE, cases, work=_fair)
@@ -209,7 +209,7 @@ def windows(rank, seed, batch_size, length, workers):
 
 
 @exercise("10.2 The same dice", WINDOWS)
-def check_windows(windows):
+def check_windows(windows) -> str:
     """windows(rank, seed, batch_size, length, workers) -> starts of this worker."""
     cases = [(1, 4, 100, 2), (7, 10, 1000, 3), (3, 18, 50, 4), (3, 5, 50, 1)]
     known = [
@@ -302,7 +302,7 @@ def evaluate(rank, losses, group):
 
 
 @exercise("10.3 Waiting for the others", EVALUATE)
-def check_evaluate(evaluate):
+def check_evaluate(evaluate) -> str:
     """evaluate(rank, losses, group) -> the mean over all windows, on worker 0."""
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]], [[1.0], []]]
     cases.append([[], [1.0], [2.0, 3.0], [4.0]])

@@ -63,7 +63,7 @@ def rms_norm_with_gain(x, gain):
 
 
 @exercise("08.1 The norm without the mean", RMS_NORM_WITH_GAIN)
-def check_rms_norm_with_gain(rms_norm_with_gain):
+def check_rms_norm_with_gain(rms_norm_with_gain) -> str:
     """rms_norm_with_gain(x, gain): (..., C), (C,) -> (..., C)."""
     gain = torch.tensor([1.0, 2.0, 0.5])
     cases = [
@@ -171,7 +171,7 @@ def rotate_halves(x, angles):
 
 
 @exercise("08.2 Turn in halves", ROTATE_HALVES)
-def check_rotate_halves(rotate_halves):
+def check_rotate_halves(rotate_halves) -> str:
     """rotate_halves(x, angles): (B, T, n_head, head_size) -> the same shape."""
     small = torch.arange(8.0).view(1, 2, 1, 4), torch.tensor([[0.0, 0.0], [1.5, 0.3]])
     square = randn(1, 2, 2, 4), torch.tensor([[0.4, 0.1], [0.8, 0.2]])
@@ -280,7 +280,7 @@ def grouped_attention(q, k, v):
 
 
 @exercise("08.3 Heads that share a memory", GROUPED_ATTENTION)
-def check_grouped_attention(grouped_attention):
+def check_grouped_attention(grouped_attention) -> str:
     """grouped_attention(q, k, v) -> (B, n_head, T, head_size), causal."""
     cases = [
         (randn(B, n, T, size), *randn(2, B, kv, T, size, seed=9))
@@ -312,7 +312,7 @@ def for_muon(model):
 
 
 @exercise("08.4 A table is no matrix", FOR_MUON)
-def check_for_muon(for_muon):
+def check_for_muon(for_muon) -> str:
     """for_muon(model) -> the names of the parameters that Muon is to move."""
     with torch.device("meta"):  # names and shapes will do
         models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 4)]

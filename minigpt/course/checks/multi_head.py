@@ -88,7 +88,7 @@ def parameters(n_embd, n_head):
 
 
 @exercise("04.1 Count before you build", PARAMETERS)
-def check_parameters(parameters):
+def check_parameters(parameters) -> str:
     """parameters(n_embd, n_head) -> number of parameters of multi-head attention."""
     cases = [(6, 2), (6, 3), (20, 5), (64, 4), (768, 12), (768, 24)]
     hint = "Three matrices from C to head_size a head; then one nn.Linear(C, C)."
@@ -190,7 +190,7 @@ def without_head(model, h):
 
 
 @exercise("04.2 Switch a head off", WITHOUT_HEAD)
-def check_without_head(without_head, model, val_data):
+def check_without_head(without_head, model, val_data) -> str:
     """without_head(model, h) -> a model like it in which head h adds nothing."""
     own = model.body
     torch.default_generator.manual_seed(4)
@@ -252,7 +252,7 @@ class Heads(nn.Module):
 
 
 @exercise("04.3 The copy that differs", HEADS)
-def check_copy(Heads):
+def check_copy(Heads) -> str:
     """A class Heads(n_embd, n_head) whose copies survive saving."""
     torch.default_generator.manual_seed(4)
     for n_embd, n_head in [(6, 3), (20, 2)]:
@@ -419,7 +419,7 @@ class DiceHeads(nn.Module):
 
 
 @exercise("04.4 Better than possible", DICE_HEADS)
-def check_dice(DiceHeads):
+def check_dice(DiceHeads) -> str:
     """A class DiceHeads(n_embd, n_head) with layers qkv and proj, (B, T, C) -> same."""
     torch.default_generator.manual_seed(4)
     cases = [

@@ -16,7 +16,7 @@ import torch.nn as nn
 from minigpt.course.checks.findings import Finding, Kind, found
 
 
-def written(answer):
+def written(answer: Any) -> Any:
     """The function or class that a learner wrote, out of its wrappings."""
     answer = inspect.unwrap(answer)
     if isinstance(answer, functools.partial):
@@ -25,7 +25,7 @@ def written(answer):
     return answer if named else type(answer)
 
 
-def listing(answer):
+def listing(answer: Any) -> tuple[str, int]:
     """(text of a function or class, dedented, its first line's number); ("", 1)."""
     try:
         answer = written(answer)
@@ -38,12 +38,12 @@ def listing(answer):
         return "", 1
 
 
-def source(answer):
+def source(answer: Any) -> str:
     """The text of a function or class, dedented; "" where it cannot be found."""
     return listing(answer)[0]
 
 
-def surroundings(answer):
+def surroundings(answer: Any) -> dict[str, Any]:
     """The names among which a function or class was written."""
     answer = written(answer)
     inside = vars(answer).values() if inspect.isclass(answer) else [answer]
@@ -51,7 +51,7 @@ def surroundings(answer):
     return next(filter(None, spaces), {})
 
 
-def _class_lines(cls):
+def _class_lines(cls: type) -> tuple[list[str], int]:
     """A class's lines and the first one's number, found by way of its methods."""
     for method in map(inspect.unwrap, filter(callable, vars(cls).values())):
         code = getattr(method, "__code__", None)
@@ -65,7 +65,7 @@ def _class_lines(cls):
     raise OSError("a class without methods of its own")
 
 
-def copied(tree):
+def copied(tree: Any) -> Any:
     """A copy of a syntax tree, and of nothing else.
 
     All trees share one Load(), to which a traceback of IPython's gives a parent: a
@@ -79,7 +79,7 @@ def copied(tree):
     return ast.copy_location(made, tree)
 
 
-def is_skeleton(answer):
+def is_skeleton(answer: Any) -> bool:
     """Whether a function or class still has its exercise's dots, or no body at all."""
     for node in _nodes(answer):
         if isinstance(node, (ast.Expr, ast.Assign, ast.Return)):
@@ -92,7 +92,7 @@ def is_skeleton(answer):
     return steps <= {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
 
 
-def _nodes(answer):
+def _nodes(answer: Any) -> list[Any]:
     try:
         return _parsed(source(answer))
     except SyntaxError:  # a lambda in the middle of something
@@ -100,12 +100,12 @@ def _nodes(answer):
 
 
 @functools.lru_cache(16)
-def _parsed(text):
+def _parsed(text: str) -> list[Any]:
     """All nodes of a program, which nobody changes: it is asked for many times."""
     return list(ast.walk(ast.parse(text)))
 
 
-def lost(answer) -> Finding | None:
+def lost(answer: Any) -> Finding | None:
     """A line that does nothing: no call, or behind a `return`."""
     for node in _nodes(answer):
         if kind_and_text := _lost(node):
@@ -114,7 +114,7 @@ def lost(answer) -> Finding | None:
     return None
 
 
-def _lost(node) -> tuple[Kind, ast.AST] | None:
+def _lost(node: Any) -> tuple[Kind, ast.AST] | None:
     body = getattr(node, "body", ())
     for before, line in zip(body, body[1:]) if isinstance(body, list) else ():
         if isinstance(before, ast.Return) and isinstance(line, ast.Expr):
@@ -132,7 +132,7 @@ def _lost(node) -> tuple[Kind, ast.AST] | None:
     return None
 
 
-def unread_line(answer) -> Finding | None:
+def unread_line(answer: Any) -> Finding | None:
     """A name that a function's line makes, and that nothing reads."""
     read = _read(answer)
     functions = [n for n in _nodes(answer) if isinstance(n, ast.FunctionDef)]
@@ -142,7 +142,7 @@ def unread_line(answer) -> Finding | None:
     return None
 
 
-def suspicious(answer, right: str = "") -> Finding | None:
+def suspicious(answer: Any, right: str = "") -> Finding | None:
     """What often goes wrong, where nothing else accounts for an answer.
 
     right: the solution's text; what stands there, too, is not blamed.
@@ -152,7 +152,7 @@ def suspicious(answer, right: str = "") -> Finding | None:
     return next(filter(None, (look(_nodes(answer), ours) for look in looks)), None)
 
 
-def _used_up(nodes, ours):
+def _used_up(nodes: list[Any], ours: list[Any]) -> Finding | None:
     """A generator that is gone through twice."""
     makers = "map", "zip", "filter", "iter", "enumerate", "reversed"
     for line in (n for n in nodes if isinstance(n, ast.Assign)):
@@ -165,7 +165,7 @@ def _used_up(nodes, ours):
     return None
 
 
-def _unused_layer(nodes, ours):
+def _unused_layer(nodes: list[Any], ours: list[Any]) -> Finding | None:
     """A layer that __init__ makes and that nothing calls."""
 
     def unused(nodes):
@@ -183,7 +183,7 @@ def _unused_layer(nodes, ours):
     return text and found(Kind.NEVER_READ, text=text)
 
 
-def _unread_argument(nodes, ours):
+def _unread_argument(nodes: list[Any], ours: list[Any]) -> Finding | None:
     """An argument of a function's that nothing in it reads, and the solution does."""
     functions = [n for n in nodes if isinstance(n, ast.FunctionDef)]
     right = [n for n in ours if isinstance(n, ast.FunctionDef)]
@@ -195,13 +195,13 @@ def _unread_argument(nodes, ours):
     return None
 
 
-def _names(nodes, how) -> list[str]:
+def _names(nodes: list[Any], how: type) -> list[str]:
     """The names that are read (ast.Load) or assigned (ast.Store)."""
     names = [n for n in nodes if isinstance(n, ast.Name)]
     return [n.id for n in names if isinstance(n.ctx, how)]
 
 
-def shared_default(answer) -> str:
+def shared_default(answer: Any) -> str:
     """A default argument that all calls share, as `seen=[]`; "" for none."""
     for node in _nodes(answer):
         if isinstance(node, ast.FunctionDef) and node.args.defaults:
@@ -214,12 +214,12 @@ def shared_default(answer) -> str:
     return ""
 
 
-def _read(answer) -> set[str]:
+def _read(answer: Any) -> set[str]:
     names = [n for n in _nodes(answer) if isinstance(n, ast.Name)]
     return {n.id for n in names if _is_load(n)} | {"_"}
 
 
-def alias(answer, right: str = "") -> Finding | None:
+def alias(answer: Any, right: str = "") -> Finding | None:
     """A second name that is taken for a copy.
 
     right: the solution's text; a line that stands there, too, is not blamed.
@@ -233,7 +233,7 @@ def alias(answer, right: str = "") -> Finding | None:
     return None
 
 
-def second_name(answer) -> Finding | None:
+def second_name(answer: Any) -> Finding | None:
     """A second name of something, or of its data, that is then changed in place."""
     nodes = _nodes(answer)
     targets = [n.target for n in nodes if isinstance(n, ast.AugAssign)]
@@ -253,11 +253,11 @@ def second_name(answer) -> Finding | None:
     return None
 
 
-def _is_text(node):
+def _is_text(node: Any) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value
 
 
-def _makes_anew(value):
+def _makes_anew(value: Any) -> bool:
     """Whether an expression computes something, and changes nothing."""
     name = getattr(getattr(value, "func", None), "attr", "add")  # of a set, too
     pure = hasattr(torch.Tensor, name) and hasattr(torch.Tensor, f"{name}_")
@@ -265,7 +265,7 @@ def _makes_anew(value):
     return isinstance(value, ast.BinOp) or made or pure and name != "add"
 
 
-def _is_load(name):
+def _is_load(name: Any) -> bool:
     return isinstance(name.ctx, ast.Load)
 
 

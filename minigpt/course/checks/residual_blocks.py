@@ -34,7 +34,7 @@ W2 = [[1.0], [1.0]]
 
 
 @exercise("05.1 A V out of straight lines", TWO_WEIGHTS)
-def check_v(W1, W2):
+def check_v(W1, W2) -> str:
     """W1: (1, 2) and W2: (2, 1), so that relu(x @ W1) @ W2 is |x|."""
     W1, W2 = as_tensor(W1), as_tensor(W2)
     for name, W, shape in (("W1", W1, (1, 2)), ("W2", W2, (2, 1))):
@@ -150,7 +150,7 @@ def terms(x, blocks):
 
 
 @exercise("05.2 The pathway is a sum", TERMS)
-def check_terms(terms, model, x):
+def check_terms(terms, model, x) -> str:
     """terms(x, blocks) -> list: x, then what each part adds to the pathway."""
 
     def work(terms, x, blocks):
@@ -231,7 +231,7 @@ def dropout_by_hand(x, p, training):
 
 
 @exercise("05.3 Dropout with a switch", DROPOUT_BY_HAND)
-def check_dropout(dropout):
+def check_dropout(dropout) -> str:
     """dropout(x, p, training) -> like x, thinned out in training only."""
 
     def work(dropout, x, p):
@@ -341,7 +341,7 @@ class HandNorm(nn.Module):
 
 
 @exercise("05.4 The position that knew too much", HAND_NORM)
-def check_norm(make_norm):
+def check_norm(make_norm) -> str:
     """make_norm(n_embd) -> a LayerNorm, (B, T, n_embd) -> (B, T, n_embd)."""
 
     def work(make_norm, x):

@@ -113,7 +113,7 @@ def scaled_scores(x, W_query, W_key):
 
 
 @core.exercise("03.1 One line and its root", SCALED_SCORES)
-def check_scaled_scores(answer):
+def check_scaled_scores(answer) -> str:
     """answer(x, W_query, W_key) -> scaled scores (B, T, T)."""
     cases = [
         (_tenths(B, T, C), _tenths(C, head_size, seed=1), _tenths(C, head_size, seed=2))
@@ -240,7 +240,7 @@ def look_back(T, distance):
 
 
 @core.exercise("03.2 A head made by hand", LOOK_BACK)
-def check_look_back(answer):
+def check_look_back(answer) -> str:
     """answer(T, distance) -> W_query, W_key: each t looks at t - distance."""
 
     def work(program, T, distance):
@@ -367,7 +367,7 @@ def reach(model, idx):
 
 
 @core.exercise("03.3 How far back your model looks", REACH)
-def check_reach(answer, model, data):
+def check_reach(answer, model, data) -> str:
     """answer(model, idx) -> mean distance (B, T); small models and the learner's."""
     sizes = [(5, 8, 4, 3, (1, 3)), (7, 9, 3, 6, (2, 5)), (6, 7, 5, 5, (3, 7))]
     cases = [(_model(*size), randint(size[0], *shape)) for *size, shape in sizes]
@@ -504,7 +504,7 @@ class TinyModel(nn.Module):
 
 
 @core.exercise("03.4 The model that cannot spell", TINY_MODEL)
-def check_word_order(answer):
+def check_word_order(answer) -> str:
     """answer(vocab_size, block_size, n_embd) -> a model that knows who sits where."""
     sizes = [(5, 8, 6, 1, 4), (5, 8, 6, 2, 3), (11, 7, 4, 3, 7), (9, 9, 5, 4, 2)]
     cases = [(V, size, C, randint(V, B, T)) for V, size, C, B, T in sizes]

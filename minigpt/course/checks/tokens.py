@@ -137,7 +137,7 @@ def count_pairs(ids):
 
 
 @exercise("13.1 Pairs that overlap", COUNT_PAIRS)
-def check_count_pairs(count_pairs):
+def check_count_pairs(count_pairs) -> str:
     """count_pairs(ids): a list -> {(left, right): how many of them can be joined}."""
     cases = [([1, 2, 3],), ([7, 7, 7],), ([7, 7, 7, 7],), ([1, 2, 1, 2, 1],), ([5],)]
     cases += [(random.Random(n).choices([1, 2], k=20),) for n in range(3)]
@@ -321,7 +321,7 @@ def per_character(nats, tokens):
 
 
 @exercise("13.2 Nats per what?", PER_CHARACTER)
-def check_per_character(per_character):
+def check_per_character(per_character) -> str:
     """per_character(nats (N,), tokens) -> (nats per character, bits per byte)."""
     texts = [
         [b"a", b"b", b"cd"],
@@ -463,7 +463,7 @@ def encode(word, merges):
 
 
 @exercise("13.3 Merges in the wrong order", ENCODE)
-def check_encode(encode):
+def check_encode(encode) -> str:
     """encode(word, merges): a text, a list of pairs of texts -> a list of texts."""
     merges = [("b", "c"), ("a", "b"), ("bc", "d"), ("ab", "a"), ("a", "a")]
     merges += [("aa", "a"), ("a", "bcd")]
@@ -629,7 +629,7 @@ def written(tokens):
 
 
 @exercise("13.4 Bytes cut in two", WRITTEN)
-def check_written(written):
+def check_written(written) -> str:
     """written(tokens): a list of bytes -> a str."""
     cases = [([b"a", b"bc"],), ([b"caf", b"\xc3", b"\xa9!"],)]
     cases += [([b"\xf0\x9f", b"\x8e\xad\xf0", b"\x9f\x90\x9d"],), ([b"a\xff", b"b"],)]

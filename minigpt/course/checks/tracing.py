@@ -90,13 +90,13 @@ def _cause(kind: str, name: str, some: list[torch.Tensor], args: tuple) -> str:
         return "0 is divided by 0" if zero else "inf / inf: both are inf"
     if name in ("log", "log2", "log10", "sqrt", "rsqrt", "pow"):
         word = "logarithm" if name[0] == "l" else "root"
-        return f"it is the {word} of a negative number" * bool((x < 0).any())
+        return f"it is the {word} of a negative number" if (x < 0).any() else ""
     if any(t.isinf().any() for t in some):
         if name in ("add", "sub", "sum"):
             return "an inf is taken from an inf"
         if name in ("mul", "mm", "bmm"):
             return "0 times an inf is nan"
-    return "it is the mean of nothing" * (name == "mean" and not x.numel())
+    return "it is the mean of nothing" if name == "mean" and not x.numel() else ""
 
 
 def _line() -> str:

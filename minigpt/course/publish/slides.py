@@ -531,7 +531,7 @@ def output_height(output: NotebookNode) -> float:
 def text_height(paragraph: str) -> float:
     """About how many pixels a paragraph takes, with 85 characters in a line."""
     paragraph = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", paragraph)  # as one sees it
-    paragraph = re.sub(r"[*`]+", lambda mark: mark[0] * (mark.start() == 0), paragraph)
+    paragraph = re.sub(r"(?<!^)[*`]+", "", paragraph)  # a first one begins a list
     if paragraph.startswith("#"):
         return 100 if paragraph.startswith("# ") else 72
     if paragraph.startswith("$$"):
@@ -733,7 +733,7 @@ def in_pieces(
             if all(re.match("(import|from|%%) ?|$", line) for line in piece):
                 price += 2
             if end == len(lines) and after:
-                price += ABRUPT * (high + after > space)
+                price += ABRUPT if high + after > space else 0
             ways.append((price, [end, *ends]))
         return min(ways)
 
@@ -769,7 +769,7 @@ def cut_prices(lines: list[str]) -> dict[int, float]:
             price += 8
         if re.match(r" *(else|elif|except|finally)\b", line):
             price += 8
-        prices[number] = price + 30 * (number not in whole)
+        prices[number] = price if number in whole else price + 30
     return prices
 
 
