@@ -531,7 +531,9 @@ def output_height(output: NotebookNode) -> float:
 def text_height(paragraph: str) -> float:
     """About how many pixels a paragraph takes, with 85 characters in a line."""
     paragraph = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", paragraph)  # as one sees it
-    paragraph = re.sub(r"(?<!^)[*`]+", "", paragraph)  # a first one begins a list
+    paragraph = re.sub(
+        r"[*`]+", lambda mark: "" if mark.start() else mark[0], paragraph
+    )
     if paragraph.startswith("#"):
         return 100 if paragraph.startswith("# ") else 72
     if paragraph.startswith("$$"):
