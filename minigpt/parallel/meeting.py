@@ -45,13 +45,20 @@ def joined() -> Generator[None]:
 def own_device(device: torch.device) -> torch.device:
     """The GPU that is this worker's own; a CPU, and the device of one alone, as it is.
 
-    Raises ValueError for Apple's GPU, which processes cannot share.
+    Raises ValueError for Apple's GPU, which processes cannot share, and for fewer
+    GPUs than processes.
     """
     if not dist.is_torchelastic_launched() or device.type == "cpu":
         return device
     if device.type == "mps":
         raise ValueError("Several processes cannot share mps: add --device cpu.")
-    return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    local, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if local >= gpus:
+        raise ValueError(
+            f"Process {local + 1} here finds no GPU of its own; torch sees {gpus}: "
+            "start as many processes as GPUs, or add --device cpu."
+        )
+    return torch.device("cuda", local)
 
 
 def restarts() -> list[int]:

@@ -127,9 +127,14 @@ def test_each_process_takes_a_gpu_of_its_own(monkeypatch):
     assert own_device(gpu) == gpu  # alone: as it was
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert own_device(gpu) == torch.device("cuda", 1) and own_device(cpu) == cpu
     with pytest.raises(ValueError, match="--device cpu"):
         own_device(mps)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ValueError, match="torch sees 1: .* --device cpu"):
+        own_device(gpu)
+    assert own_device(cpu) == cpu
 
 
 # --- The command line under torchrun. ---
