@@ -16,20 +16,25 @@ from minigpt.files import write_whole
 from minigpt.stored import FOLDER
 from minigpt.tools.command_line import main
 
-WIDE, HIGH = 1280, 800
+WIDE, HIGH = 960, 800
+HEAD = "(({ width, height }) => ({ x: 0, y: 0, width, height, scale: 1 }))"
+HEAD += "(document.querySelector('header').getBoundingClientRect())"
 AT = Path(__file__).resolve().parents[1] / ".github" / "page.png"
 
 
 def take(path):
-    """The first screen of the page of the course's model, at rest, as PNG."""
+    """The head of the page of the course's model, at rest, as PNG."""
     load_text()  # or this says what to do
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         main(["page", "--checkpoint", str(FOLDER / "gpt.pt"), "--out", str(page)])
         browser = chromium.Chromium(WIDE, HIGH)
+        size = {"width": WIDE, "height": HIGH, "deviceScaleFactor": 2, "mobile": False}
+        browser.call("Emulation.setDeviceMetricsOverride", **size)
         browser.open(page.as_uri(), "active.rested !== null && watched !== 'head 1.1'")
         browser.evaluate("wait(500)")
-        shot = browser.call("Page.captureScreenshot", format="png")["data"]
+        clip = browser.evaluate(HEAD)
+        shot = browser.call("Page.captureScreenshot", format="png", clip=clip)["data"]
         browser.close()
     image = Image.open(io.BytesIO(base64.b64decode(shot))).convert("RGB")
     small = io.BytesIO()

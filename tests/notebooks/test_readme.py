@@ -18,7 +18,9 @@ GUIDE = ROOT / "minigpt" / "course" / "publish" / "README.md"
 
 
 def test_what_it_lets_the_gpt_write_is_what_00_prints():
-    sample = re.search(r"```\n(ROMEO:.*?)```", README, re.S)[1]
+    quoted = re.search(r"((?:^> .*\n)+)", README, re.M)[1]
+    sample = re.sub(r"^> |\\$", "", quoted, flags=re.M)
+    assert sample.startswith("ROMEO:\n")
     start = ROOT / "notebooks" / "00_start_here.ipynb"
     outputs = [
         output.get("text", "")

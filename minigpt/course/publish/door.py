@@ -16,7 +16,8 @@ README = shared.ROOT / "README.md"
 SETTING = shared.ROOT / "pyproject.toml"
 TITLE = re.compile(r"^### (Exercise|Bug hunt) (\d\d\.\d+): (.*)\n+(★+) · (.*)", re.M)
 ROW = re.compile(
-    r"^(\| \[.*?\]\(notebooks/(\w+)\.ipynb\) \|.*\| )([\d–]+)( min \| [^|]* \|)$", re.M
+    r"^(\| \[.*?\]\(notebooks/(\w+)\.ipynb\) \|.*?\| )([\d–]+)( min \|(?: [^|]* \|)?)$",
+    re.M,
 )
 LINKS = """[![tests]({tests}/badge.svg)]({tests})
 
