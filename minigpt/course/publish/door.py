@@ -34,6 +34,7 @@ def written(text: str, repo: str | None = "") -> str:
     fewest, most = (hours(sum(map(int, ends))) for ends in zip(*main))
     said = f"{fewest} if you know torch, {most} if it is new to you"
     text = fill(text, "hours", said)
+    text = fill(text, "practice", hours(sum(practice())))
     text = fill(text, "exercises", "\n" + exercises() + "\n")
     return fill(text, "links", "\n" + (links(repo) + "\n" if repo else ""))
 
@@ -51,6 +52,17 @@ def hours(total: int) -> str:
     halves = -(-total // 30)
     half = "½" if halves % 2 else ""
     return f"{halves // 2}{half} hours"
+
+
+def practice() -> list[int]:
+    """Minutes of each exercise of the main line, without trainings."""
+    told = [
+        time
+        for path in shared.notebook_paths(shelf="exercises")
+        if re.match(r"0[0-6]_", path.name)
+        for *_, time in TITLE.findall(shared.markdown(shared.read(path)))
+    ]
+    return [int(time.split()[0]) for time in told]
 
 
 def exercises() -> str:
