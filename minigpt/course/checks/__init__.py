@@ -24,7 +24,7 @@ to copy from; a new notebook gets a new module, and nothing else has to know of 
 
 
     @exercise("14.1 Twice as much", DOUBLED)
-    def check_doubled(doubled):
+    def check_doubled(doubled: Any) -> str:
         """doubled(x): (N,) -> (N,)."""  # heard by whoever returns something else
         cases = [(torch.tensor([2.0]),), (randn(5),)]  # inputs, the smallest first
         compare(doubled, DOUBLED, cases, hint="What is x + x?")

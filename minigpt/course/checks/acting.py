@@ -42,7 +42,7 @@ class _Meeting:
     def __init__(self, size: int):
         self.barrier = threading.Barrier(size)
         self.number, self.brought = 1, [("", None)] * size
-        self.stuck = None
+        self.stuck: Stuck | None = None
 
     def attend(self, rank: int, what: str, value: Any = None) -> list[Any]:
         """What all have brought to this meeting, in the order of their ranks."""
@@ -74,7 +74,7 @@ def as_workers(function: Callable, inputs: Sequence[tuple]) -> tuple:
     meeting, errors = _Meeting(len(inputs)), {}
     results = [None] * len(inputs)
 
-    def work(rank):
+    def work(rank: int) -> None:
         try:
             results[rank] = function(rank, *inputs[rank], Group(rank, meeting))
         except BaseException as error:  # the learner's code may raise anything
@@ -98,6 +98,8 @@ def as_workers(function: Callable, inputs: Sequence[tuple]) -> tuple:
             interrupt(thread)
             thread.join(1)
     own = [error for error in errors.values() if not isinstance(error, Stuck)]
-    if own or meeting.stuck:
-        raise own[0] if own else meeting.stuck
+    if own:
+        raise own[0]
+    if meeting.stuck:
+        raise meeting.stuck
     return tuple(results)

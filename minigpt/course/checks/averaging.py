@@ -1,6 +1,8 @@
 """Checks for notebook 02: means of the past, fading memories and two bugs."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import torch
@@ -80,7 +82,7 @@ def mean_so_far(x, t):
 
 
 @exercise("02.1 The present included", MEAN_SO_FAR)
-def check_mean_so_far(mean_so_far) -> str:
+def check_mean_so_far(mean_so_far: Any) -> str:
     """mean_so_far(x, t): (B, T, C) -> (B, C)."""
     small = randn(2, 5, 3)
     cases = [(TOY, 1), (small, 2), (small, 0), (small, 4), (randn(3, 4, 6), 1)]
@@ -207,14 +209,14 @@ def fading_average(x, rate):
 
 
 @exercise("02.2 A memory that fades", FADING_AVERAGE)
-def check_fading_average(fading_average) -> str:
+def check_fading_average(fading_average: Any) -> str:
     """fading_average(x, rate): (B, T, C) -> (B, T, C)."""
     cases = [(TOY, math.log(2)), (TOY, 0.0), (randn(2, 5, 3), 0.5)]
     cases += [(randn(3, 4, 1), 2.0), (randn(2, 1, 4), 1.0)]
     cases += [(TOY, 0), (randn(1, 4, 2), 50.0)]  # a whole number; e^150 is infinite
     hint = "masked_fill before the softmax; a step back must lower the score."
 
-    def work(fading_average, x, rate):
+    def work(fading_average: Callable, x: torch.Tensor, rate: float) -> Any:
         try:
             return fading_average(x, rate)
         except RuntimeError as error:
@@ -428,11 +430,11 @@ def nats_per_character(text):
 )
 
 
-def _guesses_from_behind(nats_per_character):
+def _guesses_from_behind(nats_per_character: Any) -> bool:
     """Whether the first guess of "aaab" knows more than nothing; False if unknown."""
     seen, nll_loss = [], F.nll_loss
 
-    def noted(log_probs, *others, **named):
+    def noted(log_probs: Any, *others: Any, **named: Any) -> torch.Tensor:
         seen.append(as_tensor(log_probs))
         return nll_loss(log_probs, *others, **named)
 
@@ -443,13 +445,13 @@ def _guesses_from_behind(nats_per_character):
 
 
 @exercise("02.3 Better than luck", NATS_PER_CHARACTER)
-def check_nats_per_character(nats_per_character) -> str:
+def check_nats_per_character(nats_per_character: Any) -> str:
     """nats_per_character(text) -> float; the first character may be left out."""
     solution, texts = NATS_PER_CHARACTER, ["ab", "aab", "noon"]
     texts += ["aaaaaaab", "to be or not to be"]
     shorter = solution.but(("(probs.log(), ids)", "(probs[1:].log(), ids[1:])"))
 
-    def without_first(nats_per_character, text):
+    def without_first(nats_per_character: Callable, text: str) -> Any:
         """The loss; where it is right but for the first character, the one with it."""
         loss = nats_per_character(text)
         return solution(text) if same(loss, shorter(text)) else loss
@@ -647,7 +649,7 @@ def attend(x, q, k):
 
 
 @exercise("02.4 The silent query", ATTEND)
-def check_attend(attend) -> str:
+def check_attend(attend: Any) -> str:
     """attend(x, q, k): (B, T, C) -> (B, T, C), equal to averaging.average_attention."""
     q = torch.tensor([[[1.0, 0], [0, 0], [1, 0]]])
     silent = (TOY, q, torch.tensor([[[1.0, 0], [2, 1], [3, 0]]]))

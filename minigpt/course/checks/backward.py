@@ -1,5 +1,8 @@
 """Checks for notebook 12: gradients by hand, and rules for tensors that remember."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -9,7 +12,7 @@ from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randint, randn, same
 
 
-def _array(*shape, seed=0):
+def _array(*shape: int, seed: int = 0) -> np.ndarray:
     return randn(*shape, seed=seed).double().numpy()
 
 
@@ -163,7 +166,7 @@ def affine_backward(g, x, gain):
 
 
 @exercise("12.1 One gain for all rows", AFFINE_BACKWARD)
-def check_affine_backward(affine_backward) -> str:
+def check_affine_backward(affine_backward: Any) -> str:
     """affine_backward(g, x (..., C), gain (C,)) -> dx, dgain, dshift."""
     cases = [(np.array([[1.0, 2.0], [3.0, 4.0]]), np.eye(2), np.array([5.0, 6.0]))]
     for seed, shape in enumerate([(3, 2), (2, 3, 4), (4,)], 1):
@@ -274,7 +277,7 @@ def share_backward(g, x):
 
 
 @exercise("12.2 Used twice", SHARE_BACKWARD)
-def check_share_backward(share_backward) -> str:
+def check_share_backward(share_backward: Any) -> str:
     """share_backward(g, x): two arrays (..., C), x positive -> dx (..., C)."""
     cases = [(np.array([[1.0, 0.0]]), np.array([[1.0, 3.0]]))]
     for seed, shape in enumerate([(3,), (2, 4), (2, 3, 2)], 1):
@@ -381,7 +384,7 @@ def table_gradient(g, ids, V):
 
 
 @exercise("12.3 The same character again", TABLE_GRADIENT)
-def check_table_gradient(table_gradient) -> str:
+def check_table_gradient(table_gradient: Any) -> str:
     """table_gradient(g (B, T, C), ids (B, T), V) -> (V, C)."""
     cases = [(np.array([[[1.0], [10.0], [100.0]]]), np.array([[0, 2, 0]]), 3)]
     for seed, (B, T, C, V) in enumerate([(2, 3, 2, 9), (3, 4, 2, 5), (1, 8, 3, 2)], 1):
@@ -392,7 +395,9 @@ def check_table_gradient(table_gradient) -> str:
     return "4 batches: tokens that occur never, once and several times."
 
 
-def _there_and_back(rule, x, g):
+def _there_and_back(
+    rule: Callable, x: np.ndarray, g: np.ndarray
+) -> tuple[torch.Tensor, torch.Tensor] | None:
     """What the rule makes of x, and the gradient that it sends back for g."""
     leaf = Tensor(x)
     out = rule(leaf)
@@ -408,7 +413,7 @@ def _there_and_back(rule, x, g):
     return torch.as_tensor(value), torch.as_tensor(leaf.grad)
 
 
-def _besides(rule, x, g):
+def _besides(rule: Callable, x: np.ndarray, g: np.ndarray) -> np.ndarray | None:
     """What another parent of a sum is given, besides what the rule makes of x."""
     other = Tensor(np.zeros_like(x))
     backward(rule(Tensor(x) * 1.0) + other * 1.0, g)  # the rule's way back comes first
@@ -462,7 +467,7 @@ def relu(x):
 
 
 @exercise("12.4 A relu that forgets", RELU)
-def check_relu(relu) -> str:
+def check_relu(relu: Any) -> str:
     """relu(x): a Tensor -> a Tensor, with its way back."""
     cases = [(np.array([-1.0, 2.0]), np.array([3.0, 5.0]))]
     cases.append(
@@ -471,7 +476,10 @@ def check_relu(relu) -> str:
     for seed, shape in [(1, (3, 4)), (3, (2, 3, 2))]:
         cases.append((_array(*shape, seed=seed), _array(*shape, seed=seed + 1)))
     hint = "The slope is 1 where y is positive, and 0 elsewhere."
-    how = {"parts": ("its value", "its gradient"), "work": _there_and_back}
+    how: dict[str, Any] = {
+        "parts": ("its value", "its gradient"),
+        "work": _there_and_back,
+    }
     compare(relu, RELU, cases, **how, hint=hint)
     x, g = cases[0]
     if not same(call(_besides, relu, x, g), g):
@@ -484,7 +492,9 @@ def check_relu(relu) -> str:
     return "4 inputs, zeros among them, forward and back, with gradients of both signs."
 
 
-def _taught(distance, student, teacher):
+def _taught(
+    distance: Callable, student: np.ndarray, teacher: np.ndarray
+) -> tuple[torch.Tensor, ...] | None:
     """The loss, the student's gradient and the teacher's; zeros where there is none."""
     pair = Tensor(student), Tensor(teacher)
     loss = distance(*pair)
@@ -535,7 +545,7 @@ def distance(student, teacher):
 
 
 @exercise("12.5 The wrong one is held fast", DISTANCE)
-def check_distance(distance) -> str:
+def check_distance(distance: Any) -> str:
     """distance(student, teacher): two Tensors -> a Tensor, a single number."""
     cases = [(np.array([1.0, 2.0]), np.array([0.0, 4.0]))]
     cases += [(_array(3, 2, seed=s), _array(3, 2, seed=s + 5)) for s in (1, 2)]

@@ -1,6 +1,8 @@
 """Checks for lesson 01: surprise, windows, counts, losses, text, and two bugs."""
 
+from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -10,8 +12,8 @@ from minigpt.bigram import BigramLanguageModel
 from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import as_tensor, randint, randn, same
-from minigpt.data import get_batch
+from minigpt.course.checks.values import as_tensor, randint, randn, same, tensor_of
+from minigpt.data import CharTokenizer, get_batch
 
 SURPRISE = Solution(
     """
@@ -63,7 +65,7 @@ def surprise(p):
 
 
 @exercise("01.1 How surprised was it?", SURPRISE)
-def check_surprise(surprise) -> str:
+def check_surprise(surprise: Any) -> str:
     """surprise(p): p (N,) probabilities of what came -> mean surprise in nats."""
     cases = [torch.tensor(p) for p in ([0.5, 0.125], [0.2] * 5, [1.0], [1e-4, 0.5])]
     cases += [0.1 + 0.9 * randn(n).sigmoid() for n in (7, 650)]
@@ -75,7 +77,7 @@ def check_surprise(surprise) -> str:
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def _tiles(tile, data, T):
+def _tiles(tile: Callable, data: torch.Tensor, T: int) -> Any:
     """What tile returns, or Explained where it wants a target that there is not."""
     result, fails, n = None, "", len(data) // T
     try:
@@ -241,13 +243,13 @@ def tile(data, block_size):
 
 
 @exercise("01.2 Every character once", TILE)
-def check_tile(tile) -> str:
+def check_tile(tile: Any) -> str:
     """tile(data, block_size): data (N,) -> x, y (n, T), all full windows in order."""
     data, long = torch.tensor([3, 1, 4, 0, 5, 9, 2, 6]), randint(65, 47)
     cases = [(data, 3), (data[:5], 4), (long, 4), (data[:7], 3), (long[:41], 8)]
     cases += [(data[:6], 3), (data[:2], 1), (long[:40], 8)]
     hint = "N characters have N - 1 targets: (N - 1) // block_size windows."
-    how = {"work": _tiles, "parts": ("x", "y"), "hint": hint}
+    how: dict[str, Any] = {"work": _tiles, "parts": ("x", "y"), "hint": hint}
     compare(tile, TILE, cases, **how)
     if any(getattr(w, "dtype", None) in FLOATS for w in call(tile, data, 3)):
         raise Explained(
@@ -372,7 +374,9 @@ def before_table(ids, vocab_size):
 
 
 @exercise("01.3 Read it backwards", BEFORE_TABLE)
-def check_before_table(before_table, data, tokenizer) -> str:
+def check_before_table(
+    before_table: Any, data: torch.Tensor, tokenizer: CharTokenizer
+) -> str:
     """before_table(ids, vocab_size): ids (N,) -> (V, V), row i: what stood before i."""
     V, solution, random = tokenizer.vocab_size, BEFORE_TABLE, randint(5, 60)
     cases = [(torch.tensor([0, 1, 0, 1, 1, 2]), 3), (random, 5), (random, 9)]
@@ -389,7 +393,9 @@ def check_before_table(before_table, data, tokenizer) -> str:
     )
 
 
-def _not_flattened(got, expected, logits, y):
+def _not_flattened(
+    got: Any, expected: torch.Tensor, logits: torch.Tensor, y: torch.Tensor
+) -> bool:
     each = F.cross_entropy(logits, y, reduction="none")
     return same(got, each.mean(dim=0)) or same(got, each.mean())
 
@@ -546,7 +552,9 @@ def loss_by_position(logits, y):
 
 
 @exercise("01.4 Does it get wiser along the line?", LOSS_BY_POSITION)
-def check_loss_by_position(loss_by_position, model, data) -> str:
+def check_loss_by_position(
+    loss_by_position: Any, model: nn.Module, data: torch.Tensor
+) -> str:
     """loss_by_position(logits, y): (B, T, C), (B, T) -> mean loss (T,), in nats."""
     sizes = [(2, 3, 3), (4, 5, 5), (2, 3, 4), (4, 6, 5), (5, 1, 3)]
     cases = [(2 * randn(B, T, C), randint(C, B, T)) for B, T, C in sizes]
@@ -572,7 +580,9 @@ def check_loss_by_position(loss_by_position, model, data) -> str:
 class _SumModel(nn.Module):
     """Certain that the next id is the sum of all so far plus one, modulo 7."""
 
-    def forward(self, idx, targets=None):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, None]:
         nexts = (idx.cumsum(dim=1) + 1) % 7  # (B, T)
         return F.one_hot(nexts, 7) * 50.0, None  # e^50 is a number yet
 
@@ -580,19 +590,21 @@ class _SumModel(nn.Module):
 class _OneToFour(nn.Module):
     """Gives id 1 four times the probability of id 0, whatever came before."""
 
-    def forward(self, idx, targets=None):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, None]:
         logits = torch.tensor([0.2, 0.8]).log()
         return logits.expand(*idx.shape, 2), None
 
 
-def _written(write_on, model, idx, n):
+def _written(write_on: Callable, model: nn.Module, idx: torch.Tensor, n: int) -> Any:
     """What is written after idx; how often another model draws what it should."""
     torch.manual_seed(0)
     text = write_on(model, idx, n)
     if text is None or text is ...:
         return text
     drawn = write_on(_OneToFour(), torch.zeros(1000, 1000, dtype=torch.long), 1)
-    return text, f"{as_tensor(drawn)[:, -1].mean():.1f}"
+    return text, f"{tensor_of(drawn)[:, -1].mean():.1f}"
 
 
 WRITE_ON = Solution(
@@ -705,7 +717,7 @@ def write_on(model, idx, max_new_tokens):
 
 
 @exercise("01.5 Quuuuuuuuuuuu", WRITE_ON)
-def check_write_on(write_on) -> str:
+def check_write_on(write_on: Any) -> str:
     """write_on(model, idx, max_new_tokens): (B, T) -> (B, T + max_new_tokens)."""
     small, model = torch.tensor([[2, 3], [1, 5]]), _SumModel()
     cases = [(model, small, 1), (model, small[:1, :1], 4), (model, randint(7, 2, 3), 5)]
@@ -714,7 +726,7 @@ def check_write_on(write_on) -> str:
         "With a model that gives a character 0.8, its share of 1000 draws",
     )
     hint = "Which position tells what comes next? Softmax over C, a draw for each row."
-    how = {"work": _written, "parts": parts, "hint": hint}
+    how: dict[str, Any] = {"work": _written, "parts": parts, "hint": hint}
     compare(write_on, WRITE_ON, cases, **how)
     return "every position counts, each row by itself, and characters are drawn."
 
@@ -766,7 +778,7 @@ def fit(model, batches, learning_rate):
 
 
 @exercise("01.6 The loss that comes back up", FIT)
-def check_fit(fit) -> str:
+def check_fit(fit: Any) -> str:
     """fit(model, batches, learning_rate) -> list of losses, one for each batch."""
     model, solution = BigramLanguageModel(5), FIT
     model.token_embedding.weight.data = randn(5, 5)
@@ -777,12 +789,12 @@ def check_fit(fit) -> str:
     frozen = solution.but(("loss.backward()", "pass; optimizer.zero_grad()"))
     forgets = solution.but(("optimizer.zero_grad()", "pass"))
 
-    def another_step(got, e, *inputs):
+    def another_step(got: Any, e: Any, *inputs: Any) -> bool:
         first_only = same(got[0], e[0]) and not same(got[1], e[1])
         gone = same(got, frozen(*inputs)) or same(got, forgets(*deepcopy(inputs)))
         return first_only and not gone and "clip" not in source(fit)
 
-    def once(got, _, *inputs):
+    def once(got: Any, _: Any, *inputs: Any) -> bool:
         return "zero_grad" in source(fit) and same(got, forgets(*deepcopy(inputs)))
 
     known = [

@@ -1,6 +1,8 @@
 """Checks for notebook 14: turned by name, a bias folded, a table cut, knobs."""
 
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -13,7 +15,9 @@ TURNED = {"attn.c_attn": (1, 3), "attn.c_proj": (1, 1), "mlp.c_fc": (1, 4)}
 TURNED |= {"mlp.c_proj": (4, 1)}  # rows and columns in a file, in widths
 
 
-def _file(C, V, T, parts):
+def _file(
+    C: int, V: int, T: int, parts: Sequence[str]
+) -> tuple[dict[str, torch.Tensor], dict[str, tuple[int, ...]]]:
     """({name: tensor} as in a file, {name: shape} as a model of width C has them)."""
     tensors = {"wte.weight": randn(V, C, seed=1), "wpe.weight": randn(T, C, seed=2)}
     shapes = {name: tuple(t.shape) for name, t in tensors.items()}
@@ -27,7 +31,7 @@ def _file(C, V, T, parts):
     return tensors, shapes
 
 
-def _wrong(got, right):
+def _wrong(got: Any, right: dict[str, torch.Tensor]) -> list[str]:
     """The names of wrong tensors; raises ValueError if none is, or `got` has others."""
     if not isinstance(got, dict) or got.keys() != right.keys():
         raise ValueError("Other names.")
@@ -189,7 +193,7 @@ def as_linear(tensors, shapes):
 
 
 @exercise("14.1 Turned where nobody sees it", AS_LINEAR)
-def check_as_linear(as_linear) -> str:
+def check_as_linear(as_linear: Any) -> str:
     """as_linear(tensors, shapes): {name: tensor}, {name: shape} -> {name: tensor}."""
     cases = [_file(2, 3, 4, ["attn.c_proj"]), _file(3, 3, 5, ["attn.c_attn"])]
     cases.append(_file(4, 7, 4, list(TURNED)))
@@ -294,7 +298,7 @@ def fold(W, b, s):
 
 
 @exercise("14.2 A place for the bias", FOLD)
-def check_fold(fold) -> str:
+def check_fold(fold: Any) -> str:
     """fold(W (V, C), b (V,), s (C,)) -> (C,): W times it is W @ s + b."""
     by_hand = [[[1.0, 1.0]], [2.0], [3.0, 0.0]]
     cases = [tuple(torch.tensor(t).double() for t in by_hand)]
@@ -303,7 +307,9 @@ def check_fold(fold) -> str:
         b, s = (randn(n, seed=10 + n).double() for n in (V, C))
         cases.append((W, b, s))
 
-    def logits(fold, W, b, s):
+    def logits(
+        fold: Callable, W: torch.Tensor, b: torch.Tensor, s: torch.Tensor
+    ) -> Any:
         found = fold(W, b, s)
         if found is None or found is ...:
             return found
@@ -436,7 +442,7 @@ def cropped(p, T):
 
 
 @exercise("14.3 Cut to 64 positions", CROPPED)
-def check_cropped(cropped) -> str:
+def check_cropped(cropped: Any) -> str:
     """cropped(p, T): {name: tensor}, a number -> {name: tensor}."""
     mask = torch.ones(6, 6).tril()[None, None]
     plain = {"wte.weight": randn(5, 3, seed=1), "wpe.weight": randn(6, 3, seed=2)}
@@ -538,7 +544,7 @@ def ours(do_sample, temperature, top_k, top_p):
 
 
 @exercise("14.4 The same knobs, other names", OURS)
-def check_ours(ours) -> str:
+def check_ours(ours: Any) -> str:
     """ours(do_sample, temperature, top_k, top_p) -> a dictionary of our knobs."""
     few, many = randn(1, 9, seed=1) * 2, randn(1, 80, seed=2)
     knobs = [
@@ -553,7 +559,9 @@ def check_ours(ours) -> str:
         (False, 1.0, 0, 0.5),
     ]
 
-    def drawn(ours, do_sample, temperature, top_k, top_p):
+    def drawn(
+        ours: Callable, do_sample: bool, temperature: float, top_k: int, top_p: float
+    ) -> Any:
         knobs = ours(do_sample, temperature, top_k, top_p)
         if knobs is None or knobs is ...:
             return knobs

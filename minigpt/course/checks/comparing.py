@@ -302,7 +302,7 @@ def _known(mistake: Mistake, asked: Question) -> Iterator[Finding]:
 def _keeps(asked: Question, inputs: tuple) -> bool:
     """Whether an answer gives something else when it is called once more."""
 
-    def again():
+    def again() -> Any:
         torch.default_generator.manual_seed(0)
         return copy.deepcopy(run(asked.of(asked.answer), inputs)[0])
 

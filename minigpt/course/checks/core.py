@@ -89,7 +89,7 @@ class Result:
         part = most if self else min(self.share * most, most - 0.01)
         return round(float(part), 2)
 
-    def _ipython_display_(self):
+    def _ipython_display_(self) -> None:
         """Nothing: the check has printed its message already."""
 
 

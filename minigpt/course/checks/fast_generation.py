@@ -1,12 +1,15 @@
 """Checks for notebook 09: a cache by hand, prompts side by side, drafts, int8."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.findings import Kind, found
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import as_tensor, randn, same
+from minigpt.course.checks.values import as_tensor, randn, same, tensor_of
 
 CACHED_STEP = Solution(
     """
@@ -135,7 +138,7 @@ def cached_step(q, k, v, keys, values):
 
 
 @exercise("09.1 One step by hand", CACHED_STEP)
-def check_cached_step(cached_step) -> str:
+def check_cached_step(cached_step: Any) -> str:
     """cached_step(q, k, v, keys, values) -> out, keys, values."""
     cases = [
         (*randn(3, B, H, 1, d), *randn(2, B, H, T, d, seed=3))
@@ -143,13 +146,13 @@ def check_cached_step(cached_step) -> str:
     ]
     hint = "cat along dim=2, scores / √d, softmax over the last dimension, @ values."
     parts = ("out", "keys", "values")
-    how = {"parts": parts, "hint": hint}
+    how: dict[str, Any] = {"parts": parts, "hint": hint}
     compare(cached_step, CACHED_STEP, cases[:3], complete=False, **how)
     compare(cached_step, CACHED_STEP, cases[3:], **how)  # the empty cache, for itself
     return "4 sizes, one of them with an empty cache."
 
 
-def _settled(left_pad, prompts):
+def _settled(left_pad: Callable, prompts: list[list[int]]) -> Any:
     """What left_pad returns, with what nobody reads, rows of padding, made equal.
 
     A row of padding must look at something; at what is free, and so is its token.
@@ -173,7 +176,7 @@ def _settled(left_pad, prompts):
     return idx, torch.where(free[..., None], right.double(), mask)
 
 
-def _right(prompts):
+def _right(prompts: list[list[int]]) -> list[list[int]]:
     T = max(map(len, prompts))
     return [prompt + [0] * (T - len(prompt)) for prompt in prompts]
 
@@ -281,7 +284,7 @@ def left_pad(prompts):
 
 
 @exercise("09.2 Prompts side by side", LEFT_PAD)
-def check_left_pad(left_pad) -> str:
+def check_left_pad(left_pad: Any) -> str:
     """left_pad(prompts): a list of lists of ids -> idx (B, T), mask (B, T, T)."""
     prompts = [[5, 6, 7], [8]], [[0, 3], [4, 0, 0, 2, 1], [9, 8, 7]], [[1, 2], [3, 4]]
     cases = [(some,) for some in prompts]
@@ -300,7 +303,7 @@ def check_left_pad(left_pad) -> str:
         ),
     ]
     hint = "Column j of row b is real if j >= T - len(prompts[b])."
-    how = {"work": _settled, "parts": ("idx", "mask"), "hint": hint}
+    how: dict[str, Any] = {"work": _settled, "parts": ("idx", "mask"), "hint": hint}
     compare(left_pad, LEFT_PAD, cases, known, **how)
     mask = call(left_pad, prompts[0])[1]
     if isinstance(mask, torch.Tensor) and mask.dtype != torch.bool:
@@ -464,7 +467,7 @@ def one_draft(p, q):
 
 
 @exercise("09.3 Nothing is lost in the draft", ONE_DRAFT)
-def check_one_draft(one_draft) -> str:
+def check_one_draft(one_draft: Any) -> str:
     """one_draft(p, q): (V,), (V,) -> kept (V,), after_refusal (V,)."""
     cases = [
         (torch.tensor([0.5, 0.5]), torch.tensor([0.75, 0.25])),
@@ -476,20 +479,20 @@ def check_one_draft(one_draft) -> str:
     known = [
         Mistake(
             "There is a nan: 0 / 0, where q is 0 or where nothing is ever refused.",
-            sign=lambda got, *_: any(as_tensor(part).isnan().any() for part in got),
+            sign=lambda got, *_: any(tensor_of(part).isnan().any() for part in got),
             hint="Both divisions can be cancelled on paper.",
         ),
     ]
     hint = "q times min(1, p / q) is min(p, q); what p has beyond that comes second."
-    how = {"parts": ("kept", "after_refusal"), "hint": hint}
+    how: dict[str, Any] = {"parts": ("kept", "after_refusal"), "hint": hint}
     compare(one_draft, ONE_DRAFT, cases[:4], known, complete=False, **how)
     compare(one_draft, ONE_DRAFT, cases[4:], known, **how)  # nothing is refused
-    shares = [as_tensor(call(one_draft, *case)[0]).sum() for case in cases]
+    shares = [tensor_of(call(one_draft, *case)[0]).sum() for case in cases]
     kept = ", ".join(f"{share:.0%}" for share in shares)
     return f"5 pairs; the two parts add up to p in each, with {kept} kept."
 
 
-def _as_bytes(to_int8, weight):
+def _as_bytes(to_int8: Callable, weight: torch.Tensor) -> Any:
     """numbers, scale and the numbers' type; a row of zeros may have any scale."""
     got = to_int8(weight)
     if not isinstance(got, (tuple, list)) or len(got) != 2:
@@ -518,7 +521,7 @@ def from_int8(numbers, scale):
 
 
 @exercise("09.4 A matrix in bytes", TO_INT8)
-def check_int8(to_int8, from_int8) -> str:
+def check_int8(to_int8: Any, from_int8: Any) -> str:
     """to_int8(weight) -> numbers, scale; from_int8(numbers, scale) -> weight."""
     cases = [
         (torch.tensor([[1.0, -4.0], [0.5, 0.1]]),),
@@ -527,13 +530,13 @@ def check_int8(to_int8, from_int8) -> str:
     ]
     right, parts = TO_INT8.named("to_int8"), ("numbers", "scale", "type")
     hint = "scale = a row's largest distance from 0 / 127; round; .to(torch.int8)."
-    how = {"parts": parts, "hint": hint, "complete": False}
+    how: dict[str, Any] = {"parts": parts, "hint": hint, "complete": False}
     known = [
         Mistake(
             "A row of zeros has the scale 0: it should be above 0, for 0 / 0 is nan.",
             sign=lambda got, _, weight: (
                 (weight == 0).all(dim=1).any()
-                and not as_tensor(got[1])[(weight == 0).all(dim=1)].any()
+                and not tensor_of(got[1])[(weight == 0).all(dim=1)].any()
             ),
             hint="What is the least number that a row's largest may be taken for?",
         )
@@ -545,7 +548,7 @@ def check_int8(to_int8, from_int8) -> str:
     return "3 matrices, with a row of zeros, and the way back."
 
 
-def _found(Memory, size, *prompts):
+def _found(Memory: Callable, size: int, *prompts: torch.Tensor) -> torch.Tensor | None:
     """What each step of the last prompt finds; the memory is cleared before each."""
     d = prompts[0].shape[-1]
     memory = Memory(size, d)
@@ -563,7 +566,9 @@ def _found(Memory, size, *prompts):
     return None if any(step is None for step in steps) else torch.stack(steps)
 
 
-def _two_at_once(Memory, one, other):
+def _two_at_once(
+    Memory: Callable, one: torch.Tensor, other: torch.Tensor
+) -> torch.Tensor:
     """What the last step finds in each of two memories that take turns."""
     memories = [Memory(9, prompt.shape[-1]) for prompt in (one, other)]
     found = []
@@ -686,7 +691,7 @@ class Memory:
 
 
 @exercise("09.5 The memory of the last prompt", MEMORY)
-def check_cleared_memory(Memory) -> str:
+def check_cleared_memory(Memory: Any) -> str:
     """Memory(size, d): a class with step(q, k, v) -> (d,) and clear()."""
     one = torch.tensor([[0.0], [0.0], [1.0]])[:, None]  # q, k and v of a character
     prompts = [randn(3, n, 2, seed=n) for n in (3, 2, 4)]
@@ -701,7 +706,7 @@ def check_cleared_memory(Memory) -> str:
             "It goes wrong where a key is zero. Is a place told to be empty by the "
             "numbers in it? Only the length says who is there.",
             sign=lambda got, _, size, *prompts: (
-                as_tensor(got).isnan().any() or (prompts[-1][1] == 0).all(dim=-1).any()
+                tensor_of(got).isnan().any() or (prompts[-1][1] == 0).all(dim=-1).any()
             ),
             vague=True,
         ),

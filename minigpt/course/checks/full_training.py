@@ -1,6 +1,8 @@
 """Checks for notebook 06: AdamW, sampling, and honest judging."""
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -10,7 +12,7 @@ from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.findings import Kind
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import as_tensor, randn
+from minigpt.course.checks.values import as_tensor, randn, tensor_of
 
 WALK = Solution(
     """
@@ -112,7 +114,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
 
 
 @exercise("06.1 AdamW by hand", WALK)
-def check_walk(walk) -> str:
+def check_walk(walk: Any) -> str:
     """walk(p, grads, lr, betas, decay, eps) -> list: p after each of AdamW's steps."""
     betas, gentle = (0.9, 0.95), (0.5, 0.7)
     cases = [
@@ -129,11 +131,13 @@ def check_walk(walk) -> str:
 class _Counts(nn.Module):
     """Logits that can be checked on paper: how often each id occurred so far."""
 
-    def __init__(self, block_size, vocab_size=4):
+    def __init__(self, block_size: int, vocab_size: int = 4):
         super().__init__()
         self.block_size, self.vocab_size = block_size, vocab_size
 
-    def forward(self, idx, targets=None):
+    def forward(
+        self, idx: torch.Tensor, targets: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, None]:
         if idx.shape[1] > self.block_size:
             what = "You feed the model more tokens than its block_size."
             raise Explained(what, "Keep the last ones: idx[:, -block_size:].")
@@ -254,7 +258,7 @@ def next_probs(model, idx, block_size, temperature=1.0, top_k=None):
 
 
 @exercise("06.2 What comes next?", NEXT_PROBS)
-def check_next_probs(next_probs) -> str:
+def check_next_probs(next_probs: Any) -> str:
     """next_probs(model, idx, block_size, temperature, top_k) -> (B, vocab_size)."""
     short, longer = torch.tensor([[0, 1, 1]]), torch.tensor([[3, 3, 0, 1, 0]])
     batch = torch.tensor([[0, 1, 1, 2, 1], [3, 3, 3, 1, 0], [2, 0, 2, 2, 2]])
@@ -288,11 +292,11 @@ def split_windows(ids, block_size, train_fraction=0.9):
 
 
 @exercise("06.3 Too good to be true", SPLIT_WINDOWS)
-def check_split_windows(split_windows) -> str:
+def check_split_windows(split_windows: Any) -> str:
     """split_windows(ids, block_size, train_fraction) -> windows to learn and judge."""
     for N, size, fraction in [(60, 3, 0.8), (200, 8, 0.9), (331, 5, 0.7)]:
         ids = torch.arange(N)  # each id says where in the text it stands
-        parts = [as_tensor(part) for part in call(split_windows, ids, size, fraction)]
+        parts = [tensor_of(part) for part in call(split_windows, ids, size, fraction)]
         if any(part.dim() != 2 or part.shape[1] != size + 1 for part in parts):
             shapes = " and ".join(str(tuple(part.shape)) for part in parts)
             raise Explained(
@@ -307,7 +311,7 @@ def check_split_windows(split_windows) -> str:
     return "3 texts: no validation target was learned from, and little text is lost"
 
 
-def _equal_ones_left_out(text):
+def _equal_ones_left_out(text: str) -> None:
     """Explained for who removes only the windows that both parts have whole."""
     if "not in " in text or "isin(" in text:
         raise Explained(
@@ -318,7 +322,9 @@ def _equal_ones_left_out(text):
         )
 
 
-def _windows_problem(learned, judged, N, size, fraction):
+def _windows_problem(
+    learned: torch.Tensor, judged: torch.Tensor, N: int, size: int, fraction: float
+) -> Explained | None:
     """What is wrong, as Explained, or None."""
     windows, asked_of = ({tuple(row) for row in p.tolist()} for p in (learned, judged))
     targets, asked = (set(part[:, 1:].flatten().tolist()) for part in (learned, judged))
@@ -493,7 +499,7 @@ def verdict(before, after):
 
 
 @exercise("06.4 One change, three seeds, a verdict", VERDICT)
-def check_verdict(verdict, before, after) -> str:
+def check_verdict(verdict: Any, before: Any, after: Any) -> str:
     """verdict(before, after) -> "better", "worse" or "tie", by the rule of the text."""
     cases = [
         ([2.0, 2.0, 2.0], [1.75, 1.5, 1.625]),
@@ -509,7 +515,7 @@ def check_verdict(verdict, before, after) -> str:
         ([2.0, 2.0, 2.0], [1.9995, 1.9999, 1.9996]),  # small, but all of one sign
     ]
 
-    def said(verdict, before, after):
+    def said(verdict: Callable, before: list[float], after: list[float]) -> Any:
         word = verdict(before, after)
         return word.strip().lower() if isinstance(word, str) else word
 
@@ -524,22 +530,22 @@ def check_verdict(verdict, before, after) -> str:
     ]
     compare(verdict, solution, cases, known, work=said, hint=hint)
     told = f"{len(cases)} pairs of runs, ties included"
-    runs = [as_tensor(losses) for losses in (before, after)]
-    if any(losses is None for losses in runs) or not len(runs[1]):
+    first, second = as_tensor(before), as_tensor(after)
+    if first is None or second is None or not len(second):
         return (
             f"{told}. Now the real thing: one change, three seeds, and run this again"
         )
-    if runs[0].shape != runs[1].shape or len(runs[1]) < 3:
+    if first.shape != second.shape or len(second) < 3:
         raise Explained(
-            f"Your rule is right. But `before` has {len(runs[0])} losses and `after` "
-            f"{len(runs[1])}: at least three seeds, the same for both.",
+            f"Your rule is right. But `before` has {len(first)} losses and `after` "
+            f"{len(second)}: at least three seeds, the same for both.",
             "after = three_seeds(name=value), with one change.",
             share=0.9,
         )
-    changes = runs[1] - runs[0]
+    changes = second - first
     return (
         f"{told}. Your change: {changes.mean():+.3f} ({changes.min():+.3f} to "
-        f"{changes.max():+.3f}), {solution(*map(list, runs))}"
+        f"{changes.max():+.3f}), {solution(list(first), list(second))}"
     )
 
 
@@ -671,7 +677,7 @@ def nucleus(probs, top_p):
 
 
 @exercise("06.5 The smallest set", NUCLEUS)
-def check_nucleus(nucleus) -> str:
+def check_nucleus(nucleus: Any) -> str:
     """nucleus(probs, top_p) -> (B, vocab_size): the likeliest, made to sum to one."""
     plain = torch.tensor([[0.5, 0.25, 0.125, 0.125]])
     mixed = torch.tensor([[0.125, 0.5, 0.0625, 0.25, 0.0625]])
@@ -691,7 +697,7 @@ def check_nucleus(nucleus) -> str:
         "Sort, then cumsum: a token stays if the likelier ones sum to less than top_p."
     )
     compare(nucleus, NUCLEUS, cases, hint=hint)
-    even = as_tensor(call(nucleus, torch.full((1, 4), 0.25), 0.5))  # any two of them
+    even = tensor_of(call(nucleus, torch.full((1, 4), 0.25), 0.5))  # any two of them
     if (many := int((even > 0).sum())) != 2:
         raise Explained(
             f"Of four tokens of 0.25 each, {many} stay with top_p 0.5; two are the "

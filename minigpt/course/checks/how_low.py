@@ -1,6 +1,7 @@
 """Checks for notebook 07: entropy, perplexity, smoothing."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +14,7 @@ DIE = torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 8])
 SURE = torch.tensor([[0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
 
 
-def _beliefs(*shape):
+def _beliefs(*shape: int) -> torch.Tensor:
     return F.softmax(2 * randn(*shape), dim=-1)
 
 
@@ -157,7 +158,7 @@ def entropy(p):
 
 
 @exercise("07.1 The entropy of anything", ENTROPY)
-def check_entropy(entropy) -> str:
+def check_entropy(entropy: Any) -> str:
     """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
     cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
     cases.append((torch.tensor([0.99994] + [1e-5] * 6),))  # unlikely, not impossible
@@ -368,7 +369,7 @@ def perplexity(nats, sizes):
 
 
 @exercise("07.2 How many sides has the die?", PERPLEXITY)
-def check_perplexity(perplexity) -> str:
+def check_perplexity(perplexity: Any) -> str:
     """perplexity(nats, sizes): two lists of equal length -> float."""
     cases = [([math.log(2), math.log(8)], [3, 1]), ([1.5], [10])]
     cases.append(([0.5, 1.0, 2.0], [10, 1, 2]))
@@ -378,7 +379,13 @@ def check_perplexity(perplexity) -> str:
     return "4 collections of texts; cutting a text in two changes nothing."
 
 
-def _fixed_weight(got, right, counts, lower, strength):
+def _fixed_weight(
+    got: torch.Tensor,
+    right: torch.Tensor,
+    counts: torch.Tensor,
+    lower: torch.Tensor,
+    strength: float,
+) -> bool | torch.Tensor:
     """Whether all rows that were seen are wrong, and mix shares and lower alike."""
     seen = counts.sum(dim=-1, keepdim=True)
     shares = counts / seen.clamp(min=1)
@@ -570,19 +577,23 @@ def smooth(counts, lower, strength):
 )
 
 
-def _one_lower(counts, lower, strength):
+def _one_lower(
+    counts: torch.Tensor, lower: torch.Tensor, strength: float
+) -> torch.Tensor:
     """Gives all rows the first row of lower."""
     return SMOOTH(counts, lower[:1] if lower.dim() > 1 else lower, strength)
 
 
-def _one_row(counts, lower, strength):
+def _one_row(
+    counts: torch.Tensor, lower: torch.Tensor, strength: float
+) -> torch.Tensor:
     """Divides all rows by what the first one holds."""
     seen = counts.sum(dim=-1, keepdim=True)[:1]
     return (counts + strength * lower) / (seen + strength)
 
 
 @exercise("07.3 Pretended observations", SMOOTH)
-def check_smooth(smooth) -> str:
+def check_smooth(smooth: Any) -> str:
     """smooth(counts, lower, strength): (R, V), (V,) or (R, V) -> (R, V)."""
     counts, even = randint(5, 4, 5).float(), torch.full((4,), 0.25)
     few = torch.tensor([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]])

@@ -1,6 +1,8 @@
 """Checks for notebook 11: maps and their scores, shares, cuts, hooks, a lens."""
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -14,7 +16,7 @@ from minigpt.course.checks.values import randn, same
 TOY = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]])
 
 
-def _maps(*shape, seed=0):
+def _maps(*shape: int, seed: int = 0) -> torch.Tensor:
     """Causal attention maps (*shape, T, T), the last of shape being T."""
     scores, T = randn(*shape, shape[-1], seed=seed), shape[-1]
     future = torch.ones(T, T, dtype=torch.bool).triu(1)
@@ -125,7 +127,7 @@ def previous_score(weights):
 
 
 @exercise("11.1 The one before", PREVIOUS_SCORE)
-def check_previous_score(previous_score) -> str:
+def check_previous_score(previous_score: Any) -> str:
     """previous_score(weights): (..., T, T) -> (...), a score for each map."""
     cases = [(TOY,), (_maps(2, 4, seed=1),), (_maps(2, 3, 5, seed=2),)]
     cases.append((randn(2, 4, 4, seed=3).softmax(dim=-1),))  # without a mask
@@ -255,7 +257,7 @@ def mean_ablated(heads, head, head_size):
 
 
 @exercise("11.2 Its usual word", MEAN_ABLATED)
-def check_mean_ablated(mean_ablated) -> str:
+def check_mean_ablated(mean_ablated: Any) -> str:
     """mean_ablated(heads (B, T, C), head, head_size) -> (B, T, C)."""
     cases = [(torch.tensor([[[1.0, 5.0], [3.0, 6.0]]]), 0, 1)]
     cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 8, seed=2), 0, 2)]
@@ -265,7 +267,7 @@ def check_mean_ablated(mean_ablated) -> str:
     return "4 sizes; the other heads, and the tensor given, stay as they were."
 
 
-def _text(letters):
+def _text(letters: str) -> torch.Tensor:
     return torch.tensor([ord(c) - ord("a") for c in letters])
 
 
@@ -359,7 +361,7 @@ def prefix_score(weights, ids, n=2):
 
 
 @exercise("11.3 Prefix matching", PREFIX_SCORE)
-def check_prefix_score(prefix_score) -> str:
+def check_prefix_score(prefix_score: Any) -> str:
     """prefix_score(weights (T, T), ids (T,), n) -> one number."""
     cases = [
         (_maps(4, seed=3), _text("abab"), 1),
@@ -373,18 +375,20 @@ def check_prefix_score(prefix_score) -> str:
     return "4 texts, with 1, 2 and 3 characters that must agree."
 
 
-def _others(module, inputs, output):
+def _others(module: nn.Module, inputs: Any, output: Any) -> None:
     """Somebody else's hook, which stays."""
 
 
-def _layer(C, V, bias):
+def _layer(C: int, V: int, bias: bool) -> nn.Linear:
     module = nn.Linear(C, V, bias)
     module.weight.data = randn(V, C)
     module.register_forward_hook(_others)
     return module
 
 
-def _before_and_after(program, module, x):
+def _before_and_after(
+    program: Callable, module: nn.Module, x: torch.Tensor
+) -> tuple | None:
     """What the program gives; the module's weights, output and hooks afterwards."""
     weight = next(module.parameters())
     usual = [weight.clone(), module(x)]
@@ -403,7 +407,7 @@ class _Listening(nn.Module):
 
     hooks = []
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.hooks.append(len(self._forward_hooks))
         return x + 1
 
@@ -423,10 +427,12 @@ def silenced(module, x):
 
 
 @exercise("11.4 The cut that does not heal", SILENCED)
-def check_silenced(silenced) -> str:
+def check_silenced(silenced: Any) -> str:
     """silenced(module, x) -> zeros of the module's output; the module is as before."""
     sizes = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
-    cases = [(_layer(C, V, b), randn(*s, C, seed=1)) for C, V, s, b in sizes]
+    cases: list[tuple] = [
+        (_layer(C, V, b), randn(*s, C, seed=1)) for C, V, s, b in sizes
+    ]
     nested = nn.Sequential(_layer(3, 4, True), nn.Tanh())
     nested.register_forward_hook(_others)
     cases.append((nested, randn(2, 3, seed=2)))
@@ -478,7 +484,7 @@ def check_silenced(silenced) -> str:
         ),
     ]
     hint = "handle = module.register_forward_hook(...), and then handle.remove()."
-    how = {"work": _before_and_after, "hint": hint}
+    how: dict[str, Any] = {"work": _before_and_after, "hint": hint}
     compare(silenced, SILENCED, cases, known, **how)
     _Listening.hooks.clear()
     call(silenced, _Listening(), cases[0][1])

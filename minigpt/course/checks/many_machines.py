@@ -1,14 +1,18 @@
 """Checks for notebook 10: pieces and shares, rings, memory; and workers in threads."""
 
 import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from minigpt.course.checks.acting import Stuck, as_workers
 from minigpt.course.checks.core import Explained, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import as_tensor, same
+from minigpt.course.checks.values import same, tensor_of
 
 
-def _outcome(function, inputs, bug=None):
+def _outcome(
+    function: Callable, inputs: Sequence[tuple], bug: str | None = None
+) -> list[Any]:
     """The list of results; raises Explained if some wait for ever, as by the bug."""
     try:
         return list(as_workers(function, inputs))
@@ -25,11 +29,11 @@ def _outcome(function, inputs, bug=None):
         ) from None
 
 
-def _silent(got, *_):
+def _silent(got: list[Any], *_: Any) -> bool:
     return any(part is None for part in got)
 
 
-def _fair(share, batch_size, workers):
+def _fair(share: Callable, batch_size: int, workers: int) -> bool | None:
     """True if everyone's rows are a fair share; raises Explained, or None for dots."""
     found = [share(batch_size, rank, workers) for rank in range(workers)]
     if any(ends is None or ends is ... for ends in found):
@@ -41,13 +45,13 @@ def _fair(share, batch_size, workers):
     return True
 
 
-def _shares(found, batch_size):
+def _shares(found: list[Any], batch_size: int) -> bool:
     """Whether all rows are taken once, in their order."""
     ends = [0, *(end for pair in found for end in pair), batch_size]
     return ends[::2] == ends[1::2] and ends == sorted(ends)
 
 
-def _unfair(found, batch_size):
+def _unfair(found: list[Any], batch_size: int) -> str | None:
     """What is wrong with everyone's first and last, or None."""
     if any(not isinstance(ends, (tuple, list)) or len(ends) != 2 for ends in found):
         return "Return two numbers, first and last."
@@ -94,21 +98,23 @@ def share(batch_size, rank, workers):
 
 
 @exercise("10.1 Whose rows?", SHARE)
-def check_share(share) -> str:
+def check_share(share: Any) -> str:
     """share(batch_size, rank, workers) -> first, last: rows[first:last] are mine."""
     cases = [(7, 3), (10, 4), (9, 2), (16, 3), (11, 8), (5, 5), (6, 1), (3, 5), (1, 4)]
     compare(share, SHARE, cases, work=_fair)
     return "9 batches; every row is taken once, and no share is larger by two."
 
 
-def _drawn(windows, seed, batch_size, length, workers):
+def _drawn(
+    windows: Callable, seed: int, batch_size: int, length: int, workers: int
+) -> list[Any] | None:
     """The windows of all workers, sorted, as one batch."""
     found = []
     for rank in range(workers):
         starts = windows(rank, seed, batch_size, length, workers)
         if starts is None or starts is ...:
             return None
-        found.append(as_tensor(starts).tolist())
+        found.append(tensor_of(starts).tolist())
     together, sizes = sorted(itertools.chain(*found)), [len(part) for part in found]
     if len(together) == batch_size and max(sizes) - min(sizes) > 1:
         what = f"Of {batch_size} windows, the workers read {sizes}: some have to wait."
@@ -209,7 +215,7 @@ def windows(rank, seed, batch_size, length, workers):
 
 
 @exercise("10.2 The same dice", WINDOWS)
-def check_windows(windows) -> str:
+def check_windows(windows: Any) -> str:
     """windows(rank, seed, batch_size, length, workers) -> starts of this worker."""
     cases = [(1, 4, 100, 2), (7, 10, 1000, 3), (3, 18, 50, 4), (3, 5, 50, 1)]
     known = [
@@ -233,7 +239,7 @@ def check_windows(windows) -> str:
     return "4 batches: together the workers draw what one process draws."
 
 
-def _evaluated(evaluate, losses):
+def _evaluated(evaluate: Callable, losses: list[list[float]]) -> list[Any]:
     """What worker 0 has, and what others have that return something."""
     alone = "worker 0 waits in all_reduce (meeting 1); worker 1 has gone"
     first, *others = _outcome(evaluate, [(own,) for own in losses], bug=alone)
@@ -302,7 +308,7 @@ def evaluate(rank, losses, group):
 
 
 @exercise("10.3 Waiting for the others", EVALUATE)
-def check_evaluate(evaluate) -> str:
+def check_evaluate(evaluate: Any) -> str:
     """evaluate(rank, losses, group) -> the mean over all windows, on worker 0."""
     cases = [[[2.0], [4.0]], [[1.0, 2.0], [3.0], [6.0, 6.0]], [[3.0, 5.0]], [[1.0], []]]
     cases.append([[], [1.0], [2.0, 3.0], [4.0]])
@@ -320,7 +326,7 @@ def check_evaluate(evaluate) -> str:
         ),
     ]
     hint = "The sum over all windows, divided once by the number of all windows."
-    how = {"work": _evaluated, "hint": hint}
+    how: dict[str, Any] = {"work": _evaluated, "hint": hint}
     cases = [(losses,) for losses in cases]
     compare(evaluate, EVALUATE, cases, known, **how)
     return "groups of 1, 2, 3 and 4, with unequal shares; nobody waits."

@@ -1,5 +1,8 @@
 """Checks for notebook 08: norms, turns, shared heads, straight steps."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from minigpt.course.checks.core import Explained, compare, exercise
@@ -63,7 +66,7 @@ def rms_norm_with_gain(x, gain):
 
 
 @exercise("08.1 The norm without the mean", RMS_NORM_WITH_GAIN)
-def check_rms_norm_with_gain(rms_norm_with_gain) -> str:
+def check_rms_norm_with_gain(rms_norm_with_gain: Any) -> str:
     """rms_norm_with_gain(x, gain): (..., C), (C,) -> (..., C)."""
     gain = torch.tensor([1.0, 2.0, 0.5])
     cases = [
@@ -171,7 +174,7 @@ def rotate_halves(x, angles):
 
 
 @exercise("08.2 Turn in halves", ROTATE_HALVES)
-def check_rotate_halves(rotate_halves) -> str:
+def check_rotate_halves(rotate_halves: Any) -> str:
     """rotate_halves(x, angles): (B, T, n_head, head_size) -> the same shape."""
     small = torch.arange(8.0).view(1, 2, 1, 4), torch.tensor([[0.0, 0.0], [1.5, 0.3]])
     square = randn(1, 2, 2, 4), torch.tensor([[0.4, 0.1], [0.8, 0.2]])
@@ -280,7 +283,7 @@ def grouped_attention(q, k, v):
 
 
 @exercise("08.3 Heads that share a memory", GROUPED_ATTENTION)
-def check_grouped_attention(grouped_attention) -> str:
+def check_grouped_attention(grouped_attention: Any) -> str:
     """grouped_attention(q, k, v) -> (B, n_head, T, head_size), causal."""
     cases = [
         (randn(B, n, T, size), *randn(2, B, kv, T, size, seed=9))
@@ -312,13 +315,13 @@ def for_muon(model):
 
 
 @exercise("08.4 A table is no matrix", FOR_MUON)
-def check_for_muon(for_muon) -> str:
+def check_for_muon(for_muon: Any) -> str:
     """for_muon(model) -> the names of the parameters that Muon is to move."""
     with torch.device("meta"):  # names and shapes will do
         models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 4)]
     solution = FOR_MUON
 
-    def work(program, model):
+    def work(program: Callable, model: GPT) -> Any:
         got = program(model)
         if got is None or got is ...:
             return got

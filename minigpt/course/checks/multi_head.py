@@ -1,5 +1,8 @@
 """Checks of notebook 04: heads side by side, packed, shared and switched off."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import torch.nn as nn
 
@@ -88,7 +91,7 @@ def parameters(n_embd, n_head):
 
 
 @exercise("04.1 Count before you build", PARAMETERS)
-def check_parameters(parameters) -> str:
+def check_parameters(parameters: Any) -> str:
     """parameters(n_embd, n_head) -> number of parameters of multi-head attention."""
     cases = [(6, 2), (6, 3), (20, 5), (64, 4), (768, 12), (768, 24)]
     hint = "Three matrices from C to head_size a head; then one nn.Linear(C, C)."
@@ -190,7 +193,9 @@ def without_head(model, h):
 
 
 @exercise("04.2 Switch a head off", WITHOUT_HEAD)
-def check_without_head(without_head, model, val_data) -> str:
+def check_without_head(
+    without_head: Any, model: LanguageModel, val_data: torch.Tensor
+) -> str:
     """without_head(model, h) -> a model like it in which head h adds nothing."""
     own = model.body
     torch.default_generator.manual_seed(4)
@@ -199,7 +204,7 @@ def check_without_head(without_head, model, val_data) -> str:
     cases = [(small, h) for h in (1, 0, 2)] + [(large, h) for h in (1, 0)]
     cases += [(model, h) for h in range(own.n_head)]
 
-    def work(program, model, h):
+    def work(program: Callable, model: LanguageModel, h: int) -> Any:
         T, vocab_size = model.block_size, model.lm_head.out_features
         smaller, idx = program(model, h), torch.arange(2 * T).view(2, T) % vocab_size
         if isinstance(smaller, CausalSelfAttention):
@@ -211,7 +216,7 @@ def check_without_head(without_head, model, val_data) -> str:
         got = smaller(idx) if callable(smaller) else smaller
         return got[0] if isinstance(got, tuple) else got
 
-    def shifted(got, right, *_):
+    def shifted(got: torch.Tensor, right: torch.Tensor, *_: Any) -> torch.Tensor:
         """All positions are off by the same numbers."""
         return (got - right).flatten(0, 1).std(dim=0).max() < 1e-6
 
@@ -252,7 +257,7 @@ class Heads(nn.Module):
 
 
 @exercise("04.3 The copy that differs", HEADS)
-def check_copy(Heads) -> str:
+def check_copy(Heads: Any) -> str:
     """A class Heads(n_embd, n_head) whose copies survive saving."""
     torch.default_generator.manual_seed(4)
     for n_embd, n_head in [(6, 3), (20, 2)]:
@@ -260,10 +265,10 @@ def check_copy(Heads) -> str:
     return "2 sizes; a copy that loads the weights agrees, and every head can learn."
 
 
-def _check_copy(Heads, n_embd, n_head):
+def _check_copy(Heads: Any, n_embd: int, n_head: int) -> None:
     x, what, hint = torch.randn(2, 5, n_embd), "", ""
 
-    def copies():
+    def copies() -> tuple[Any, Any, bool]:
         first, second = (Heads(n_embd, n_head) for _ in range(2))
         second.load_state_dict(first.state_dict())
         if (out := _asked(first, x)) is None:
@@ -311,7 +316,7 @@ def _check_copy(Heads, n_embd, n_head):
         raise Explained(what, hint)
 
 
-def _asked(heads, x):
+def _asked(heads: Any, x: torch.Tensor) -> Any:
     """What a layer of heads gives; Explained where they may stand in a row."""
     try:
         return heads(x)
@@ -325,7 +330,7 @@ def _asked(heads, x):
         ) from None
 
 
-def _unsaved(module):
+def _unsaved(module: nn.Module) -> str:
     """The type of a plain container whose modules' parameters are not saved, or ""."""
     saved = {id(p) for p in module.state_dict(keep_vars=True).values()}
     for box in vars(module).values():
@@ -419,7 +424,7 @@ class DiceHeads(nn.Module):
 
 
 @exercise("04.4 Better than possible", DICE_HEADS)
-def check_dice(DiceHeads) -> str:
+def check_dice(DiceHeads: Any) -> str:
     """A class DiceHeads(n_embd, n_head) with layers qkv and proj, (B, T, C) -> same."""
     torch.default_generator.manual_seed(4)
     cases = [
@@ -427,7 +432,9 @@ def check_dice(DiceHeads) -> str:
         for B, T, C, n in [(1, 2, 6, 3), (2, 5, 8, 2), (3, 4, 12, 2)]
     ]
 
-    def work(program, x, qkv, proj, n_head):
+    def work(
+        program: Callable, x: torch.Tensor, qkv: nn.Linear, proj: nn.Linear, n_head: int
+    ) -> Any:
         layer = program(x.shape[-1], n_head)
         layer.qkv.load_state_dict(qkv.state_dict())
         layer.proj.load_state_dict(proj.state_dict())

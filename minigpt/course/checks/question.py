@@ -43,7 +43,7 @@ class Question:
     direct: bool = True
     wrong: Sequence[Difference] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for questions in _listening.get():
             questions.append(self)
 

@@ -8,6 +8,7 @@ import linecache
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -168,7 +169,7 @@ def _used_up(nodes: list[Any], ours: list[Any]) -> Finding | None:
 def _unused_layer(nodes: list[Any], ours: list[Any]) -> Finding | None:
     """A layer that __init__ makes and that nothing calls."""
 
-    def unused(nodes):
+    def unused(nodes: list[Any]) -> Iterator[tuple[str, str]]:
         dots = [n for n in nodes if isinstance(n, ast.Attribute)]
         read = {n.attr for n in dots if _is_load(n)}
         for line in (n for n in nodes if isinstance(n, ast.Assign)):
@@ -180,7 +181,7 @@ def _unused_layer(nodes: list[Any], ours: list[Any]) -> Finding | None:
     given = dict(unused(ours))
     lines = (text for name, text in unused(nodes) if name not in given)
     text = next(lines, None)
-    return text and found(Kind.NEVER_READ, text=text)
+    return found(Kind.NEVER_READ, text=text) if text else None
 
 
 def _unread_argument(nodes: list[Any], ours: list[Any]) -> Finding | None:

@@ -1,7 +1,9 @@
 """Checks for lesson 05: what a block computes, adds, normalises, drops and learns."""
 
 import math
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -10,10 +12,11 @@ import torch.nn.functional as F
 from minigpt.block import Block
 from minigpt.course.checks.core import Explained, compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import as_tensor, randn, same
+from minigpt.course.checks.values import as_tensor, randn, same, tensor_of
+from minigpt.language_model import LanguageModel
 
 
-def _randomise(module, seed=0):
+def _randomise(module: nn.Sequential, seed: int = 0) -> nn.Sequential:
     """Make every parameter random, gamma and beta too, so that no mistake hides."""
     with torch.no_grad():
         for i, p in enumerate(module.parameters()):
@@ -21,7 +24,7 @@ def _randomise(module, seed=0):
     return module.eval()
 
 
-def _blocks(n_layer, n_embd, n_head):
+def _blocks(n_layer: int, n_embd: int, n_head: int) -> nn.Sequential:
     return _randomise(nn.Sequential(*[Block(n_embd, n_head) for _ in range(n_layer)]))
 
 
@@ -34,14 +37,15 @@ W2 = [[1.0], [1.0]]
 
 
 @exercise("05.1 A V out of straight lines", TWO_WEIGHTS)
-def check_v(W1, W2) -> str:
+def check_v(W1: Any, W2: Any) -> str:
     """W1: (1, 2) and W2: (2, 1), so that relu(x @ W1) @ W2 is |x|."""
-    W1, W2 = as_tensor(W1), as_tensor(W2)
-    for name, W, shape in (("W1", W1, (1, 2)), ("W2", W2, (2, 1))):
+    for name, given, shape in (("W1", W1, (1, 2)), ("W2", W2, (2, 1))):
+        W = as_tensor(given)
         if W is None or W.shape != shape:
             has = "is not a matrix" if W is None else f"has shape {tuple(W.shape)}"
             hint = "W1 is one row, [[a, b]]; W2 is two rows, [[c], [d]]."
             raise Explained(f"{name} {has}, but should have shape {shape}.", hint)
+    W1, W2 = tensor_of(W1), tensor_of(W2)
     right, what = 0, "Your weights do not give |x|:"
     for x in (-2.0, 3.0):
         y = round((F.relu(x * W1) @ W2).item(), 4)
@@ -54,7 +58,7 @@ def check_v(W1, W2) -> str:
     raise Explained(what, hint, share=right / 2)
 
 
-def _arm(x, made, W2):
+def _arm(x: float, made: list[float], W2: list[float]) -> str:
     """Which weight is wrong, where relu gives made for x."""
     there = [i for i, number in enumerate(made) if number]
     sign = "negative" if x < 0 else "positive"
@@ -150,10 +154,10 @@ def terms(x, blocks):
 
 
 @exercise("05.2 The pathway is a sum", TERMS)
-def check_terms(terms, model, x) -> str:
+def check_terms(terms: Any, model: LanguageModel, x: torch.Tensor) -> str:
     """terms(x, blocks) -> list: x, then what each part adds to the pathway."""
 
-    def work(terms, x, blocks):
+    def work(terms: Callable, x: torch.Tensor, blocks: nn.Sequential) -> Any:
         found = terms(x, blocks)
         many = isinstance(found, (tuple, list)) or getattr(found, "dim", int)() == 4
         return tuple(found) if many else found
@@ -177,16 +181,18 @@ def check_terms(terms, model, x) -> str:
         ),
     ]
     hint = "Note down what a part says, then add it: x = x + said."
-    how = {"work": work, "parts": names, "hint": hint}
+    how: dict[str, Any] = {"work": work, "parts": names, "hint": hint}
     compare(terms, TERMS, cases, known, **how)
     return "4 stacks, one of them your own: the start, and what each part adds to it."
 
 
-def _alike(gone, dim):
+def _alike(gone: torch.Tensor, dim: int) -> bool:
     return bool((gone == gone.narrow(dim, 0, 1)).all())
 
 
-def _dropout_problem(x, p, outs, quiet):
+def _dropout_problem(
+    x: torch.Tensor, p: float, outs: torch.Tensor, quiet: torch.Tensor
+) -> str | None:
     """What is wrong in training, or in evaluation; None if nothing is."""
     if not same(quiet, x):
         what = "With training=False x should come back as it is"
@@ -231,10 +237,10 @@ def dropout_by_hand(x, p, training):
 
 
 @exercise("05.3 Dropout with a switch", DROPOUT_BY_HAND)
-def check_dropout(dropout) -> str:
+def check_dropout(dropout: Any) -> str:
     """dropout(x, p, training) -> like x, thinned out in training only."""
 
-    def work(dropout, x, p):
+    def work(dropout: Callable, x: torch.Tensor, p: float) -> bool | None:
         torch.default_generator.manual_seed(1)
         outs = [dropout(x.clone(), p, mode) for mode in [True] * 5 + [False]]
         if any(out is None or out is ... for out in outs):
@@ -244,7 +250,7 @@ def check_dropout(dropout) -> str:
                 has = "no tensor" if out is None else tuple(out.shape)
                 what = f"x of shape {tuple(x.shape)} goes in, but {has} comes out."
                 raise Explained(what, "Multiply x by a mask of its own shape.")
-        *outs, quiet = map(as_tensor, outs)
+        *outs, quiet = map(tensor_of, outs)
         if what := _dropout_problem(x.double(), p, torch.stack(outs), quiet):
             hint = "In training: mask = torch.rand(x.shape) >= p, division by 1 - p."
             if "training=False" in what:
@@ -341,10 +347,10 @@ class HandNorm(nn.Module):
 
 
 @exercise("05.4 The position that knew too much", HAND_NORM)
-def check_norm(make_norm) -> str:
+def check_norm(make_norm: Any) -> str:
     """make_norm(n_embd) -> a LayerNorm, (B, T, n_embd) -> (B, T, n_embd)."""
 
-    def work(make_norm, x):
+    def work(make_norm: Callable, x: torch.Tensor) -> Any:
         norm, C = make_norm(x.shape[-1]), x.shape[-1]
         starts = {tuple(p.tolist()) for p in norm.parameters()}
         if starts != {(1.0,) * C, (0.0,) * C}:

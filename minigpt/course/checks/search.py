@@ -16,7 +16,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from minigpt.course.checks.findings import Finding, Kind, found
@@ -50,7 +50,7 @@ def first(
         for candidate in candidates:
             verdict = []
 
-            def judge(candidate=candidate, verdict=verdict):
+            def judge(candidate: Any = candidate, verdict: list = verdict) -> None:
                 with contextlib.suppress(BaseException):  # or it is wrong, and raises
                     verdict.append(holds(candidate))
 
@@ -247,7 +247,7 @@ def _reached(asked: Question, code: CodeType) -> set[int]:
     """The numbers of the lines that a version of the answer goes through."""
     seen, usual = set(), sys.gettrace()
 
-    def trace(frame, event, arg):
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
         if frame.f_code.co_filename == "<mutant>":
             seen.add(frame.f_lineno)
             return trace
@@ -279,11 +279,11 @@ def _price(asked: Question, wrong: list[Difference]) -> int:
     """How many candidates one counts for: 1, and more for an answer that calls much."""
     calls = 0
 
-    def count(*event):
+    def count(*event: Any) -> None:
         nonlocal calls
         calls += 1
 
-    def counted():  # in a thread of its own, like every call of an answer
+    def counted() -> None:  # in a thread of its own, like every call of an answer
         sys.setprofile(count)
         for difference in wrong:
             asked.given(asked.answer, difference.inputs)

@@ -1,5 +1,7 @@
 """Checks for notebook 03: one head of attention, and the learner's own model."""
 
+from collections.abc import Callable
+from typing import Any
 from zlib import crc32
 
 import torch
@@ -8,16 +10,16 @@ import torch.nn as nn
 from minigpt.attention import Head, attention, attention_weights
 from minigpt.course.checks import core
 from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import as_tensor, describe, randint, randn
+from minigpt.course.checks.values import as_tensor, describe, randint, randn, tensor_of
 from minigpt.language_model import LanguageModel
 
 
-def _tenths(*shape, seed=0):
+def _tenths(*shape: int, seed: int = 0) -> torch.Tensor:
     """Standard normal numbers with one decimal."""
     return (randn(*shape, seed=seed + sum(shape)) * 10).round() / 10
 
 
-def _fill(model):
+def _fill(model: nn.Module) -> nn.Module:
     """Rather large numbers, drawn by each parameter's name: no two look alike."""
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -25,7 +27,7 @@ def _fill(model):
     return model
 
 
-def _model(vocab_size, block_size, n_embd, head_size):
+def _model(vocab_size: int, block_size: int, n_embd: int, head_size: int) -> nn.Module:
     model = LanguageModel(vocab_size, block_size, n_embd, Head(n_embd, head_size))
     model.lm_head = nn.Linear(head_size, vocab_size)
     return _fill(model)
@@ -113,7 +115,7 @@ def scaled_scores(x, W_query, W_key):
 
 
 @core.exercise("03.1 One line and its root", SCALED_SCORES)
-def check_scaled_scores(answer) -> str:
+def check_scaled_scores(answer: Any) -> str:
     """answer(x, W_query, W_key) -> scaled scores (B, T, T)."""
     cases = [
         (_tenths(B, T, C), _tenths(C, head_size, seed=1), _tenths(C, head_size, seed=2))
@@ -134,7 +136,7 @@ def check_scaled_scores(answer) -> str:
     return "4 inputs; the queries are in the rows, the scale is √head_size"
 
 
-def _looks(pair, distance, T):
+def _looks(pair: Any, distance: int, T: int) -> torch.Tensor:
     """Weights of a head made by hand, where rows that are right are made perfect.
 
     The input is the identity. A row with 99 % in the right place is right.
@@ -156,7 +158,7 @@ def _looks(pair, distance, T):
                 + ".",
                 "A row for each of the T positions; torch.eye(T) holds floats.",
             )
-    q, k = (as_tensor(W).float() for W in pair)
+    q, k = (tensor_of(W).float() for W in pair)
     if not (q @ k.T).isfinite().all():
         raise core.Explained(
             "Some products of a query with a key are no finite numbers: more than "
@@ -240,10 +242,10 @@ def look_back(T, distance):
 
 
 @core.exercise("03.2 A head made by hand", LOOK_BACK)
-def check_look_back(answer) -> str:
+def check_look_back(answer: Any) -> str:
     """answer(T, distance) -> W_query, W_key: each t looks at t - distance."""
 
-    def work(program, T, distance):
+    def work(program: Callable, T: int, distance: int) -> torch.Tensor:
         return _looks(program(T, distance), distance, T)
 
     hint = "Row t of W_query is the query of place t: it must equal key t - distance."
@@ -367,7 +369,7 @@ def reach(model, idx):
 
 
 @core.exercise("03.3 How far back your model looks", REACH)
-def check_reach(answer, model, data) -> str:
+def check_reach(answer: Any, model: LanguageModel, data: torch.Tensor) -> str:
     """answer(model, idx) -> mean distance (B, T); small models and the learner's."""
     sizes = [(5, 8, 4, 3, (1, 3)), (7, 9, 3, 6, (2, 5)), (6, 7, 5, 5, (3, 7))]
     cases = [(_model(*size), randint(size[0], *shape)) for *size, shape in sizes]
@@ -382,7 +384,9 @@ def check_reach(answer, model, data) -> str:
     return f"4 models; yours looks {mean:.1f} characters back (evenly: {even:.2f})"
 
 
-def _filled(program, vocab_size, block_size, n_embd, idx):
+def _filled(
+    program: Callable, vocab_size: int, block_size: int, n_embd: int, idx: torch.Tensor
+) -> Any:
     """Logits of the model that program makes, its numbers set by their names."""
     model = program(vocab_size, block_size, n_embd)
     known = TINY_MODEL.program(vocab_size, block_size, n_embd).state_dict()
@@ -504,7 +508,7 @@ class TinyModel(nn.Module):
 
 
 @core.exercise("03.4 The model that cannot spell", TINY_MODEL)
-def check_word_order(answer) -> str:
+def check_word_order(answer: Any) -> str:
     """answer(vocab_size, block_size, n_embd) -> a model that knows who sits where."""
     sizes = [(5, 8, 6, 1, 4), (5, 8, 6, 2, 3), (11, 7, 4, 3, 7), (9, 9, 5, 4, 2)]
     cases = [(V, size, C, randint(V, B, T)) for V, size, C, B, T in sizes]

@@ -7,6 +7,7 @@ A miss is helped in two steps. At first the learner hears what is wrong and wher
 import itertools
 import re
 
+from minigpt.course.checks.errors import Explained
 from minigpt.course.checks.findings import Finding, Kind
 from minigpt.course.checks.mutations import Mutant
 from minigpt.course.checks.rules import Change
@@ -207,7 +208,7 @@ KINDS = {  # of place: what is said of it at first
 }
 
 
-def message(problem, tell: bool = False) -> str:
+def message(problem: Explained, tell: bool = False) -> str:
     """An Explained as one text: its findings, the case that shows them, a hint."""
     says = "\n  ".join(sentence(one, tell) for one in problem.findings)
     lead = f"{problem.part}: " if problem.part else ""

@@ -2,6 +2,7 @@
 
 import codecs
 import random
+from typing import Any
 
 from minigpt.course.checks.core import compare, exercise
 from minigpt.course.checks.solutions import Mistake, Solution
@@ -137,7 +138,7 @@ def count_pairs(ids):
 
 
 @exercise("13.1 Pairs that overlap", COUNT_PAIRS)
-def check_count_pairs(count_pairs) -> str:
+def check_count_pairs(count_pairs: Any) -> str:
     """count_pairs(ids): a list -> {(left, right): how many of them can be joined}."""
     cases = [([1, 2, 3],), ([7, 7, 7],), ([7, 7, 7, 7],), ([1, 2, 1, 2, 1],), ([5],)]
     cases += [(random.Random(n).choices([1, 2], k=20),) for n in range(3)]
@@ -321,7 +322,7 @@ def per_character(nats, tokens):
 
 
 @exercise("13.2 Nats per what?", PER_CHARACTER)
-def check_per_character(per_character) -> str:
+def check_per_character(per_character: Any) -> str:
     """per_character(nats (N,), tokens) -> (nats per character, bits per byte)."""
     texts = [
         [b"a", b"b", b"cd"],
@@ -340,7 +341,7 @@ def check_per_character(per_character) -> str:
     return "4 texts: tokens of several letters, letters of several bytes, and both."
 
 
-def _leftmost(word, merges):
+def _leftmost(word: str, merges: list[tuple[str, str]]) -> list[str]:
     """Joins whatever can be joined first in the word."""
     parts, i = list(word), 0
     while i < len(parts) - 1:
@@ -352,7 +353,7 @@ def _leftmost(word, merges):
     return parts
 
 
-def _longest(word, merges):
+def _longest(word: str, merges: list[tuple[str, str]]) -> list[str]:
     """Takes the longest piece at each place, as WordPiece does."""
     known, parts = {left + right for left, right in merges}, []
     while word:
@@ -362,7 +363,7 @@ def _longest(word, merges):
     return parts
 
 
-def _spaced(word, merges):
+def _spaced(word: str, merges: list[tuple[str, str]]) -> list[str]:
     """Replaces in one text with marks between the pieces."""
     text = "\0".join(word)
     for left, right in merges:
@@ -463,7 +464,7 @@ def encode(word, merges):
 
 
 @exercise("13.3 Merges in the wrong order", ENCODE)
-def check_encode(encode) -> str:
+def check_encode(encode: Any) -> str:
     """encode(word, merges): a text, a list of pairs of texts -> a list of texts."""
     merges = [("b", "c"), ("a", "b"), ("bc", "d"), ("ab", "a"), ("a", "a")]
     merges += [("aa", "a"), ("a", "bcd")]
@@ -504,7 +505,7 @@ def check_encode(encode) -> str:
     return "9 words, in which several pairs could be first."
 
 
-def _never_ended(tokens):
+def _never_ended(tokens: list[bytes]) -> str:
     """Decodes by one decoder, which waits for more at the end."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     return "".join(decoder.decode(token) for token in tokens)
@@ -629,7 +630,7 @@ def written(tokens):
 
 
 @exercise("13.4 Bytes cut in two", WRITTEN)
-def check_written(written) -> str:
+def check_written(written: Any) -> str:
     """written(tokens): a list of bytes -> a str."""
     cases = [([b"a", b"bc"],), ([b"caf", b"\xc3", b"\xa9!"],)]
     cases += [([b"\xf0\x9f", b"\x8e\xad\xf0", b"\x9f\x90\x9d"],), ([b"a\xff", b"b"],)]

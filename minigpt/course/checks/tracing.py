@@ -21,7 +21,9 @@ class _Watch(TorchDispatchMode):
         super().__init__()
         self.causes: dict[str, str] = {}
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
         out = func(*args, **(kwargs or {}))
         if isinstance(out, torch.Tensor) and out.is_floating_point():
             some = [a for a in args if isinstance(a, torch.Tensor)]

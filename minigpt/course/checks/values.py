@@ -63,6 +63,13 @@ def as_tensor(value: Any) -> torch.Tensor | None:
     return None if numbers is None or numbers.is_complex() else numbers.double()
 
 
+def tensor_of(value: Any) -> torch.Tensor:
+    """as_tensor of what must hold real numbers; raises TypeError if it does not."""
+    if (found := as_tensor(value)) is None:
+        raise TypeError(f"{describe(value)} is no tensor of real numbers")
+    return found
+
+
 def plain(value: Any) -> torch.Tensor | None:
     """Detached, dense and on the CPU: an Apple GPU, for one, has no float64."""
     try:
