@@ -658,7 +658,7 @@ def exported(tmp_path, monkeypatch):
 
 def test_an_exported_model_writes_the_same_text(exported, capsys):
     capsys.readouterr()
-    greedy = "--temperature 0 --tokens 30 --prompt to".split()
+    greedy = "--device cpu --temperature 0 --tokens 30 --prompt to".split()
     assert run("sample", *greedy) == run("sample", *greedy, "--checkpoint", "my-gpt")
     first, second = capsys.readouterr().out.splitlines()
     assert first == second and len(first) == 32

@@ -34,8 +34,8 @@ def python(code, *arguments):
     )
 
 
-def train(*options):
-    return main(["train", "--data", "corpus.txt", *options])
+def train(*options):  # on the device of `model.pt`: others round otherwise
+    return main(["train", "--device", "cpu", "--data", "corpus.txt", *options])
 
 
 def names(folder):
