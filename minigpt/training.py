@@ -104,6 +104,31 @@ class Run:
         torch.manual_seed(config.seed)  # for dropout
 
 
+def take_step(
+    model: Model, data: Any, config: TrainConfig, run: Run, draw: Callable = get_batch
+) -> None:
+    """One step of training, which `run` counts and times.
+
+    draw: what makes a batch x, y (B, T) of the data, called as get_batch is.
+    """
+    start = time.perf_counter()
+    device = next(model.parameters()).device
+    model.train()
+    for group in run.optimizer.param_groups:
+        group["lr"] = config.learning_rate_at(run.step)
+    x, y = draw(
+        data, config.batch_size, config.block_size, device, run.batches
+    )  # each (B, T)
+    run.optimizer.zero_grad()
+    with autocast(device):
+        loss = model(x, y)[1]
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
+    run.optimizer.step()
+    run.step += 1
+    run.seconds += time.perf_counter() - start
+
+
 def train(
     model: Model,
     train_data: Any,
@@ -118,26 +143,11 @@ def train(
 
     run: a Run to go on with. on_eval(run) is called after each evaluation,
     on_step(run) after each step; if it returns True, the run ends there, judged.
-    draw: what makes a batch x, y (B, T) of train_data, called as get_batch is.
+    draw: as of take_step.
     """
-    device = next(model.parameters()).device
     run = run or Run(model, config)
     while run.step < config.steps:
-        start = time.perf_counter()
-        model.train()
-        for group in run.optimizer.param_groups:
-            group["lr"] = config.learning_rate_at(run.step)
-        x, y = draw(
-            train_data, config.batch_size, config.block_size, device, run.batches
-        )  # each (B, T)
-        run.optimizer.zero_grad()
-        with autocast(device):
-            loss = model(x, y)[1]
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
-        run.optimizer.step()
-        run.step += 1
-        run.seconds += time.perf_counter() - start
+        take_step(model, train_data, config, run, draw)
         asked = on_step is not None and on_step(run)
         ends = asked or run.step == config.steps
         if ends or run.step % config.eval_every == 0:

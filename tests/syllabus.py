@@ -62,7 +62,7 @@ LESSONS = {
             "optimizer": "make_optimizer learning_rate_at",
             "generation": "generate probabilities keep_top_k",
         },
-        {"training": "Run train"},
+        {"training": "Run take_step train"},
     ),
     "07_how_low": Lesson("playwright"),
     "08_modern_gpt": Lesson(
@@ -82,7 +82,7 @@ LESSONS = {
     ),
     "09_fast_generation": Lesson(
         "fast",
-        {"fast/cache": "KVCache attend gpt_with_cache"},
+        {"fast/cache": "causal_mask KVCache attend gpt_with_cache"},
     ),
     "09b_speculative_decoding": Lesson(
         "",  # in `fast`, too
@@ -103,7 +103,7 @@ LESSONS = {
     "13_tokens": Lesson(
         "tokens",
         {
-            "tokens/byte_pairs": "merge BytePairTokenizer learn",
+            "tokens/byte_pairs": "merge spelled join BytePairTokenizer Pairs learn",
             "tokens/judging": "judge",
         },
         {"tokens/judging": "next_bytes"},

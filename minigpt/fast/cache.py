@@ -14,6 +14,16 @@ import torch.nn.functional as F
 from minigpt.hints import Model
 
 
+def causal_mask(T: int, past: int, device: Any = None) -> torch.Tensor | None:
+    """Which of past + T keys each of the last T characters sees: (T, past + T).
+
+    None stands for all: one that comes alone has no future there.
+    """
+    if T == 1:
+        return None
+    return torch.ones(T, past + T, device=device).tril(past) == 1
+
+
 class KVCache:
     """Room for the keys and values of block_size characters in each of B texts.
 
@@ -42,10 +52,7 @@ class KVCache:
 
     def past_mask(self, T: int) -> torch.Tensor | None:
         """Which keys each of the next T characters sees: (T, length + T); None: all."""
-        if T == 1:
-            return None  # the future is not there yet
-        seen = torch.ones(T, self.length + T, device=self.keys.device)
-        return seen.tril(self.length) == 1
+        return causal_mask(T, self.length, self.keys.device)
 
     def put(
         self, layer: int, k: torch.Tensor, v: torch.Tensor

@@ -47,6 +47,30 @@ def merge(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
     return out
 
 
+def spelled(merges: Iterable[tuple[int, int]], alphabet: Iterable[int]) -> list[bytes]:
+    """The bytes of each token: those of `alphabet`, then what each merge joins.
+
+    Raises ValueError for a merge of ids that there are not yet.
+    """
+    vocabulary = [bytes([byte]) for byte in alphabet]
+    for left, right in merges:
+        if not 0 <= min(left, right) <= max(left, right) < len(vocabulary):
+            raise ValueError(f"No tokens {left}, {right} yet.")
+        vocabulary.append(vocabulary[left] + vocabulary[right])
+    return vocabulary
+
+
+def join(tokens: list[int], joined: dict[tuple[int, int], int]) -> list[int]:
+    """A list of tokens after all merges: joined says what becomes of each pair.
+
+    Of the pairs that are there, the one that was learned first is joined first.
+    """
+    while here := joined.keys() & set(zip(tokens, tokens[1:])):
+        first = min(here, key=lambda pair: joined[pair])
+        tokens = merge(tokens, first, joined[first])
+    return tokens
+
+
 @dataclass
 class BytePairTokenizer:
     """One integer for each byte of `alphabet`, then one for each merge (left, right).
@@ -60,16 +84,11 @@ class BytePairTokenizer:
     cut: bool = True  # at spaces, before anything is joined
 
     def __post_init__(self) -> None:
-        self.vocabulary = [bytes([byte]) for byte in self.alphabet]
-        for left, right in self.merges:
-            if not 0 <= min(left, right) <= max(left, right) < len(self.vocabulary):
-                raise ValueError(f"No tokens {left}, {right} yet.")
-            self.vocabulary.append(self.vocabulary[left] + self.vocabulary[right])
+        self.vocabulary = spelled(self.merges, self.alphabet)
         self.vocab_size = len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
-        """str -> list[int]. Of a piece's pairs the one that was learned first is joined
-        first, until none is left.
+        """str -> list[int], piece by piece.
 
         Raises ValueError that lists the characters whose bytes are not in `alphabet`.
         """
@@ -80,10 +99,7 @@ class BytePairTokenizer:
         for piece in pieces(text, self.cut):
             if piece not in known:  # each distinct piece is encoded once
                 row = [id_of[byte] for byte in piece.encode("utf-8")]
-                while here := joined.keys() & set(zip(row, row[1:])):
-                    first = min(here, key=joined.get)  # ty: ignore
-                    row = merge(row, first, joined[first])
-                known[piece] = row
+                known[piece] = join(row, joined)
             ids += known[piece]
         return ids
 
@@ -92,9 +108,7 @@ class BytePairTokenizer:
 
         Raises ValueError for an id that is none.
         """
-        unknown = sorted(set(map(int, ids)) - set(range(self.vocab_size)))
-        if unknown:
-            raise ValueError(f"No tokens {unknown}: ids end at {self.vocab_size - 1}.")
+        refuse_ids(ids, self.vocab_size)
         return b"".join(self.vocabulary[i] for i in ids).decode("utf-8", "replace")
 
     def state(self) -> dict[str, Any]:
@@ -113,6 +127,43 @@ def refuse_unknown(text: str, alphabet: Iterable[int]) -> None:
         raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
 
 
+def refuse_ids(ids: Sequence[int] | torch.Tensor, vocab_size: int) -> None:
+    """Raise ValueError that lists the ids that are no tokens."""
+    unknown = sorted(set(map(int, ids)) - set(range(vocab_size)))
+    if unknown:
+        raise ValueError(f"No tokens {unknown}: ids end at {vocab_size - 1}.")
+
+
+class Pairs:
+    """How often each two tokens are neighbours in the pieces of a text.
+
+    A text has few different pieces, so each is kept once, with the number of times
+    that it occurs. rows: of each piece, its tokens. found: of each pair, how often it
+    occurs. where: in which pieces.
+    """
+
+    def __init__(self, text: str, alphabet: Iterable[int], cut: bool = True) -> None:
+        id_of = {byte: i for i, byte in enumerate(alphabet)}
+        self.times, self.rows = Counter(pieces(text, cut)), {}
+        self.found, self.where = Counter(), defaultdict(set)
+        for piece in self.times:
+            self.rows[piece] = [id_of[byte] for byte in piece.encode("utf-8")]
+            self.count(piece, 1)
+
+    def count(self, piece: str, sign: int) -> None:
+        """Add the pairs of a piece, or with sign -1 take them away."""
+        for pair in zip(self.rows[piece], self.rows[piece][1:]):
+            self.found[pair] += sign * self.times[piece]
+            self.where[pair].add(piece)
+
+    def join(self, pair: tuple[int, int], new: int) -> None:
+        """Make each such pair the token `new`."""
+        for piece in self.where[pair]:  # only these change
+            self.count(piece, -1)
+            self.rows[piece] = merge(self.rows[piece], pair, new)
+            self.count(piece, 1)
+
+
 def learn(
     text: str, vocab_size: int, cut: bool = True, alphabet: Iterable[int] | None = None
 ) -> BytePairTokenizer:
@@ -129,28 +180,14 @@ def learn(
         raise ValueError(
             f"{vocab_size} tokens: give at least {len(alphabet)}, at most {LARGEST}."
         )
-    times = Counter(pieces(text, cut))  # each distinct piece, and how often it occurs
-    id_of = {byte: i for i, byte in enumerate(alphabet)}
-    rows = {piece: [id_of[byte] for byte in piece.encode("utf-8")] for piece in times}
-    found, where = Counter(), defaultdict(set)  # of each pair: how often, and in which
-
-    def count(piece, sign):
-        for pair in zip(rows[piece], rows[piece][1:]):
-            found[pair] += sign * times[piece]
-            where[pair].add(piece)
-
-    for piece in rows:
-        count(piece, 1)
-    merges = []
+    pairs, merges = Pairs(text, alphabet, cut), []
+    found = pairs.found
     for new in range(len(alphabet), vocab_size):
-        best = min(found, key=lambda pair: (-found[pair], pair), default=None)
+        best = min(found, key=lambda pair: (-found[pair], pair), default=(0, 0))
         if found[best] < 2:
             raise ValueError(
                 f"Too short for {vocab_size} tokens: use more text, or ask for {new}."
             )
         merges.append(best)
-        for piece in where[best]:  # only these change
-            count(piece, -1)
-            rows[piece] = merge(rows[piece], best, new)  # ty: ignore
-            count(piece, 1)
+        pairs.join(best, new)
     return BytePairTokenizer(merges, alphabet, cut)
