@@ -580,6 +580,12 @@ def test_of_dictionaries_the_tensor_that_is_wrong_is_explained():
     assert answer.startswith("b: The right numbers, but in another order.")
 
 
+def said_of_line(arguments, right, wrong, *inputs):
+    """What is said of a function of one line, beside the right line."""
+    texts = (f"def f({arguments}):\n    return {line}\n" for line in (right, wrong))
+    return said(*texts, [inputs])
+
+
 RAISING = [  # an answer, what is said of its error
     ("q @ k.T", "`k.T` turns all dimensions round; `k.transpose(-2, -1)`"),
     ("q @ k", "They would with `k.transpose(-2, -1)`."),
@@ -591,9 +597,8 @@ RAISING = [  # an answer, what is said of its error
 
 @pytest.mark.parametrize("wrong, part", RAISING)
 def test_what_an_error_says_is_read_off_the_values_of_its_line(wrong, part):
-    text = "def f(q, k):\n    return q @ k.mT\n"
-    cases = [(numbers(2, 3, 4), numbers(2, 3, 4) + 1)]
-    assert part in said(text, f"def f(q, k):\n    return {wrong}\n", cases)
+    q, k = numbers(2, 3, 4), numbers(2, 3, 4) + 1
+    assert part in said_of_line("q, k", "q @ k.mT", wrong, q, k)
 
 
 def test_what_divides_and_is_0_is_said_with_its_values_and_the_exercises_hint():
@@ -617,8 +622,7 @@ NAN = [  # an answer, where its first nan comes from
 
 @pytest.mark.parametrize("wrong, cause", NAN)
 def test_the_cause_of_the_first_nan_is_looked_for(wrong, cause):
-    text = "def f(x):\n    return x.square() + 3\n"
-    assert cause in said(text, f"def f(x):\n    return {wrong}\n", [(numbers(2, 3),)])
+    assert cause in said_of_line("x", "x.square() + 3", wrong, numbers(2, 3))
 
 
 def test_one_place_that_came_out_right_by_chance_is_not_told():

@@ -6,7 +6,8 @@ import re
 import chromium
 import pytest
 import torch
-from pages import PLACE, PROMPT, WINDOW, after, call, read, shown, turn
+from beside_torch import read, shown
+from pages import PLACE, PROMPT, WINDOW, after, call, turn
 from small import TOKENIZER
 
 from minigpt.inside.looking import capture

@@ -8,29 +8,13 @@ import re
 import chromium
 import pytest
 import torch
-from pages import (
-    PLACE,
-    PROMPT,
-    QUIET,
-    TEXT,
-    WINDOW,
-    after,
-    call,
-    is_shown,
-    press,
-    queries_keys_values,
-    read,
-    seen_by_torch,
-    shown,
-    turn,
-)
+from beside_torch import IDS, beside_torch, is_shown, queries_keys_values, read, shown
+from pages import PLACE, PROMPT, QUIET, STORY, TEXT, WINDOW, after, call, press, turn
 from small import TOKENIZER, small_gpt
 
-from minigpt.tools.page import Story, page
-from minigpt.training import Progress
+from minigpt.tools.page import page
 
 ROW = PLACE - 1  # the character that is followed
-STORY = Story(20, 61.0, [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)], "a fox")
 STEPS = 31  # of a GPT of two blocks with several heads
 
 
@@ -56,10 +40,8 @@ def compare(browser, part, wanted):
 
 
 def test_each_number_between_a_character_and_the_first_block_is_torchs(visit, models):
-    ids = torch.tensor(TOKENIZER.encode(WINDOW))
-    for model in models.values():
-        browser = visit(model, prompt=WINDOW, weights="float32")
-        token = model.token_embedding.weight[ids[ROW]]
+    for _, model, browser, _ in beside_torch(visit, models):
+        token = model.token_embedding.weight[IDS[ROW]]
         terms = [token]
         if model.position_embedding is not None:
             terms.append(model.position_embedding.weight[ROW])
@@ -67,10 +49,7 @@ def test_each_number_between_a_character_and_the_first_block_is_torchs(visit, mo
 
 
 def test_each_number_that_a_norm_shows_is_torchs(visit, models):
-    ids = torch.tensor(TOKENIZER.encode(WINDOW))
-    for model in models.values():
-        browser, seen = visit(model, prompt=WINDOW, weights="float32"), None
-        seen = seen_by_torch(model, ids)
+    for _, model, browser, seen in beside_torch(visit, models):
         *blocks, last = model.body
         for n, norm in enumerate([*(block.norm1 for block in blocks), last], 1):
             (inputs, *_), output = seen[norm]
@@ -83,10 +62,7 @@ def test_each_number_that_a_norm_shows_is_torchs(visit, models):
 
 
 def test_each_number_of_a_query_a_key_and_a_value_is_torchs(visit, models):
-    ids = torch.tensor(TOKENIZER.encode(WINDOW))
-    for model in models.values():
-        browser = visit(model, prompt=WINDOW, weights="float32")
-        seen = seen_by_torch(model, ids)
+    for _, model, browser, seen in beside_torch(visit, models):
         for n, block in enumerate(list(model.body)[:-1], 1):
             attention = block.attention
             with torch.no_grad():
@@ -100,10 +76,7 @@ def test_each_number_of_a_query_a_key_and_a_value_is_torchs(visit, models):
 
 
 def test_each_number_that_is_added_to_the_stream_is_torchs(visit, models):
-    ids = torch.tensor(TOKENIZER.encode(WINDOW))
-    for model in models.values():
-        browser = visit(model, prompt=WINDOW, weights="float32")
-        seen = seen_by_torch(model, ids)
+    for _, model, browser, seen in beside_torch(visit, models):
         for n, block in enumerate(list(model.body)[:-1], 1):
             attention = block.attention
             (entered, *_), _ = seen[block.norm1]

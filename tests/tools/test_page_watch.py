@@ -11,34 +11,25 @@ import chromium
 import pytest
 import torch
 import torch.nn.functional as F
-from pages import (
-    PLACE,
-    PROMPT,
-    QUIET,
-    TEXT,
-    WINDOW,
-    after,
-    call,
+from beside_torch import (
+    IDS,
+    beside_torch,
     is_shown,
-    press,
     queries_keys_values,
     read,
     seen_by_torch,
     shown,
-    turn,
 )
+from pages import PLACE, PROMPT, QUIET, STORY, TEXT, WINDOW, after, call, press, turn
 from small import TOKENIZER, V, small_gpt
 from torch.testing import assert_close
 
 from minigpt.generation import probabilities
 from minigpt.gpt import GPT
 from minigpt.inside.looking import capture
-from minigpt.tools.page import Story, page
-from minigpt.training import Progress
+from minigpt.tools.page import page
 
 ROOT = Path(__file__).resolve().parents[2]
-HISTORY = [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)]
-STORY = Story(20, 61.0, HISTORY, "a fox")
 
 
 # --- each number is torch's ---
@@ -69,11 +60,9 @@ def has_mix(block):
 
 
 def test_each_number_that_a_head_shows_is_torchs(visit, models):
-    ids, row = torch.tensor(TOKENIZER.encode(WINDOW)), PLACE - 1
-    for name, model in models.items():
-        browser = visit(model, prompt=WINDOW, weights="float32")
-        seen = seen_by_torch(model, ids)
-        way = toward(model, seen, row, ids[PLACE])
+    row = PLACE - 1
+    for name, model, browser, seen in beside_torch(visit, models):
+        way = toward(model, seen, row, IDS[PLACE])
         for layer, block in enumerate(list(model.body)[:-1]):
             attention = block.attention
             inputs = seen[attention][0]
@@ -113,8 +102,7 @@ def rows():
 
 def test_the_products_that_are_shown_make_the_first_number_of_a_row(visit, gpt):
     browser = visit(gpt, prompt=WINDOW, weights="float32")
-    ids = torch.tensor(TOKENIZER.encode(WINDOW))
-    seen = seen_by_torch(gpt, ids)
+    seen = seen_by_torch(gpt, IDS)
     attention = gpt.body[1].attention
     columns, _ = shown(browser, "head 2.1")
     q, k, v = (x[0] for x in queries_keys_values(attention, seen[attention][0]))
@@ -136,11 +124,9 @@ def test_the_products_that_are_shown_make_the_first_number_of_a_row(visit, gpt):
 
 
 def test_each_number_that_a_feed_forward_layer_shows_is_torchs(visit, models):
-    ids, row = torch.tensor(TOKENIZER.encode(WINDOW)), PLACE - 1
-    for name, model in models.items():
-        browser = visit(model, prompt=WINDOW, weights="float32")
-        seen = seen_by_torch(model, ids)
-        way = toward(model, seen, row, ids[PLACE])
+    row = PLACE - 1
+    for name, model, browser, seen in beside_torch(visit, models):
+        way = toward(model, seen, row, IDS[PLACE])
         for layer, block in enumerate(list(model.body)[:-1]):
             f, n = block.feed_forward, block.feed_forward.proj.in_features
             hidden, bent = seen[f.expand][1][0, row], seen[f.proj][0][0][0, row]
@@ -166,12 +152,10 @@ def model_bias(feed_forward):
 @pytest.mark.parametrize("choice", [(0.8, V, 1), (1.5, 5, 1), (1, V, 0.6), (0, V, 1)])
 def test_each_number_of_the_last_layer_is_torchs(visit, models, choice):
     temperature, top_k, top_p = choice
-    ids, row = torch.tensor(TOKENIZER.encode(WINDOW)), PLACE - 1
-    for name, model in models.items():
-        browser = visit(model, prompt=WINDOW, weights="float32")
+    row = PLACE - 1
+    for name, model, browser, seen in beside_torch(visit, models):
         for knob, value in zip(("temperature", "top-k", "top-p"), choice, strict=True):
             turn(browser, knob, value)
-        seen = seen_by_torch(model, ids)
         logits = seen["logits"][row]
         columns, labels = shown(browser, "logits")
         order = TOKENIZER.encode("".join(labels).replace("␣", " "))
