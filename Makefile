@@ -1,7 +1,8 @@
 # `make lab` opens the course, `make test` checks it, `make help` lists the rest.
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes for two cores: many tests wait for a browser, a clock, or each other.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 COMPARE := $(PYTEST) -p minigpt.course.publish.compare --nbval --nbval-current-env \
   --nbval-cell-timeout=900
 ifdef MINIGPT_DATA  # commands run in other folders, too; abspath would split at a blank
