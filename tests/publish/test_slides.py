@@ -9,7 +9,7 @@ import chromium
 import nbformat
 import pytest
 
-from minigpt.course.publish import shared, slides
+from minigpt.course.publish import shared, slides, slides_layout, slides_words
 
 NAMES = ["04_multi_head", "06_full_training", "11_looking_inside"]  # of each kind one
 SIZE = (1280, 720)
@@ -175,7 +175,7 @@ def test_a_deck_prints_one_slide_a_page(decks):
     browser.open((decks / f"{NAMES[0]}.html").as_uri() + "?print-pdf", READY)
     count = "document.querySelectorAll('.pdf-page').length"
     notebook = shared.read(shared.NOTEBOOKS / f"{NAMES[0]}.ipynb")
-    total = sum(map(len, slides.stacks(notebook)))
+    total = sum(map(len, slides_layout.stacks(notebook)))
     chromium.wait(lambda: browser.evaluate(count) == total, "the printed pages")
     padding = "getComputedStyle(document.querySelector('.sheet')).paddingLeft"
     assert browser.evaluate(padding) == "72px"
@@ -188,7 +188,9 @@ def outline(notebook):
     def parts(slide):
         return [p["what"] + ("+" if p["fragment"] else "") for p in slide["parts"]]
 
-    return [[parts(slide) for slide in stack] for stack in slides.stacks(notebook)]
+    return [
+        [parts(slide) for slide in stack] for stack in slides_layout.stacks(notebook)
+    ]
 
 
 def test_prose_becomes_notes_and_questions_keep_their_answers_back():
@@ -206,7 +208,7 @@ def test_prose_becomes_notes_and_questions_keep_their_answers_back():
         [["text", "text"]],
         [["text", "text", "text", "code+"], ["code"]],
     ]
-    (opening,), (section, below) = slides.stacks(notebook)
+    (opening,), (section, below) = slides_layout.stacks(notebook)
     notes = [note.source for note in opening["notes"] + section["notes"]]
     assert notes == ["Spoken.", f"{CLAIM} Spoken. "]
     assert section["parts"][1]["cell"].source == CLAIM
@@ -242,7 +244,7 @@ def sources(stack):
 @pytest.mark.parametrize("path", shared.notebook_paths(), ids=lambda path: path.stem)
 def test_no_slide_has_nothing_but_a_heading(path):
     bare = []
-    for stack in slides.stacks(shared.read(path)):
+    for stack in slides_layout.stacks(shared.read(path)):
         for slide in stack:
             texts = [part["cell"].source for part in slide["parts"]]
             kinds = {part["what"] for part in slide["parts"]}
@@ -257,11 +259,11 @@ def test_code_that_draws_stays_in_the_notebook_where_its_figure_follows():
     notebook = made_of("## One\n\nClaimed.", drawn(drawing))
     assert outline(notebook)[1] == [["text", "text", "output"]]
     notebook = made_of("## One\n\nClaimed.", drawn(f"y = f(x)\n{drawing}"))
-    (section,) = slides.stacks(notebook)[1]
+    (section,) = slides_layout.stacks(notebook)[1]
     assert [part["cell"].source for part in section["parts"]][2] == "y = f(x)"
     assert outline(notebook)[1] == [["text", "text", "code", "output+"]]
     notebook = made_of("## One", nbformat.v4.new_code_cell(drawing))
-    assert slides.stacks(notebook)[1][0]["parts"][1]["cell"].source == drawing
+    assert slides_layout.stacks(notebook)[1][0]["parts"][1]["cell"].source == drawing
 
 
 def test_long_code_goes_on_on_the_next_slide():
@@ -270,15 +272,17 @@ def test_long_code_goes_on_on_the_next_slide():
     source = "\n".join(["def train():", *body])
     notebook = made_of("## One", nbformat.v4.new_code_cell(source))
     assert outline(notebook)[1] == [["text", "code"], ["code"]]
-    shown = [s["parts"][-1]["cell"].source for s in slides.stacks(notebook)[1]]
+    shown = [s["parts"][-1]["cell"].source for s in slides_layout.stacks(notebook)[1]]
     assert "\n\n".join(shown) == source
-    assert all(len(piece.splitlines()) <= slides.MOST for piece in shown)
+    assert all(len(piece.splitlines()) <= slides_layout.MOST for piece in shown)
 
 
 def test_the_recap_is_shown_and_its_answers_are_not():
     recap = "## Recap\n\n- One.\n- Two.\n\n**Can you answer these?**\n\n1. Why?\n\n"
     recap += "<details><summary>Answers</summary>\n\n1. So.\n\n</details>"
-    seen, asked = slides.stacks(made_of(recap, "**Further reading**: a paper."))[1]
+    seen, asked = slides_layout.stacks(made_of(recap, "**Further reading**: a paper."))[
+        1
+    ]
     texts = [[part["cell"].source for part in s["parts"]] for s in (seen, asked)]
     assert texts[0] == ["## Recap", "- One.\n- Two."]
     assert texts[1] == ["**Can you answer these?**", "1. Why?"]
@@ -288,7 +292,7 @@ def test_the_recap_is_shown_and_its_answers_are_not():
 def test_a_tag_begins_the_second_lecture():
     notebook = made_of("## One\n\nClaimed.", "## Two\n\nClaimed.")
     notebook.cells[2].metadata["tags"] = ["second-lecture"]
-    first, one, again, two = slides.stacks(notebook)
+    first, one, again, two = slides_layout.stacks(notebook)
     assert again[0]["kind"] == "opening"
     text = again[0]["parts"][0]["cell"].source
     assert text == "# T\n\n**The second lecture.** In the first:\n\n- One"
@@ -336,10 +340,10 @@ def test_code_is_cut_between_functions_and_never_inside_brackets_or_below_a_for(
     first = ["def first(a):", *["    a.b(", "        c,", "    )"] * 6, ""]
     second = ["def second(a):", "    for b in a:", "        b.c()"]
     source = "\n".join([*first, *second])
-    _, pieces = slides.in_pieces(source)
+    _, pieces = slides_layout.in_pieces(source)
     assert pieces == ["\n".join(first[:-1]), "\n".join(second)]
     lines = ["a(", *["    b,"] * 11, ")", "for c in d:", *["    e(c)"] * 12]
-    _, pieces = slides.in_pieces("\n".join(lines))
+    _, pieces = slides_layout.in_pieces("\n".join(lines))
     assert pieces == ["\n".join(lines[:13]), "\n".join(lines[13:])]
 
 
@@ -347,7 +351,7 @@ def test_a_sentence_leads_to_code_that_begins_a_slide():
     def leading(words):
         new = nbformat.v4
         cells = [new.new_code_cell("first()"), words, new.new_code_cell("second()")]
-        stack = slides.stacks(made_of(f"## One\n\n{CLAIM}", *cells))[1]
+        stack = slides_layout.stacks(made_of(f"## One\n\n{CLAIM}", *cells))[1]
         return sources(stack)[1][0]
 
     assert leading("Explained. Said.\n\nA new function is written here for all.") == (
@@ -367,7 +371,7 @@ def test_the_figure_of_a_claim_stands_below_it_and_how_it_was_made_behind_it():
     said = "It falls from left to right, as it was promised above."
     notebook = made_of(f"## One\n\n{CLAIM}", made, f"{said} Spoken.")
     assert outline(notebook)[1] == [["text", "text", "output"], ["code", "text"]]
-    assert sources(slides.stacks(notebook)[1])[1] == ["x = f(y)\nz = f(x)", said]
+    assert sources(slides_layout.stacks(notebook)[1])[1] == ["x = f(y)\nz = f(x)", said]
 
 
 def test_a_formula_behind_a_question_waits_with_the_code():
@@ -380,19 +384,19 @@ def test_a_long_paragraph_is_cut_after_a_sentence_and_said_as_a_whole():
     long = (
         f"**Parts.** {CLAIM} " + "P. Gage told it in (1994), et al. too. " * 8 + "So:"
     )
-    shown = slides.shortened(long)
+    shown = slides_words.shortened(long)
     assert shown.startswith(f"**Parts.** {CLAIM} P. Gage") and shown.endswith(
         "too. So:"
     )
-    assert len(shown.split()) <= slides.WORDS < len(long.split())
-    (slide,) = slides.stacks(made_of(f"## One\n\n{long}"))[1]
+    assert len(shown.split()) <= slides_words.WORDS < len(long.split())
+    (slide,) = slides_layout.stacks(made_of(f"## One\n\n{long}"))[1]
     assert slide["parts"][1]["cell"].source == shown
     assert [note.source for note in slide["notes"]] == [long]
 
 
 def test_a_section_of_words_alone_shows_its_first_paragraph_and_its_lists():
     words = "## One\n\nClaimed. And why.\n\n| a |\n|---|\n| b |\n\nSpoken."
-    (slide,) = slides.stacks(made_of(words))[1]
+    (slide,) = slides_layout.stacks(made_of(words))[1]
     texts = [part["cell"].source for part in slide["parts"]]
     assert texts == ["## One", "Claimed. And why.", "| a |\n|---|\n| b |"]
     assert [note.source for note in slide["notes"]][-1] == "Spoken."
@@ -413,14 +417,16 @@ def test_no_words_are_left_of_a_link_to_the_evidence_or_the_exercises():
         f"**Beside this notebook:** {link}. **Next:** x.": "**Next:** x.",
         "**Can you answer these without scrolling up?**": "**Can you answer these?**",
     }
-    assert [slides.without_asides(source) for source in told] == list(told.values())
+    assert [slides_words.without_asides(source) for source in told] == list(
+        told.values()
+    )
 
 
 def test_what_a_result_shows_stands_below_it_after_a_click():
     def found(words, result=None):
         cell = nbformat.v4.new_code_cell("show()")
         cell.outputs = [result or nbformat.v4.new_output("stream", text="row\n")]
-        stack = slides.stacks(made_of(f"## One\n\n{CLAIM}", cell, words))[1]
+        stack = slides_layout.stacks(made_of(f"## One\n\n{CLAIM}", cell, words))[1]
         return [part["cell"].source for part in stack[-1]["parts"]], outline(
             made_of(f"## One\n\n{CLAIM}", cell, words)
         )[1]
@@ -444,25 +450,28 @@ def test_the_claim_of_a_figure_that_is_alone_stands_above_it():
     first = nbformat.v4.new_code_cell("x = 1")
     made = made_of(f"## One\n\n{CLAIM}", first, alone, words)
     assert outline(made)[1] == [["text", "text", "code"], ["text", "output"]]
-    assert sources(slides.stacks(made)[1])[1][0] == words
+    assert sources(slides_layout.stacks(made)[1])[1][0] == words
 
 
 def test_a_sentence_that_needs_the_one_before_it_leads_only_with_that():
-    assert slides.lead(["The layer stands before each part. This order is new:"]) == (
-        "The layer stands before each part. This order is new:"
+    assert slides_words.lead(
+        ["The layer stands before each part. This order is new:"]
+    ) == ("The layer stands before each part. This order is new:")
+    assert slides_words.lead(["So it can be found only where vectors say it."]) == ""
+    assert (
+        slides_words.lead(["(A text can be cut. We count one of all these cuts.)"])
+        == ""
     )
-    assert slides.lead(["So it can be found only where vectors say it."]) == ""
-    assert slides.lead(["(A text can be cut. We count one of all these cuts.)"]) == ""
 
 
 def test_a_short_list_stands_below_the_sentence_that_leads_to_it():
     items = "1. " + "word " * 30 + "\n2. **Bold**: " + "word " * 30 + "\n3. Short."
     words = f"## One\n\n{CLAIM} Then more is said. So each takes three:\n\n{items}"
     made = made_of(words, nbformat.v4.new_code_cell("f(x)"))
-    (shown,) = sources(slides.stacks(made)[1])
+    (shown,) = sources(slides_layout.stacks(made)[1])
     short = "1. " + " ".join(["word"] * 14) + " …\n2. **Bold**\n3. Short."
     assert shown[2:] == ["Then more is said. So each takes three:", short, "f(x)"]
-    assert slides.short_list("- a\n" * 5) == ""
+    assert slides_words.short_list("- a\n" * 5) == ""
 
 
 def test_code_that_only_loads_and_prints_records_stays_in_the_notes():
@@ -475,7 +484,7 @@ def test_code_that_only_loads_and_prints_records_stays_in_the_notes():
     second = printed("for one in runs:\n    print(told(one))")
     third = printed("print(evaluate(runs))")
     made = made_of(f"## One\n\n{CLAIM}", first, second, third)
-    (section, more, last) = slides.stacks(made)[1]
+    (section, more, last) = slides_layout.stacks(made)[1]
     assert outline(made)[1] == [
         ["text", "text", "output"],
         ["output"],

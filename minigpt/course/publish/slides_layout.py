@@ -1,0 +1,468 @@
+"""A lesson's cells on slides: what stands on which, and how high it is.
+
+Code that is longer than a slide, or leaves no room for what it prints, is cut between
+two statements and goes on on the next.
+"""
+
+import base64
+import io
+import math
+import re
+import struct
+import tokenize
+from itertools import pairwise
+
+import nbformat
+from nbformat import NotebookNode
+
+from minigpt.course.publish.slides_words import (
+    ASKS,
+    WORDS,
+    findings,
+    first_said,
+    lead,
+    only_records,
+    seen_and_said,
+    sentences,
+    short_list,
+    shortened,
+    without_drawing,
+)
+
+WIDTH, HEIGHT = 1280, 720
+HIGH = 660  # pixels between the margins, and a little
+SMALL = 0.88  # a slide's type is shrunk to this share at most: code is 20 pixels then
+MOST = 20  # lines of code that a slide holds
+RUNNING = 44  # pixels for a section's title above a slide
+BRIEF = 6  # lines of code that may stand behind the figure they lead to
+FIGURE = 0.75  # a figure may shrink to this share of its size; deck.js says the same
+ABRUPT = 6.0  # what it costs to show printed lines on another slide than their code
+SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
+LIST = re.compile(r"- |\d+\. ")
+
+
+def stacks(notebook: NotebookNode) -> list:
+    """The slides as a list of stacks; a stack is a list of slides, one below the other.
+
+    A section begins a stack, and so does each piece of code a slide below the first
+    code; what leaves too little room goes on on another. A slide is a dict: cell (id
+    of its first cell), kind (a class), running (the section's title, if the slide does
+    not begin with it), parts (what, cell, fragment or not) and notes (cells).
+    """
+    layout = Layout()
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            layout.add_text(cell)
+        else:
+            layout.add_code(cell)
+    for stack in layout.stacks:
+        for slide in stack:
+            tell_more(slide)
+    return layout.stacks
+
+
+class Layout:
+    """Puts the cells of a lesson on slides, one after the other."""
+
+    def __init__(self) -> None:
+        self.stacks: list[list[dict]] = []
+        self.titles: list[str] = []  # of the sections of this lecture
+        self.section = ""  # the last of them
+        self.full = False  # code or a result stands there: what comes begins a slide
+        self.asked = False  # a question was the last: what comes waits for a click
+        self.said: list[str] = []  # the paragraphs that lead to the next cell
+        self.owes = False  # is code shown without a word?
+        self.result = False  # a result was the last: what comes may say what it shows
+        self.found = ""  # what was shown last of that
+        self.loaded: set[str] = set()  # names that code for records has bound
+
+    @property
+    def slide(self) -> dict:
+        """The slide on which things are put."""
+        return self.stacks[-1][-1]
+
+    def begin(self, cell: NotebookNode, kind: str = "", running: str = "") -> None:
+        """A new slide in the last stack; running: what stands small at its top."""
+        slide = {"cell": cell.id, "kind": kind, "running": running}
+        self.stacks[-1].append({**slide, "parts": [], "notes": []})
+
+    def go_on(self, cell: NotebookNode) -> None:
+        """A new slide, which says to which section it belongs."""
+        self.begin(cell, running=re.sub(r"[`*]", "", self.section))
+
+    def fits(self, what: str, cell: NotebookNode) -> bool:
+        """Whether there is room for one part more."""
+        return filled(self.slide) + height(what, cell) <= HIGH
+
+    def put(self, what: str, cell: NotebookNode, fragment: bool = False) -> None:
+        """One part more on the slide; fragment: it appears at a click."""
+        part = {"what": what, "cell": cell, "fragment": fragment}
+        self.slide["parts"].append(part)
+
+    def only_heading(self) -> bool:
+        """Does nothing stand on the slide but a heading of a section?"""
+        parts = self.slide["parts"]
+        return bool(parts) and all(re.match("###? ", p["cell"].source) for p in parts)
+
+    def add_text(self, cell: NotebookNode) -> None:
+        """A markdown cell: what is seen goes on slides, what is said into notes."""
+        self.said = []
+        if SECOND in cell.metadata.get("tags", []):
+            self.stacks.append([])
+            self.begin(cell, "opening")
+            self.put("text", text_cell(second_lecture(self.titles)))
+            self.titles = self.titles[:1]
+        self.found = ""
+        asks = "**Predict" in cell.source  # and needs all that stands before it
+        for kind, source in seen_and_said(cell.source, self.section == "Recap"):
+            if self.result and re.match(r"\*\*[^*]{45,}\*\*", source):
+                kind = "said"  # a finding
+            heading = re.match(r"(#{1,3}) (.*)", source)
+            if heading:
+                self.begin_section(cell, depth=len(heading[1]), title=heading[2])
+            if kind == "seen":
+                is_prose = re.match(r"\*\*(?!Think)", source) and not asks
+                shown = text_cell(shortened(source) if is_prose else source)
+                if not heading and self.wants_a_slide(source, shown):
+                    self.go_on(cell)
+                    self.full = False
+                if shown.source != source:
+                    self.slide["notes"].append(text_cell(source))
+                self.said = []
+                self.put("text", shown, fragment=self.asked)
+            else:
+                self.say(source)
+            self.asked = self.asked or "**Predict" in source
+            self.owes = self.result = False
+
+    def say(self, source: str) -> None:
+        """A paragraph for the notes; below a heading, or code without a word, what it
+        says first is seen, too."""
+        self.said.append(source)
+        self.slide["notes"].append(text_cell(source))
+        if self.result:
+            self.tell_finding(source)
+        if LIST.match(source) and not self.full:
+            self.put_list(source)
+        claim = first_said(source)
+        if claim and (self.owes or self.only_heading()):
+            self.put("text", text_cell(claim))
+            self.said = [source] if self.owes else []
+
+    def put_list(self, source: str) -> None:
+        """A short list below the sentence that leads to it, if there is room."""
+        before = "".join(note.source for note in self.slide["notes"][-2:-1])
+        shown = text_cell(short_list(source))
+        if not before.endswith(":") or not shown.source:
+            return
+        end = re.sub(r"^(?:So|And) (\w)", lambda m: m[1].upper(), sentences(before)[-1])
+        leading = text_cell(lead([before]) or end)
+        last = leading.source.split("\n")[-1]
+        there = any(p["cell"].source.endswith(last) for p in self.slide["parts"])
+        above = 0 if there else height("text", leading)
+        if last and filled(self.slide) + above + height("text", shown) <= HIGH:
+            if not there:
+                self.put("text", leading, self.asked)
+            self.put("text", shown, self.asked)
+
+    def tell_finding(self, source: str) -> None:
+        """What a paragraph says a result has shown: above a figure that is alone, else
+        below the result, after a click; nothing if there is no room."""
+        parts = self.slide["parts"]
+        for claim in findings(source):
+            text = text_cell(claim)
+            if not self.fits("text", text):
+                continue
+            self.found = claim
+            figure = "image/png" in parts[0]["cell"].get("outputs", [{}])[0].get(
+                "data", {}
+            )
+            if len(parts) == 1 and parts[0]["what"] == "output" and figure:
+                parts.insert(0, {"what": "text", "cell": text, "fragment": False})
+            else:
+                self.put("text", text, fragment=True)
+            return
+
+    def begin_section(self, cell: NotebookNode, depth: int, title: str) -> None:
+        """What a heading begins: a stack, or below ### a slide."""
+        self.full = self.asked = self.result = False
+        if depth < 3:
+            self.section = title
+            self.titles.append(title)
+            self.stacks.append([])
+            self.begin(cell, "opening" if depth == 1 else "")
+        elif not self.only_heading():
+            self.go_on(cell)
+
+    def wants_a_slide(self, source: str, text: NotebookNode) -> bool:
+        """Whether a paragraph begins a slide: questions do, and what has no room."""
+        if source.startswith(ASKS) or not self.fits("text", text):
+            return True
+        return self.full and leads_on(source, self.slide)
+
+    def add_code(self, cell: NotebookNode) -> None:
+        """A code cell: its pieces, then what it printed, then its figures."""
+        figures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
+        printed = [o for o in cell.outputs if "image/png" not in o.get("data", {})]
+        code = nbformat.from_dict(cell)
+        code.source = without_drawing(cell.source, bool(figures))
+        if self.slide["kind"] == "opening" and not printed:
+            code.source = ""  # the set-up
+        bound = only_records(code.source, self.loaded) if cell.outputs else None
+        if bound is not None:
+            self.loaded |= bound
+            hidden = text_cell(f"```python\n{code.source}\n```")
+            code.source = ""
+        if len(figures) == 1 and not printed and self.figure_goes_first(code):
+            self.put("output", code)
+            self.go_on(cell)
+            self.put("code", code)
+            self.full, self.owes, self.said = True, True, []
+            self.result = False
+            return
+        pieces = self.add_pieces(code, sum(map(output_height, printed)))
+        for output in [*printed, *figures]:
+            shown = nbformat.from_dict(cell | {"outputs": [output]})
+            alone = (self.full and not pieces) or not self.fits("output", shown)
+            if alone and self.slide["parts"]:
+                self.go_on_with_lead(shown, 0, "output")
+            waits = bool(pieces) or self.asked
+            self.put("output", shown, fragment=waits and not alone)
+            self.full = True
+        if bound is not None:
+            self.slide["notes"].append(hidden)
+        self.full = self.full or bool(cell.outputs)
+        self.asked, self.said = False, []
+        self.result = bool(cell.outputs)
+
+    def figure_goes_first(self, code: NotebookNode) -> bool:
+        """Whether a figure stands below the claim of its section, and how it was made
+        on the next slide: where both leave each other no room."""
+        both = height("code", code) + height("output", code)
+        return (
+            only_claim(self.slide)
+            and 0 < len(code.source.splitlines()) <= BRIEF
+            and self.fits("output", code)
+            and filled(self.slide) + both > HIGH
+        )
+
+    def add_pieces(self, code: NotebookNode, after: float) -> list[str]:
+        """The code of a cell, cut where it must be; after: the pixels of what it
+        prints. Returns the pieces."""
+        lonely = 3 if only_claim(self.slide) else 1
+        room, lonely = (0, 0) if self.full else (HIGH - filled(self.slide), lonely)
+        new, pieces = in_pieces(code.source, room, after, lonely)
+        for number, source in enumerate(pieces):
+            piece = nbformat.from_dict(code | {"source": source})
+            if new or number:
+                below = after if number == len(pieces) - 1 else 0
+                self.go_on_with_lead(piece, below)
+            self.put("code", piece, self.asked)
+            self.full, self.said = True, []
+        return pieces
+
+    def go_on_with_lead(
+        self, code: NotebookNode, below: float, what: str = "code"
+    ) -> None:
+        """A new slide for code or a result, with the sentence that leads to it if there
+        is room."""
+        said = [] if self.asked else self.said
+        moved = []
+        if said[1:] or (said and not self.full):  # the last leads on, and is said there
+            moved = [self.slide["notes"].pop()]
+        self.go_on(code)
+        self.asked = False
+        self.slide["notes"] += moved
+        first = text_cell(lead(said, self.full))
+        if first.source and first.source in self.found:
+            first.source = ""
+        needs = height("text", first) + height(what, code) + below
+        if first.source and filled(self.slide) + needs <= HIGH:
+            self.put("text", first)
+        self.said = []
+
+
+def text_cell(source: str) -> NotebookNode:
+    """A new markdown cell."""
+    return nbformat.v4.new_markdown_cell(source)
+
+
+def only_claim(slide: dict) -> bool:
+    """Does nothing stand on a slide but a heading of a section and what it says?"""
+    texts = [part["cell"].source for part in slide["parts"]]
+    return (
+        all(part["what"] == "text" for part in slide["parts"])
+        and "".join(texts[:1]).startswith("##")
+        and not any(re.match(r"\$|\*\*|#", text) for text in texts[1:])
+    )
+
+
+def leads_on(source: str, slide: dict) -> bool:
+    """Does a paragraph belong to what follows it, and not to the slide's code?"""
+    if re.search(r"\*\*(Predict|Think)", source):
+        return True
+    explains = any(part["what"] == "output" for part in slide["parts"])
+    leads = source.endswith((":", "?")) or not explains
+    return leads and bool(re.match(r"\*\*(?!Next)", source))
+
+
+def tell_more(slide: dict) -> None:
+    """Show more of a section that begins with words alone: its first paragraph, lists
+    and tables in place of one sentence, as far as there is room."""
+    heading, *rest = slide["parts"]
+    lists = [part for part in rest if LIST.match(part["cell"].source)]
+    if not re.match("##+ (?!Recap)", heading["cell"].source) or not slide["notes"]:
+        return
+    if any(
+        p["what"] != "text" or re.match(r"\$|#|\*\*(?!Next)", p["cell"].source)
+        for p in rest
+    ):
+        return
+    said, prose = [], False
+    for note in slide["notes"]:
+        is_list = re.match(r"[-|] ?|\d+\. ", note.source)
+        text = note.source if is_list else shortened(note.source)
+        short = len(text.split()) <= WORDS and not text.startswith("<")
+        if not is_list and (prose or not short):
+            continue
+        part = {"what": "text", "cell": text_cell(text), "fragment": False}
+        if filled({**slide, "parts": [heading, *said, part, *rest[1:]]}) > HIGH:
+            break
+        said.append(part)
+        prose = prose or not is_list
+    if said and said[-1]["cell"].source.endswith(":"):  # its list does not follow
+        source = re.sub(r"(?<=[.?!])\s[^.?!]*:$", "", said[-1]["cell"].source)
+        said[-1]["cell"] = text_cell(source)
+    whole = [part for part in said if LIST.match(part["cell"].source)]
+    if prose and len(whole) >= len(lists):
+        first = 2 * len(lists) or 1  # the claim, or a sentence above each list
+        slide["parts"] = [heading, *said, *rest[first:]]
+
+
+def filled(slide: dict) -> float:
+    """About how many pixels of a slide are full."""
+    top = RUNNING if slide["running"] else 0
+    return top + sum(height(part["what"], part["cell"]) for part in slide["parts"])
+
+
+def height(what: str, cell: NotebookNode) -> float:
+    """About how many pixels a part takes, shrunk to SMALL, with the gap below it."""
+    if what == "code":
+        return code_height(len(cell.source.splitlines()))
+    if what == "output":
+        return sum(map(output_height, cell.outputs))
+    paragraphs = re.split(r"\n{2,}", cell.source)
+    return sum(map(text_height, paragraphs))
+
+
+def code_height(lines: int) -> float:
+    """Of so many lines of code."""
+    return SMALL * (44 + 30 * lines)
+
+
+def output_height(output: NotebookNode) -> float:
+    """About how many pixels a result takes: the least share of a figure's height, if
+    it is no wider than a slide; as many lines as were printed."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        head = base64.b64decode(data["image/png"][:64])[16:24]
+        wide, high = struct.unpack(">II", head) if head else (WIDTH, HEIGHT)
+        return 20 + min(FIGURE * high * min(1, (WIDTH - 144) / wide), 560)
+    printed = output.get("text") or data.get("text/plain", "")
+    lines = sum(1 + len(line) // 85 for line in printed.strip("\n").split("\n"))
+    return SMALL * (28 + 29 * lines)
+
+
+def text_height(paragraph: str) -> float:
+    """About how many pixels a paragraph takes, with 85 characters in a line."""
+    paragraph = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", paragraph)  # as one sees it
+    paragraph = re.sub(
+        r"[*`]+", lambda mark: "" if mark.start() else mark[0], paragraph
+    )
+    if paragraph.startswith("#"):
+        return 100 if paragraph.startswith("# ") else 72
+    if paragraph.startswith("$$"):
+        return SMALL * 110
+    if paragraph.startswith(("```", "|")):
+        return SMALL * (20 + 46 * paragraph.count("\n"))
+    items = re.split(r"\n(?=- |\d+\. )", paragraph)
+    lines = sum(1 + len(item) // 85 for item in items)
+    gaps = 10 * (len(items) - 1)
+    if paragraph.startswith(("**Predict", "**Think first")):
+        gaps += 28
+    return SMALL * (20 + 40 * lines + gaps)
+
+
+def second_lecture(titles: list[str]) -> str:
+    """What stands on the slide with which the second lecture begins."""
+    before = "\n".join(f"- {one}" for one in titles[1:])
+    return f"# {titles[0]}\n\n**The second lecture.** In the first:\n\n{before}"
+
+
+def in_pieces(
+    source: str, room: float = HIGH, after: float = 0, lonely: float = 0
+) -> tuple[bool, list[str]]:
+    """Python source in pieces that fit a slide, cut where it hurts least; and whether
+    the first is better begun on a new slide.
+
+    room: pixels left where the code might begin; after: pixels that its printed lines
+    take, which should stand below its end; lonely: what it costs to leave the slide.
+    """
+    lines = source.strip("\n").splitlines()
+    if not lines:
+        return False, []
+    prices = cut_prices(lines)
+    fresh = HIGH - RUNNING
+
+    def best_from(start: int, space: float) -> tuple[float, list[int]]:
+        ways = [(math.inf, [len(lines)])]
+        for end in range(start + 1, len(lines) + 1):
+            piece = "\n".join(lines[start:end]).strip("\n").splitlines()
+            high = code_height(len(piece))
+            if len(piece) > MOST or high > space:
+                break
+            if end not in prices:
+                continue
+            price, ends = best[end]
+            price += prices[end] + len(piece) ** 2 / 400
+            if all(re.match("(import|from|%%) ?|$", line) for line in piece):
+                price += 2
+            if end == len(lines) and after:
+                price += ABRUPT if high + after > space else 0
+            ways.append((price, [end, *ends]))
+        return min(ways)
+
+    best: dict[int, tuple[float, list[int]]] = {len(lines): (0, [])}
+    for start in reversed(range(len(lines))):
+        best[start] = best_from(start, fresh)
+    here, below = best_from(0, room), best[0]
+    new = below[0] + lonely < here[0]
+    ends = [0, *(below if new else here)[1]]
+    pieces = ["\n".join(lines[a:b]).strip("\n") for a, b in pairwise(ends)]
+    return new, pieces
+
+
+def cut_prices(lines: list[str]) -> dict[int, float]:
+    """{number of a line: what it costs to cut before it}, least between functions and
+    nothing at the end."""
+    whole, depth = set(), 0  # numbers of the lines before which no bracket is open
+    text = "\n".join("#" * line.startswith("%") + line for line in lines) + "\n"
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.OP:
+            depth += (token.string in "([{") - (token.string in ")]}")
+        if token.type in (tokenize.NEWLINE, tokenize.NL) and not depth:
+            whole.add(token.end[0] if token.end[1] == 0 else token.start[0])
+    prices = {len(lines): 0.0}
+    for number in range(1, len(lines)):
+        line, before = lines[number], lines[number - 1]
+        if not line.strip():
+            continue
+        blank = not before.strip()
+        level = (len(line) - len(line.lstrip())) / 4
+        price = 1.5 + (0.7 * level if blank else 1 + 1.5 * level)
+        if before.endswith(":") or re.match(r" *[@#]", before):
+            price += 8
+        if re.match(r" *(else|elif|except|finally)\b", line):
+            price += 8
+        prices[number] = price if number in whole else price + 30
+    return prices
