@@ -493,3 +493,37 @@ def test_code_that_only_loads_and_prints_records_stays_in_the_notes():
     assert section["notes"][-1].source == f"```python\n{first.source}\n```"
     assert more["notes"][-1].source == f"```python\n{second.source}\n```"
     assert last["notes"] == []
+
+
+def test_a_finding_is_no_definition_and_a_tag_chooses_another_sentence():
+    assert (
+        slides_words.findings("The list of all merges is the tokenizer itself.") == []
+    )
+    assert (
+        slides_words.findings("`recipe` is a `TrainConfig`. It can be printed.") == []
+    )
+    claim = "The loss of the second model is a tenth below that of the first."
+    assert slides_words.findings(claim) == [claim, claim]
+    cell = nbformat.v4.new_code_cell("show()")
+    cell.outputs = [nbformat.v4.new_output("stream", text="row\n")]
+
+    def shown(number):
+        words = nbformat.v4.new_markdown_cell(
+            "Below stand letters. The last has found."
+        )
+        words.metadata["tags"] = [f"finding-{number}"]
+        notebook = made_of("## One\n\nClaimed.", cell, words.source)
+        notebook.cells[-1] = words
+        return sources(slides_layout.stacks(notebook)[1])[0][-1]
+
+    assert shown(2) == "The last has found."
+    assert shown(0) == "show()"
+
+
+def test_code_is_cut_so_that_the_finding_has_room_below_what_was_printed():
+    cell = nbformat.v4.new_code_cell("\n".join(["show()"] * 12))
+    cell.outputs = [nbformat.v4.new_output("stream", text="row\n" * 3)]
+    claim = "It falls from left to right, as it was promised."
+    (first, second) = outline(made_of(f"## One\n\n{CLAIM}", cell, claim))[1]
+    assert first == ["text", "text", "code"]
+    assert second == ["code", "output+", "text+"]

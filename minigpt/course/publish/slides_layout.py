@@ -30,13 +30,13 @@ from minigpt.course.publish.slides_words import (
 )
 
 WIDTH, HEIGHT = 1280, 720
-HIGH = 660  # pixels between the margins, and a little
-SMALL = 0.88  # a slide's type is shrunk to this share at most: code is 20 pixels then
+HIGH = 660  # pixels between the margins, and the gap below the last part
 MOST = 20  # lines of code that a slide holds
 RUNNING = 44  # pixels for a section's title above a slide
 BRIEF = 6  # lines of code that may stand behind the figure they lead to
 FIGURE = 0.75  # a figure may shrink to this share of its size; deck.js says the same
 ABRUPT = 6.0  # what it costs to show printed lines on another slide than their code
+FINDING = "finding-"  # a tag: with the number of the sentence that is one, or 0
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
 LIST = re.compile(r"- |\d+\. ")
 
@@ -50,11 +50,11 @@ def stacks(notebook: NotebookNode) -> list:
     not begin with it), parts (what, cell, fragment or not) and notes (cells).
     """
     layout = Layout()
-    for cell in notebook.cells:
+    for cell, following in pairwise([*notebook.cells, None]):
         if cell.cell_type == "markdown":
             layout.add_text(cell)
         else:
-            layout.add_code(cell)
+            layout.add_code(cell, finding_height(following))
     for stack in layout.stacks:
         for slide in stack:
             tell_more(slide)
@@ -74,6 +74,7 @@ class Layout:
         self.owes = False  # is code shown without a word?
         self.result = False  # a result was the last: what comes may say what it shows
         self.found = ""  # what was shown last of that
+        self.chosen: int | None = None  # the number of the sentence that says it
         self.loaded: set[str] = set()  # names that code for records has bound
 
     @property
@@ -107,6 +108,7 @@ class Layout:
     def add_text(self, cell: NotebookNode) -> None:
         """A markdown cell: what is seen goes on slides, what is said into notes."""
         self.said = []
+        self.chosen = chosen_finding(cell)
         if SECOND in cell.metadata.get("tags", []):
             self.stacks.append([])
             self.begin(cell, "opening")
@@ -169,7 +171,7 @@ class Layout:
         """What a paragraph says a result has shown: above a figure that is alone, else
         below the result, after a click; nothing if there is no room."""
         parts = self.slide["parts"]
-        for claim in findings(source):
+        for claim in findings(source, self.chosen):
             text = text_cell(claim)
             if not self.fits("text", text):
                 continue
@@ -200,8 +202,9 @@ class Layout:
             return True
         return self.full and leads_on(source, self.slide)
 
-    def add_code(self, cell: NotebookNode) -> None:
-        """A code cell: its pieces, then what it printed, then its figures."""
+    def add_code(self, cell: NotebookNode, finding: float = 0) -> None:
+        """A code cell: its pieces, then what it printed, then its figures. finding:
+        pixels for what is said below about what it printed."""
         figures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
         printed = [o for o in cell.outputs if "image/png" not in o.get("data", {})]
         code = nbformat.from_dict(cell)
@@ -220,7 +223,8 @@ class Layout:
             self.full, self.owes, self.said = True, True, []
             self.result = False
             return
-        pieces = self.add_pieces(code, sum(map(output_height, printed)))
+        below = sum(map(output_height, printed))
+        pieces = self.add_pieces(code, below + (0 if figures else finding))
         for output in [*printed, *figures]:
             shown = nbformat.from_dict(cell | {"outputs": [output]})
             alone = (self.full and not pieces) or not self.fits("output", shown)
@@ -280,6 +284,24 @@ class Layout:
         if first.source and filled(self.slide) + needs <= HIGH:
             self.put("text", first)
         self.said = []
+
+
+def chosen_finding(cell: NotebookNode) -> int | None:
+    """Which sentence of a text says what the result above it shows: the number that a
+    tag gives, 0 for none; None where no tag does."""
+    tags = cell.metadata.get("tags", [])
+    numbers = [int(t.removeprefix(FINDING)) for t in tags if t.startswith(FINDING)]
+    return numbers[0] if numbers else None
+
+
+def finding_height(cell: NotebookNode | None) -> float:
+    """About how many pixels it takes to say what the result above a text
+    shows; 0 if the text does not."""
+    if cell is None or cell.cell_type != "markdown":
+        return 0
+    kind, first = seen_and_said(cell.source)[0]
+    found = findings(first, chosen_finding(cell))
+    return height("text", text_cell(found[0])) if kind == "said" and found else 0
 
 
 def text_cell(source: str) -> NotebookNode:
@@ -346,7 +368,7 @@ def filled(slide: dict) -> float:
 
 
 def height(what: str, cell: NotebookNode) -> float:
-    """About how many pixels a part takes, shrunk to SMALL, with the gap below it."""
+    """About how many pixels a part takes, with the gap below it."""
     if what == "code":
         return code_height(len(cell.source.splitlines()))
     if what == "output":
@@ -357,7 +379,7 @@ def height(what: str, cell: NotebookNode) -> float:
 
 def code_height(lines: int) -> float:
     """Of so many lines of code."""
-    return SMALL * (44 + 30 * lines)
+    return 44 + 30 * lines
 
 
 def output_height(output: NotebookNode) -> float:
@@ -370,7 +392,7 @@ def output_height(output: NotebookNode) -> float:
         return 20 + min(FIGURE * high * min(1, (WIDTH - 144) / wide), 560)
     printed = output.get("text") or data.get("text/plain", "")
     lines = sum(1 + len(line) // 85 for line in printed.strip("\n").split("\n"))
-    return SMALL * (28 + 29 * lines)
+    return 28 + 29 * lines
 
 
 def text_height(paragraph: str) -> float:
@@ -382,15 +404,15 @@ def text_height(paragraph: str) -> float:
     if paragraph.startswith("#"):
         return 100 if paragraph.startswith("# ") else 72
     if paragraph.startswith("$$"):
-        return SMALL * 110
+        return 110
     if paragraph.startswith(("```", "|")):
-        return SMALL * (20 + 46 * paragraph.count("\n"))
+        return 20 + 46 * paragraph.count("\n")
     items = re.split(r"\n(?=- |\d+\. )", paragraph)
     lines = sum(1 + len(item) // 85 for item in items)
     gaps = 10 * (len(items) - 1)
     if paragraph.startswith(("**Predict", "**Think first")):
         gaps += 28
-    return SMALL * (20 + 40 * lines + gaps)
+    return 20 + 40 * lines + gaps
 
 
 def second_lecture(titles: list[str]) -> str:

@@ -21,6 +21,10 @@ DANGLES = re.compile(  # so begins a sentence that needs the one before it
 MOVES_ON = re.compile(  # so begins a paragraph that leaves what was shown
     r"\(|(And|Or|So|Now|Here|Next|Let|We|As|Does|What|How|Which|Why|Where does)\b"
 )
+DEFINES = re.compile(  # so begins a sentence that says what a thing is
+    r"(`[^`]+`|(The|An?|One|In \w+ an?)\b[^.;:,]*?) (is|are) (an?|the|that|their|one)\b"
+    r"(?! (same|half|third|quarter|\w+th)\b)"
+)
 PRINTS = re.compile(  # functions and methods that load records, format and print
     r"record\.\w+|print|min|max|sum|len|zip|map|list|sorted|round|range|join|"
     r"(.*\.)?(mean|spread|split|min|max|values|items|keys|get|format|ljust|rjust|"
@@ -105,10 +109,14 @@ def without_remarks(found: list[str]) -> list[str]:
     return kept
 
 
-def findings(source: str) -> list[str]:
+def findings(source: str, chosen: int | None = None) -> list[str]:
     """What the paragraph behind a result says it shows, the best first: what it says in
-    bold, else what it says first; [] if it moves on to something else."""
+    bold, else what it says first; [] if it moves on to something else, or says what a
+    thing is. chosen: the number of the sentence that the lesson's author chose (1 is
+    the first, 0 none)."""
     said = sentences(source)
+    if chosen is not None:
+        return [" ".join(said[chosen - 1].split())] if chosen else []
     if source.endswith((":", "?")):  # the end leads on, with what it refers to
         said = said[: -2 if DANGLES.match(said[-1]) else -1]
     said = without_remarks(said)
@@ -120,7 +128,10 @@ def findings(source: str) -> list[str]:
     near = [n for n, one in enumerate(said[:2]) if "**" in one]
     late = [one for one in said[2:] if re.match(r"(So )?\*\*", one)]
     claims = [" ".join(said[: near[-1] + 1])] if near else late[:1]
-    claims += [first, said[0]]
+    if not DEFINES.match(said[0]):
+        claims += [first, said[0]]
+    elif near:
+        claims = []
     return [one for one in claims if len(one.split()) <= 5 * FEW]
 
 
