@@ -15,12 +15,14 @@ from itertools import pairwise
 import nbformat
 from nbformat import NotebookNode
 
+from minigpt.course.publish import slides_dots
 from minigpt.course.publish.slides_words import (
     ASKS,
     WORDS,
     findings,
     first_said,
     lead,
+    only_assigns,
     only_records,
     seen_and_said,
     sentences,
@@ -30,13 +32,20 @@ from minigpt.course.publish.slides_words import (
 )
 
 WIDTH, HEIGHT = 1280, 720
+WIDE = 1232  # a figure at most, which reaches into the margins
 HIGH = 660  # pixels between the margins, and the gap below the last part
+SMALL = 0.95  # a slide's type is shrunk to this share at most
 MOST = 20  # lines of code that a slide holds
 RUNNING = 44  # pixels for a section's title above a slide
 BRIEF = 6  # lines of code that may stand behind the figure they lead to
 FIGURE = 0.75  # a figure may shrink to this share of its size; deck.js says the same
+LARGE = 0.95  # but not below this beside code: then it has a slide of its own
+FEW_LINES = 3  # of assignments above a figure, which may go into the notes
+THIN = 270  # pixels: a slide with less in it joins another, where there is room
 ABRUPT = 6.0  # what it costs to show printed lines on another slide than their code
+UNTOLD = 3.5  # and to leave no room below them for what they show
 FINDING = "finding-"  # a tag: with the number of the sentence that is one, or 0
+MINUTES = 1.75  # that a slide takes
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
 LIST = re.compile(r"- |\d+\. ")
 
@@ -47,10 +56,11 @@ def stacks(notebook: NotebookNode) -> list:
     A section begins a stack, and so does each piece of code a slide below the first
     code; what leaves too little room goes on on another. A slide is a dict: cell (id
     of its first cell), kind (a class), running (the section's title, if the slide does
-    not begin with it), parts (what, cell, fragment or not) and notes (cells).
+    not begin with it), length (of a lecture, where one begins), parts (what, cell,
+    fragment or not) and notes (cells).
     """
     layout = Layout()
-    for cell, following in pairwise([*notebook.cells, None]):
+    for cell, following in zip(notebook.cells, [*notebook.cells[1:], None]):
         if cell.cell_type == "markdown":
             layout.add_text(cell)
         else:
@@ -58,7 +68,9 @@ def stacks(notebook: NotebookNode) -> list:
     for stack in layout.stacks:
         for slide in stack:
             tell_more(slide)
-    return layout.stacks
+    found = [joined(stack) for stack in layout.stacks]
+    tell_lengths(found)
+    return found
 
 
 class Layout:
@@ -91,9 +103,9 @@ class Layout:
         """A new slide, which says to which section it belongs."""
         self.begin(cell, running=re.sub(r"[`*]", "", self.section))
 
-    def fits(self, what: str, cell: NotebookNode) -> bool:
-        """Whether there is room for one part more."""
-        return filled(self.slide) + height(what, cell) <= HIGH
+    def fits(self, what: str, cell: NotebookNode, more: float = 0) -> bool:
+        """Whether there is room for one part more, and so many pixels."""
+        return filled(self.slide) + height(what, cell) + more <= HIGH
 
     def put(self, what: str, cell: NotebookNode, fragment: bool = False) -> None:
         """One part more on the slide; fragment: it appears at a click."""
@@ -211,11 +223,19 @@ class Layout:
         code.source = without_drawing(cell.source, bool(figures))
         if self.slide["kind"] == "opening" and not printed:
             code.source = ""  # the set-up
+        hidden = []
         bound = only_records(code.source, self.loaded) if cell.outputs else None
-        if bound is not None:
-            self.loaded |= bound
-            hidden = text_cell(f"```python\n{code.source}\n```")
+        if bound is not None or (figures and not printed and self.is_brief(code)):
+            self.loaded |= bound or set()
+            hidden = [text_cell(f"```python\n{code.source}\n```")]
             code.source = ""
+            pictures = [slides_dots.drawn(output) for output in printed]
+            hidden += [
+                text_cell(f"```\n{output.text}```")
+                for output, picture in zip(printed, pictures)
+                if picture
+            ]
+            printed = [picture or old for picture, old in zip(pictures, printed)]
         if len(figures) == 1 and not printed and self.figure_goes_first(code):
             self.put("output", code)
             self.go_on(cell)
@@ -224,20 +244,36 @@ class Layout:
             self.result = False
             return
         below = sum(map(output_height, printed))
-        pieces = self.add_pieces(code, below + (0 if figures else finding))
+        pieces = self.add_pieces(code, below, 0 if figures else finding)
         for output in [*printed, *figures]:
             shown = nbformat.from_dict(cell | {"outputs": [output]})
-            alone = (self.full and not pieces) or not self.fits("output", shown)
+            more = self.figure_wants(output, finding) if output in figures else 0
+            alone = (self.full and not pieces) or not self.fits("output", shown, more)
             if alone and self.slide["parts"]:
                 self.go_on_with_lead(shown, 0, "output")
             waits = bool(pieces) or self.asked
             self.put("output", shown, fragment=waits and not alone)
             self.full = True
-        if bound is not None:
-            self.slide["notes"].append(hidden)
+        self.slide["notes"] += hidden
         self.full = self.full or bool(cell.outputs)
         self.asked, self.said = False, []
         self.result = bool(cell.outputs)
+
+    def is_brief(self, code: NotebookNode) -> bool:
+        """Are there but a few assignments above a figure, which would make it small?"""
+        lines = code.source.splitlines()
+        made = only_assigns(code.source)
+        before = RUNNING if self.full else filled(self.slide)
+        both = before + height("code", code)
+        large = sum(output_height(output, LARGE) for output in code.outputs)
+        return 0 < len(lines) <= FEW_LINES and made and both + large > HIGH
+
+    def figure_wants(self, figure: NotebookNode, finding: float) -> float:
+        """How many pixels more than the least a figure takes below code, with what it
+        shows: below words alone it takes what is left."""
+        if all(part["what"] == "text" for part in self.slide["parts"]):
+            return 0
+        return finding + output_height(figure, LARGE) - output_height(figure)
 
     def figure_goes_first(self, code: NotebookNode) -> bool:
         """Whether a figure stands below the claim of its section, and how it was made
@@ -250,16 +286,16 @@ class Layout:
             and filled(self.slide) + both > HIGH
         )
 
-    def add_pieces(self, code: NotebookNode, after: float) -> list[str]:
+    def add_pieces(self, code: NotebookNode, after: float, finding: float) -> list[str]:
         """The code of a cell, cut where it must be; after: the pixels of what it
-        prints. Returns the pieces."""
+        prints; finding: of what is said about that. Returns the pieces."""
         lonely = 3 if only_claim(self.slide) else 1
         room, lonely = (0, 0) if self.full else (HIGH - filled(self.slide), lonely)
-        new, pieces = in_pieces(code.source, room, after, lonely)
+        new, pieces = in_pieces(code.source, room, after, lonely, finding)
         for number, source in enumerate(pieces):
             piece = nbformat.from_dict(code | {"source": source})
             if new or number:
-                below = after if number == len(pieces) - 1 else 0
+                below = after + finding if number == len(pieces) - 1 else 0
                 self.go_on_with_lead(piece, below)
             self.put("code", piece, self.asked)
             self.full, self.said = True, []
@@ -340,7 +376,8 @@ def tell_more(slide: dict) -> None:
         for p in rest
     ):
         return
-    said, prose = [], False
+    first = 2 * len(lists) or 1  # the claim, or a sentence above each list
+    said, prose, after = [], False, rest[first:]
     for note in slide["notes"]:
         is_list = re.match(r"[-|] ?|\d+\. ", note.source)
         text = note.source if is_list else shortened(note.source)
@@ -348,8 +385,11 @@ def tell_more(slide: dict) -> None:
         if not is_list and (prose or not short):
             continue
         part = {"what": "text", "cell": text_cell(text), "fragment": False}
-        if filled({**slide, "parts": [heading, *said, part, *rest[1:]]}) > HIGH:
-            break
+        if filled({**slide, "parts": [heading, *said, part, *after]}) > HIGH:
+            if not note.source.startswith("|") or not after:
+                break
+            slide["notes"] += [one["cell"] for one in after]  # "Next: ..." is said
+            after = []
         said.append(part)
         prose = prose or not is_list
     if said and said[-1]["cell"].source.endswith(":"):  # its list does not follow
@@ -357,8 +397,63 @@ def tell_more(slide: dict) -> None:
         said[-1]["cell"] = text_cell(source)
     whole = [part for part in said if LIST.match(part["cell"].source)]
     if prose and len(whole) >= len(lists):
-        first = 2 * len(lists) or 1  # the claim, or a sentence above each list
-        slide["parts"] = [heading, *said, *rest[first:]]
+        slide["parts"] = [heading, *said, *after]
+
+
+def tell_lengths(stacks: list[list[dict]]) -> None:
+    """Write on each opening slide how long its lecture takes, by its slides."""
+    begins = [n for n, stack in enumerate(stacks) if stack[0]["kind"] == "opening"]
+    counts = [
+        sum(map(len, stacks[start:end]))
+        for start, end in pairwise([*begins, len(stacks)])
+    ]
+    told = [5 * round(count * MINUTES / 5) for count in counts]
+    for start, minutes in zip(begins, told):
+        stacks[start][0]["length"] = f"about {minutes} minutes as a lecture"
+    if told[1:]:
+        both = " and ".join(map(str, told))
+        stacks[0][0]["length"] = f"about {both} minutes as two lectures"
+
+
+def joined(stack: list[dict]) -> list[dict]:
+    """The slides of a stack, where those that are nearly empty join a neighbour. What
+    waits for a click there lets all wait that follows."""
+    kept: list[dict] = []
+    for slide in stack:
+        if kept and may_join(kept[-1], slide):
+            last = kept[-1]
+            waits = any(p["fragment"] or asks(p["cell"].source) for p in last["parts"])
+            last["parts"] += [
+                part | {"fragment": part["fragment"] or waits}
+                for part in slide["parts"]
+            ]
+            last["notes"] += slide["notes"]
+        else:
+            kept.append(slide)
+    return kept
+
+
+def may_join(last: dict, slide: dict) -> bool:
+    """Is one of two slides nearly empty, and do both fit on one? Questions, headings,
+    figures and the opening keep a slide of their own."""
+    begins = slide["parts"][0]["cell"].source
+    if last["kind"] or not slide["running"] or asks(begins) or begins.startswith("#"):
+        return False
+    if any(is_figure(part) for part in last["parts"] + slide["parts"]):
+        return False
+    high = [filled(one) - RUNNING * bool(one["running"]) for one in (last, slide)]
+    return min(high) < THIN and filled(last) + high[1] <= HIGH
+
+
+def asks(source: str) -> bool:
+    """Is a text a question to the audience?"""
+    return bool(re.search(r"\*\*(Predict|Think)|^" + re.escape(ASKS), source))
+
+
+def is_figure(part: dict) -> bool:
+    """Is a part of a slide a picture?"""
+    outputs = part["cell"].get("outputs", []) if part["what"] == "output" else []
+    return any("image/png" in output.get("data", {}) for output in outputs)
 
 
 def filled(slide: dict) -> float:
@@ -368,7 +463,7 @@ def filled(slide: dict) -> float:
 
 
 def height(what: str, cell: NotebookNode) -> float:
-    """About how many pixels a part takes, with the gap below it."""
+    """About how many pixels a part takes, shrunk to SMALL, with the gap below it."""
     if what == "code":
         return code_height(len(cell.source.splitlines()))
     if what == "output":
@@ -379,20 +474,22 @@ def height(what: str, cell: NotebookNode) -> float:
 
 def code_height(lines: int) -> float:
     """Of so many lines of code."""
-    return 44 + 30 * lines
+    return SMALL * (44 + 30 * lines)
 
 
-def output_height(output: NotebookNode) -> float:
-    """About how many pixels a result takes: the least share of a figure's height, if
-    it is no wider than a slide; as many lines as were printed."""
+def output_height(output: NotebookNode, share: float = FIGURE) -> float:
+    """About how many pixels a result takes: a share of a figure's height, if it is no
+    wider than a slide; as many lines as were printed."""
     data = output.get("data", {})
     if "image/png" in data:
         head = base64.b64decode(data["image/png"][:64])[16:24]
         wide, high = struct.unpack(">II", head) if head else (WIDTH, HEIGHT)
-        return 20 + min(FIGURE * high * min(1, (WIDTH - 144) / wide), 560)
+        return 20 + min(share * high * min(1, WIDE / wide), 560)
+    if "high" in output.get("metadata", {}):  # a table drawn as dots
+        return 20 + output.metadata.high
     printed = output.get("text") or data.get("text/plain", "")
     lines = sum(1 + len(line) // 85 for line in printed.strip("\n").split("\n"))
-    return 28 + 29 * lines
+    return SMALL * (28 + 29 * lines)
 
 
 def text_height(paragraph: str) -> float:
@@ -404,15 +501,15 @@ def text_height(paragraph: str) -> float:
     if paragraph.startswith("#"):
         return 100 if paragraph.startswith("# ") else 72
     if paragraph.startswith("$$"):
-        return 110
+        return SMALL * 110
     if paragraph.startswith(("```", "|")):
-        return 20 + 46 * paragraph.count("\n")
+        return SMALL * (20 + 46 * paragraph.count("\n"))
     items = re.split(r"\n(?=- |\d+\. )", paragraph)
     lines = sum(1 + len(item) // 85 for item in items)
     gaps = 10 * (len(items) - 1)
     if paragraph.startswith(("**Predict", "**Think first")):
         gaps += 28
-    return 20 + 40 * lines + gaps
+    return SMALL * (20 + 40 * lines + gaps)
 
 
 def second_lecture(titles: list[str]) -> str:
@@ -422,7 +519,11 @@ def second_lecture(titles: list[str]) -> str:
 
 
 def in_pieces(
-    source: str, room: float = HIGH, after: float = 0, lonely: float = 0
+    source: str,
+    room: float = HIGH,
+    after: float = 0,
+    lonely: float = 0,
+    finding: float = 0,
 ) -> tuple[bool, list[str]]:
     """Python source in pieces that fit a slide, cut where it hurts least; and whether
     the first is better begun on a new slide.
@@ -450,7 +551,10 @@ def in_pieces(
             if all(re.match("(import|from|%%) ?|$", line) for line in piece):
                 price += 2
             if end == len(lines) and after:
-                price += ABRUPT if high + after > space else 0
+                if high + after > space:
+                    price += ABRUPT
+                elif high + after + finding > space:
+                    price += UNTOLD
             ways.append((price, [end, *ends]))
         return min(ways)
 

@@ -231,6 +231,14 @@ def without_drawing(source: str, figure: bool) -> str:
     return "\n".join(text for _, text in kept).strip("\n")
 
 
+def only_assigns(source: str) -> bool:
+    """Does code do nothing but give names to values?"""
+    try:
+        return all(isinstance(node, ast.Assign) for node in ast.parse(source).body)
+    except SyntaxError:  # a magic command of IPython
+        return False
+
+
 def only_records(source: str, loaded: set[str]) -> set[str] | None:
     """The names that code binds which does nothing but load records, format and print
     them; None for other code. loaded: names that such code has bound before."""

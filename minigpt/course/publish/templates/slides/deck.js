@@ -2,6 +2,7 @@
 const SMALLEST = 0.7; // of the normal size; below that the slide holds too much
 const STEP = 0.02;
 const TWO_COLUMNS = 0.88; // long printed text goes into columns before it gets smaller
+const WIDE = 1232; // of 1280 pixels: a figure reaches into the margins
 const FIGURE = 0.75; // a figure may shrink to this share of its natural size
 const TALLEST = 560; // and never needs more than this
 
@@ -53,9 +54,7 @@ function shrink(slide) {
 
 function reserve(figure, slide) {
   const image = figure.querySelector("img");
-  const style = getComputedStyle(slide);
-  const width = slide.clientWidth - parseFloat(style.paddingLeft) * 2;
-  const shrunk = Math.min(1, width / image.naturalWidth);
+  const shrunk = Math.min(1, WIDE / image.naturalWidth);
   const height = Math.min(FIGURE * shrunk * image.naturalHeight, TALLEST);
   figure.style.minHeight = `${height}px`;
   figure.style.maxHeight = `${1.6 * shrunk * image.naturalHeight}px`;
