@@ -15,6 +15,7 @@ from minigpt.course.publish import (
     slides,
     slides_dots,
     slides_layout,
+    slides_room,
     slides_words,
 )
 
@@ -281,7 +282,7 @@ def test_long_code_goes_on_on_the_next_slide():
     assert outline(notebook)[1] == [["text", "code"], ["code"]]
     shown = [s["parts"][-1]["cell"].source for s in slides_layout.stacks(notebook)[1]]
     assert "\n\n".join(shown) == source
-    assert all(len(piece.splitlines()) <= slides_layout.MOST for piece in shown)
+    assert all(len(piece.splitlines()) <= slides_room.MOST for piece in shown)
 
 
 def test_the_recap_is_shown_and_its_answers_are_not():
@@ -347,10 +348,10 @@ def test_code_is_cut_between_functions_and_never_inside_brackets_or_below_a_for(
     first = ["def first(a):", *["    a.b(", "        c,", "    )"] * 6, ""]
     second = ["def second(a):", "    for b in a:", "        b.c()"]
     source = "\n".join([*first, *second])
-    _, pieces = slides_layout.in_pieces(source)
+    _, pieces = slides_room.in_pieces(source)
     assert pieces == ["\n".join(first[:-1]), "\n".join(second)]
     lines = ["a(", *["    b,"] * 11, ")", "for c in d:", *["    e(c)"] * 12]
-    _, pieces = slides_layout.in_pieces("\n".join(lines))
+    _, pieces = slides_room.in_pieces("\n".join(lines))
     assert pieces == ["\n".join(lines[:13]), "\n".join(lines[13:])]
 
 

@@ -18,7 +18,8 @@ from nbformat import NotebookNode
 from PIL import Image
 
 from minigpt.course.publish import npm, shared
-from minigpt.course.publish.slides_layout import HEIGHT, WIDTH, stacks
+from minigpt.course.publish.slides_layout import stacks
+from minigpt.course.publish.slides_room import HEIGHT, WIDTH
 from minigpt.course.publish.slides_words import without_asides
 
 SCRIPTS = [

@@ -1,21 +1,21 @@
-"""A lesson's cells on slides: what stands on which, and how high it is.
+"""Which cells of a lesson stand together on a slide, one slide after the other."""
 
-Code that is longer than a slide, or leaves no room for what it prints, is cut between
-two statements and goes on on the next.
-"""
-
-import base64
-import io
-import math
 import re
-import struct
-import tokenize
 from itertools import pairwise
 
 import nbformat
 from nbformat import NotebookNode
 
 from minigpt.course.publish import slides_dots
+from minigpt.course.publish.slides_room import (
+    HIGH,
+    LARGE,
+    RUNNING,
+    filled,
+    height,
+    in_pieces,
+    output_height,
+)
 from minigpt.course.publish.slides_words import (
     ASKS,
     WORDS,
@@ -31,19 +31,9 @@ from minigpt.course.publish.slides_words import (
     without_drawing,
 )
 
-WIDTH, HEIGHT = 1280, 720
-WIDE = 1232  # a figure at most, which reaches into the margins
-HIGH = 660  # pixels between the margins, and the gap below the last part
-SMALL = 0.95  # a slide's type is shrunk to this share at most
-MOST = 20  # lines of code that a slide holds
-RUNNING = 44  # pixels for a section's title above a slide
 BRIEF = 6  # lines of code that may stand behind the figure they lead to
-FIGURE = 0.75  # a figure may shrink to this share of its size; deck.js says the same
-LARGE = 0.95  # but not below this beside code: then it has a slide of its own
-FEW_LINES = 3  # of assignments above a figure, which may go into the notes
+PREPARES = 3  # lines of assignments above a figure, which may go into the notes
 THIN = 270  # pixels: a slide with less in it joins another, where there is room
-ABRUPT = 6.0  # what it costs to show printed lines on another slide than their code
-UNTOLD = 3.5  # and to leave no room below them for what they show
 FINDING = "finding-"  # a tag: with the number of the sentence that is one, or 0
 MINUTES = 1.75  # that a slide takes
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
@@ -188,10 +178,7 @@ class Layout:
             if not self.fits("text", text):
                 continue
             self.found = claim
-            figure = "image/png" in parts[0]["cell"].get("outputs", [{}])[0].get(
-                "data", {}
-            )
-            if len(parts) == 1 and parts[0]["what"] == "output" and figure:
+            if len(parts) == 1 and is_figure(parts[0]):
                 parts.insert(0, {"what": "text", "cell": text, "fragment": False})
             else:
                 self.put("text", text, fragment=True)
@@ -225,7 +212,7 @@ class Layout:
             code.source = ""  # the set-up
         hidden = []
         bound = only_records(code.source, self.loaded) if cell.outputs else None
-        if bound is not None or (figures and not printed and self.is_brief(code)):
+        if bound is not None or (figures and not printed and self.only_prepares(code)):
             self.loaded |= bound or set()
             hidden = [text_cell(f"```python\n{code.source}\n```")]
             code.source = ""
@@ -259,14 +246,13 @@ class Layout:
         self.asked, self.said = False, []
         self.result = bool(cell.outputs)
 
-    def is_brief(self, code: NotebookNode) -> bool:
-        """Are there but a few assignments above a figure, which would make it small?"""
-        lines = code.source.splitlines()
-        made = only_assigns(code.source)
+    def only_prepares(self, code: NotebookNode) -> bool:
+        """Is code only a few assignments, which would make the figure below small?"""
+        few = 0 < len(code.source.splitlines()) <= PREPARES
         before = RUNNING if self.full else filled(self.slide)
-        both = before + height("code", code)
         large = sum(output_height(output, LARGE) for output in code.outputs)
-        return 0 < len(lines) <= FEW_LINES and made and both + large > HIGH
+        small = before + height("code", code) + large > HIGH
+        return few and only_assigns(code.source) and small
 
     def figure_wants(self, figure: NotebookNode, finding: float) -> float:
         """How many pixels more than the least a figure takes below code, with what it
@@ -331,8 +317,8 @@ def chosen_finding(cell: NotebookNode) -> int | None:
 
 
 def finding_height(cell: NotebookNode | None) -> float:
-    """About how many pixels it takes to say what the result above a text
-    shows; 0 if the text does not."""
+    """About how many pixels it takes to say what the result above a text shows; 0
+    if the text does not."""
     if cell is None or cell.cell_type != "markdown":
         return 0
     kind, first = seen_and_said(cell.source)[0]
@@ -378,18 +364,22 @@ def tell_more(slide: dict) -> None:
         return
     first = 2 * len(lists) or 1  # the claim, or a sentence above each list
     said, prose, after = [], False, rest[first:]
-    for note in slide["notes"]:
+
+    def room_for(parts: list[dict]) -> bool:
+        return filled({**slide, "parts": [heading, *said, *parts]}) <= HIGH
+
+    for note in list(slide["notes"]):
         is_list = re.match(r"[-|] ?|\d+\. ", note.source)
         text = note.source if is_list else shortened(note.source)
         short = len(text.split()) <= WORDS and not text.startswith("<")
         if not is_list and (prose or not short):
             continue
         part = {"what": "text", "cell": text_cell(text), "fragment": False}
-        if filled({**slide, "parts": [heading, *said, part, *after]}) > HIGH:
-            if not note.source.startswith("|") or not after:
-                break
+        if after and text.startswith("|") and not room_for([part, *after]):
             slide["notes"] += [one["cell"] for one in after]  # "Next: ..." is said
             after = []
+        if not room_for([part, *after]):
+            break
         said.append(part)
         prose = prose or not is_list
     if said and said[-1]["cell"].source.endswith(":"):  # its list does not follow
@@ -422,7 +412,9 @@ def joined(stack: list[dict]) -> list[dict]:
     for slide in stack:
         if kept and may_join(kept[-1], slide):
             last = kept[-1]
-            waits = any(p["fragment"] or asks(p["cell"].source) for p in last["parts"])
+            waits = any(
+                p["fragment"] or is_question(p["cell"].source) for p in last["parts"]
+            )
             last["parts"] += [
                 part | {"fragment": part["fragment"] or waits}
                 for part in slide["parts"]
@@ -437,7 +429,12 @@ def may_join(last: dict, slide: dict) -> bool:
     """Is one of two slides nearly empty, and do both fit on one? Questions, headings,
     figures and the opening keep a slide of their own."""
     begins = slide["parts"][0]["cell"].source
-    if last["kind"] or not slide["running"] or asks(begins) or begins.startswith("#"):
+    if (
+        last["kind"]
+        or not slide["running"]
+        or is_question(begins)
+        or begins.startswith("#")
+    ):
         return False
     if any(is_figure(part) for part in last["parts"] + slide["parts"]):
         return False
@@ -445,7 +442,7 @@ def may_join(last: dict, slide: dict) -> bool:
     return min(high) < THIN and filled(last) + high[1] <= HIGH
 
 
-def asks(source: str) -> bool:
+def is_question(source: str) -> bool:
     """Is a text a question to the audience?"""
     return bool(re.search(r"\*\*(Predict|Think)|^" + re.escape(ASKS), source))
 
@@ -456,139 +453,7 @@ def is_figure(part: dict) -> bool:
     return any("image/png" in output.get("data", {}) for output in outputs)
 
 
-def filled(slide: dict) -> float:
-    """About how many pixels of a slide are full."""
-    top = RUNNING if slide["running"] else 0
-    return top + sum(height(part["what"], part["cell"]) for part in slide["parts"])
-
-
-def height(what: str, cell: NotebookNode) -> float:
-    """About how many pixels a part takes, shrunk to SMALL, with the gap below it."""
-    if what == "code":
-        return code_height(len(cell.source.splitlines()))
-    if what == "output":
-        return sum(map(output_height, cell.outputs))
-    paragraphs = re.split(r"\n{2,}", cell.source)
-    return sum(map(text_height, paragraphs))
-
-
-def code_height(lines: int) -> float:
-    """Of so many lines of code."""
-    return SMALL * (44 + 30 * lines)
-
-
-def output_height(output: NotebookNode, share: float = FIGURE) -> float:
-    """About how many pixels a result takes: a share of a figure's height, if it is no
-    wider than a slide; as many lines as were printed."""
-    data = output.get("data", {})
-    if "image/png" in data:
-        head = base64.b64decode(data["image/png"][:64])[16:24]
-        wide, high = struct.unpack(">II", head) if head else (WIDTH, HEIGHT)
-        return 20 + min(share * high * min(1, WIDE / wide), 560)
-    if "high" in output.get("metadata", {}):  # a table drawn as dots
-        return 20 + output.metadata.high
-    printed = output.get("text") or data.get("text/plain", "")
-    lines = sum(1 + len(line) // 85 for line in printed.strip("\n").split("\n"))
-    return SMALL * (28 + 29 * lines)
-
-
-def text_height(paragraph: str) -> float:
-    """About how many pixels a paragraph takes, with 85 characters in a line."""
-    paragraph = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", paragraph)  # as one sees it
-    paragraph = re.sub(
-        r"[*`]+", lambda mark: "" if mark.start() else mark[0], paragraph
-    )
-    if paragraph.startswith("#"):
-        return 100 if paragraph.startswith("# ") else 72
-    if paragraph.startswith("$$"):
-        return SMALL * 110
-    if paragraph.startswith(("```", "|")):
-        return SMALL * (20 + 46 * paragraph.count("\n"))
-    items = re.split(r"\n(?=- |\d+\. )", paragraph)
-    lines = sum(1 + len(item) // 85 for item in items)
-    gaps = 10 * (len(items) - 1)
-    if paragraph.startswith(("**Predict", "**Think first")):
-        gaps += 28
-    return SMALL * (20 + 40 * lines + gaps)
-
-
 def second_lecture(titles: list[str]) -> str:
     """What stands on the slide with which the second lecture begins."""
     before = "\n".join(f"- {one}" for one in titles[1:])
     return f"# {titles[0]}\n\n**The second lecture.** In the first:\n\n{before}"
-
-
-def in_pieces(
-    source: str,
-    room: float = HIGH,
-    after: float = 0,
-    lonely: float = 0,
-    finding: float = 0,
-) -> tuple[bool, list[str]]:
-    """Python source in pieces that fit a slide, cut where it hurts least; and whether
-    the first is better begun on a new slide.
-
-    room: pixels left where the code might begin; after: pixels that its printed lines
-    take, which should stand below its end; lonely: what it costs to leave the slide.
-    """
-    lines = source.strip("\n").splitlines()
-    if not lines:
-        return False, []
-    prices = cut_prices(lines)
-    fresh = HIGH - RUNNING
-
-    def best_from(start: int, space: float) -> tuple[float, list[int]]:
-        ways = [(math.inf, [len(lines)])]
-        for end in range(start + 1, len(lines) + 1):
-            piece = "\n".join(lines[start:end]).strip("\n").splitlines()
-            high = code_height(len(piece))
-            if len(piece) > MOST or high > space:
-                break
-            if end not in prices:
-                continue
-            price, ends = best[end]
-            price += prices[end] + len(piece) ** 2 / 400
-            if all(re.match("(import|from|%%) ?|$", line) for line in piece):
-                price += 2
-            if end == len(lines) and after:
-                if high + after > space:
-                    price += ABRUPT
-                elif high + after + finding > space:
-                    price += UNTOLD
-            ways.append((price, [end, *ends]))
-        return min(ways)
-
-    best: dict[int, tuple[float, list[int]]] = {len(lines): (0, [])}
-    for start in reversed(range(len(lines))):
-        best[start] = best_from(start, fresh)
-    here, below = best_from(0, room), best[0]
-    new = below[0] + lonely < here[0]
-    ends = [0, *(below if new else here)[1]]
-    pieces = ["\n".join(lines[a:b]).strip("\n") for a, b in pairwise(ends)]
-    return new, pieces
-
-
-def cut_prices(lines: list[str]) -> dict[int, float]:
-    """{number of a line: what it costs to cut before it}, least between functions and
-    nothing at the end."""
-    whole, depth = set(), 0  # numbers of the lines before which no bracket is open
-    text = "\n".join("#" * line.startswith("%") + line for line in lines) + "\n"
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
-        if token.type in (tokenize.NEWLINE, tokenize.NL) and not depth:
-            whole.add(token.end[0] if token.end[1] == 0 else token.start[0])
-    prices = {len(lines): 0.0}
-    for number in range(1, len(lines)):
-        line, before = lines[number], lines[number - 1]
-        if not line.strip():
-            continue
-        blank = not before.strip()
-        level = (len(line) - len(line.lstrip())) / 4
-        price = 1.5 + (0.7 * level if blank else 1 + 1.5 * level)
-        if before.endswith(":") or re.match(r" *[@#]", before):
-            price += 8
-        if re.match(r" *(else|elif|except|finally)\b", line):
-            price += 8
-        prices[number] = price if number in whole else price + 30
-    return prices
