@@ -57,13 +57,15 @@ WALK = """(() => Reveal.getSlides().map((slide) => {
   const bare = [...slide.querySelectorAll("img")].filter(
     (image) => image.alt.length < 30 || /^No description/.test(image.alt)
       || image.getClientRects()[0].width < 300);
+  const shares = [...slide.querySelectorAll("img")].map((image) => Math.min(
+    image.clientWidth / image.naturalWidth, image.clientHeight / image.naturalHeight));
   const code = shown.filter((e) => e.matches(".code pre"))
     .map((e) => parseFloat(getComputedStyle(e).fontSize) * zoom);
   return {
     cell: slide.dataset.cell, empty: !slide.innerText.trim(), beyond,
     raw_math: texts.map(name), bad_math: slide.querySelectorAll("mjx-merror").length,
     smallest: Math.min(...sizes), code: Math.min(99, ...code),
-    bare: bare.map((i) => i.alt),
+    bare: bare.map((i) => i.alt), figure: Math.min(9, ...shares),
     answers: answers.map(name),
   };
 }))()"""
@@ -153,6 +155,18 @@ def test_type_stays_large_enough_to_read_from_the_last_row(visits):
         for name, seen in visits.items()
         for row in seen["slides"]
         if row["smallest"] < 20 or row["code"] < 21  # of 720 lines
+    }
+    assert small == {}
+
+
+@needs_browser
+def test_labels_in_figures_stay_readable(visits):
+    label = 14 * 100 / 72  # pixels of the house style's 14 points in a stored figure
+    small = {
+        f"{name} {row['cell']}": row["figure"] * label
+        for name, seen in visits.items()
+        for row in seen["slides"]
+        if row["figure"] * label < 14  # of 720 lines
     }
     assert small == {}
 

@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 WIDTH, HEIGHT = 1280, 720
 WIDE = 1232  # a figure at most, which reaches into the margins
 HIGH = 660  # pixels between the margins, and the gap below the last part
-SMALL = 0.95  # a slide's type is shrunk to this share at most
+SMALL = 0.94  # a slide's type is shrunk to this share at most
 MOST = 20  # lines of code that a slide holds
 RUNNING = 44  # pixels for a section's title above a slide
 FIGURE = 0.75  # a figure may shrink to this share of its size; deck.js says the same
