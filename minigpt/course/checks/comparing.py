@@ -17,9 +17,9 @@ from minigpt.course.checks import measuring, search, tracing
 from minigpt.course.checks.errors import Explained
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.measuring import Difference
+from minigpt.course.checks.mutations import shows
 from minigpt.course.checks.question import Question, comes_to, with_other_numbers
 from minigpt.course.checks.reading import (
-    alias,
     listing,
     lost,
     second_name,
@@ -91,10 +91,10 @@ def compare(
         known = [*known, *getattr(solution, "listed", ())]
         problem = _explained(asked, right, known, note)
         problem.share, problem.asked = len(right) / len(cases), asked
-        if any("mutant" in f.parts or f.kind is Kind.KNOWN for f in problem.findings):
+        if any(f.kind in (Kind.KNOWN, Kind.UNTOUCHED) for f in problem.findings):
             problem.hint = hint
-        else:
-            problem.general = hint
+        elif not any("mutant" in f.parts for f in problem.findings):
+            problem.general = hint  # what was found goes without it
         raise problem
     if note:
         name = second_name(answer)
@@ -163,7 +163,7 @@ def _explained(
         return told(found(kind, text=default), of_part=False)
     effect = None
     if mistake := _meant(asked, known, every, vague=True):
-        effect = found(Kind.KNOWN, mistake.hint, says=mistake.says)
+        effect = next(_known(mistake, asked))
     effect = effect or measuring.measured(wrong, atol, asked.names)
     if effect and effect.kind in (Kind.NAN, Kind.INFINITE):
         kind = "nan" if effect.kind is Kind.NAN else "inf"
@@ -255,8 +255,15 @@ def _meant(
             how = mistake, program, asked.atol
             if all(_accounts(d, *how) for d in where):
                 if any(_accounts(d, *how, nan=False) for d in asked.wrong):
-                    return mistake
+                    if mistake.sign or _accounts_afresh(asked, *how):
+                        return mistake
     return None
+
+
+def _accounts_afresh(asked: Question, *how: Any) -> bool:
+    """Whether a mistake also gives what the answer gives on cases of no check."""
+    every = (Difference(inputs, None, got) for inputs, got in asked.answered)
+    return all(_accounts(d, *how) for d in every)
 
 
 def _program(mistake: Mistake, asked: Question) -> Callable | None:
@@ -288,15 +295,20 @@ def _accounts(
 
 def _known(mistake: Mistake, asked: Question) -> Iterator[Finding]:
     """The Finding of a known mistake; more, for who has changed a bug hunt's program,
-    but left its bug there."""
-    kind = Kind.UNTOUCHED if mistake.untouched else Kind.KNOWN
-    yield found(kind, mistake.hint, says=mistake.says, mistake=mistake)
+    but left its bug there.
+
+    That results agree proves no cause: one is named only where the text shows it.
+    """
     text = listing(asked.answer)[0]
+    kind = Kind.KNOWN
+    if mistake.untouched:
+        kind = Kind.UNTOUCHED
+    elif mistake.edits and not shows(text, asked.solution.text, mistake.edits):
+        kind = Kind.AS_KNOWN
+    yield found(kind, mistake.hint, says=mistake.says, mistake=mistake)
     if mistake.untouched and text and not asked.solution.is_untouched(text):
         slip = search.own_slip(asked, wrong=list(asked.wrong[:1]))
         yield slip or found(Kind.CHANGED_IN_VAIN)
-        if not slip and (second := alias(asked.answer, asked.solution.text)):
-            yield second
 
 
 def _keeps(asked: Question, inputs: tuple) -> bool:

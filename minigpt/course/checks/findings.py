@@ -16,6 +16,7 @@ class Kind(Enum):
     # A person has written the sentence
     WRITTEN = auto()  # says
     KNOWN = auto()  # says; mistake
+    AS_KNOWN = auto()  # says; mistake: the results alone are those of a known mistake
     UNTOUCHED = auto()  # says: the bug of a hunt is as it was
     TWO_KNOWN = auto()  # says, other
     # It can be read off the answer's text

@@ -10,6 +10,7 @@ slips.py.
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import CodeType
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 from minigpt.course.checks.rules import Change
 from minigpt.course.checks.slips import Slip, all_slips, head
+from minigpt.course.checks.solutions import bare
 
 
 class Mutant(NamedTuple):
@@ -107,6 +109,32 @@ def undoes(mutant: Mutant, edits: Sequence[tuple[str, str]]) -> bool:
         and (words(mutant.now) not in words(new) or words(mutant.was) not in words(old))
         for old, new in edits
     )
+
+
+def shows(text: str, right: str, edits: Sequence[tuple[str, str]]) -> bool:
+    """Whether it can be read in an answer's text that it has made a mistake's edits.
+
+    Of each edit, what it puts in stands there more often than in the right text, or
+    what it takes away less often.
+    """
+    try:
+        mine, ours = symbols(bare(text)), symbols(bare(right))
+    except SyntaxError:  # a lambda in the middle of something
+        return False
+
+    def shown(old: str, new: str) -> bool:
+        come, gone = symbols(new) - symbols(old), symbols(old) - symbols(new)
+        come.pop("pass", None)
+        more = come and all(mine[word] > ours[word] for word in come)
+        return bool(more or gone and all(mine[word] < ours[word] for word in gone))
+
+    return bool(text) and all(shown(*edit) for edit in edits)
+
+
+def symbols(text: str) -> Counter:
+    """How often each name, number and operator stands in a text."""
+    found = re.findall(r"\d+\.?\d*(?:e-?\d+)?|\w+|\*\*|//|[<>=!]=|[^\s\w]", text)
+    return Counter(word for word in found if word not in "()[],.:")
 
 
 def pairs(text: str) -> set[tuple[str, str]]:

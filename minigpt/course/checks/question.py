@@ -17,6 +17,7 @@ import torch
 
 from minigpt.course.checks.measuring import Difference
 from minigpt.course.checks.reading import written
+from minigpt.course.checks.running import in_time
 from minigpt.course.checks.values import is_finite, other_numbers
 
 
@@ -85,6 +86,23 @@ class Question:
                 right = self.right(*inputs)
                 if is_finite(right):
                     pairs.append((inputs, right))
+        return pairs
+
+    @functools.cached_property
+    def answered(self) -> list[tuple[tuple, Any]]:
+        """(inputs, what the answer gives) of the same cases, where it gives something.
+
+        Two wrong programs that agree on the cases of a check may differ on these.
+        """
+        pairs: list[tuple[tuple, Any]] = []
+
+        def run() -> None:
+            for inputs, _ in self.fresh:
+                with contextlib.suppress(Exception):  # not made for such inputs
+                    pairs.append((inputs, self.given(self.answer, inputs)))
+
+        with contextlib.redirect_stdout(io.StringIO()):
+            in_time(run, 2)
         return pairs
 
 

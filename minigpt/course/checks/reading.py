@@ -220,20 +220,6 @@ def _read(answer: Any) -> set[str]:
     return {n.id for n in names if _is_load(n)} | {"_"}
 
 
-def alias(answer: Any, right: str = "") -> Finding | None:
-    """A second name that is taken for a copy.
-
-    right: the solution's text; a line that stands there, too, is not blamed.
-    """
-    ours = {ast.unparse(n) for n in _parsed(right) if isinstance(n, ast.Assign)}
-    for node in _nodes(answer):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-            text = ast.unparse(node)
-            if isinstance(node.targets[0], ast.Name) and text not in ours:
-                return found(Kind.NO_COPY, text=text)
-    return None
-
-
 def second_name(answer: Any) -> Finding | None:
     """A second name of something, or of its data, that is then changed in place."""
     nodes = _nodes(answer)

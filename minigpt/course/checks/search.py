@@ -8,7 +8,6 @@ that a busy machine finds as much as an idle one.
 
 import ast
 import contextlib
-import functools
 import itertools
 import os
 import re
@@ -313,12 +312,11 @@ def like_slip(
         return None
     text = listing(asked.answer)[0]
     own = pairs(re.sub(r"(?m)^ *(def|class) .*$", "", bare(text) if text else ""))
-    likely = [
-        mutant
-        for mutant in good
-        if not _contrary(mutant, text, own, asked.solution.text)
-    ]
-    mutant = max(likely, key=lambda m: _evidence(m, own), default=None)
+    mutant = max(
+        (m for m in good if m.change is not Change.LINE or m.was not in text),
+        key=lambda m: _evidence(m, own),
+        default=None,
+    )
     return mutant and found(Kind.LIKE_SLIP, mutant=mutant)
 
 
@@ -326,14 +324,6 @@ def _gives_what_the_answer_gives(
     asked: Question, every: list[Difference], parts: int | None
 ) -> Callable[[Callable], bool]:
     """A function of a program: whether it gives that on all cases and on fresh ones."""
-
-    @functools.cache
-    def afresh():
-        pairs = []
-        for inputs, _ in asked.fresh:
-            with contextlib.suppress(Exception):  # not made for such inputs
-                pairs.append((inputs, asked.given(asked.answer, inputs)))
-        return pairs
 
     def agrees(program: Callable, inputs: tuple, got: Any) -> bool:
         value = asked.given(program, inputs)
@@ -343,7 +333,7 @@ def _gives_what_the_answer_gives(
 
     def gives(program: Callable) -> bool:
         known = all(agrees(program, d.inputs, d.got) for d in every)
-        return known and all(agrees(program, *pair) for pair in afresh())
+        return known and all(agrees(program, *pair) for pair in asked.answered)
 
     return gives
 
@@ -354,68 +344,6 @@ def _evidence(mutant: Mutant, own: set[tuple[str, str]]) -> int:
     if not mutant.line:
         return 0
     return sum(1 if (pair in after) == (pair in own) else -1 for pair in before ^ after)
-
-
-def _contrary(mutant: Mutant, text: str, own: set[tuple[str, str]], ours: str) -> bool:
-    """Whether an answer's text speaks against a slip.
-
-    A line that is called left out stands there; or the wrong word does not, and the
-    right one does: who wrote `tril` has not taken `triu` for it.
-    """
-    if mutant.change is Change.LINE:
-        return mutant.was in text
-    if not _stands(mutant, text, ours):
-        return True
-    if mutant.change not in (Change.FUNCTION, Change.NAME):
-        return False
-    words = set(re.findall(r"\w+", text))
-    wrong, right = (
-        set(re.findall(r"[A-Za-z_]\w*", t)) for t in (mutant.now, mutant.was)
-    )
-    gone, come = right - wrong, wrong - right
-    lost = {p for p in pairs(mutant.stood) - pairs(mutant.line) if gone & {*p}}
-    return bool(gone) and gone <= words and (not come & words or lost <= own)
-
-
-NO_WORDS = Counter("()[],.:")
-
-
-def _symbols(text: str) -> Counter:
-    """The names, numbers and operators of a text."""
-    found = re.findall(r"-?\d+\.?\d*(?:e-?\d+)?|\w+|\*\*|//|[<>=!]=|[^\s\w]", text)
-    return Counter(word for word in found if word not in NO_WORDS)
-
-
-def _body(text: str) -> str:
-    """A program without comments, docstrings, heads of functions and classes."""
-    with contextlib.suppress(SyntaxError):
-        text = ast.unparse(ast.parse(text))
-    return re.sub(r'(?ms)""".*?"""|^ *(def|class) .*?$', "", text)
-
-
-def _stands(mutant: Mutant, text: str, right: str) -> bool:
-    """Whether a slip of the solution can be seen in an answer's text.
-
-    What it puts there stands there, or what it takes away stands there less often than
-    in the solution; and the right line is none of the answer's.
-    """
-    body = _body(text)
-    if mutant.stood in map(str.strip, body.splitlines()) and mutant.times == 1:
-        return False
-    if mutant.change is Change.DIM:
-        return True  # the same dimensions have many spellings
-    mine, wrong, true = map(_symbols, (body, mutant.now, mutant.was))
-    come, gone = set(wrong - true), set(true - wrong)
-    if not come:  # something is left out, or in another order
-        more = pairs(mutant.was.removeprefix(mutant.now)) - pairs(body)
-        rare = gone & set(_symbols(_body(right)) - mine)
-        return not gone or bool(rare or mutant.was.startswith(mutant.now) and more)
-    number = mutant.change is Change.NUMBER  # the same one stands in many places
-    if come <= set(mine) and not (number and mutant.now not in body):
-        return True
-    around = set(re.findall(r"(\w+)\(", mutant.inside)) - {"float"}
-    near = not number or bool(around & set(mine))
-    return bool(gone) and not gone & set(mine) and near
 
 
 # Two at once
@@ -429,7 +357,8 @@ def two_known(
 
     def together(pair: tuple[Mistake, Mistake]) -> bool:
         program = asked.solution.but(*pair[0].edits, *pair[1].edits)
-        return all(_agrees(asked, program, d.inputs, d.got) for d in every)
+        known = all(_agrees(asked, program, d.inputs, d.got) for d in every)
+        return known and all(_agrees(asked, program, *p) for p in asked.answered)
 
     for one, other in first(itertools.permutations(made, 2), together, 100):
         return found(Kind.TWO_KNOWN, one.hint, says=one.says, other=other.says)

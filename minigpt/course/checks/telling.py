@@ -15,14 +15,19 @@ from minigpt.course.checks.rules import Change
 SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     Kind.WRITTEN: ("{says}", ""),
     Kind.KNOWN: ("{says}", ""),
+    Kind.AS_KNOWN: ("Your results are those of this mistake: {says}", ""),
     Kind.UNTOUCHED: ("{says}", ""),
-    Kind.TWO_KNOWN: ("Two things at once. {says}\n  And besides: {other}", ""),
+    Kind.TWO_KNOWN: (
+        "Your results are those of two mistakes at once. {says}\n  "
+        "And besides: {other}",
+        "",
+    ),
     Kind.SYNTAX: (
         "Your cell is no Python (SyntaxError: {error}), so it defined nothing; what is "
         "judged would be the function from before.\n    line {line}: {text}",
         "Mend that line, run the cell again, then the check.",
     ),
-    Kind.BEHIND_RETURN: ("`{text}` stands behind `return`; nothing gets there.", ""),
+    Kind.BEHIND_RETURN: ("`{text}` stands after `return`; nothing gets there.", ""),
     Kind.NOT_CALLED: ("`{text}` alone calls nothing: add the brackets.", ""),
     Kind.NOT_KEPT: ("`{text}` is computed, and nobody keeps it.", ""),
     Kind.ALWAYS_TRUE: (
@@ -93,7 +98,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     ),
     Kind.INFINITE: (
         "Some results are infinite.",
-        "Is something divided by 0, or is it the logarithm of 0?",
+        "",
     ),
     Kind.SHAPE: ("The shape is {got}, but should be {expected}.", ""),
     Kind.SHAPE_ALONE: (
@@ -149,15 +154,15 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     ),
     Kind.ROW_FACTOR: (
         "Each row of your result is right up to a factor of its own.",
-        "What divides or multiplies a row is wrong: in one case by {factor:.4g}.",
+        "",
     ),
     Kind.ROW_OFFSET: (
         "Each row of your result is right up to a number that is added to all of it.",
-        "In one of the cases, such a number is {offset:.4g}.",
+        "",
     ),
     Kind.ALL_ALIKE: (
         "Along dimension {dim} your numbers are all equal; they should differ.",
-        "Is something added up, or averaged, that should stay apart?",
+        "",
     ),
     Kind.SOME_PLACES: (
         "{along} (0 to {last}) only {some} {how}.",
@@ -188,8 +193,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     Kind.NOT_COMPARED: (
         "This answer could not be compared: the check cannot work with it, or with "
         "what it makes ({error}).",
-        "Wanted: {wanted} If yours is that, run the cells above again: a name may have "
-        "changed its meaning.",
+        "Wanted: {wanted}",
     ),
 }
 KINDS = {  # of place: what is said of it at first
@@ -225,7 +229,7 @@ def sentence(finding: Finding, tell: bool = False) -> str:
     if finding.kind is Kind.OWN_SLIP:
         return _own_slip(tell, **parts)
     if finding.kind is Kind.LIKE_SLIP:
-        return f"Your result is what you get {_like_slip(parts['mutant'], tell)}"
+        return _like_slip(parts["mutant"], tell)
     if finding.kind is Kind.INPUT_CHANGED:
         begin = "The result is right, but" if parts["right"] else "Besides,"
         return (
@@ -249,18 +253,15 @@ def exchanged(wrong: str, right: str, which: str = "") -> str:
     if not wrong:
         return f"`{right}` left out"
     if right.startswith(wrong) and not re.match(r"\w", right[len(wrong) :]):
-        return f"`{right[len(wrong) :].strip()}` left out behind {which}`{wrong}`"
+        return f"`{right[len(wrong) :].strip()}` left out after {which}`{wrong}`"
     return f"{which}`{wrong}` where `{right}` belongs"
 
 
 def _what(mutant: Mutant, wrong: str, right: str) -> str:
     """The kind of a wrong place, in words."""
-    numbers = [re.sub(r"\W", "", text) for text in (wrong, right)]
-    if mutant.change is Change.INDEX:
-        by_one = re.sub(r" [+-] 1", "", wrong) == re.sub(r" [+-] 1", "", right)
-        digits = [int(n) for n in numbers if n.isdigit()]
-        if by_one or len(digits) == 2 and abs(digits[0] - digits[1]) == 1:
-            return "an index is off by one"
+    if re.sub(r" [+-] 1", "", wrong) == re.sub(r" [+-] 1", "", right):
+        index = mutant.change is Change.INDEX
+        return f"{'an index' if index else 'a number'} is off by one"
     if mutant.change is Change.LINE or not wrong or not right:
         what = "the line" if mutant.change is Change.LINE else "a part"
         return f"{what} is {'left out' if not wrong else 'too many'}"
@@ -288,6 +289,8 @@ def _own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> 
         begin = f"Your answer is right but for {'' if tell else 'one place: '}"
     often = OFTEN.get(mutant.times, ", each time")
     shown = f"\n    your line {line}: {text}" if line else ""
+    if tell and line and mutant.line and mutant.change not in MOVED:
+        shown += f"\n    as it should be: {mutant.line}"
     return f"{begin}{_change(mutant, tell, often)}{often}.{shown}"
 
 
@@ -331,19 +334,25 @@ def _which(mutant: Mutant) -> str:
 
 ORDINALS = "first", "second", "third", "fourth", "fifth"
 MOVED = {  # lines that stand elsewhere: what is said at first, and what belongs
-    Change.PLACE: ("in the wrong place", "behind `{now}`"),
+    Change.PLACE: ("in the wrong place", "after `{now}`"),
     Change.INTO_LOOP: ("outside of its loop", "into `{now}`"),
     Change.OUT_OF_LOOP: ("inside the loop, in each of its rounds", "before `{now}`"),
 }
 
 
 def _like_slip(mutant: Mutant, tell: bool) -> str:
-    wrong, right = mutant.now, mutant.was
+    """What an answer's results are those of; when asked, what belongs there.
+
+    That is all that is proven: the answer may be written in another way.
+    """
     often = OFTEN.get(mutant.times, ", each time")
-    line = f"\n    our version, with that mistake: {mutant.line}"
-    shown = line if mutant.line else ""
-    if tell:
-        return f"with {exchanged(wrong, right)}{often}.{shown}"
-    names = re.findall(r"(\w+)\(", right) if mutant.change is Change.LINE else ()
-    near = f" at a `{names[0]}`" if names else ""
-    return f"when {_what(mutant, wrong, right)}{near}{often}.{shown}"
+    begin = "Your results are those of the solution"
+    if mutant.line:
+        says, told = f"with this line changed: `{mutant.line}`", mutant.stood
+    elif mutant.now:
+        says, told = f"with `{mutant.now}`{often}", mutant.was
+    else:
+        names = re.findall(r"(\w+)\(", mutant.was)
+        says = f"without {f'a `{names[0]}`' if names else 'one of its parts'}{often}"
+        told = mutant.was
+    return f"{begin} {says}." + (f"\n  What belongs there: `{told}`." if tell else "")
