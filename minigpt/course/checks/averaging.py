@@ -230,9 +230,9 @@ def check_fading_average(fading_average: Any) -> str:
 
     known = [
         Mistake(
-            "Where rate is large, e to the power of a score of the future is more than "
-            "a float holds, and infinity times 0, or by infinity, is nan: hide the "
-            "future before e is raised to anything.",
+            "Where rate is large there is a nan. A score of the future is large then, "
+            "and e to the power of it more than a float holds: is the future hidden "
+            "before?",
             sign=lambda got, _, x, rate: rate >= 50 and got.isnan().any(),
         )
     ]

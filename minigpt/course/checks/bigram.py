@@ -799,8 +799,9 @@ def check_fit(fit: Any) -> str:
 
     known = [
         Mistake(
-            "Each backward() goes through a sum of losses, that of this batch and "
-            "those of all before: their gradients are in every step again.",
+            "retain_graph keeps the way back through earlier batches. Where a loss is "
+            "the sum of this batch's and theirs, their gradients are in every step "
+            "again.",
             sign=lambda *_: "retain_graph" in source(fit),
             hint="Send back the loss of this batch alone.",
         ),

@@ -255,15 +255,19 @@ def _meant(
             how = mistake, program, asked.atol
             if all(_accounts(d, *how) for d in where):
                 if any(_accounts(d, *how, nan=False) for d in asked.wrong):
-                    if mistake.sign or _accounts_afresh(asked, *how):
+                    if mistake.sign or _shown(mistake, asked):
                         return mistake
+                    if all(_accounts(d, *how) for d in asked.answered):
+                        return mistake  # on cases of no check, too
     return None
 
 
-def _accounts_afresh(asked: Question, *how: Any) -> bool:
-    """Whether a mistake also gives what the answer gives on cases of no check."""
-    every = (Difference(inputs, None, got) for inputs, got in asked.answered)
-    return all(_accounts(d, *how) for d in every)
+def _shown(mistake: Mistake, asked: Question) -> bool:
+    """Whether it can be read in the answer that it has made a mistake."""
+    text = listing(asked.answer)[0]
+    if mistake.untouched:
+        return asked.solution.is_untouched(text)
+    return bool(mistake.edits) and shows(text, asked.solution.text, mistake.edits)
 
 
 def _program(mistake: Mistake, asked: Question) -> Callable | None:
@@ -303,7 +307,7 @@ def _known(mistake: Mistake, asked: Question) -> Iterator[Finding]:
     kind = Kind.KNOWN
     if mistake.untouched:
         kind = Kind.UNTOUCHED
-    elif mistake.edits and not shows(text, asked.solution.text, mistake.edits):
+    elif mistake.edits and not _shown(mistake, asked):
         kind = Kind.AS_KNOWN
     yield found(kind, mistake.hint, says=mistake.says, mistake=mistake)
     if mistake.untouched and text and not asked.solution.is_untouched(text):

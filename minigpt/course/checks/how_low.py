@@ -164,7 +164,7 @@ def check_entropy(entropy: Any) -> str:
     cases.append((torch.tensor([0.99994] + [1e-5] * 6),))  # unlikely, not impossible
     known = [
         Mistake(
-            "Where p is 0, you compute 0 * ln 0: that is nan here, and counts as 0.",
+            "There is a nan: where p is 0, so is 0 * ln 0, which should count as 0.",
             sign=lambda got, right, p: got.isnan().any(),
             hint="p.clamp(min=1e-12) lets ln see another number than 0.",
         ),
@@ -617,8 +617,8 @@ def check_smooth(smooth: Any) -> str:
             program=_one_row,
         ),
         Mistake(
-            "A row that was never seen is nan: its counts are divided by their sum, 0 "
-            "by 0. There `lower` alone should speak.",
+            "A row that was never seen is nan. Its counts are 0, and so is their sum; 0 "
+            "by 0 is nan. There `lower` alone should speak.",
             sign=lambda got, _, counts, *rest: (
                 got.isnan().any()
                 and torch.equal(got.isnan().any(-1), counts.sum(-1) == 0)

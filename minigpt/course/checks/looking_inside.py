@@ -466,9 +466,8 @@ def check_silenced(silenced: Any) -> str:
             sign=lambda got, *_: got[3] != [True],
         ),
         Mistake(
-            "The module is silenced by its weights; a module without weights goes "
-            "on, and "
-            "this one is changed for good.",
+            "A module without weights goes on, or the weights of this one are changed "
+            "for good. Is it silenced by its weights?",
             sign=lambda got, right, *_: not got[2][0] or got[1].any(),
         ),
         Mistake(
@@ -478,8 +477,7 @@ def check_silenced(silenced: Any) -> str:
         ),
         Mistake(
             "What comes out is not zeros of the output's shape; if zeros go in, a "
-            "bias is "
-            "left.",
+            "bias is left.",
             sign=lambda got, right, *_: not same(got[0], right[0]),
         ),
     ]

@@ -89,21 +89,22 @@ class Question:
         return pairs
 
     @functools.cached_property
-    def answered(self) -> list[tuple[tuple, Any]]:
-        """(inputs, what the answer gives) of the same cases, where it gives something.
+    def answered(self) -> list[Difference]:
+        """The same cases with what the answer gives, where it gives something.
 
         Two wrong programs that agree on the cases of a check may differ on these.
         """
-        pairs: list[tuple[tuple, Any]] = []
+        every: list[Difference] = []
 
         def run() -> None:
-            for inputs, _ in self.fresh:
+            for inputs, right in self.fresh:
                 with contextlib.suppress(Exception):  # not made for such inputs
-                    pairs.append((inputs, self.given(self.answer, inputs)))
+                    got = self.given(self.answer, inputs)
+                    every.append(Difference(inputs, right, got))
 
         with contextlib.redirect_stdout(io.StringIO()):
             in_time(run, 2)
-        return pairs
+        return every
 
 
 def _shuffled(inputs: tuple, seed: int) -> tuple:

@@ -274,9 +274,9 @@ def _summed(error: BaseException, scene: Scene) -> str:
 
 
 def _made_by(part: ast.expr, scene: Scene) -> list[ast.Call]:
-    """The call that an expression is, or that the name was assigned to."""
-    if isinstance(part, ast.Name):
-        lines = [n for n in scene.function if isinstance(n, ast.Assign)]
-        made = [n.value for n in lines if getattr(n.targets[0], "id", "") == part.id]
-        part = made[0] if len(made) == 1 else part
-    return [part] if isinstance(part, ast.Call) else []
+    """The calls in an expression, and in what its names were assigned."""
+    names = {n.id for n in ast.walk(part) if isinstance(n, ast.Name)}
+    lines = [n for n in scene.function if isinstance(n, ast.Assign)]
+    made = [n.value for n in lines if getattr(n.targets[0], "id", "") in names]
+    every = (n for value in [part, *made] for n in ast.walk(value))
+    return [n for n in every if isinstance(n, ast.Call)]

@@ -290,7 +290,7 @@ def _own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> 
     often = OFTEN.get(mutant.times, ", each time")
     shown = f"\n    your line {line}: {text}" if line else ""
     if tell and line and mutant.line and mutant.change not in MOVED:
-        shown += f"\n    as it should be: {mutant.line}"
+        shown += f"\n    this would be right: {mutant.line}"
     return f"{begin}{_change(mutant, tell, often)}{often}.{shown}"
 
 
@@ -350,9 +350,11 @@ def _like_slip(mutant: Mutant, tell: bool) -> str:
     if mutant.line:
         says, told = f"with this line changed: `{mutant.line}`", mutant.stood
     elif mutant.now:
-        says, told = f"with `{mutant.now}`{often}", mutant.was
+        says, told = f"with `{mutant.now}` in place of `{mutant.was}`{often}", ""
     else:
         names = re.findall(r"(\w+)\(", mutant.was)
         says = f"without {f'a `{names[0]}`' if names else 'one of its parts'}{often}"
         told = mutant.was
-    return f"{begin} {says}." + (f"\n  What belongs there: `{told}`." if tell else "")
+    return f"{begin} {says}." + (
+        f"\n  What belongs there: `{told}`." if tell and told else ""
+    )

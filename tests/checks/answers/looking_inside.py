@@ -82,7 +82,7 @@ WRONG = {
             "module.forward = lambda x: torch.zeros_like(old(x))",
             "return module(x)",
         ),
-        "silenced by its weights": silenced(
+        "Is it silenced by its weights": silenced(
             "with torch.no_grad():",
             "    for p in module.parameters():",
             "        p.zero_()",
