@@ -478,8 +478,8 @@ def check_one_draft(one_draft: Any) -> str:
     ]
     known = [
         Mistake(
-            "There is a nan. Where q is 0, or where nothing is ever refused, a division "
-            "by it is 0 / 0.",
+            "There is a nan. Where q is 0, or where nothing is ever refused, a "
+            "division by it is 0 / 0.",
             sign=lambda got, *_: any(tensor_of(part).isnan().any() for part in got),
             hint="Both divisions can be cancelled on paper.",
         ),

@@ -617,8 +617,8 @@ def check_smooth(smooth: Any) -> str:
             program=_one_row,
         ),
         Mistake(
-            "A row that was never seen is nan. Its counts are 0, and so is their sum; 0 "
-            "by 0 is nan. There `lower` alone should speak.",
+            "A row that was never seen is nan. Its counts are 0, and so is their sum; "
+            "0 by 0 is nan. There `lower` alone should speak.",
             sign=lambda got, _, counts, *rest: (
                 got.isnan().any()
                 and torch.equal(got.isnan().any(-1), counts.sum(-1) == 0)

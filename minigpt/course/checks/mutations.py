@@ -114,8 +114,8 @@ def undoes(mutant: Mutant, edits: Sequence[tuple[str, str]]) -> bool:
 def shows(text: str, right: str, edits: Sequence[tuple[str, str]]) -> bool:
     """Whether it can be read in an answer's text that it has made a mistake's edits.
 
-    Of each edit, what it puts in stands there more often than in the right text, or
-    what it takes away less often.
+    Of each edit, what it puts in stands there as it is, or each of its words and signs
+    more often than in the right text; or those that it takes away, less often.
     """
     try:
         mine, ours = symbols(bare(text)), symbols(bare(right))
@@ -123,6 +123,8 @@ def shows(text: str, right: str, edits: Sequence[tuple[str, str]]) -> bool:
         return False
 
     def shown(old: str, new: str) -> bool:
+        if new and new in text and (old in new or old not in text):
+            return True
         come, gone = symbols(new) - symbols(old), symbols(old) - symbols(new)
         come.pop("pass", None)
         more = come and all(mine[word] > ours[word] for word in come)

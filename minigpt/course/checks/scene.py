@@ -237,8 +237,10 @@ def _layer(error: BaseException, scene: Scene) -> str:
 
 def _turned(error: BaseException, scene: Scene) -> str:
     """That .T turns more than two dimensions."""
-    node, *both = scene.unfit() or [None]
-    for part, value in zip((node.left, node.right) if node else (), both):
+    if (unfit := scene.unfit()) is None:
+        return ""
+    node, *both = unfit
+    for part, value in zip((node.left, node.right), both):
         if isinstance(part, ast.Attribute) and part.attr == "T" and value.dim() > 2:
             return (
                 f"`{ast.unparse(part)}` turns all dimensions round: "
@@ -249,9 +251,10 @@ def _turned(error: BaseException, scene: Scene) -> str:
 
 def _summed(error: BaseException, scene: Scene) -> str:
     """That a sum has taken away the dimension that is lacking."""
-    node, *both = scene.unfit() or [None]
-    if node is None or isinstance(node.op, ast.MatMult):
+    unfit = scene.unfit()
+    if unfit is None or isinstance(unfit[0].op, ast.MatMult):
         return ""
+    node, both = unfit[0], unfit[1:]
     for i, part in enumerate((node.left, node.right)):
         for call in _made_by(part, scene):
             ways = {k.arg: k.value for k in call.keywords}

@@ -193,7 +193,8 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     Kind.NOT_COMPARED: (
         "This answer could not be compared: the check cannot work with it, or with "
         "what it makes ({error}).",
-        "Wanted: {wanted}",
+        "Wanted: {wanted} If yours is that, run the cells above again: a name may have "
+        "changed its meaning.",
     ),
 }
 KINDS = {  # of place: what is said of it at first
