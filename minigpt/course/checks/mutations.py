@@ -118,7 +118,7 @@ def shows(text: str, right: str, edits: Sequence[tuple[str, str]]) -> bool:
     more often than in the right text; or those that it takes away, less often.
     """
     try:
-        mine, ours = symbols(bare(text)), symbols(bare(right))
+        mine, ours = map(symbols, map(_code, (text, right)))
     except SyntaxError:  # a lambda in the middle of something
         return False
 
@@ -131,6 +131,11 @@ def shows(text: str, right: str, edits: Sequence[tuple[str, str]]) -> bool:
         return bool(more or gone and all(mine[word] < ours[word] for word in gone))
 
     return bool(text) and all(shown(*edit) for edit in edits)
+
+
+def _code(text: str) -> str:
+    """A program without comments and docstrings."""
+    return "\n".join(bare(ast.unparse(node)) for node in ast.parse(text).body)
 
 
 def symbols(text: str) -> Counter:

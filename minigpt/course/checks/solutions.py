@@ -123,8 +123,8 @@ class Solution:
 
 
 def bare(text: str) -> str:
-    """A program without comments, docstrings and `pass`."""
-    tree: Any = ast.parse(text)
+    """A program's function or class without comments, docstrings and `pass`."""
+    tree: Any = ast.parse(text).body[0]
     every: list[Any] = list(ast.walk(tree))
     for node in every:
         if isinstance(getattr(node, "body", None), list):

@@ -37,7 +37,7 @@ FILL = 'scores.masked_fill(future, float("-inf"))'
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "02.1": {
-        "`+ 1` left out": mean(
+        "this line changed: `return x[:, :t]": mean(
             "sum(x[:, i] for i in range(t)) / t if t else x[:, 0] * math.nan"
         ),
         "changes `x` in place": mean("x[:, : t + 1].cumsum_(1)[:, t] / (t + 1)"),
@@ -53,14 +53,14 @@ WRONG = {
     },
     "02.3": {
         "for `2` where `1` belongs in `-2`": nats(("len(ids)))", "len(ids)), -2)")),
-        "`+ 1` left out behind `past @ one_hot`": nats(
+        "`+ 1` left out after `past @ one_hot`": nats(
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),
         "The result is not right yet": nats(("one_hot + 1", "one_hot + 9")),
     },
     "02.4": {
-        "float('-inf'))` left out": attend((FILL, "scores")),
+        "this line changed: `scores = scores`": attend((FILL, "scores")),
         "for `-100.0` where `float('-inf')`": attend(
             TRUE_PAST, ('float("-inf")', "-100.0")
         ),

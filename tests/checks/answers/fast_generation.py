@@ -51,7 +51,7 @@ WRONG = {
         "The caches come back as they were": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
-        "left out behind `q @ k": step(
+        "left out after `q @ k": step(
             (".mT / q.shape[-1] ** 0.5", ".transpose(-2, -1)")
         ),
         "stand in front of the old ones": step(
@@ -69,7 +69,7 @@ WRONG = {
         ),
     },
     "09.3": {
-        "with `q` where `p` belongs": draft("q", "torch.zeros_like(p)"),
+        "with `q` in place of `p`": draft("q", "torch.zeros_like(p)"),
         "what is refused at one character": draft(
             "torch.minimum(p, q)", "(q - p).relu() * (p - q).relu()"
         ),

@@ -32,7 +32,7 @@ def smooth(body):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "07.1": {
-        "Where p is 0, you compute": entropy("-(p * p.log()).sum(-1)"),
+        "There is a nan: where p is 0": entropy("-(p * p.log()).sum(-1)"),
         "but for `s.sum(-1) / math.log(2)` where": entropy("s.sum(-1) / math.log(2)"),
         "p[p > 0] makes one list": entropy("-(p[p > 0] * p[p > 0].log()).sum(-1)"),
         "should count p times": entropy("-p.clamp(min=1e-9).log().mean(-1)"),
@@ -42,7 +42,7 @@ WRONG = {
         "upside down": perplexity("(-(x * n).sum() / n.sum()).exp()"),
     },
     "07.3": {
-        "`+ strength` left out behind `seen`": smooth(
+        "`+ strength` left out after `seen`": smooth(
             "(counts + strength * lower) / seen"
         ),
         "but for `counts + strength * l": smooth(

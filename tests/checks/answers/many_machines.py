@@ -55,7 +55,7 @@ WRONG = {
             MINE,
             "return torch.randint(length, (last - first,), generator=generator)",
         ),
-        "`[first:last]` left out": windows(SEEDED, ALL, "return drawn"),
+        "the solution with this line changed: ": windows(SEEDED, ALL, "return drawn"),
         "Windows are lost or read twice": windows(
             SEEDED, ALL, "n = batch_size // workers", "return drawn[rank:][:n]"
         ),

@@ -79,8 +79,8 @@ class DiceHeads(nn.Module):
 
 WRONG = {
     "04.1": {
-        "`+ n_embd` left out": count("4 * C * C"),
-        "with `+ n_embd` left out": (
+        "this line changed: `proj = n_embd * n_embd`": count("4 * C * C"),
+        "What belongs there: `proj = n_embd * n_embd + n_embd`": (
             "def parameters(n_embd, n_head):\n"
             "    size = n_embd // n_head\n"
             "    qkv = 3 * n_head * size * n_embd\n"

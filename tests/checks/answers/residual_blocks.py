@@ -78,7 +78,9 @@ WRONG = {
         "+= has changed it": terms(
             ATTEND.replace("x = x + a", "x += a"), THINK.replace("x = x + f", "x += f")
         ),
-        "with `x = x + said` left out": terms(ATTEND.replace("; x = x + a", ""), THINK),
+        "What belongs there: `x = x + said`": terms(
+            ATTEND.replace("; x = x + a", ""), THINK
+        ),
         "changes `x` in place": terms(ATTEND, THINK)
         .replace("[x]", "[x.clone()]")
         .replace("x = x + a", "x += a")

@@ -59,7 +59,7 @@ class TinyModel(TinyModel):
 
 WRONG = {
     "03.1": {
-        "left out behind `q @ k.mT`": "return q @ k.mT",
+        "left out after `q @ k.mT`": "return q @ k.mT",
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
         "right but for `2` where": "return q @ k.mT / 2**0.5",
     },
@@ -75,7 +75,7 @@ WRONG = {
         ),
     },
     "03.3": {
-        "(places)` left out": (
+        "this line changed: `x = model.token_embedding(idx)`": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
         "the keys ask": "return (attention_weights(k, q) * back).sum(-1)",
@@ -83,7 +83,7 @@ WRONG = {
         "no attribute 'weights'": "return head.weights",
     },
     "03.4": {
-        "`+ position` left out": "return end(body(token))",
+        "this line changed: `return self": "return end(body(token))",
         "the place of the text in the batch": (
             "return end(body(token + embed(torch.arange(idx.shape[0]))))"
         ),
