@@ -216,7 +216,6 @@ SYMPTOMS = [  # what is done to a right result, what is said
     (lambda y: -y, "The sign is wrong"),
     (lambda y: y * 1.37, "up to a constant factor."),
     (lambda y: y * 5, "up to a constant factor, 5 (5 is the size of dimension 0"),
-    (lambda y: y.log(), "the logarithm of what was asked for"),
     (lambda y: y.flatten()[torch.randperm(y.numel())].view(y.shape), "another order"),
     (lambda y: y.mT.contiguous(), "transposed"),
     (lambda y: y.flatten(), "The numbers are right"),
@@ -226,9 +225,6 @@ SYMPTOMS = [  # what is done to a right result, what is said
     (lambda y: y.sum, "where numbers should be"),
     (lambda y: "text", "where numbers should be"),
     (lambda y: y - 0.25, "too small by 0.25"),
-    (lambda y: y * torch.arange(1.0, 6)[:, None], "a factor of its own"),
-    (lambda y: y + torch.arange(5.0)[:, None], "a number that is added to all of it"),
-    (lambda y: y.mean(1, keepdim=True).expand(5, 5), "1 your numbers are all equal"),
     (lambda y: y.index_fill(1, torch.tensor([3]), 0.0), "(0 to 4) only place 3 went"),
 ]
 

@@ -5,19 +5,22 @@
               v
     compare(answer, solution, cases)              comparing.py
               |
-      run safely, on copies of the inputs         running.py; errors.py, if it raises
+      run safely, on copies of the inputs         running.py; if it raises, errors.py
+                                                    with what scene.py sees in the line
               |
       same values as the solution?  ── yes ──>    right! (if it left its inputs alone)
               | no
               v
       a line that does nothing                    reading.py
-      a known mistake gives the same              solutions.py: written by hand
+      a known mistake gives the same              solutions.py: written by hand; told
+                                                    as a cause if the text shows it
       another result when called again            comparing.py
       what can be measured at once                measuring.py: a factor, a shape
       where the first nan comes from              tracing.py
         and, behind it,
       one place of the answer changed mends it    search.py, by the rules of
-      one place of the solution changed ...         rules.py, put in by slips.py
+      one place of the solution changed             rules.py, put in by slips.py
+        gives the same
       two known mistakes at once
       what looks suspicious in its text           reading.py
       which places are wrong, what they           measuring.py

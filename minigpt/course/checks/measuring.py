@@ -143,7 +143,7 @@ def _another_shape(difference: Difference, atol: float) -> Finding | None:
 
 
 def _function_of_it(difference: Difference, atol: float) -> Finding | None:
-    """A function of each right number: its logarithm, its root, one over it."""
+    """A function of each right number: its minus, or one over it."""
     got, expected = _finite(difference)
 
     def is_right(numbers: torch.Tensor) -> bool:
@@ -157,9 +157,6 @@ def _function_of_it(difference: Difference, atol: float) -> Finding | None:
         raise CannotTell  # 4 is the square of 2, and much else
     known = [
         (got * math.log(2), Kind.BITS),
-        (got.exp(), Kind.LOGARITHM),
-        (got**2, Kind.ROOT),
-        (got.log(), Kind.EXPONENTIAL),
         (1 / got, Kind.UPSIDE_DOWN),
     ]
     return next((found(kind) for numbers, kind in known if is_right(numbers)), None)
@@ -241,31 +238,6 @@ def _sizes(
                 if n > 1:
                     yield (i, dim, root, 0), (size, f"{text} ({where})")
                     yield (i, dim, root, 1), (1 / size, f"1 / {text} ({where})")
-
-
-def _rows(difference: Difference, atol: float) -> Finding | None:
-    """Each row right but for a factor or an offset of its own; or all alike."""
-    got, expected = _finite(difference)
-    if got.dim() < 2 or got.shape[-1] < 3:
-        raise CannotTell
-    several = (expected.abs() > 1e-3).sum(-1)
-    if several.max() < 2 or several[several > 0].min() < 2:
-        raise CannotTell  # one number is always a multiple of another
-    ratio = got / torch.where(expected.abs() > 1e-3, expected, torch.nan)
-    factor = ratio.nanmedian(-1, keepdim=True).values
-    if same(torch.where(factor.isnan(), got, expected * factor), got, atol):
-        off = (factor - 1).abs().nan_to_num(0.0).flatten()
-        return found(Kind.ROW_FACTOR, factor=factor.flatten()[off.argmax()].item())
-    offset = (got - expected).median(-1, keepdim=True).values
-    if same(expected + offset, got, atol):
-        most = offset.flatten()[offset.abs().argmax()].item()
-        return found(Kind.ROW_OFFSET, offset=most)
-    for dim, n in enumerate(got.shape):
-        first = got.narrow(dim, 0, 1)
-        if n > 1 and same(got, first.expand_as(got), 1e-7):
-            if not same(expected, expected.narrow(dim, 0, 1).expand_as(got), atol):
-                return found(Kind.ALL_ALIKE, dim=dim)
-    return None
 
 
 def _out_of_place(difference: Difference, atol: float) -> Finding | None:
@@ -376,9 +348,7 @@ def _moved(now: torch.Tensor, before: torch.Tensor, dim: int) -> set[int]:
 
 
 def placed(wrong: list[Difference], atol: float) -> Finding | None:
-    """How the rows are wrong, or where in the first case, if only a part of it is."""
-    if rows := _the_same(_seen(_rows, wrong, atol)):
-        return rows
+    """Where the first case is wrong, if only a part of it is."""
     if pieces := _pieces(wrong[0].got, wrong[0].expected):
         return pieces
     got, right = _numbers(wrong[0])

@@ -24,6 +24,9 @@ NAMES = {"torch": torch, "nn": nn, "F": F, "math": math, "copy": copy, "np": np}
 class Mistake:
     """A known mistake: the sentence that a learner hears who has made it.
 
+    It stands behind "Your results are those of this mistake:" where the answer gives
+    what the mistake gives, but its text does not show the edits.
+
     edits: pairs (old, new) that make the mistake in the solution's text. program:
     where edits would be hard to read, a function that makes it. sign: where no program
     can stand for all that make it, holds(got, expected, *inputs); vague, if many

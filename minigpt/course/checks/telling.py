@@ -121,9 +121,6 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "~ turns a mask.",
     ),
     Kind.BITS: ("These are bits: right, but in the unit of log2.", ""),
-    Kind.LOGARITHM: ("Yours is the logarithm of what was asked for.", ""),
-    Kind.ROOT: ("Yours is the root of what was asked for.", ""),
-    Kind.EXPONENTIAL: ("Yours is e to the power of what was asked for.", ""),
     Kind.UPSIDE_DOWN: ("Yours is one over what was asked for: upside down.", ""),
     Kind.OFFSET: ("All your numbers are too {more} by {offset:.4g}.", ""),
     Kind.FACTOR: (
@@ -150,18 +147,6 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     ),
     Kind.DOES_NOT_MOVE: (
         "Change `{name}`, and {what} stays as it is; it should depend on it.",
-        "",
-    ),
-    Kind.ROW_FACTOR: (
-        "Each row of your result is right up to a factor of its own.",
-        "",
-    ),
-    Kind.ROW_OFFSET: (
-        "Each row of your result is right up to a number that is added to all of it.",
-        "",
-    ),
-    Kind.ALL_ALIKE: (
-        "Along dimension {dim} your numbers are all equal; they should differ.",
         "",
     ),
     Kind.SOME_PLACES: (
