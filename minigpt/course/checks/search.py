@@ -97,7 +97,7 @@ def own_slip(asked: Question, wrong: list[Difference]) -> Finding | None:
         every = [*judged, *asked.fresh]
         if not all(_agrees(asked, program, *pair) for pair in every):
             return False
-        looks = _foreign, _takes_away, _overwrites, _renames, _invents
+        looks = _foreign, _takes_away, _overwrites, _renames, _invents, _doubles
         accident = any(look(mutant, text, asked.solution.text) for look in looks)
         return not accident and not _dead(asked, text, mutant)
 
@@ -215,6 +215,17 @@ def _signs(text: str) -> set[str]:
     """What a program does, literals or not."""
     some = {type(n.op).__name__ for n in _nodes(text) if isinstance(n, ast.BinOp)}
     return some | set(_steps(text)) | ({"Div"} if "mean" in text else set())
+
+
+def _doubles(mutant: Mutant, text: str, right: str) -> bool:
+    """Whether a change makes x + x, or x / x, which the solution has not: it only makes
+    up for what another line lacks."""
+    ours = {ast.dump(node) for node in _nodes(right)}
+    return any(
+        isinstance(node, ast.BinOp) and ast.dump(node.left) == ast.dump(node.right)
+        for node in _nodes(mutant.now)
+        if ast.dump(node) not in ours
+    )
 
 
 OVERWRITING = "scatter", "masked_scatter", "index_copy", "copy_", "fill_", "zero_"

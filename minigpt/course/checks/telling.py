@@ -184,7 +184,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
 }
 KINDS = {  # of place: what is said of it at first
     Change.DIM: "a dimension is wrong",
-    Change.INDEX: "an index, or the end of a slice, is off",
+    Change.INDEX: "an index, or the end of a slice, is wrong",
     Change.NUMBER: "a number is wrong",
     Change.SIGN: "a sign is wrong",
     Change.OPERATION: "an operation is wrong",
