@@ -145,9 +145,9 @@ def test_what_leaves_dead_code_or_writes_over_all_is_no_mending():
     assert search._overwrites(scattered)
     fresh = made._replace(was="torch.zeros(3)", now="torch.zeros(3).scatter(-1, i, x)")
     assert not search._overwrites(fresh)
-    twice = made._replace(now="n + n + 1")
+    twice = made._replace(now="n + 1 + n")
     assert search._doubles(twice, "", "3 * n") and not search._doubles(made, "", "")
-    assert not search._doubles(twice, "", "n + n")
+    assert not search._doubles(twice, "", "(n + 1 + n) * 2")
 
 
 def test_only_a_known_mistakes_own_edit_is_told_behind_it():

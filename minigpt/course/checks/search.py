@@ -218,14 +218,19 @@ def _signs(text: str) -> set[str]:
 
 
 def _doubles(mutant: Mutant, text: str, right: str) -> bool:
-    """Whether a change makes x + x, or x / x, which the solution has not: it only makes
-    up for what another line lacks."""
-    ours = {ast.dump(node) for node in _nodes(right)}
-    return any(
-        isinstance(node, ast.BinOp) and ast.dump(node.left) == ast.dump(node.right)
-        for node in _nodes(mutant.now)
-        if ast.dump(node) not in ours
-    )
+    """Whether a change makes x + 1 + x, or x / x, which stands nowhere: it only makes up
+    for what another line lacks."""
+    ours = {ast.dump(node) for node in [*_nodes(text), *_nodes(right)]}
+    sums = [n for n in _nodes(mutant.now) if isinstance(n, ast.BinOp)]
+    parts = [_parts(n, type(n.op)) for n in sums if ast.dump(n) not in ours]
+    return any(len(set(some)) < len(some) for some in parts)
+
+
+def _parts(node: ast.expr, kind: type) -> list[str]:
+    """What an operation of a kind joins, as a, b and c in a + b + c."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, kind):
+        return [ast.dump(node)]
+    return _parts(node.left, kind) + _parts(node.right, kind)
 
 
 OVERWRITING = "scatter", "masked_scatter", "index_copy", "copy_", "fill_", "zero_"
