@@ -218,8 +218,10 @@ def _signs(text: str) -> set[str]:
 
 
 def _doubles(mutant: Mutant, text: str, right: str) -> bool:
-    """Whether a change makes x + 1 + x, or x / x, which stands nowhere: it only makes up
-    for what another line lacks."""
+    """Whether a change makes x + 1 + x, or x / x, which stands nowhere.
+
+    It only makes up for what another line lacks.
+    """
     ours = {ast.dump(node) for node in [*_nodes(text), *_nodes(right)]}
     sums = [n for n in _nodes(mutant.now) if isinstance(n, ast.BinOp)]
     parts = [_parts(n, type(n.op)) for n in sums if ast.dump(n) not in ours]
