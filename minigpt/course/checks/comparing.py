@@ -91,7 +91,7 @@ def compare(
         known = [*known, *getattr(solution, "listed", ())]
         problem = _explained(asked, right, known, note)
         problem.share, problem.asked = len(right) / len(cases), asked
-        if any(f.kind in (Kind.KNOWN, Kind.UNTOUCHED) for f in problem.findings):
+        if any(f.kind is Kind.KNOWN for f in problem.findings):
             problem.hint = hint
         elif not any("mutant" in f.parts for f in problem.findings):
             problem.general = hint  # what was found goes without it
