@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, call, compare, exercise
 from minigpt.course.checks.reading import source
+from minigpt.course.checks.running import run
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import randn, same
 
@@ -492,6 +493,14 @@ def check_silenced(silenced: Any) -> str:
             "larger model, the layers behind it would still hear what it says.",
             "handle = module.register_forward_hook(silence), then module(x), then "
             "handle.remove().",
+            share=0.9,
+        )
+    _, changed = run(silenced, (nn.Identity(), torch.ones(2, 3)))
+    if 1 in changed:  # x
+        raise Explained(
+            "Your hook puts zeros into the output itself. A module that hands on what it "
+            "is given, as nn.Identity() does, then has zeros in x, too.",
+            "torch.zeros_like(output) is a tensor of its own.",
             share=0.9,
         )
     return "4 modules: silent inside, and afterwards as before."

@@ -89,6 +89,12 @@ WRONG = {
             "return module(x)",
         ),
         "not zeros of the output's shape": silenced("return torch.zeros_like(x)"),
+        "zeros into the output itself": silenced(
+            "hook = module.register_forward_hook(lambda m, i, out: out.data.zero_())",
+            "out = module(x)",
+            "hook.remove()",
+            "return out",
+        ),
     },
 }
 
