@@ -34,18 +34,17 @@ def test_a_click_leads_through_few_steps_and_the_head_that_adds_most(visit, gpt)
     shares = dict(browser.evaluate("[...drawing.shares]"))
     heads = {name: v for name, v in shares.items() if name.startswith("head")}
     assert browser.evaluate("throughHead") == max(heads, key=heads.get)
-    # How long it takes when it is played at the steady pace.
+    # How long it takes at the steady pace, and whether one can read it.
     seconds, attention = 0, None
     for number in range(1, SHORT + 1):
         browser.evaluate(f"goTo({number})")
         if browser.evaluate("partOf(watched).kind") == "head" and attention is None:
             attention = seconds
-        held = browser.evaluate(
-            "watching.sheet.steps[watching.at - 1].row === undefined"
-            " ? watching.sheet.telling.length : 1"
-        )
-        seconds += browser.evaluate(f"({held} * HOLD + SWEEP + REST) / 1000")
-        assert len(browser.evaluate("$('says').textContent")) > 40
+        lasts = browser.evaluate("lasting(watching.sheet, watching.at) / 1000")
+        said = browser.evaluate("$('says').textContent")
+        assert len(said) > 40 and len(said.split()) <= 22, said
+        assert lasts >= 0.25 * len(said.split()), said
+        seconds += lasts
     assert 0 < attention <= 15 and seconds < 70
     browser.evaluate("$('every').click()")
     chromium.wait(lambda: browser.evaluate("stepNumber() === 31"), "every step")
@@ -179,6 +178,57 @@ def test_arcs_grow_to_the_weights_that_torch_computes(visit, gpt):
         ".data.some((v) => v > 0)"
     )
     assert browser.evaluate(inked)
+
+
+def test_on_a_telephone_what_is_multiplied_is_in_view_and_makes_the_sum(
+    telephone, visit, gpt
+):
+    browser = visit(gpt, prompt=WINDOW)
+    follow(browser)
+    browser.evaluate("$('every').click()")
+    all = "$('walk-count').textContent.includes('31')"
+    chromium.wait(lambda: browser.evaluate(all), "every step")
+    see = """(() => {
+    const box = $("sheet").parentElement.getBoundingClientRect();
+    const row = watching.trs[watching.row].getBoundingClientRect();
+    const head = $("sheet").tHead.getBoundingClientRect().bottom;
+    const foot = $("sheet").tFoot?.getBoundingClientRect().top ?? box.bottom;
+    return { cells: [...document.querySelectorAll(".product:not(.legend) b")]
+        .map((e) => e.textContent),
+      line: $("line").textContent, bottom: $("products").getBoundingClientRect().bottom,
+      seen: row.top >= head - 1 && row.bottom <= foot + 1,
+      wide: $("sheet").offsetWidth <= $("sheet").parentElement.clientWidth }; })()"""
+    multiplied = set()
+    for number in range(1, 32):
+        browser.evaluate(f"goTo({number})")
+        told = browser.evaluate("tellingOf(watching.sheet, watching.at)")
+        for row in told:
+            browser.evaluate(f"watching.select({row})")
+            at = browser.evaluate(see)
+            assert at["seen"] and at["wide"], (number, row)
+            if not at["cells"]:
+                continue
+            multiplied.add(browser.evaluate("partOf(watched).kind"))
+            assert len(at["cells"]) <= 16 and at["bottom"] <= 844, at
+            total = read(re.search(r"= (−?\d+\.\d+)", at["line"] + " = 0.0")[1])
+            if "q · k" in at["line"] or "w · x" in at["line"]:
+                parts = sum(map(read, at["cells"]))
+                assert parts == pytest.approx(total, abs=0.09), at
+    assert {"head", "feed-forward", "logits"} <= multiplied
+    top = "$('{}').getBoundingClientRect().top"  # in the last step
+    pile, sheet = (browser.evaluate(top.format(i)) for i in ("pile", "sheet"))
+    assert 0 < pile < sheet
+    # What is seldom needed stands behind one button.
+    browser.evaluate("goTo(4)")
+    assert not browser.evaluate("$('walk-pace').checkVisibility()")
+    browser.evaluate("$('more').click()")
+    small = (
+        "['walk-pace', 'walk-end', 'more', 'step-on'].filter((id) => { const r = "
+        "$(id).getBoundingClientRect(); return r.height < 44 || r.right > 390; })"
+    )
+    assert browser.evaluate(small) == []
+    browser.evaluate("$('walk-end').click()")
+    chromium.wait(lambda: browser.evaluate("!walking"), "the end")
 
 
 @pytest.mark.parametrize("wide, high", [(1280, 800), (1440, 900)])

@@ -246,6 +246,24 @@ def test_a_computation_holds_its_telling_rows_and_can_be_paused(visit, gpt):
     assert browser.evaluate(button) == "▶ Watch it"
 
 
+def test_any_head_computes_within_fifteen_seconds_and_at_any_pace(visit, gpt, models):
+    for model in models.values():
+        browser = visit(model, prompt=WINDOW)
+        shown(browser, "head 1.1")
+        heads = [name for name in browser.evaluate("partsOf(active)") if "head" in name]
+        for name in heads:
+            plan = browser.evaluate(
+                f"(() => {{ const {{ start, rows }} = active.reading.reader, sheet = "
+                f"sheetOf('{name}', active, {PLACE}, start, rows, 0); return ["
+                "lastingAll(sheet), "
+                "sheet.steps.map((_, i) => tellingOf(sheet, i + 1).length)]; })()"
+            )
+            assert 8000 < plan[0] <= 15000 and plan[1] == [3, 0, 0, 1, 1, 1], name
+    assert browser.evaluate("$('walk-pace').checkVisibility() && !walking")
+    turn(browser, "walk-pace", "2.5")
+    assert browser.evaluate("pace()") == 2.5
+
+
 def test_the_sum_is_named_once_there_is_one(visit, gpt):
     browser = visit(gpt, prompt=WINDOW)
     shown(browser, "head 1.1")

@@ -2,7 +2,9 @@
 // step each, a sentence for each step and a line of arithmetic for each row and step.
 //
 // A sheet: {title, first: what a row is, rows: [{label, aside, later}], shown: the row to look
-// at first, telling: it and two more, steps: [{name, says, lit: what lights up in the drawing}],
+// at first, telling: it and two more, steps: [{name, says, lit: what lights up in the drawing,
+// brief: what the walk says instead, which stands for the steps before it, too; tell: how many
+// of the telling rows hold still, else all; row: the one that does}],
 // columns: [{step, head, values, digits, above, vectors, tinted, sign, foot}], products(i, step):
 // two vectors that are multiplied there, lines[step](i)}.
 "use strict";
@@ -31,27 +33,32 @@ function headSheet({ model, rows, row, part, id, off, tokens, me }) {
     rows: tokens.map((label, t) => ({ label, aside: back(row - t), later: t > row })),
     ...tellingRows(ranked(u.weights)),
     steps: [
-      { name: "q · k", lit, shown: [], brief: true, says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
+      { name: "q · k", lit, shown: [], brief: [`${me} asks with its `, word("query"),
+        `, every ${UNIT} answers with its `, word("key"), `: ${n} products each, added up.${off}`],
+      says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
         + "with its ", word("key"), `: ${n} numbers each. They are multiplied one by one, and `
         + `the ${n} products are added up.${off}`] },
-      { name: `÷ √${n}`, lit, shown: [], says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
+      { name: `÷ √${n}`, lit, shown: [], tell: 0, says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
         + "with how many numbers there are. Now it is a ", word("score"), "."] },
-      { name: "mask", lit, shown: [], says: [later
+      { name: "mask", lit, shown: [], tell: 0, says: [later
         ? `What comes later than ${me} must not be seen: `
         : `Nothing stands behind ${me} in view; else `, word("mask", "−∞"),
       later ? ` takes the place of ${later === 1 ? "one score" : `${later} scores`}.`
         : " would take the place of its score."] },
-      { name: "softmax", lit, brief: [`Each sum is divided by √${n} = ${root}; what comes later is `,
-        word("mask", "masked"), ". Then ", word("softmax"), `: e to the power of each score less the `
-        + `largest, divided by their sum, ${number(u.sum, 2)}. That makes the `,
-        word("weight", "weights"), ", which sum to 1: the arcs above."],
+      { name: "softmax", lit, tell: 1, brief: [`Divided by √${n} and `, word("mask", "masked"),
+        "; then ", word("softmax"), " makes ", word("weight", "weights"),
+        " of them, which sum to 1: the arcs above."],
       says: [word("softmax", "Softmax"), ": e to the power of each score less "
         + `the largest, ${number(u.largest, 2)}; then divided by their sum, `
         + `${number(u.sum, 2)}. That makes the `, word("weight", "weights"), ", which sum to 1."] },
-      { name: "weights · v", lit, brief: true, says: [`Every ${UNIT} hands out its `, word("value"),
+      { name: "weights · v", lit, tell: 1, brief: [`Every ${UNIT} hands out its `, word("value"),
+        ", times its weight. Added up, they are the ", word("output"), `: ${n} numbers.`],
+      says: [`Every ${UNIT} hands out its `, word("value"),
         ". Each is multiplied by its weight, and all are added up: the ", word("output"),
         ` of the head, ${n} numbers.`] },
-      { name: "add", lit, brief: true, says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
+      { name: "add", lit, tell: 1, brief: [`The projection writes them into the `, word("stream"),
+        `. To the `, word("logit"), ` of ${to} that ${off ? "would add" : "adds"} ${signed(share)}.`],
+      says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
         + "them to the ", word("stream"), `. That ${off ? "would move" : "moves"} the `, word("logit"),
       ` of the next ${UNIT}, ${to}, by ${signed(share)}; each ${UNIT} has its share.`] },
     ],
@@ -98,7 +105,8 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
     relu2: ["What is below 0 becomes 0, the rest is squared (ReLU²).",
       (h) => `max(${number(h, 3)}, 0)²`],
     swiglu: ["Each is multiplied by its gate g, as g ÷ (1 + e to the power of −g) (SwiGLU).",
-      (h, i) => `${number(h, 3)} × the gate ${number(u.gates[i], 3)}, bent`],
+      (h, i) => `${number(h, 3)} × the gate ${number(u.gates[i], 3)}, bent`,
+      "Each is multiplied by its bent gate (SwiGLU)."],
   }[activation];
   const last = rest.length ? [{ label: `${rest.length} others`, aside: "" }] : [];
   return {
@@ -112,11 +120,13 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
         word("neuron", "neurons"), ` has ${C} `, word("parameters"), ` of its own: they are `
         + `multiplied with the ${C} numbers of the `, word("stream"), ` at ${me} after one more `,
         word("norm"), `, added up${b ? ", and a bias is added" : ""}.${off}`] },
-      { name: "bend", lit, brief: [`Each of ${n} `, word("neuron", "neurons"), ` weighs the ${C} `
-        + "numbers of the normed ", word("stream"), `. ${bends[0]} ${fires} of them fire here.${off}`],
+      { name: "bend", lit, tell: 1, brief: [`Each of ${n} `, word("neuron", "neurons"),
+        " weighs the normed ", word("stream"), `. ${bends[2] ?? bends[0]} ${fires} fire here.${off}`],
       says: [`${bends[0]} ${fires} of ${n} neurons fire here. Without the bend `
         + "two layers in a row would be no more than one."] },
-      { name: "add", lit, brief: true, says: [`Each neuron writes ${C} numbers of its own into the stream, as `
+      { name: "add", lit, tell: 1, brief: [`Each neuron writes into the stream as strongly as it fires. `
+        + `That ${off ? "would add" : "adds"} ${signed(share)} to the `, word("logit"), ` of ${to}.`],
+      says: [`Each neuron writes ${C} numbers of its own into the stream, as `
         + `strongly as it fires. That ${off ? "would move" : "moves"} the `, word("logit"),
       ` of the next ${UNIT}, ${to}, by ${signed(share)}`
         + ` in all; the ${order.length} neurons that move it most stand first.`] },
@@ -163,28 +173,32 @@ function logitsSheet({ model, seen, me, came, chance }) {
       later: u.kept[id] === -Infinity })),
     ...tellingRows(order.keys()),
     steps: [
-      { name: `w · x${b}`, lit, shown: [], brief: true, says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
+      { name: `w · x${b}`, lit, shown: [], tell: 2, brief: [`For each of ${V} ${UNIT}s the normed `,
+        word("stream"), ` is weighed with ${C} `, word("parameters"), b ? " and a bias: its " : ": its ",
+        word("logit"), "."],
+      says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
         ` in the last layer: multiplied with the ${C} numbers of the normed `, word("stream"),
         ` and added up${b ? ", with a bias of its own" : ""}, they are its `, word("logit"),
         "."] },
-      ...(softcap ? [{ name: "cap", lit, shown: [], says: [`The model holds its logits within ±${softcap}: `
+      ...(softcap ? [{ name: "cap", lit, shown: [], tell: 1, says: [`The model holds its logits within ±${softcap}: `
         + `${softcap} × tanh(score ÷ ${softcap}).`] }] : []),
-      { name: "÷ temperature", lit, shown: [], says: temperature
+      { name: "÷ temperature", lit, shown: [], tell: 0, says: temperature
         ? ["All are divided by the ", word("temperature"), ` ${number(temperature, 2)}: the `
           + `differences ${temperature < 1 ? "grow" : temperature > 1 ? "shrink" : "stay"}.`]
         : [word("temperature", "Temperature"), " 0: nothing is divided, the largest is taken."] },
-      { name: "top-k, top-p", lit, shown: [], says: [cut || !temperature
+      { name: "top-k, top-p", lit, shown: [], tell: 0, says: [cut || !temperature
         ? `${dropped} of ${V} are dropped (${cut || "temperature 0"}): their score becomes −∞.`
         : `No knob drops any of the ${V}: `, word("top-k"), " and ", word("top-p"),
       cut || !temperature ? " are knobs above." : " are off."] },
-      { name: "softmax", lit, brief: [temperature
+      { name: "softmax", lit, tell: 1, brief: [temperature
         ? `Divided by the temperature ${number(temperature, 2)}` : "At temperature 0 the largest is taken",
       `, ${dropped ? `${dropped} of ${V} dropped by the knobs` : "none dropped"}; then `,
       word("softmax"), ": the probabilities from which one is drawn."],
       says: [word("softmax", "Softmax"), ": e to the power of each less the "
         + `largest, divided by their sum, ${number(u.sum, 2)}: the probabilities from which one `
         + "is drawn."] },
-      { name: "draw", lit: drawing, brief: true, row: drawnRow < 0 ? undefined : drawnRow,
+      { name: "draw", lit: drawing, tell: 1, row: drawnRow < 0 ? undefined : drawnRow,
+        brief: [`Each is as wide as it is likely. ${drawSays(u.probs, came, chance)}`],
         says: [`Between 0 and 1 each ${UNIT} has a stretch as long as it is likely, in the order of `
         + `the vocabulary; the table has the likeliest first. ${drawSays(u.probs, came, chance)}`] },
     ],

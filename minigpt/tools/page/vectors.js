@@ -13,10 +13,8 @@ function embeddingSheet({ model, seen, row, token, me }) {
       + `view: row ${row + 1} of a second table says so, with ${C} numbers more.`] });
   }
   steps.push({ name: "stream", lit: ["stream 0"], shown: ["token", "position"],
-    brief: [`${me} is number ${token + 1} of ${V} ${UNIT}s: that row of a table is its `,
-      word("embedding"), `, ${C} numbers that training has found. `
-      + (u.position ? `It is ${UNIT} ${row + 1} in view: that row of a second table is added. ` : ""),
-      "This is the ", word("stream"), ": each part reads it, and adds to it."],
+    brief: [`${me}, number ${token + 1} of ${V}, becomes ${C} numbers, its `, word("embedding"),
+      u.position ? `; place ${row + 1} adds ${C} more: the ` : ": the ", word("stream"), "."],
     says: [u.position
     ? "Number by number both are added up. " : "Where it stands, the heads will see for "
       + "themselves. ", "This is the ", word("stream"), ": from here to the end each part reads "
@@ -40,16 +38,15 @@ function normSheet({ model, seen, part: { layer }, me }) {
       : "Then each is divided by ", `how large they are on average, ${size} (the root of the mean `
       + "of their squares). A loud position and a quiet one are now alike."] },
     { name: u.bias ? "× gain + bias" : "× gain", lit, brief: [
-      "Before a part reads it, the stream is brought to one size by a ", word("norm", called),
-      `: ${rms ? "" : "its mean is taken off, "}it is divided by how large its numbers are on `
-      + `average, ${size}, and each of the ${C} has a gain${u.bias ? " and a bias" : ""} of its own.`],
+      "A ", word("norm", called), ` brings the stream to one size: ${rms ? "" : "its mean off, "}`
+      + `divided by ${size}, times gain${u.bias ? ", plus bias" : ""}.`],
     says: [`Each of the ${C} numbers has a gain`
       + `${u.bias ? " and a bias" : ""} of its own, which are `, word("parameters"),
     last ? ". This is what the last layer reads." : ": this is what the heads read. The stream "
       + "itself stays as it was."] },
   ];
   const at = (k) => k - (rms ? 1 : 0); // without the mean there is a step less
-  return {
+  return narrowed({
     title: `${called}: ${me} ${last ? "before the last layer" : `on its way into block ${layer + 1}`}`,
     ...numbered(u.out), steps,
     columns: [vector("stream", u.stream, 1), ...(rms ? [] : [vector("− mean", u.centred, 1, "→")]),
@@ -62,7 +59,7 @@ function normSheet({ model, seen, part: { layer }, me }) {
       (i) => `number ${i + 1}: ${number(u.even[i])} × ${bracket(u.gain[i])}`
         + `${u.bias ? ` + ${bracket(u.bias[i])}` : ""} = ${number(u.out[i])}`,
     ],
-  };
+  });
 }
 
 function querySheet({ model, seen, part, me }) {
@@ -71,17 +68,17 @@ function querySheet({ model, seen, part, me }) {
   const ways = [qk_norm && "brought to one size", rotary && "turned by its position"];
   const how = ways.filter(Boolean).join(" and "), lit = [name];
   const key = how ? 3 : 2;
-  return {
+  return narrowed({
     title: `${name} asks for ${me}`, ...numbered(u.query, "query"),
     steps: [
       { name: "query", lit, shown: [], says: [`The head makes ${n} numbers of the ${C}: its `, word("query"),
         `, what ${me} asks for. Each is a weighing of all ${C}, with `, word("parameters"),
         " of its own."] },
       ...(how ? [{ name: "turn", lit, shown: [], says: [`The query is ${how}.`] }] : []),
-      { name: "key, value", lit, shown: [], brief: [`Of the ${C} numbers the head makes three times `
-        + `${n}: a `, word("query"), `, what ${me} asks for; a `, word("key"), ", to which later "
-        + "ones will compare their queries; and a ", word("value"), ", which it hands out. Each "
-        + "number is a weighing of all, with ", word("parameters"), " of its own."], says: ["In the same way, with other parameters, it makes a ",
+      { name: "key, value", lit, shown: [], brief: [`The head makes ${n} numbers three times: a `,
+        word("query"), " to ask, a ", word("key"), " to answer, a ", word("value"),
+        " to hand out."],
+      says: ["In the same way, with other parameters, it makes a ",
         word("key"), ", to which later ones will compare their queries, and a ", word("value"),
         ", which it hands out."] },
     ],
@@ -95,7 +92,7 @@ function querySheet({ model, seen, part, me }) {
       ...(how ? [(i) => `number ${i + 1}: ${number(u.raw[i])} becomes ${number(u.query[i])}`] : []),
       (i) => `number ${i + 1} of the key: ${number(u.key[i])}, of the value: ${number(u.value[i])}`,
     ],
-  };
+  });
 }
 
 /** What the heads of a block add to the stream. */
@@ -115,11 +112,10 @@ function headsSheet({ model, seen, part: { layer, index }, me }) {
     terms.push({ name: "others", numbers: u.others, step: 2 });
   }
   steps.push({ name: "add", lit: [`add ${n}.1`], shown: heads, brief: [n_head > 1
-    ? `The ${n_head - 1} other heads of the block have looked elsewhere at the same time. ` : "",
-  "What all of them write is added to the ", word("stream"), `: it still knows that it was ${me}, `
-    + "and now something of what stands before it, too."], says: [`All is added to the stream at ${me}: it `
+    ? `The ${n_head - 1} other heads looked elsewhere meanwhile. ` : "",
+  "What all of them write is added to the ", word("stream"), "."], says: [`All is added to the stream at ${me}: it `
     + "still knows what it was, and now something of what stands before it, too."] });
-  return sumSheet({ title: `Block ${n}: the heads write into the stream`, terms, steps,
+  return sumSheet({ title: `Block ${n}: what the heads write`, terms, steps,
     total: u.between, named: "new stream" });
 }
 
@@ -127,10 +123,11 @@ function headsSheet({ model, seen, part: { layer, index }, me }) {
 function addSheet({ model, seen, part: { layer }, me }) {
   const u = unfoldBlock(model, seen, layer, 0), n = layer + 1;
   return sumSheet({
-    title: `Block ${n}: the feed-forward layer writes into the stream`,
+    title: `Block ${n}: what the neurons write`,
     terms: [{ name: "stream", numbers: u.between, step: 1 },
       { name: "wrote", numbers: u.wrote, step: 1 }],
-    steps: [{ name: "add", lit: [`add ${n}.2`], brief: true, says: ["What the neurons wrote is added to the ",
+    steps: [{ name: "add", lit: [`add ${n}.2`], brief: ["What the neurons wrote is added. ",
+      lensSays(model, seen, layer)], says: ["What the neurons wrote is added to the ",
       word("stream"), `. With it block ${n} is done at ${me}. ${lensSays(model, seen, layer)}`] }],
     total: u.after, named: "new stream" });
 }
@@ -140,17 +137,15 @@ function blockSheet({ model, seen, part: { layer } }) {
   const u = unfoldBlock(model, seen, layer, 0), n = layer + 1, { n_head } = model.config;
   const heads = Array.from({ length: n_head }, (_, h) => `head ${n}.${h + 1}`);
   const sheet = sumSheet({
-    title: `Block ${n} does the same, with parameters of its own`,
+    title: `Block ${n}, with parameters of its own`,
     terms: [{ name: "stream", numbers: u.entered, step: 1 },
-      { name: "heads", numbers: u.all, step: 1 }, { name: "feed-forward", numbers: u.wrote, step: 2 }],
+      { name: "heads", numbers: u.all, step: 1 }, { name: "neurons", numbers: u.wrote, step: 2 }],
     steps: [
       { name: "heads", lit: heads, says: [`Norm, queries, weights, values: the ${n_head} heads of `
         + `block ${n} look back once more, now at positions that have gone through the blocks `
         + "before, and write into the ", word("stream"), "."] },
       { name: "feed-forward", lit: [`feed-forward ${n}`, `add ${n}.2`],
-        shown: [...heads, `feed-forward ${n}`], brief: [`Block ${n} does the same with parameters of `
-          + "its own: its heads look back, at positions that have gone through the blocks before, and "
-          + `write into the stream; then its feed-forward layer. ${lensSays(model, seen, layer)}`],
+        shown: [...heads, `feed-forward ${n}`], brief: [`Block ${n} does the same. ${lensSays(model, seen, layer)}`],
         says: ["Then its ",
         word("feed-forward"), ` layer writes. ${lensSays(model, seen, layer)}`] },
     ],
@@ -175,20 +170,29 @@ function sumSheet({ title, terms, steps, total, named }) {
     const added = known.map(({ numbers }, k) => (k ? bracket : number)(numbers[i])).join(" + ");
     return `number ${i + 1}: ${added}${step === last ? ` = ${number(total[i])}` : ""}`;
   };
-  return {
+  return narrowed({
     title, ...numbered(total), steps,
     columns: [...terms.map(({ name, numbers, step }, k) => vector(name, numbers, step, k ? "+" : "")),
       vector(named, total, last, "=")],
     products: () => undefined,
     lines: steps.map((_, k) => line(k + 1)),
-  };
+  });
 }
 
-/** Rows for the numbers of a vector; the largest are told first. */
+/** Rows for the numbers of a vector; the largest is told first, and then the one beside it. */
 function numbered(numbers, of = "number") {
+  const [most] = ranked(Array.from(numbers, Math.abs));
   return { first: of, rows: Array.from(numbers, (_, i) => ({ label: String(i + 1), aside: "" })),
-    ...tellingRows(ranked(Array.from(numbers, Math.abs)), 2) };
+    ...tellingRows([most, most + 1 < numbers.length ? most + 1 : most - 1], 2) };
 }
 
 const vector = (name, values, step, sign = "") =>
   ({ step, head: [name], values, tinted: true, sign });
+
+/** Of four columns or more a narrow screen leaves out those between the first and the last,
+ * except at their step. */
+function narrowed(sheet) {
+  const { columns } = sheet, inner = columns.length > 3 ? columns.slice(1, -1) : [];
+  for (const column of inner) column.between = true;
+  return sheet;
+}

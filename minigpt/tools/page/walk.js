@@ -7,8 +7,6 @@ let walking = false;
 let throughHead = "head 1.1"; // the head that the walk looks at
 let stepsOf = []; // of each stop of the walk, the steps of its sheet that it leads through
 
-const pace = () => (walking ? Number($("walk-pace").value) : 1);
-
 /** The stops, by name: what is watched at each. */
 function stops() {
   const { n_layer } = active.whole.config, { layer, index } = partOf(throughHead);
@@ -108,6 +106,7 @@ async function endWalk() {
   watching.stop();
   walking = false;
   document.body.classList.remove("walking");
+  showWays(false);
   $("onward").hidden = true;
   drawing?.light([]); // another stage of the training has not drawn its own yet
   drawing?.fit();
@@ -192,6 +191,12 @@ $("every").addEventListener("change", async () => {
 $("step-back").addEventListener("click", () => walkOn(-1));
 $("step-on").addEventListener("click", () => walkOn(1));
 $("walk-end").addEventListener("click", endWalk);
+$("more").addEventListener("click", () => showWays($("more").ariaExpanded === "false"));
+
+/** On a narrow screen what is seldom needed stands behind one button. */
+function showWays(on) {
+  $("more").ariaExpanded = on;
+}
 
 /** → and ← go on and back, wherever no list or field needs them; so does Space, which presses
  * a button that has the focus. */

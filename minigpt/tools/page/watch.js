@@ -3,16 +3,18 @@
 // the sheets together.
 "use strict";
 
-const HOLD = 900; // milliseconds on each of the telling rows of a step, when it is played
-const SWEEP = 1000; // for all others together
-const REST = 900; // after a step
-const CELLS = 40; // products shown, one by one; the smaller ones are summed up
-const touched = matchMedia("(pointer: coarse)").matches;
+// Products shown, one by one, on a wide and on a narrow screen; the smaller ones are summed up.
+const CELLS = { wide: 40, narrow: 16 };
 
 class Watch {
   constructor() {
+    // handled: the reader has moved the box, so that it is left where it is
     Object.assign(this, { sheet: null, at: 1, row: 0, turn: 0, playing: false, paused: null,
-      trs: [] });
+      trs: [], handled: false });
+    for (const hand of ["wheel", "touchmove"]) {
+      $("sheet").parentElement.addEventListener(hand, () => { this.handled = true; },
+        { passive: true });
+    }
     $("play").addEventListener("click", () => (this.playing ? this.pause() : this.play()));
     this.entering = null; // the step that another sheet begins with; null: its last
     $("sheet").addEventListener("click", ({ target }) => {
@@ -98,11 +100,12 @@ class Watch {
   }
 
   /** A cell that is seen from its column's step on. */
-  cell(tag, { step, bar, vectors, tinted }, children) {
+  cell(tag, { step, bar, vectors, tinted, between }, children) {
     const made = element(tag, { className: `of-step s${step}` }, ...children);
     made.classList.toggle("main-of", Boolean(bar));
     made.classList.toggle("strip-of", Boolean(vectors));
     made.classList.toggle("tinted-of", Boolean(tinted));
+    made.classList.toggle("between", Boolean(between));
     made.style.setProperty("--s", step);
     if (tag === "th") made.scope = "col";
     return made;
@@ -157,8 +160,7 @@ class Watch {
       chip.setAttribute("aria-current", i + 1 === at ? "step" : false);
       chip.classList.toggle("done", i + 1 < at);
     });
-    const { says, brief } = this.sheet.steps[at - 1];
-    $("says").replaceChildren(...(brief?.length && walking && !$("every").checked ? brief : says));
+    $("says").replaceChildren(...saidOf(this.sheet, at));
     this.select(this.row);
     this.nameButton();
     showStep();
@@ -192,13 +194,14 @@ class Watch {
     if (follow) this.scrollTo(row);
   }
 
-  /** Bring a row into the box, between the names of the columns and their sums. */
+  /** Bring a row into the middle of the box, between the names of the columns and their sums,
+   * unless it is all seen there already. */
   scrollTo(row) {
     const box = $("sheet").parentElement, tr = this.trs[row];
     const head = $("sheet").tHead.offsetHeight, foot = $("sheet").tFoot?.offsetHeight ?? 0;
-    const top = tr.offsetTop - head, bottom = tr.offsetTop + tr.offsetHeight + foot;
-    if (box.scrollTop > top) box.scrollTop = top;
-    else if (box.scrollTop + box.clientHeight < bottom) box.scrollTop = bottom - box.clientHeight;
+    const room = box.clientHeight - head - foot, above = tr.offsetTop - head - box.scrollTop;
+    if (above >= 0 && above + tr.offsetHeight <= room) return;
+    box.scrollTop = tr.offsetTop - head - (room - tr.offsetHeight) / 2;
   }
 
   choose(row) {
@@ -222,6 +225,7 @@ class Watch {
     const mine = ++this.turn, first = this.paused ?? (walking ? this.at : 1);
     this.playing = true;
     this.paused = null;
+    this.handled = false;
     for (let at = first; at; at = await this.after(at)) {
       if (mine !== this.turn) return;
       this.row = this.shown(at);
@@ -245,34 +249,31 @@ class Watch {
       await wait(milliseconds / pace());
       return mine !== this.turn;
     };
-    if (still) return over(2 * HOLD + REST);
-    if (await this.tellRows(over) || await this.sweepRows(mine)) return true;
-    this.select(this.shown()); // what the sentence speaks of
-    return over(REST);
+    if (still) return over(lasting(this.sheet, this.at));
+    const { tell, sweep, rest } = planOf(this.sheet, this.at);
+    if (await this.tellRows(tell, over) || await this.sweepRows(sweep, mine)) return true;
+    this.select(this.shown(), !this.handled); // what the sentence speaks of
+    return over(rest);
   }
 
-  /** Hold each of the telling rows -> whether the playing is over. A box that is touched is
-   * scrolled to the first alone. */
-  async tellRows(over) {
+  /** Hold each of the telling rows -> whether the playing is over. */
+  async tellRows(tell, over) {
     this.trs.forEach((tr) => tr.classList.remove("told"));
     $("figures").style.setProperty("--upto", 0);
-    const telling = () => { // of the sheet that is there by then
-      const { row } = this.sheet.steps[this.at - 1];
-      return row === undefined ? this.sheet.telling : [row];
-    };
-    for (let k = 0; k < telling().length; k++) {
-      const row = telling()[k];
+    for (let k = 0; k < tell.length; k++) {
+      const row = tellingOf(this.sheet, this.at)[k]; // of the sheet that is there by then
+      if (this.trs[row] === undefined) break;
       this.trs[row].classList.add("told");
-      this.select(row, k === 0 || !touched);
-      if (await over(HOLD)) return true;
+      this.select(row, !this.handled);
+      if (await over(tell[k].hold)) return true;
     }
     return false;
   }
 
   /** Show all rows, from the first to the last -> whether the playing is over. */
-  async sweepRows(mine) {
+  async sweepRows(sweep, mine) {
     const n = this.trs.length, began = performance.now();
-    for (let share = 0; share < 1; share = (performance.now() - began) * pace() / SWEEP) {
+    for (let share = 0; share < 1; share = (performance.now() - began) * pace() / sweep) {
       $("figures").style.setProperty("--upto", Math.floor(share * n));
       await pause();
       if (mine !== this.turn) return true;
@@ -319,8 +320,9 @@ function productCells({ names, left, right, bias }) {
       element("b", { textContent: number(total, 2) }));
     return made;
   };
-  const some = products.length > CELLS
-    ? ranked(products.map(Math.abs)).slice(0, CELLS - 1) : [...products.keys()];
+  const room = CELLS[narrow.matches ? "narrow" : "wide"] - (bias ? 1 : 0);
+  const some = products.length > room
+    ? ranked(products.map(Math.abs)).slice(0, room - 1) : [...products.keys()];
   const legend = element("div", { className: "product legend" },
     ...names.map((name) => element("i", { textContent: name })),
     element("b", { textContent: "×" }));

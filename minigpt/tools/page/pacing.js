@@ -1,0 +1,50 @@
+// How long a computation is played: which of its rows hold still one by one, how long all
+// others take together, and how long it then rests, so that its sentence can be read. Nothing
+// here waits; watch.js does.
+"use strict";
+
+const HOLD = 900; // milliseconds on a telling row
+const MULTIPLY = 1500; // on one whose products appear one after another,
+const AGAIN = 1000; // and on the next such
+const SWEEP = 700; // for all others together
+const REST = 600; // after a step
+const PASSING = { sweep: 400, rest: 500 }; // a step that no row tells
+const WORD = 250; // to read a word of the walk's sentence
+
+/** The share of the plan's seconds in which it is played. */
+const pace = () => Number($("walk-pace").value);
+
+/** The rows of a step that hold still: the one that it speaks of, or the first of the sheet's
+ * telling ones, as many as it says. */
+function tellingOf({ steps, telling }, at) {
+  const { row, tell = telling.length } = steps[at - 1];
+  return row === undefined ? telling.slice(0, tell) : [row];
+}
+
+/** The sentence of a step as it is read: of the walk the brief one, if it has one. */
+function saidOf({ steps }, at) {
+  const { says, brief } = steps[at - 1];
+  return brief?.length && walking && !$("every").checked ? brief : says;
+}
+
+/** {tell: [{row, hold}], sweep, rest}: milliseconds of a step at the steady pace. Whoever clicks
+ * a part sees it whole, and can go through it by hand; the walk waits for its reader. */
+function planOf(sheet, at) {
+  const tell = tellingOf(sheet, at).map((row, k) => ({ row,
+    hold: !sheet.products(row, at) ? HOLD : k ? AGAIN : MULTIPLY }));
+  const { sweep, rest } = tell.length ? { sweep: SWEEP, rest: REST } : PASSING;
+  const shown = sum(tell.map(({ hold }) => hold)) + sweep;
+  const read = walking ? WORD * wordsIn(saidOf(sheet, at)) - shown : 0;
+  return { tell, sweep, rest: Math.max(rest, read) };
+}
+
+const wordsIn = (parts) => parts.map((part) => part.textContent ?? part).join("").trim()
+  .split(/\s+/).length;
+
+/** How long a step takes at the steady pace, and how long a whole sheet. */
+function lasting(sheet, at) {
+  const { tell, sweep, rest } = planOf(sheet, at);
+  return sum(tell.map(({ hold }) => hold)) + sweep + rest;
+}
+
+const lastingAll = (sheet) => sum(sheet.steps.map((_, i) => lasting(sheet, i + 1)));
