@@ -246,6 +246,34 @@ def test_a_computation_holds_its_telling_rows_and_can_be_paused(visit, gpt):
     assert browser.evaluate(button) == "▶ Watch it"
 
 
+def test_what_later_layers_make_of_a_head_is_torchs_and_told_where_it_is_more(
+    visit, gpt
+):
+    browser = visit(gpt, prompt=WINDOW, weights="float32")
+    ids = torch.tensor(TOKENIZER.encode(WINDOW))
+    with torch.no_grad():
+        whole = gpt(ids[None, :PLACE])[0][0, -1, ids[PLACE]]
+    for name in ("head 1.1", "head 1.2", "head 2.1", "head 2.2"):
+        layer, index = (int(n) - 1 for n in name[5:].split("."))
+        without = copy.deepcopy(gpt)
+        proj = without.body[layer].attention.proj.weight.data
+        size = proj.shape[1] // gpt.config.n_head
+        proj[:, index * size : (index + 1) * size] = 0
+        with torch.no_grad():
+            right = (whole - without(ids[None, :PLACE])[0][0, -1, ids[PLACE]]).item()
+        shown(browser, name)
+        effect, share, says = browser.evaluate(
+            f"(() => {{ const seen = sheetKey.seen, id = active.ids[{PLACE}]; return ["
+            f"effectOf(active, '{name}', {PLACE}, 0, seen, id), "
+            f"drawing.shares.get('{name}'), $('says').textContent]; }})()"
+        )
+        assert effect == pytest.approx(right, abs=1e-3)
+        told = f"with what later layers make of it {right:+.2f};".replace("-", "−")
+        assert (told in says) == (abs(right) > abs(share) + 0.05), name
+    more = [browser.evaluate(f"effectSays({e}, 0.5)") for e in (-2, 0.5)]
+    assert more == [", with what later layers make of it −2.00", ""]
+
+
 def test_any_head_computes_within_fifteen_seconds_and_at_any_pace(visit, gpt, models):
     for model in models.values():
         browser = visit(model, prompt=WINDOW)
@@ -280,17 +308,26 @@ def test_the_page_comes_to_rest_where_there_is_something_to_see(visit, gpt):
     at, text = browser.evaluate("[active.chosen, textOf(active.ids)]")
     assert text[at - 2 : at + 2].isalpha()
     assert text[at].lower() != text[at - 1].lower()  # what goes in and what comes out
+    # Of those that were contested and likely, the one for which a head does most.
     contest = """(() => {
     const { ids, reading: { after } } = active, found = [];
     ids.forEach((id, i) => {
       const letters = /^\\p{L}{4}$/u.test(textOf(ids.slice(i - 2, i + 2)));
       if (i < 2 || !letters || id === ids[i - 1]) return;
-      const probs = probabilities(after[i - 1].logits, knobs());
-      found.push([i, probs[id] > .1 ? probs.filter((p) => p > .1).length : 0]);
+      const { logits } = after[i - 1], probs = probabilities(logits, knobs());
+      const contested = probs[id] > .1 && probs.filter((p) => p > .1).length > 1;
+      const reader = new Reader(sides[0].whole), start = active.startOf(i - 1);
+      [...reader.steps(ids, start, i)];
+      const shares = [...sides[0].whole.shares(reader.rows.at(-1), id)];
+      const most = Math.max(...shares.filter(([name]) => name.startsWith("head"))
+        .map(([, share]) => share));
+      found.push([i, [contested && ranked(logits).indexOf(id) < 2, most]]);
     });
     return found; })()"""
-    rivals = dict(browser.evaluate(contest))
-    assert rivals[at] == max(rivals.values())
+    places = dict(browser.evaluate(contest))
+    assert any(fits for fits, _ in places.values())
+    fits, most = max(places.values())
+    assert places[at][0] == fits and places[at][1] == pytest.approx(most, abs=1e-4)
     chromium.wait(
         lambda: browser.evaluate("watched === sharpest(active)"), "the sharpest head"
     )

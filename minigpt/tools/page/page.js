@@ -170,17 +170,20 @@ async function rest() {
 }
 
 /** A character with letters on both sides that is another one than the one before it, so that
- * one sees which goes in and which comes out; where most of them might have come, this one as
- * well, and of those the last; or null. */
-function midWord({ ids, reading: { after } }) {
+ * one sees which goes in and which comes out; if there is such a one, where others might have
+ * come as well and the model held it for the likeliest or the second. Of all these it is the one
+ * for which a single head did most; or null. */
+function midWord({ ids, reading: { after, heads } }) {
   const isLetter = (i) => /^\p{L}+$/u.test(texts[ids[i]] ?? "");
   const lower = (i) => texts[ids[i]].toLowerCase();
-  let [found, most] = [null, -1];
+  let [found, most] = [null, [-1, -Infinity]];
   for (let i = ids.length - 2; i > 1; i--) {
     if (![i - 2, i - 1, i, i + 1].every(isLetter) || lower(i) === lower(i - 1)) continue;
-    const probs = after[i - 1] ? probabilities(after[i - 1].logits, knobs()) : [];
-    const contest = probs[ids[i]] > RIVAL ? probs.filter((p) => p > RIVAL).length : 0;
-    if (contest > most) [found, most] = [i, contest];
+    if (!after[i - 1]) continue;
+    const { logits } = after[i - 1], probs = probabilities(logits, knobs());
+    const contested = probs[ids[i]] > RIVAL && probs.filter((p) => p > RIVAL).length > 1;
+    const fits = Number(contested && ranked(logits).indexOf(ids[i]) < 2);
+    if (fits > most[0] || (fits === most[0] && heads[i] > most[1])) [found, most] = [i, [fits, heads[i]]];
   }
   return found;
 }

@@ -19,14 +19,16 @@ function sheetOf(name, side, position, start, rows, id) {
   const tokens = rows.map((_, t) => glyph(texts[side.ids[start + t]]));
   return SHEETS[part.kind]({ model, rows, row, seen: rows[row], part, id, off, tokens,
     token: side.ids[position - 1], me: `“${tokens[row]}”`, came: side.ids[position],
-    chance: side.drawn[position]?.chance });
+    chance: side.drawn[position]?.chance,
+    effect: () => effectOf(side, name, position, start, rows[row], id) });
 }
 
-function headSheet({ model, rows, row, part, id, off, tokens, me }) {
+function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
   const u = unfoldHead(model, rows, row, part, id), n = u.query.length;
   const to = `“${glyph(texts[id])}”`, share = sum(u.adds), lit = [nameOf(part)];
   const later = rows.length - 1 - row, root = number(u.root, 2);
   const other = (i) => `“${tokens[i]}” (${back(row - i)})`;
+  const more = effectSays(effect(), share);
   return {
     title: `Watch ${nameOf(part)} compute, after ${me}`,
     first: UNIT,
@@ -56,11 +58,12 @@ function headSheet({ model, rows, row, part, id, off, tokens, me }) {
       says: [`Every ${UNIT} hands out its `, word("value"),
         ". Each is multiplied by its weight, and all are added up: the ", word("output"),
         ` of the head, ${n} numbers.`] },
-      { name: "add", lit, tell: 1, brief: [`The projection writes them into the `, word("stream"),
-        `. To the `, word("logit"), ` of ${to} that ${off ? "would add" : "adds"} ${signed(share)}.`],
+      { name: "add", lit, tell: 1, brief: ["The projection writes into the ", word("stream"),
+        ". To the ", word("logit"), ` of ${to} that ${off ? "would add" : "adds"} ${signed(share)}`
+        + `${more}.`],
       says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
         + "them to the ", word("stream"), `. That ${off ? "would move" : "moves"} the `, word("logit"),
-      ` of the next ${UNIT}, ${to}, by ${signed(share)}; each ${UNIT} has its share.`] },
+      ` of the next ${UNIT}, ${to}, by ${signed(share)}${more}; each ${UNIT} has its share.`] },
     ],
     columns: [
       { step: 1, head: ["query, keys"], above: u.query, vectors: u.keys },

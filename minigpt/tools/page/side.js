@@ -10,10 +10,11 @@ function pause() {
 
 /** What one model says of the text of a side. after[i] is what it computed when it had read
  * ids[0] to ids[i], so ids[i + 1] was predicted by after[i]; nats[i] is −ln p of ids[i], and
- * 0 for the first, which nothing predicts. */
+ * 0 for the first, which nothing predicts; heads[i] is the most that a head added to the logit
+ * of ids[i]. */
 class Reading {
   constructor(side, model) {
-    Object.assign(this, { side, model, reader: new Reader(model), after: [], nats: [] });
+    Object.assign(this, { side, model, reader: new Reader(model), after: [], nats: [], heads: [] });
   }
 
   /** Read on to the end of the text, character by character. */
@@ -21,11 +22,20 @@ class Reading {
     const { ids } = this.side;
     while (this.after.length < ids.length) {
       const position = this.after.length, start = this.side.startOf(position);
+      this.heads.push(this.mostOfHeads(this.reader.rows.at(-1), ids[position]));
       yield* this.reader.steps(ids, start, position + 1);
       this.nats.push(position
         ? -Math.log(probabilities(this.after[position - 1].logits)[ids[position]]) : 0);
       this.after.push({ start, logits: this.reader.rows.at(-1).logits });
     }
+  }
+
+  /** The largest share of a head in the logit of what came. */
+  mostOfHeads(seen, id) {
+    if (!seen) return 0;
+    const toward = this.model.toward(seen.streams, id);
+    return Math.max(...seen.parts.filter(({ name }) => name.startsWith("head"))
+      .map(({ wrote }) => dot(wrote, toward)));
   }
 
   /** The mean surprise, in nats per character, of a part of the text; null of none. */
