@@ -124,11 +124,20 @@ def test_no_picture_is_seen_before_its_step(visit, gpt):
     return [watched.split(" ")[0], watching.sheet.steps[watching.at - 1].name,
       tiles.map(([name]) => name), figures, figures.includes("drawn-from") && line];
     })()"""
+    came, dim = (
+        browser.evaluate("drawing.came"),
+        """[...drawing.tiles.values()].filter(
+    ({ tile }) => tile.matches(".seen")).map(({ picture }) =>
+    Number(getComputedStyle(picture.parentElement).opacity)).filter((v) => v < .75)""",
+    )
     seen = {}
     for number in range(1, SHORT + 1):
         browser.evaluate(f"goTo({number})")
         kind, step, *rest = browser.evaluate(f"wait(400).then(() => {see})")
         seen[kind, step] = rest
+        assert browser.evaluate(dim) == []  # what has been stays bright
+        ends = browser.evaluate("drawing.to.textContent")
+        assert ends == (came if number == SHORT else "?")
     head = browser.evaluate("throughHead")
     block = int(head[5])
     before = ["token", "position"]

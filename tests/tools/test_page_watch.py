@@ -222,7 +222,11 @@ def test_a_computation_holds_its_telling_rows_and_can_be_paused(visit, gpt):
     # What is seen of it, at each picture.
     browser.evaluate(
         "globalThis.seen = []; globalThis.noted = setInterval(() => seen.push(["
-        "watching.at, watching.row, $('products').textContent, performance.now()]), 30)"
+        "watching.at, watching.row, $('products').textContent, performance.now(), "
+        "Number($('products').style.getPropertyValue('--seen') || 999), "
+        "$('line').textContent, Number(getComputedStyle(watching.trs[watching.row]"
+        ".querySelector('td:not(.strip)')).opacity), getComputedStyle("
+        "windowText.spans[watching.sheet.telling[0]]).backgroundColor]), 30)"
     )
     browser.evaluate("$('play').click()")
     chromium.wait(lambda: browser.evaluate("watching.at === 2"), "the second step")
@@ -232,9 +236,26 @@ def test_a_computation_holds_its_telling_rows_and_can_be_paused(visit, gpt):
     assert rows == browser.evaluate("watching.sheet.telling") and len(rows) == 3
     assert [weights[row] for row in rows] == sorted(weights, reverse=True)[:3]
     for row in rows:  # long enough to read, and nothing else in between
-        times = [when for at, now, _, when in seen if (at, now) == (1, row)]
+        times = [when for at, now, _, when, *_ in seen if (at, now) == (1, row)]
         assert times[-1] - times[0] > 700
-    assert len({products for at, _, products, _ in seen if at == 1}) == 3
+    assert len({products for at, _, products, *_ in seen if at == 1}) == 3
+    # Product after product is added up, and only then the sum stands in its row.
+    terms = browser.evaluate(
+        f"(({{ left, right }}) => [...left].map((v, i) => v * right[i]))("
+        f"watching.sheet.products({rows[0]}, 1))"
+    )
+    counts, began = [], seen[0][3]
+    for at, row, _, when, count, line, opacity, shade in seen:
+        if at == 1:  # nothing tells the weights before softmax
+            assert shade.endswith("/ 0)") or shade.endswith(", 0)"), shade
+        if (at, row) != (1, rows[0]) or counts[-1:] == [len(terms)]:
+            continue
+        counts.append(count)
+        if count < len(terms):
+            total = read(line.split(" = ")[1])
+            assert total == pytest.approx(sum(terms[:count]), abs=1e-3)
+            assert opacity < 0.1 or when - began < 400
+    assert counts == sorted(counts) and len(set(counts)) > 4
     # It pauses where it is, and goes on from there.
     button = "$('play').textContent"
     assert not browser.evaluate("watching.playing")

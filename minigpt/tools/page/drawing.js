@@ -137,7 +137,9 @@ class Drawing {
     const unnamed = [...shares].filter(([name]) => !this.tiles.has(name));
     this.biases.textContent = signed(sum(unnamed.map(([, value]) => value)));
     this.biases.parentElement.hidden = !unnamed.length;
-    [this.from.textContent, this.to.textContent] = [from, to];
+    this.from.textContent = from;
+    this.came = to;
+    this.reveal();
     this.stations.forEach((station, i) => {
       if (i === guesses.length) {
         station.textContent = `“${to}”: logit ${number(logit, 2)}, probability `
@@ -153,6 +155,11 @@ class Drawing {
       const says = station.firstChild ?? element("span", {}, "would ", word("lens", "say"), " ");
       station.replaceChildren(says, ...bars);
     });
+  }
+
+  /** What comes next stands at the end of the stream; of the walk, when it is drawn. */
+  reveal() {
+    this.to.textContent = walking && !isLastStep() ? "?" : this.came;
   }
 
   /** All heads at a glance, and the neurons, the vectors and the logits of one row. */

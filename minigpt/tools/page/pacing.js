@@ -6,12 +6,12 @@
 const HOLD = 900; // milliseconds on a telling row
 const MULTIPLY = 1500; // on one whose products appear one after another,
 const AGAIN = 1000; // and on the next such
-const SWEEP = 700; // for all others together
-const REST = 600; // after a step
-const PASSING = { sweep: 400, rest: 500 }; // a step that no row tells
+const SWEEP = 600; // for all others together
+const REST = 500; // after a step
+const PASSING = { sweep: 350, rest: 450 }; // a step that no row tells
 const WORD = 250; // to read a word of the walk's sentence
 
-/** The share of the plan's seconds in which it is played. */
+/** How many times as fast it is played as planned. */
 const pace = () => Number($("walk-pace").value);
 
 /** The rows of a step that hold still: the one that it speaks of, or the first of the sheet's

@@ -108,6 +108,7 @@ async function endWalk() {
   document.body.classList.remove("walking");
   showWays(false);
   $("onward").hidden = true;
+  drawing?.reveal();
   drawing?.light([]); // another stage of the training has not drawn its own yet
   drawing?.fit();
   watched = throughHead;
@@ -123,6 +124,7 @@ function showStep() {
   const before = stepsHere().findLast((other) => other < at) ?? 0; // the walk may leave some out
   const lit = sheet.steps.slice(before, at).flatMap((one) => one.lit);
   pointAt(drawing.light([...new Set(lit)], step.shown ?? lit));
+  drawing.reveal();
   paintTrail();
   const number = stepNumber(), all = countOf(stepsOf);
   $("walk-count").textContent = `${number} of ${all}`;

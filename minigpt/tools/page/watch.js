@@ -3,9 +3,6 @@
 // the sheets together.
 "use strict";
 
-// Products shown, one by one, on a wide and on a narrow screen; the smaller ones are summed up.
-const CELLS = { wide: 40, narrow: 16 };
-
 class Watch {
   constructor() {
     // handled: the reader has moved the box, so that it is left where it is
@@ -188,6 +185,7 @@ class Watch {
       tr.tabIndex = i === row ? 0 : -1;
     });
     $("line").textContent = this.sheet.lines[this.at - 1](row);
+    $("products").style.removeProperty("--seen");
     const terms = this.sheet.products(row, this.at);
     $("products").replaceChildren(...(terms ? productCells(terms) : []));
     $("figures").classList.toggle("multiplied", Boolean(terms));
@@ -263,11 +261,21 @@ class Watch {
     for (let k = 0; k < tell.length; k++) {
       const row = tellingOf(this.sheet, this.at)[k]; // of the sheet that is there by then
       if (this.trs[row] === undefined) break;
-      this.trs[row].classList.add("told");
       this.select(row, !this.handled);
-      if (await over(tell[k].hold)) return true;
+      const multiplies = $("products").children.length > 1;
+      if (multiplies && await this.multiplyRow(row, tell[k].hold)) return true;
+      this.trs[row]?.classList.add("told");
+      if (!multiplies && await over(tell[k].hold)) return true;
     }
     return false;
+  }
+
+  /** Add up the products of a row -> whether the playing is over. */
+  multiplyRow(row, milliseconds) {
+    const mine = this.turn, { columns, lines } = this.sheet;
+    const i = columns.filter(({ values }) => values).findIndex(({ step }) => step === this.at);
+    const cell = i < 0 ? null : this.trs[row].querySelectorAll("td:not(.strip)")[i];
+    return multiply(lines[this.at - 1](row), cell, milliseconds / pace(), () => mine !== this.turn);
   }
 
   /** Show all rows, from the first to the last -> whether the playing is over. */
@@ -297,6 +305,8 @@ class Watch {
     this.paused = null;
     if (!this.sheet) return;
     $("figures").style.setProperty("--upto", this.trs.length);
+    $("products").style.removeProperty("--seen");
+    $("line").textContent = this.sheet.lines[this.at - 1](this.row);
     this.nameButton();
   }
 }
@@ -306,36 +316,6 @@ function strip(vectors) {
   const canvas = element("canvas", { "aria-hidden": true });
   paintSigned(canvas, vectors, colours());
   return canvas;
-}
-
-/** left[i] × right[i], one by one in their order, or the largest of them and the others'
- * sum; then the bias, if there is one. */
-function productCells({ names, left, right, bias }) {
-  const products = Array.from(left, (v, i) => v * right[i]);
-  const most = Math.max(...products.map(Math.abs), 1e-9);
-  const cell = (title, total, ...factors) => {
-    const made = element("div", { className: `product${total < 0 ? " against" : ""}`, title });
-    made.style.setProperty("--share", Math.min(1, Math.abs(total) / most));
-    made.append(...factors.map((text) => element("i", { textContent: text })),
-      element("b", { textContent: number(total, 2) }));
-    return made;
-  };
-  const room = CELLS[narrow.matches ? "narrow" : "wide"] - (bias ? 1 : 0);
-  const some = products.length > room
-    ? ranked(products.map(Math.abs)).slice(0, room - 1) : [...products.keys()];
-  const legend = element("div", { className: "product legend" },
-    ...names.map((name) => element("i", { textContent: name })),
-    element("b", { textContent: "×" }));
-  const cells = some.map((i) => cell(`number ${i + 1}: ${number(left[i], 4)} × `
-    + `${number(right[i], 4)} = ${number(products[i], 4)}`, products[i],
-  number(left[i], 2), number(right[i], 2)));
-  if (some.length < products.length) {
-    const others = sum(products) - sum(some.map((i) => products[i]));
-    cells.push(cell(`the other ${products.length - some.length} products`, others,
-      `${products.length - some.length}`, "others"));
-  }
-  if (bias) cells.push(cell("the bias", bias, "", "bias"));
-  return [legend, ...cells];
 }
 
 const watching = new Watch();
