@@ -105,3 +105,15 @@ def press(browser, key, **how):
         down = {"type": "keyDown", "text": "\r", "windowsVirtualKeyCode": 13}
     browser.call("Input.dispatchKeyEvent", **down, **how)
     browser.call("Input.dispatchKeyEvent", type="keyUp", **how)
+
+
+def settled(browser, script):
+    """What a script says once it has said the same twice."""
+    said = [None]
+
+    def same():
+        said.append(browser.evaluate(f"wait(100).then(() => {script})"))
+        return said[-1] == said[-2]
+
+    chromium.wait(same, "a page at rest")
+    return said[-1]

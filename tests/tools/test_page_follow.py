@@ -7,7 +7,7 @@ import chromium
 import pytest
 import torch
 from beside_torch import read, shown
-from pages import PLACE, PROMPT, WINDOW, after, call, turn
+from pages import PLACE, PROMPT, WINDOW, after, call, settled, turn
 from small import TOKENIZER
 
 from minigpt.inside.looking import capture
@@ -197,6 +197,7 @@ def test_on_a_telephone_what_is_multiplied_is_in_view_and_makes_the_sum(
     browser.evaluate("$('every').click()")
     all = "$('walk-count').textContent.includes('31')"
     chromium.wait(lambda: browser.evaluate(all), "every step")
+    settled(browser, "scrollY")
     see = """(() => {
     const box = $("sheet").parentElement.getBoundingClientRect();
     const row = watching.trs[watching.row].getBoundingClientRect();
@@ -245,6 +246,26 @@ def test_what_is_multiplied_is_in_view(visit, browser, gpt, wide, high):
     size = {"width": wide, "height": high, "deviceScaleFactor": 1}
     browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
     visit(gpt, prompt=WINDOW)
+    tops = "[...document.querySelectorAll('.stage')].map((e) => e.offsetTop)"
+    assert len(set(browser.evaluate(tops))) == 1  # the model stands in a row
+    # Of a head that is clicked, the model stays in sight, and what is multiplied comes.
+    browser.evaluate(
+        "document.querySelector('[aria-label*=\"head 1.2\"]').dispatchEvent("
+        "new MouseEvent('click', { detail: 1, bubbles: true }))"
+    )
+    chromium.wait(lambda: browser.evaluate("watching.playing"), "the head")
+    places = "['drawing', 'products', 'sheet'].map((id) => "
+    places += "$(id).getBoundingClientRect().toJSON())"
+    drawing, products, sheet = settled(browser, places)
+    browser.evaluate("watching.stop()")
+    assert 0 <= drawing["top"] and drawing["bottom"] < sheet["top"]
+    assert products["bottom"] <= high and products["left"] >= sheet["right"]
+    tip = "parseFloat($('watch').style.getPropertyValue('--tip'))"
+    tip += " + $('watch').getBoundingClientRect().left"
+    tile = browser.evaluate(
+        "drawing.tiles.get('head 1.2').tile.getBoundingClientRect().toJSON()"
+    )
+    assert tile["left"] <= browser.evaluate(tip) <= tile["right"]
     follow(browser)
     bottoms = {}
     for number in (4, 6, 13):

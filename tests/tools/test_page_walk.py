@@ -9,7 +9,19 @@ import chromium
 import pytest
 import torch
 from beside_torch import IDS, beside_torch, is_shown, queries_keys_values, read, shown
-from pages import PLACE, PROMPT, QUIET, STORY, TEXT, WINDOW, after, call, press, turn
+from pages import (
+    PLACE,
+    PROMPT,
+    QUIET,
+    STORY,
+    TEXT,
+    WINDOW,
+    after,
+    call,
+    press,
+    settled,
+    turn,
+)
 from small import TOKENIZER, small_gpt
 
 from minigpt.tools.page import page
@@ -279,7 +291,7 @@ def test_on_a_telephone_drawing_sentence_and_numbers_are_seen_at_once(
     walk(browser, 9)
     box = "(id) => { const { top, bottom } = $(id).getBoundingClientRect();"
     box = f"['drawing', 'says', 'line'].map({box} return [top, bottom]; }})"
-    (top, _), (_, says), (_, line) = chromium_settles(browser, box)
+    (top, _), (_, says), (_, line) = settled(browser, box)
     assert 0 <= top and says < 500 and line < 844
     assert browser.evaluate("document.documentElement.scrollWidth") <= 390
     browser.evaluate("$('more').click()")
@@ -298,18 +310,6 @@ def test_on_a_telephone_drawing_sentence_and_numbers_are_seen_at_once(
     browser.evaluate("goTo(9)")
     browser.evaluate("$('step-on').click()")
     assert browser.evaluate("stepNumber()") == 10
-
-
-def chromium_settles(browser, script):
-    """What a script says once it has said the same twice."""
-    said = [None]
-
-    def same():
-        said.append(browser.evaluate(f"wait(100).then(() => {script})"))
-        return said[-1] == said[-2]
-
-    chromium.wait(same, "a page at rest")
-    return said[-1]
 
 
 def test_what_begins_a_text_ends_the_walk(visit, gpt):

@@ -38,11 +38,12 @@ class Drawing {
     this.lights.set("to", this.to);
   }
 
-  /** How large a head is drawn; while one follows a character through, all stands in a row. */
+  /** How large a head is drawn: on a wide screen, or while one follows a character through, all
+   * stands in a row. */
   fit() {
     const { box, sizes } = this, wide = box.clientWidth, head = sizes.get("head 1.1");
     const widest = Math.sqrt(Math.max(...sizes.values()) / head);
-    const room = walking ? Math.min(.9, wide / 1160) : wide < 480 ? .75 : 1;
+    const room = walking || !narrow.matches ? Math.min(.9, wide / 1160) : wide < 480 ? .75 : 1;
     box.style.setProperty("--unit", `${room * Math.min(64, 184 / widest)}px`);
     box.style.setProperty("--tallest", widest);
   }

@@ -133,7 +133,7 @@ function showCut(side) {
   $("zero").checked = side.zero || !side.whole.hasMeans;
   $("zero").disabled = !side.whole.hasMeans;
   $("cut").textContent = !off.length
-    ? "Everything is on. Take the tick out of a box: how surprised is it then?"
+    ? "Click a square to watch it compute. Take out its tick: how surprised is it then?"
     : `Off: ${off.join(", ")}. `
       + (ready ? surprises(side) : "Reading the text again …");
 }

@@ -119,7 +119,11 @@ async function endWalk() {
 
 /** What the walk shows of a step besides its sheet: the light in the drawing, the count. */
 function showStep() {
-  if (!walking) return;
+  if (!walking) {
+    const tile = drawing?.lights.get(watched === "logits" ? "last biases" : watched);
+    if (tile) pointAt(tile);
+    return;
+  }
   const { sheet, at } = watching, step = sheet.steps[at - 1];
   const before = stepsHere().findLast((other) => other < at) ?? 0; // the walk may leave some out
   const lit = sheet.steps.slice(before, at).flatMap((one) => one.lit);

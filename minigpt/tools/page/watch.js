@@ -342,7 +342,8 @@ async function watch(name, pointed) {
   await showInside();
   remember();
   if (active.writing) return;
-  if (pointed && !walking) $("watch").scrollIntoView({ behavior: still ? "auto" : "smooth" });
+  const led = narrow.matches ? $("watch") : $("drawing"); // a wide screen has room for both
+  if (pointed && !walking) led.scrollIntoView({ behavior: still ? "auto" : "smooth" });
   watching.stop(); // not from where another was paused
   watching.play();
 }
