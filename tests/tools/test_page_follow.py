@@ -332,7 +332,7 @@ def test_how_much_is_in_view_is_said_as_it_is_drawn(visit, gpt):
     said = call(
         browser,
         "$('seen').querySelector('.count').textContent = '';"
-        "glanceAtLast(active);"
+        "showLast(active);"
         "return [$('seen').querySelector('.count').textContent,"
         " active.reading.reader.rows.length];",
     )

@@ -18,6 +18,7 @@ from beside_torch import (
     queries_keys_values,
     read,
     seen_by_torch,
+    settled,
     shown,
 )
 from pages import PLACE, PROMPT, QUIET, STORY, TEXT, WINDOW, after, call, press, turn
@@ -432,10 +433,21 @@ def test_a_tour_leads_through_four_questions_until_one_key_ends_it_for_good(visi
     assert browser.evaluate(hidden)  # the link said so
     browser.open(here, "sides[0].ids.length")
     assert not browser.evaluate(hidden)
+    size = {"width": 1280, "height": 800, "deviceScaleFactor": 1}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
     titles = []
     for _ in range(4):
         browser.evaluate("$('tour-next').click()")
         titles.append(browser.evaluate("$('tour-title').textContent"))
+        if len(titles) == 1:  # what it asks to drag is in view
+            box = (
+                "(({ top, bottom }) => [top, bottom])($('{}').getBoundingClientRect())"
+            )
+            places = [box.replace("{}", i) for i in ("tour", "temperature", "top-p")]
+            rows = settled(browser, f"[{', '.join(places)}]")
+            assert all(0 <= top and bottom <= 800 for top, bottom in rows), rows
+    size |= {"height": 900}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
     assert titles == [
         "1 of 4: Who decides?",
         "2 of 4: Where does it look?",
@@ -465,6 +477,7 @@ def test_the_answers_of_the_tour_are_measured_on_the_text(visit, gpt):
         done = f"/[.]$/.test({says}) && {says}"
         chromium.wait(partial(browser.evaluate, done), f"answer {stop + 1}")
         said[stop] = browser.evaluate(says)
+    high = browser.evaluate("$('asked').offsetHeight")
     costs = dict(re.findall(r"((?:head|feed-forward) [\d.]+): (\d\.\d\d)", said[2]))
     assert len(costs) == gpt.config.n_layer * (gpt.config.n_head + 1)
     for part in ("head 1.2", "feed-forward 1"):
@@ -472,6 +485,7 @@ def test_the_answers_of_the_tour_are_measured_on_the_text(visit, gpt):
         chromium.wait(lambda: browser.evaluate(QUIET), part)
         now = browser.evaluate("active.reading.mean(0, active.ids.length)")
         assert float(costs[part]) == pytest.approx(now, abs=0.006)
+        assert browser.evaluate("$('asked').offsetHeight") == high  # nothing is pushed
         browser.evaluate("switchParts(({ off }) => off.clear())")
         chromium.wait(lambda: browser.evaluate(QUIET), part)
     dearest = max(costs, key=lambda part: float(costs[part]))
@@ -490,6 +504,27 @@ def test_the_answers_of_the_tour_are_measured_on_the_text(visit, gpt):
     assert said[0].startswith("Temperature 0, and top-k 1")
 
 
+def test_what_a_text_costs_the_whole_model_is_read_at_once(visit, gpt):
+    browser = visit(gpt)
+    browser.evaluate("switchParts(({ off }) => off.add('head 1.1'))")
+    browser.evaluate(
+        "globalThis.saids = new Set(); new MutationObserver(() => "
+        "saids.add($('cut').textContent)).observe($('cut'), { childList: true })"
+    )
+    after(browser, "rewrite", len(PROMPT) + 200, count=200)
+    ends = "!/without …|Reading/.test($('cut').textContent)"
+    chromium.wait(lambda: browser.evaluate(ends), "what it costs")
+    said = browser.evaluate("[...saids]")
+    assert any("It writes without …" in one for one in said)
+    # Nothing is drawn while it reads the text as the whole model does.
+    drawn = browser.evaluate(
+        "(async () => { let drawn = 0; const was = show; show = (side) => { drawn++; "
+        "was(side); }; active.intact = new Reading(active, active.whole); "
+        "await account(active); show = was; return drawn; })()"
+    )
+    assert drawn == 1
+
+
 def test_the_line_at_the_top_shows_what_the_model_sees(visit, gpt):
     browser = visit(gpt)
     inked = """(() => { const { width, height } = $("glance");
@@ -498,6 +533,9 @@ def test_the_line_at_the_top_shows_what_the_model_sees(visit, gpt):
     assert browser.evaluate(inked) > 500
     label = browser.evaluate("$('glance').getAttribute('aria-label')")
     assert f"From “{PROMPT[-1]}” arcs lead" in label
+    # A text begins on the left and moves on to the right, whatever of it is in view.
+    ends = browser.evaluate("[1, 5, 8, 9, 200].map((n) => tape(active, n).right)")
+    assert ends == sorted(ends) and ends[0] < 40 < ends[1]
     browser.evaluate("choose(active, 0)")  # nothing comes before it
     assert browser.evaluate(inked) == 0
 
@@ -559,9 +597,14 @@ def test_while_it_writes_the_text_marks_what_the_right_side_describes(visit, gpt
     browser = visit(gpt)
     turn(browser, "count", 5000)
     turn(browser, "pace", "25")
+    browser.evaluate(
+        "globalThis.paints = paintGlance; paintGlance = (side, position, looked) => {"
+        "globalThis.drawnAt = position; paints(side, position, looked); }"
+    )
     browser.evaluate("$('again').click()")
     see = (
-        "({ writing: active.writing, said: $('position').textContent, marked: "
+        "({ top: drawnAt, writing: active.writing, "
+        "said: $('position').textContent, marked: "
         "views[0].list.spans.indexOf(views[0].list.selected), n: active.ids.length })"
     )
     described = set()
@@ -570,6 +613,7 @@ def test_while_it_writes_the_text_marks_what_the_right_side_describes(visit, gpt
         at = browser.evaluate(see)
         if at["writing"] and "It is writing" in at["said"]:
             place = int(re.search(r"character (\d+)", at["said"])[1]) - 1
+            assert at["top"] == place  # and so does the line at the top
             to_come = place == at["n"]
             assert at["marked"] == (-1 if to_come else place)
             described.add(place)

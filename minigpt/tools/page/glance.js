@@ -13,10 +13,11 @@ function paintGlance(side, position, { start, rows }) {
   pen.scale(scale, scale);
   pen.lineCap = "round";
   if (row < 0 || !rows[row]) return;
-  const base = high - TAPE.foot, top = base - TAPE.font - 3, { right, cell } = tape(side);
+  const base = high - TAPE.foot, top = base - TAPE.font - 3;
+  const { right, cell, fan } = tape(side, position);
   const middles = paintTape(pen, tokensFrom(side, start, row), right, base, cell, ink);
   paintHeads(pen, side, rows[row].layers, middles, top, ink);
-  paintNext(pen, side, position, rows[row].logits, { from: right, top, wide, high }, ink);
+  paintNext(pen, side, position, rows[row].logits, { from: right, top, wide: right + fan, high }, ink);
   tellCount(side, position - start);
 }
 
@@ -27,18 +28,23 @@ function tellCount(side, n) {
     + `most, then ${side.slide ? "the oldest" : "the older half"} goes).`;
 }
 
-/** Where the text ends, and how wide a character is: a whole context has room, or on a narrow
- * screen as much as one can read. */
-function tape(side) {
-  const wide = $("glance").clientWidth, right = wide - Math.min(TAPE.fan, wide / 3);
-  const cell = Math.min(18, Math.max(13, (right - 4) / side.whole.config.block_size));
-  return { right, cell };
+/** Where the text ends that is read up to a position, how wide a character is, and the room
+ * behind it: a whole context has room, or on a narrow screen as much as one can read. A text
+ * begins on the left; it moves on to the right, and stays there when its older half goes. */
+function tape(side, position) {
+  const wide = $("glance").clientWidth, fan = Math.min(TAPE.fan, wide / 3), most = wide - fan;
+  const cell = Math.min(18, Math.max(13, (most - 4) / side.whole.config.block_size));
+  return { right: UNIT === "token" ? most : Math.min(most, position * cell + 4), cell, fan };
 }
 
-/** While it writes: what was just read, of which all is at hand. */
-function glanceAtLast(side) {
-  const { start, rows } = side.reading.reader;
-  if (rows.length) paintGlance(side, start + rows.length, side.reading.reader);
+/** While it writes: what was just read, of which all is at hand; and beside the text the same. */
+function showLast(side) {
+  const { start, rows } = side.reading.reader, position = start + rows.length;
+  if (!rows.length) return;
+  paintGlance(side, position, side.reading.reader);
+  viewOf(side).described = position;
+  viewOf(side).mark();
+  showBars(side, position, rows.at(-1), null);
 }
 
 const tokensFrom = (side, start, row) =>
@@ -49,6 +55,7 @@ function paintTape(pen, tokens, right, base, cell, ink) {
   pen.font = `${TAPE.font}px ui-monospace, monospace`;
   pen.textAlign = "center";
   const middles = [];
+  const cut = tokens.length * cell > right; // then what leaves the picture fades
   let x = right;
   for (let t = tokens.length - 1; t >= 0 && x > 0; t--) {
     const width = Math.max(cell, pen.measureText(tokens[t]).width + (UNIT === "token" ? 6 : 0));
@@ -59,7 +66,7 @@ function paintTape(pen, tokens, right, base, cell, ink) {
       pen.roundRect(x - width - 1, base - TAPE.font, width + 2, TAPE.font + 6, 4);
       pen.fill();
     }
-    pen.globalAlpha = Math.min(1, x / 90); // what leaves the picture fades
+    pen.globalAlpha = cut ? Math.min(1, x / 90) : 1;
     pen.fillStyle = css(t === tokens.length - 1 ? ink.paper : ink.text);
     pen.fillText(tokens[t], middles[t], base);
     x -= width;
@@ -150,7 +157,7 @@ function tellGlance(side, position, { start, rows }, calm) {
 
 $("glance").addEventListener("click", ({ offsetX }) => { // the character that is clicked
   const position = positionOf(active), start = position && active.startOf(position - 1);
-  const { right, cell } = tape(active), back = Math.floor((right - offsetX) / cell);
+  const { right, cell } = tape(active, position), back = Math.floor((right - offsetX) / cell);
   if (UNIT === "character" && back >= 0 && position - 1 - back >= start) {
     choose(active, position - 1 - back);
   }

@@ -134,8 +134,8 @@ function showCut(side) {
   $("zero").disabled = !side.whole.hasMeans;
   $("cut").textContent = !off.length
     ? "Click a square to watch it compute. Take out its tick: how surprised is it then?"
-    : `Off: ${off.join(", ")}. `
-      + (ready ? surprises(side) : "Reading the text again …");
+    : `Off: ${off.length > 3 ? `${off.length} parts` : off.join(", ")}. `
+      + (ready ? surprises(side) : side.writing ? "It writes without …" : "Reading the text again …");
 }
 
 /** The surprise without the parts and with them, of the whole text; or of what was written

@@ -39,8 +39,7 @@ function showTour(at) {
   $("tour-next").className = "main";
   $(before).before($("tour"));
   $("tour").focus({ preventScroll: true });
-  $("tour").scrollIntoView({ block: narrow.matches ? "start" : "center", // above the squares
-    behavior: still ? "auto" : "smooth" });
+  $("tour").scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" }); // above what it asks for
 }
 
 /** Measure the answer when it is opened, until it is closed or the text changes. */

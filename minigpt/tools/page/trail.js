@@ -26,7 +26,7 @@ function drawTrail(share) {
   [canvas.width, canvas.height] = [wide * scale, high * scale];
   const pen = canvas.getContext("2d"), position = positionOf(active);
   const start = active.startOf(position - 1), base = high - 8, top = base - TAPE.font - 3;
-  const cell = tape(active).cell, right = wide - 3 * cell;
+  const { cell } = tape(active, position), right = wide - 3 * cell;
   pen.scale(scale, scale);
   pen.lineCap = "round";
   const tokens = tokensFrom(active, start, position - 1 - start);

@@ -6,7 +6,7 @@ function show(side) {
   showButtons();
   const { at, took } = painted, since = performance.now() - at;
   if (side === active && (!side.writing || since > CALM + 5 * took)) showInside();
-  else if (side === active && side.chosen === null) glanceAtLast(side);
+  else if (side === active && side.chosen === null) showLast(side);
 }
 
 function showButtons() {
@@ -52,9 +52,13 @@ async function writeOne(side, count, pace) {
     + `${content.unit}s.`;
 }
 
-/** Read what the whole model says, too, if a part of it is off, to compare. */
+/** Read what the whole model says, too, if a part of it is off, to compare. Nothing of it is
+ * seen before all is read, so nothing is drawn. */
 function account(side) {
-  return side.run(side.off.size ? side.intact.steps() : [], () => show(side));
+  const { intact } = side;
+  return side.run(side.off.size ? intact.steps() : [], () => {
+    if (intact.nats.length === side.ids.length) show(side);
+  });
 }
 
 function stop() {
