@@ -288,11 +288,12 @@ def test_on_a_telephone_the_walk_holds_still_and_shows_its_arcs(telephone, visit
     assert set(browser.evaluate(row)) == {1}  # no bar wraps alone
     follow(browser)
     tops = "$('trail').getBoundingClientRect().top"
+    settled(browser, "scrollY")
     seen = set()
     for number in range(1, SHORT + 1):
         browser.evaluate(f"goTo({number})")
         at, wide = browser.evaluate(
-            f"wait(700).then(() => [{tops}, document.documentElement.scrollWidth])"
+            f"wait(350).then(() => [{tops}, document.documentElement.scrollWidth])"
         )
         seen.add(round(at))
         assert wide <= 390, number
