@@ -446,8 +446,6 @@ def test_a_tour_leads_through_four_questions_until_one_key_ends_it_for_good(visi
             places = [box.replace("{}", i) for i in ("tour", "temperature", "top-p")]
             rows = settled(browser, f"[{', '.join(places)}]")
             assert all(0 <= top and bottom <= 800 for top, bottom in rows), rows
-    size |= {"height": 900}
-    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
     assert titles == [
         "1 of 4: Who decides?",
         "2 of 4: Where does it look?",
@@ -459,7 +457,9 @@ def test_a_tour_leads_through_four_questions_until_one_key_ends_it_for_good(visi
     places = [guide.index(f"\n{question} (") for question in asked]
     assert places == sorted(places)
     press(browser, "Escape")
-    assert browser.evaluate(hidden)
+    chromium.wait(lambda: browser.evaluate(hidden), "the end of the tour")
+    size |= {"height": 900}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, mobile=False)
     assert "tour=off" in browser.evaluate("location.hash")
     browser.open(here, "sides[0].ids.length")
     assert browser.evaluate(hidden)
