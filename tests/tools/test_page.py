@@ -371,6 +371,31 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     assert_close(got, right, atol=1e-4, rtol=0)
 
 
+def test_a_look_that_takes_long_ends_when_the_text_is_read_anew(visit, gpt):
+    browser = visit(gpt)
+    after(browser, "go", len(PROMPT) + 30, count=30)
+    browser.evaluate(
+        """(async () => {
+        const look = active.look; // as it is, but it takes long enough for a pause
+        active.look = function* (position) {
+          const work = look.call(this, position);
+          let step = work.next();
+          yield;
+          for (const end = performance.now() + 2 * SLICE; performance.now() < end;);
+          yield;
+          while (!step.done) step = work.next();
+          return step.value;
+        };
+        active.chosen = 3;
+        const seen = showInside();
+        active.forget();
+        delete active.look;
+        await seen;
+        })()"""
+    )
+    assert browser.errors == []
+
+
 def test_work_that_took_no_pause_is_not_taken_for_what_was_begun_behind_it(visit, gpt):
     begun = "Promise.all([sides[0].run([], () => {}), sides[0].run([], () => {})])"
     assert visit(gpt).evaluate(begun) == [False, True]

@@ -37,12 +37,12 @@ async function showInside() {
       + "prediction for it.";
     return;
   }
-  const work = side.look(position);
+  const work = side.look(position), { reading } = side;
   let step = work.next();
   for (let since = performance.now(); !step.done; step = work.next()) {
     if (performance.now() - since < SLICE) continue;
     await pause();
-    if (mine !== looking) return;
+    if (mine !== looking || reading !== side.reading) return; // who changed the text looks again
     since = performance.now();
   }
   const now = performance.now(), { start, rows } = step.value, seen = rows[position - 1 - start];
