@@ -373,7 +373,7 @@ SHELL = [  # a program for f(x, steps) -> x.sum() * steps, what is said
     ("    import math\n    return math.exp(-x)", "`(-x).exp()` does it for each"),
     ("    a, b, c = x.shape\n    return x.sum() * steps", "many as the tensor has"),
     ("    return x.max(dim=0) / steps", ".values and .indices"),
-    ("    return b'\\xc3'.decode()", "may lie in two pieces"),
+    ("    return b'\\xc3'.decode()", "may take several bytes"),
     ("    return x.sum(dim=2) * steps", "has fewer dimensions than that"),
     ("    import math\n    return math.exp(999 * steps)", "gets too large"),
     ("    while True:\n        try: x + x\n        except Exception: pass", "running"),

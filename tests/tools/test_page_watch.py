@@ -18,10 +18,21 @@ from beside_torch import (
     queries_keys_values,
     read,
     seen_by_torch,
-    settled,
     shown,
 )
-from pages import PLACE, PROMPT, QUIET, STORY, TEXT, WINDOW, after, call, press, turn
+from pages import (
+    PLACE,
+    PROMPT,
+    QUIET,
+    STORY,
+    TEXT,
+    WINDOW,
+    after,
+    call,
+    press,
+    settled,
+    turn,
+)
 from small import TOKENIZER, V, small_gpt
 from torch.testing import assert_close
 

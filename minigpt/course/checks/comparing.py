@@ -116,6 +116,8 @@ def _copying(x: Any) -> str:
             "copy.deepcopy(…) gives a module of your own to work on; copy.copy and a "
             "second name share its layers."
         )
+    if isinstance(x, (list, tuple, dict)):  # a copy would share what is inside
+        return "copy.deepcopy(…) gives a copy of all of it to work on."
     copied = ".copy()" if hasattr(x, "copy") else ".clone()"
     return (
         "Make something new: `x = x * 2` does, `x *= 2` and `x[0] = …` do not; "
@@ -172,6 +174,10 @@ def _explained(
         effect = dataclasses.replace(effect, hint=says)
     if slip := search.own_slip(asked, differences[:1]):
         return told(effect, slip)
+    if changed:  # every line after that one reads other numbers
+        notes.remove(changed)
+        parts = {**changed.parts, "first": True}
+        return told(dataclasses.replace(changed, parts=parts), effect)
     if asked.slips and not measuring.hopeless(wrong):
         if slip := search.like_slip(asked, every, whole):
             return told(effect, slip)

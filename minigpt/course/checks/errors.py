@@ -151,8 +151,8 @@ MEANINGS = {  # what an error says: what that means
         "What is put there has another shape than the place that it is to fill."
     ),
     r"UnicodeDecodeError": (
-        "These bytes alone are no text: a character may take several bytes, and they "
-        "may lie in two pieces."
+        "These bytes are no text, or only a part of one: a character may take several "
+        "bytes."
     ),
     r"subtract, with a bool": "A mask of True and False is turned round by ~mask.",
     r"'Long'|integral": "These are whole numbers, where floats are needed.",

@@ -36,7 +36,7 @@ class Kind(Enum):
     ENDLESS = auto()  # seconds
     KEPT = auto()
     KEPT_IN_DEFAULT = auto()  # text
-    INPUT_CHANGED = auto()  # name; right: whether the result is right
+    INPUT_CHANGED = auto()  # name; right: whether the result is right; first
     MISSING_PART = auto()  # part
     # One place is wrong
     OWN_SLIP = auto()  # mutant, line, text; whole: whether all else is right
@@ -64,7 +64,7 @@ class Kind(Enum):
     FACTOR = auto()  # factor, size
     EXCHANGED = auto()  # i, j
     ANOTHER_ORDER = auto()
-    ROWS_SUM = auto()  # got, expected
+    ROWS_SUM = auto()  # rows, got, expected
     MOVES = auto()  # name, what, at, dim, other
     DOES_NOT_MOVE = auto()  # name, what
     SOME_PLACES = auto()  # along, some, how, last

@@ -498,8 +498,8 @@ def check_silenced(silenced: Any) -> str:
     _, changed = run(silenced, (nn.Identity(), torch.ones(2, 3)))
     if 1 in changed:  # x
         raise Explained(
-            "Your hook puts zeros into the output itself. A module that hands on what it "
-            "is given, as nn.Identity() does, then has zeros in x, too.",
+            "Your hook puts zeros into the output itself. A module that hands on what "
+            "it is given, as nn.Identity() does, then has zeros in x, too.",
             "torch.zeros_like(output) is a tensor of its own.",
             share=0.9,
         )

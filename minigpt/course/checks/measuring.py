@@ -259,8 +259,11 @@ def _sums(difference: Difference, atol: float) -> Finding | None:
     got, expected = (numbers.sum(-1).flatten() for numbers in _numbers(difference))
     if got.numel() > 1 and same(expected, torch.ones_like(expected), atol):
         if difference.expected.shape[-1] > 1 and not same(got, expected, 1e-3):
-            off = (got - expected).abs().argmax()
-            return found(Kind.ROWS_SUM, got=got[off].item(), expected=1.0)
+            off = (got - expected).abs()
+            some = (off < 1e-3).any()
+            rows = "Not all rows are right: one sums" if some else "Your rows sum"
+            at = off.argmax()
+            return found(Kind.ROWS_SUM, rows=rows, got=got[at].item(), expected=1.0)
 
 
 # Experiments with an answer: what it depends on, and where it is wrong

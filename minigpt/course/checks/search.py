@@ -317,7 +317,8 @@ def like_slip(
     """The likeliest slip of the solution that gives all that the answer gave.
 
     every: what is known of all cases, the wrong ones first. parts: how many values of
-    a tuple must agree, None for all. None where many slips do, too.
+    a tuple must agree, None for all. None where many slips do, too, and for a name
+    where the answer has the right one there.
     """
     gives = _gives_what_the_answer_gives(asked, every, parts)
     good = first(
@@ -330,11 +331,9 @@ def like_slip(
         return None
     text = listing(asked.answer)[0]
     own = pairs(re.sub(r"(?m)^ *(def|class) .*$", "", bare(text) if text else ""))
-    mutant = max(
-        (m for m in good if m.change is not Change.LINE or m.was not in text),
-        key=lambda m: _evidence(m, own),
-        default=None,
-    )
+    some = [m for m in good if m.change is not Change.LINE or m.was not in text]
+    some = [m for m in some if not (m.change is Change.NAME and _has_right(m, own))]
+    mutant = max(some, key=lambda m: _evidence(m, own), default=None)
     return mutant and found(Kind.LIKE_SLIP, mutant=mutant)
 
 
@@ -354,6 +353,12 @@ def _gives_what_the_answer_gives(
         return all(agrees(program, d.inputs, d.got) for d in some)
 
     return gives
+
+
+def _has_right(mutant: Mutant, own: set[tuple[str, str]]) -> bool:
+    """Whether an answer has all of the right line that a slip changes, and no slip."""
+    before, after = pairs(mutant.stood), pairs(mutant.line)
+    return before - after <= own and not (after - before) & own
 
 
 def _evidence(mutant: Mutant, own: set[tuple[str, str]]) -> int:

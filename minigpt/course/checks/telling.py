@@ -137,7 +137,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "dimensions.",
     ),
     Kind.ROWS_SUM: (
-        "Your rows sum to {got:.4g}; they should sum to {expected:.4g}.",
+        "{rows} to {got:.4g}; each should sum to {expected:.4g}.",
         "",
     ),
     Kind.MOVES: (
@@ -217,10 +217,12 @@ def sentence(finding: Finding, tell: bool = False) -> str:
     if finding.kind is Kind.LIKE_SLIP:
         return _like_slip(parts["mutant"], tell)
     if finding.kind is Kind.INPUT_CHANGED:
-        begin = "The result is right, but" if parts["right"] else "Besides,"
+        begin = "The result is right, but your" if parts["right"] else "Besides, your"
+        first = parts.get("first")
         return (
-            f"{begin} your function changes {parts['name']} in place: whoever called "
-            "it finds other numbers in what is theirs."
+            f"{'Your' if first else begin} function changes {parts['name']} in place: "
+            "whoever called it finds other numbers in what is theirs"
+            f"{', and so does every line after that one' if first else ''}."
         )
     return SENTENCES[finding.kind][0].format(**parts)
 
