@@ -28,7 +28,7 @@ SCRIPTS = [
     ("reveal.js", "plugin/notes/notes.js"),
 ]
 STYLES = [("reveal.js", "dist/reset.css"), ("reveal.js", "dist/reveal.css")]
-WITH_MODEL = ("06", "11")  # lessons whose deck opens the model's page at its end
+WITH_MODEL = ("06", "11")  # lessons whose deck opens the model's page before its recap
 OPENED = """## The model, opened
 
 **[The GPT of this course](model.html)** writes, and a click switches off a part."""
@@ -50,7 +50,10 @@ def build_slides(
     written = []
     for path, notebook in zip(paths, loaded):
         if path.stem[:2] in WITH_MODEL:
-            notebook.cells += opened()
+            recap = [c.source.startswith("## Recap") for c in notebook.cells].index(
+                True
+            )
+            notebook.cells[recap:recap] = opened()
         target = folder / f"{path.stem}.html"
         shared.write(target, deck(notebook, characters))
         written.append(target)

@@ -6,7 +6,7 @@ from itertools import pairwise
 import nbformat
 from nbformat import NotebookNode
 
-from minigpt.course.publish import slides_dots
+from minigpt.course.publish import slides_after, slides_dots
 from minigpt.course.publish.slides_room import (
     HIGH,
     LARGE,
@@ -15,28 +15,35 @@ from minigpt.course.publish.slides_room import (
     height,
     in_pieces,
     output_height,
+    text_height,
 )
 from minigpt.course.publish.slides_words import (
     ASKS,
     WORDS,
+    before_formula,
     findings,
     first_said,
     lead,
     only_assigns,
+    only_prepares,
     only_records,
     seen_and_said,
     sentences,
+    set_up,
     short_list,
     shortened,
+    without_checks,
     without_drawing,
 )
 
 BRIEF = 6  # lines of code that may stand behind the figure they lead to
 PREPARES = 3  # lines of assignments above a figure, which may go into the notes
 THIN = 270  # pixels: a slide with less in it joins another, where there is room
-FINDING = "finding-"  # a tag: with the number of the sentence that is one, or 0
-MINUTES = 1.75  # that a slide takes
+FINDING = "finding-"  # a tag: with the numbers of the sentences that are one, or 0
+NOTES_ONLY = "notes-only"  # a tag: of code that is told, and not shown
+MINUTES, LINE, QUESTION = 1.2, 0.15, 2  # that a slide, a line of code, a question take
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
+ANSWER = 45  # words of an answer that is shown as a whole
 LIST = re.compile(r"- |\d+\. ")
 
 
@@ -58,7 +65,11 @@ def stacks(notebook: NotebookNode) -> list:
     for stack in layout.stacks:
         for slide in stack:
             tell_more(slide)
-    found = [joined(stack) for stack in layout.stacks]
+    found = [slides_after.answered(stack) for stack in layout.stacks]
+    slides_after.tell_terms(found)
+    found = [joined(stack) for stack in found]
+    slides_after.tell_leads(found)
+    slides_after.mark_notes(found)
     tell_lengths(found)
     return found
 
@@ -73,10 +84,13 @@ class Layout:
         self.full = False  # code or a result stands there: what comes begins a slide
         self.asked = False  # a question was the last: what comes waits for a click
         self.said: list[str] = []  # the paragraphs that lead to the next cell
+        self.last = ""  # the paragraph before this one
         self.owes = False  # is code shown without a word?
         self.result = False  # a result was the last: what comes may say what it shows
+        self.told = ""  # the paragraph that said it
+        self.answers = False  # that result is a question's: what comes is the answer
         self.found = ""  # what was shown last of that
-        self.chosen: int | None = None  # the number of the sentence that says it
+        self.chosen: tuple[int, ...] | None = None  # which sentences say it
         self.loaded: set[str] = set()  # names that code for records has bound
 
     @property
@@ -109,14 +123,14 @@ class Layout:
 
     def add_text(self, cell: NotebookNode) -> None:
         """A markdown cell: what is seen goes on slides, what is said into notes."""
-        self.said = []
+        self.said, self.last = [], ""
         self.chosen = chosen_finding(cell)
         if SECOND in cell.metadata.get("tags", []):
             self.stacks.append([])
             self.begin(cell, "opening")
             self.put("text", text_cell(second_lecture(self.titles)))
             self.titles = self.titles[:1]
-        self.found = ""
+        self.found = self.told = ""
         asks = "**Predict" in cell.source  # and needs all that stands before it
         for kind, source in seen_and_said(cell.source, self.section == "Recap"):
             if self.result and re.match(r"\*\*[^*]{45,}\*\*", source):
@@ -127,28 +141,71 @@ class Layout:
             if kind == "seen":
                 is_prose = re.match(r"\*\*(?!Think)", source) and not asks
                 shown = text_cell(shortened(source) if is_prose else source)
+                before = self.before(source)
                 if not heading and self.wants_a_slide(source, shown):
-                    self.go_on(cell)
+                    self.go_on_to_ask(cell, bool(before))
                     self.full = False
+                if before:
+                    self.put_before(before, shown)
                 if shown.source != source:
                     self.slide["notes"].append(text_cell(source))
-                self.said = []
+                self.said, self.last = [], ""
                 self.put("text", shown, fragment=self.asked)
             else:
                 self.say(source)
             self.asked = self.asked or "**Predict" in source
             self.owes = self.result = False
 
+    def before(self, source: str) -> str:
+        """What of the last paragraph stands above a question or a formula."""
+        last = self.last
+        if not last or last == self.told or self.asked:
+            return ""
+        if source.startswith("$$"):
+            return before_formula(last)
+        return set_up(last) if re.match(r"\*\*(Predict|Think)", source) else ""
+
+    def go_on_to_ask(self, cell: NotebookNode, before: bool) -> None:
+        """A new slide for a question, with the notes on what leads to it."""
+        moved = [self.slide["notes"].pop()] if before else []
+        for note in moved:
+            note.metadata["at"] = 0
+        self.go_on(cell)
+        self.slide["notes"] += moved
+
+    def put_before(self, source: str, below: NotebookNode) -> None:
+        """A text above a question or formula, with what already stands of it there."""
+        text = text_cell(source)
+        for part in self.slide["parts"][-1:]:
+            here = slides_after.plain(part["cell"].source)
+            if slides_after.plain(source) in here:
+                return
+            if here in slides_after.plain(self.last) and here:
+                both = slides_after.together(self.last, [here, source])
+                more = height("text", text_cell(both)) - height("text", part["cell"])
+                if self.fits("text", below, more):
+                    part["cell"] = text_cell(both)
+                elif here in slides_after.plain(source):
+                    return
+                elif self.fits("text", below, height("text", text)):
+                    part["cell"] = text
+                return
+        if self.fits("text", below, height("text", text)):
+            self.put("text", text)
+
     def say(self, source: str) -> None:
         """A paragraph for the notes; below a heading, or code without a word, what it
         says first is seen, too."""
         self.said.append(source)
-        self.slide["notes"].append(text_cell(source))
+        self.last = source
+        note = text_cell(source)
+        note.metadata.update(at=len(self.slide["parts"]), answer=self.answers)
+        self.slide["notes"].append(note)
         if self.result:
             self.tell_finding(source)
         if LIST.match(source) and not self.full:
             self.put_list(source)
-        claim = first_said(source)
+        claim = first_said(source, self.only_heading())
         if claim and (self.owes or self.only_heading()):
             self.put("text", text_cell(claim))
             self.said = [source] if self.owes else []
@@ -165,6 +222,12 @@ class Layout:
         there = any(p["cell"].source.endswith(last) for p in self.slide["parts"])
         above = 0 if there else height("text", leading)
         if last and filled(self.slide) + above + height("text", shown) <= HIGH:
+            if not there and self.slide["parts"]:
+                end = self.slide["parts"][-1]
+                if slides_after.plain(end["cell"].source) in slides_after.plain(
+                    leading.source
+                ):
+                    self.slide["parts"].pop()
             if not there:
                 self.put("text", leading, self.asked)
             self.put("text", shown, self.asked)
@@ -173,16 +236,37 @@ class Layout:
         """What a paragraph says a result has shown: above a figure that is alone, else
         below the result, after a click; nothing if there is no room."""
         parts = self.slide["parts"]
-        for claim in findings(source, self.chosen):
+        claims = findings(source, self.chosen)
+        if self.answers and not self.chosen and len(source.split()) <= ANSWER:
+            claims = [source, *claims]
+        self.answers = False
+        for claim in claims:
             text = text_cell(claim)
+            if self.chosen and not self.fits("text", text):
+                self.go_on_with_result()
+                parts = self.slide["parts"]
             if not self.fits("text", text):
                 continue
-            self.found = claim
+            self.found, self.told = claim, source
             if len(parts) == 1 and is_figure(parts[0]):
                 parts.insert(0, {"what": "text", "cell": text, "fragment": False})
             else:
                 self.put("text", text, fragment=True)
             return
+
+    def go_on_with_result(self) -> None:
+        """A new slide for the result that was shown last, below which there is no room
+        for what the author wants to say."""
+        result = self.slide["parts"][-1]
+        if result["what"] == "output" and len(self.slide["parts"]) > 1:
+            notes, self.slide["notes"] = (
+                self.slide["notes"][-1:],
+                self.slide["notes"][:-1],
+            )
+            self.slide["parts"].pop()
+            self.go_on(result["cell"])
+            self.put("output", result["cell"])
+            self.slide["notes"] += notes
 
     def begin_section(self, cell: NotebookNode, depth: int, title: str) -> None:
         """What a heading begins: a stack, or below ### a slide."""
@@ -211,12 +295,17 @@ class Layout:
         if self.slide["kind"] == "opening" and not printed:
             code.source = ""  # the set-up
         hidden = []
+        if NOTES_ONLY in cell.metadata.get("tags", []):
+            hidden = [text_cell(f"```python\n{cell.source}\n```")]
+            code.source = ""
+        code.source = without_checks(code.source)
         bound = only_records(code.source, self.loaded) if cell.outputs else None
         if bound is not None or (figures and not printed and self.only_prepares(code)):
             self.loaded |= bound or set()
             hidden = [text_cell(f"```python\n{code.source}\n```")]
+            of = slides_dots.quantity(code.source)
             code.source = ""
-            pictures = [slides_dots.drawn(output) for output in printed]
+            pictures = [slides_dots.drawn(output, of) for output in printed]
             hidden += [
                 text_cell(f"```\n{output.text}```")
                 for output, picture in zip(printed, pictures)
@@ -243,7 +332,10 @@ class Layout:
             self.full = True
         self.slide["notes"] += hidden
         self.full = self.full or bool(cell.outputs)
-        self.asked, self.said = False, []
+        self.answers = self.asked or (self.answers and not self.result)
+        self.asked = False
+        if code.source or cell.outputs:  # else the words lead to what comes next
+            self.said = []
         self.result = bool(cell.outputs)
 
     def only_prepares(self, code: NotebookNode) -> bool:
@@ -278,6 +370,11 @@ class Layout:
         lonely = 3 if only_claim(self.slide) else 1
         room, lonely = (0, 0) if self.full else (HIGH - filled(self.slide), lonely)
         new, pieces = in_pieces(code.source, room, after, lonely, finding)
+        if pieces[1:] and (after or code.outputs) and only_prepares(pieces[0]):
+            hidden = text_cell(f"```python\n{pieces[0]}\n```")
+            self.slide["notes"].append(hidden)
+            code = nbformat.from_dict(code | {"source": "\n".join(pieces[1:])})
+            return self.add_pieces(code, after, finding)
         for number, source in enumerate(pieces):
             piece = nbformat.from_dict(code | {"source": source})
             if new or number:
@@ -294,26 +391,34 @@ class Layout:
         is room."""
         said = [] if self.asked else self.said
         moved = []
-        if said[1:] or (said and not self.full):  # the last leads on, and is said there
-            moved = [self.slide["notes"].pop()]
+        if said and said[-1] != self.told:  # the last leads on, and is said there
+            notes = self.slide["notes"]
+            start = max(n for n, note in enumerate(notes) if note.source == said[-1])
+            self.slide["notes"], moved = notes[:start], notes[start:]
+            moved[0].metadata["at"] = 0
         self.go_on(code)
         self.asked = False
         self.slide["notes"] += moved
         first = text_cell(lead(said, self.full))
-        if first.source and first.source in self.found:
+        if said and said[-1] == self.told and not self.told_before(first.source):
             first.source = ""
         needs = height("text", first) + height(what, code) + below
         if first.source and filled(self.slide) + needs <= HIGH:
             self.put("text", first)
         self.said = []
 
+    def told_before(self, source: str) -> bool:
+        """Was a sentence's paragraph shown only as far as to what comes before it?"""
+        whole, last = map(slides_after.plain, (self.told, sentences(self.found)[-1]))
+        return whole.find(slides_after.plain(source)) >= whole.find(last) + len(last)
 
-def chosen_finding(cell: NotebookNode) -> int | None:
-    """Which sentence of a text says what the result above it shows: the number that a
+
+def chosen_finding(cell: NotebookNode) -> tuple[int, ...] | None:
+    """Which sentences of a text say what the result above it shows: the numbers that a
     tag gives, 0 for none; None where no tag does."""
     tags = cell.metadata.get("tags", [])
-    numbers = [int(t.removeprefix(FINDING)) for t in tags if t.startswith(FINDING)]
-    return numbers[0] if numbers else None
+    numbers = [t.removeprefix(FINDING) for t in tags if t.startswith(FINDING)]
+    return tuple(map(int, numbers[0].split("-"))) if numbers else None
 
 
 def finding_height(cell: NotebookNode | None) -> float:
@@ -391,18 +496,27 @@ def tell_more(slide: dict) -> None:
 
 
 def tell_lengths(stacks: list[list[dict]]) -> None:
-    """Write on each opening slide how long its lecture takes, by its slides."""
+    """Write on each opening slide how long its lecture takes."""
     begins = [n for n, stack in enumerate(stacks) if stack[0]["kind"] == "opening"]
-    counts = [
-        sum(map(len, stacks[start:end]))
+    told = [
+        5 * round(sum(minutes(s) for stack in stacks[start:end] for s in stack) / 5)
         for start, end in pairwise([*begins, len(stacks)])
     ]
-    told = [5 * round(count * MINUTES / 5) for count in counts]
-    for start, minutes in zip(begins, told):
-        stacks[start][0]["length"] = f"about {minutes} minutes as a lecture"
+    for start, length in zip(begins, told):
+        stacks[start][0]["length"] = f"about {length} minutes as a lecture"
     if told[1:]:
         both = " and ".join(map(str, told))
-        stacks[0][0]["length"] = f"about {both} minutes as two lectures"
+        stacks[0][0]["length"] = f"part 1 and part 2, about {both} minutes"
+
+
+def minutes(slide: dict) -> float:
+    """How long a slide takes in a lecture: more with code, and with a question."""
+    code = [p["cell"].source for p in slide["parts"] if p["what"] == "code"]
+    lines = sum(len([one for one in c.splitlines() if one.strip()]) for c in code)
+    asks = any(
+        re.match(r"\*\*(Predict|Think)", p["cell"].source) for p in slide["parts"]
+    )
+    return MINUTES + LINE * lines + QUESTION * asks
 
 
 def joined(stack: list[dict]) -> list[dict]:
@@ -415,6 +529,11 @@ def joined(stack: list[dict]) -> list[dict]:
             waits = any(
                 p["fragment"] or is_question(p["cell"].source) for p in last["parts"]
             )
+            first, end = slide["parts"][0], last["parts"][-1]
+            if first["what"] == end["what"] == "code" and same_cell(first, end):
+                whole = f"{end['cell'].source}\n\n{first['cell'].source}"
+                end["cell"] = nbformat.from_dict(end["cell"] | {"source": whole})
+                slide["parts"] = slide["parts"][1:]
             last["parts"] += [
                 part | {"fragment": part["fragment"] or waits}
                 for part in slide["parts"]
@@ -423,6 +542,11 @@ def joined(stack: list[dict]) -> list[dict]:
         else:
             kept.append(slide)
     return kept
+
+
+def same_cell(first: dict, second: dict) -> bool:
+    """Do two parts come from one cell?"""
+    return first["cell"].get("id") == second["cell"].get("id")
 
 
 def may_join(last: dict, slide: dict) -> bool:
@@ -439,7 +563,9 @@ def may_join(last: dict, slide: dict) -> bool:
     if any(is_figure(part) for part in last["parts"] + slide["parts"]):
         return False
     high = [filled(one) - RUNNING * bool(one["running"]) for one in (last, slide)]
-    return min(high) < THIN and filled(last) + high[1] <= HIGH
+    told = any(part["what"] == "text" for part in last["parts"] + slide["parts"])
+    line = 0 if told else text_height("")  # for a sentence above both
+    return min(high) < THIN and filled(last) + high[1] + line <= HIGH
 
 
 def is_question(source: str) -> bool:

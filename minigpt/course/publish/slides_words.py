@@ -5,6 +5,7 @@ import re
 
 SHORT = 14  # words of an item in a list below a sentence
 WORDS = 70  # of a paragraph that is shown as a whole
+SET_UP = 50  # words above a question, at most
 FEW = 9  # words: where a first sentence has fewer, the next is shown, too
 ASKS = "**Can you answer"  # the questions at a lesson's end
 DRAWS = re.compile(r"\b(plt|figs?|ax|axes|drawings)\b|\bplots\.(?!LiveCurve)")
@@ -16,7 +17,11 @@ BACK = re.compile(  # so begins a paragraph about what the code before it has sh
     r"\(|(It|They|These|This|That|Those|Both|With|Here|Alone|The (first|last|two))\b"
 )
 DANGLES = re.compile(  # so begins a sentence that needs the one before it
-    r"\(|(Or|So|And|But|It|This order)\b"
+    r"\(|(Or|So|And|But|It|Then|This|These|That|There is one|In each box)\b"
+)
+REFERS = re.compile(r"\b(before and after|the three)\b")  # to what stands before it
+TERM = re.compile(  # what stands out in a paragraph: a new word, or a phrase
+    r"\*\*(?!\s|Predict|Think|Next|Further|Beside|Can you)[^*]*[^*.?!:\s]\*\*"
 )
 MOVES_ON = re.compile(  # so begins a paragraph that leaves what was shown
     r"\(|(And|Or|So|Now|Here|Next|Let|We|As|Does|What|How|Which|Why|Where does)\b"
@@ -109,14 +114,15 @@ def without_remarks(found: list[str]) -> list[str]:
     return kept
 
 
-def findings(source: str, chosen: int | None = None) -> list[str]:
+def findings(source: str, chosen: tuple[int, ...] | None = None) -> list[str]:
     """What the paragraph behind a result says it shows, the best first: what it says in
     bold, else what it says first; [] if it moves on to something else, or says what a
-    thing is. chosen: the number of the sentence that the lesson's author chose (1 is
+    thing is. chosen: the numbers of the sentences that the lesson's author chose (1 is
     the first, 0 none)."""
     said = sentences(source)
     if chosen is not None:
-        return [" ".join(said[chosen - 1].split())] if chosen else []
+        told = [" ".join(said[n - 1].split()) for n in chosen if n and said[n - 1 :]]
+        return [" ".join(told[:count]) for count in range(len(told), 0, -1)]
     if source.endswith((":", "?")):  # the end leads on, with what it refers to
         said = said[: -2 if DANGLES.match(said[-1]) else -1]
     said = without_remarks(said)
@@ -154,15 +160,57 @@ def short_list(source: str) -> str:
     return "\n".join(items) if len(items) <= 4 else ""
 
 
-def first_said(source: str) -> str:
+def first_said(source: str, begins: bool = False) -> str:
     """What a paragraph says first: its first sentence, and the next ones as well if it
-    is short; "" for a list, a table or a fold."""
-    said = ""
-    for sentence in sentences(source):
+    is short; "" for a list, a table or a fold. begins: below a heading, where nothing
+    may begin that needs a sentence before it, or a picture beside it."""
+    said, found = "", sentences(source)
+    while begins and found[1:] and DANGLES.match(found[0]):
+        del found[0]
+    for sentence in found:
         if len(said.split()) >= FEW or len(f"{said} {sentence}".split()) > 5 * FEW:
             break
         said = f"{said} {sentence}".strip()
-    return said or "".join(sentences(source)[:1])
+    return said or "".join(found[:1])
+
+
+def upright(found: list[str], start: int) -> int:
+    """The number of the sentence that begins what this one belongs to: of one that
+    needs no other before it; -1 if there is none."""
+    while start >= 0 and DANGLES.match(found[start]):
+        start -= 1
+    return start
+
+
+def emphasised(source: str) -> tuple[list[str], dict[int, set[int]]]:
+    """The sentences of a paragraph, and {number of one with a word in bold: the numbers
+    of all that are needed to understand it}."""
+    found = without_remarks(sentences(source))
+    needed = {}
+    for number, sentence in enumerate(found):
+        if TERM.search(sentence):
+            start = upright(found, number)
+            needed[number] = set(range(max(0, start), number + 1))
+    return found, needed
+
+
+def set_up(source: str) -> str:
+    """What must be known to answer the question behind a paragraph: all of it if it is
+    short, else what is in bold."""
+    found, needed = emphasised(source)
+    if len(" ".join(found).split()) <= SET_UP:
+        return " ".join(found)
+    chosen = set().union(*needed.values())
+    told = " ".join(found[n] for n in sorted(chosen))
+    return told if len(told.split()) <= WORDS else ""
+
+
+def before_formula(source: str) -> str:
+    """The sentence that leads to the formula behind a paragraph, with those without
+    which it is not understood."""
+    found = without_remarks(sentences(source))
+    start = upright(found, len(found) - 1)
+    return " ".join(found[start:]) if found and start >= 0 else ""
 
 
 def lead(said: list[str], explain: bool = False) -> str:
@@ -186,9 +234,13 @@ def lead(said: list[str], explain: bool = False) -> str:
         start = bold[0] if bold else end - 1 if back else 0
         end = start + 1
     if DANGLES.match(found[start]) and not found[start].endswith("?"):
-        start -= 1
-        if start < 0 or (DANGLES.match(found[start]) and found[start][-1] != "?"):
+        while start >= 0 and DANGLES.match(found[start]) and found[start][-1] != "?":
+            start -= 1
+        if start < 0:
             return ""
+    elif start and REFERS.search(found[start]):
+        while start and len(" ".join(found[start - 1 : end]).split()) <= 5 * FEW:
+            start -= 1
     elif len(" ".join(found[start:end]).split()) < FEW and not bold:
         if start > back and not DANGLES.match(found[start - 1]):
             start -= 1
@@ -224,11 +276,24 @@ def without_drawing(source: str, figure: bool) -> str:
         return source
     for node in statements:
         text, start = "\n".join(lines[start : node.end_lineno]), node.end_lineno
+        if "plots.LiveCurve(" in text:  # what it tells stands beside the figure
+            text = re.sub(r"(plots\.LiveCurve)\(.*\)", r"\1(...)", text, flags=re.S)
         if not (figure and DRAWS.search(text)):
             kept.append((node, text))
     if all(isinstance(node, (ast.Import, ast.ImportFrom)) for node, _ in kept):
         return ""
     return "\n".join(text for _, text in kept).strip("\n")
+
+
+def only_prepares(source: str) -> bool:
+    """Does code only import, give names to values and set a seed?"""
+    try:
+        nodes = ast.parse(source).body
+    except SyntaxError:  # a magic command of IPython, or a piece
+        return False
+    plain = (ast.Assign, ast.Import, ast.ImportFrom)
+    seed = re.compile(r"torch\.manual_seed\(")
+    return all(isinstance(n, plain) or seed.match(ast.unparse(n)) for n in nodes)
 
 
 def only_assigns(source: str) -> bool:
@@ -256,3 +321,40 @@ def only_records(source: str, loaded: set[str]) -> set[str] | None:
     classes = any(isinstance(n, ast.ClassDef) for n in nodes)
     about = "record" in read or bool(read & (loaded - bound))
     return bound if about and plain and not classes else None
+
+
+def without_checks(source: str) -> str:
+    """Python source where a comment stands for each check that raises an error, and for
+    the operators of a class that are written as the first of them."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:  # a magic command of IPython, or a piece
+        return source
+    lines: list[str | None] = list(source.splitlines())
+
+    def replace(start: int, end: int, words: str) -> None:
+        indent = re.match(" *", source.splitlines()[start - 1])
+        lines[start - 1 : end] = [(indent[0] if indent else "") + words]
+        lines[start:start] = [None] * (end - start)
+
+    for node in nodes:
+        if isinstance(node, ast.If) and not node.orelse:
+            if len(node.body) == 1 and isinstance(node.body[0], ast.Raise):
+                replace(node.lineno, node.end_lineno or node.lineno, "# … checks")
+        if isinstance(node, ast.ClassDef):
+            alike = [one for one in node.body if _only_passes_on(one)]
+            if len(alike) > 2 and node.body[-1] is alike[-1]:
+                last = node.body[-1].end_lineno or 0
+                replace(alike[1].lineno, last, "# … and so do the other operators")
+    kept = [line for line in lines if line is not None]
+    return re.sub(r"(# … checks)(\n *# … checks)+", r"\1", "\n".join(kept))
+
+
+def _only_passes_on(node: ast.stmt) -> bool:
+    """Is this an operator of a class that only calls a function or makes a text?"""
+    return (
+        isinstance(node, ast.FunctionDef)
+        and len(node.body) == 1
+        and isinstance(node.body[0], (ast.Return, ast.Expr))
+        and node.name != "forward"
+    )
