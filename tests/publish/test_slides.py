@@ -308,11 +308,13 @@ def test_a_new_word_stands_on_a_slide_in_its_sentence(path):
 
 @pytest.mark.parametrize("path", shared.notebook_paths(), ids=lambda path: path.stem)
 def test_a_slide_has_a_sentence_if_there_is_room_and_its_code_has_notes(path):
-    for slide, _ in all_slides(path):
+    asked = False
+    for slide, words in all_slides(path):
         kinds = [part["what"] for part in slide["parts"]]
         full = slides_room.filled(slide) > 560
-        assert "text" in kinds or full, slide["cell"]
-        assert "code" not in kinds or slide["notes"], slide["cell"]
+        assert "text" in kinds or full or asked, slide["cell"]
+        assert "code" not in kinds or slide["notes"] or asked, slide["cell"]
+        asked = "**Predict" in words or "**Think" in words
 
 
 def test_code_that_draws_stays_in_the_notebook_where_its_figure_follows():
@@ -398,7 +400,7 @@ def test_a_question_waits_alone_rather_than_that_its_code_loses_what_it_prints()
 
 
 def test_code_is_cut_between_functions_and_never_inside_brackets_or_below_a_for():
-    first = ["def first(a):", *["    a.b(", "        c,", "    )"] * 6, ""]
+    first = ["def first(a):", *["    a.b(", "        c,", "    )"] * 5, ""]
     second = ["def second(a):", "    for b in a:", "        b.c()"]
     source = "\n".join([*first, *second])
     _, pieces = slides_room.in_pieces(source)
@@ -631,6 +633,62 @@ def test_a_few_assignments_that_would_make_a_figure_small_go_into_the_notes():
         ["text", "code"],
         ["text", "output"],
     ]
+
+
+def test_code_that_prints_nothing_does_not_keep_an_answer_waiting():
+    new = nbformat.v4
+    body = "    a = a + 1\n" * 14
+    define = new.new_code_cell(f"def f(a):\n{body}    return a")
+    ready = new.new_code_cell("import math\na = math.pi")
+    show = new.new_code_cell("print(f(a))")
+    show.outputs = [new.new_output("stream", text="row\n")]
+    asked = f"## One\n\n{CLAIM}\n\n**Predict:** what?"
+    made = made_of(asked, define, ready, show, "It is three. It is odd.")
+    answer, behind = slides_layout.stacks(made)[1]
+    texts = sources([answer])[0]
+    assert texts[1:4] == [CLAIM, "**Predict:** what?", "print(f(a))"]
+    assert texts[-1] == "It is three. It is odd."
+    assert answer["notes"][1].source == "**Answer:** It is three. It is odd."
+    assert "a = math.pi" in answer["notes"][-1].source
+    assert sources([behind])[0] == ["How it was computed, in `f`:", define.source]
+
+
+def test_a_formula_stands_below_the_sentence_that_leads_to_it():
+    words = f"## One\n\n{CLAIM} And more is said. The root of it moves by\n\n$$x$$"
+    (slide,) = slides_layout.stacks(made_of(words))[1]
+    assert sources([slide])[0][1:] == [f"{CLAIM} The root of it moves by:", "$$x$$"]
+
+
+def test_a_word_in_bold_joins_what_is_said_first():
+    words = f"## One\n\n{CLAIM} Now more. A **head** is one reader of the text."
+    (slide,) = slides_layout.stacks(made_of(words, nbformat.v4.new_code_cell("f()")))[1]
+    shown = sources([slide])[0][1]
+    assert shown.startswith(CLAIM) and "A **head** is one reader" in shown
+
+
+def test_checks_and_operators_are_told_and_not_shown():
+    check = "def f(a):\n    if a < 0:\n        raise ValueError(a)\n    return a"
+    assert slides_words.without_checks(check) == (
+        "def f(a):\n    # … checks\n    return a"
+    )
+    names = ["add", "mul", "pow"]
+    alike = [f"    def __{n}__(self, b):\n        return {n}(self, b)" for n in names]
+    shown = slides_words.without_checks("\n".join(["class A:", *alike]))
+    assert shown == f"class A:\n{alike[0]}\n    # … and so do the other operators"
+
+
+def test_code_for_the_notes_alone_leaves_its_result_on_the_slide():
+    cell = nbformat.v4.new_code_cell("print(1)", metadata={"tags": ["notes-only"]})
+    cell.outputs = [nbformat.v4.new_output("stream", text="row\n")]
+    made = made_of(f"## One\n\n{CLAIM}", cell, "One row is left of it, as you see.")
+    assert outline(made)[1] == [["text", "text", "output", "text+"]]
+    assert "print(1)" in slides_layout.stacks(made)[1][0]["notes"][1].source
+
+
+def test_a_tag_chooses_two_sentences():
+    said = "First. Second. Third one."
+    assert slides_words.findings(said, (1, 3)) == ["First. Third one.", "First."]
+    assert slides_words.findings(said, (0,)) == []
 
 
 def test_the_title_says_how_long_a_lecture_takes():

@@ -2,6 +2,7 @@
 same slides with more words on them, and notes where they belong."""
 
 import re
+from itertools import pairwise
 
 import nbformat
 from nbformat import NotebookNode
@@ -19,7 +20,7 @@ from minigpt.course.publish.slides_words import (
     without_remarks,
 )
 
-COMPUTED = "How it was computed:"
+COMPUTED = "How it was computed"
 SHORT = 45  # words of a sentence that is said once more, at most
 DEFINED = re.compile(  # a new word where a sentence says what it is
     r"(^|\b([Tt]he|[Aa]n?|their|average|called|[Ii]n|and) )"
@@ -83,23 +84,23 @@ def answered(stack: list[dict]) -> list[dict]:
             continue
         here = [p for p in slide["parts"][places[-1] :] if p["what"] == "code"]
         later = [told_later(slide, part) for part in here] + between
+        if not all(prepares(code) or defines(code) for code in map(code_of, later)):
+            continue
         slide["parts"] = [p for p in slide["parts"] if p not in here]
         end = 1
         while rest[end:] and rest[end]["cell"] == rest[0]["cell"]:
             end += 1
         behind = []
         for one in later:
-            codes = [p["cell"].source for p in one["parts"] if p["what"] == "code"]
-            if all(map(prepares, codes)):
-                rest[0]["notes"] += [
-                    nbformat.v4.new_markdown_cell(f"```python\n{code}\n```")
-                    for code in codes
-                ] + one["notes"]
+            code = code_of(one)
+            if prepares(code):
+                told = nbformat.v4.new_markdown_cell(f"```python\n{code}\n```")
+                rest[0]["notes"] += [told, *one["notes"]]
             else:
                 for part in one["parts"]:
                     part["fragment"] = False
                 if all(part["what"] != "text" for part in one["parts"]):
-                    one["parts"].insert(0, text_part(COMPUTED))
+                    one["parts"].insert(0, text_part(computed(code)))
                 behind.append(one)
         stack = [*stack[: number + 1], *rest[:end], *behind, *rest[end:]]
         return [*stack[: number + 1], *answered(stack[number + 1 :])]
@@ -119,6 +120,25 @@ def own_slide(slide: dict, found: list[str], needed: set[int]) -> dict:
     """A slide for sentences with a new word for which there is no room elsewhere."""
     part = text_part(" ".join(found[n] for n in sorted(needed)))
     return told_later(slide, part)
+
+
+def code_of(slide: dict) -> str:
+    """All code of a slide."""
+    codes = [p["cell"].source for p in slide["parts"] if p["what"] == "code"]
+    return "\n\n".join(codes)
+
+
+def defines(code: str) -> list[str]:
+    """The functions and classes that code defines, if it does nothing else."""
+    names = re.findall(r"^(?:def|class) (\w+)", code, re.M)
+    works = re.search(r"^(for|while|with|if|%|print)", code, re.M)
+    return [] if works else names
+
+
+def computed(code: str) -> str:
+    """What stands above code that comes behind its result: what it defines."""
+    told = " and ".join(f"`{name}`" for name in defines(code)[-2:])
+    return f"{COMPUTED}, in {told}:"
 
 
 def prepares(code: str) -> bool:
@@ -290,13 +310,16 @@ def mark_notes(stacks: list[list[dict]]) -> None:
                     slide["notes"].remove(note)
                     following["notes"].insert(0, note)
         for before, slide in zip([None, *stack[:-1]], stack):
+            for text, formula in pairwise(p["cell"] for p in slide["parts"]):
+                if formula.source.startswith("$$") and text.source[-1:].isalnum():
+                    text.source += ":"
             for number, note in enumerate(slide["notes"]):
+                note.source = re.sub(r"^\| Time \|.*\n", "", note.source, flags=re.M)
                 if note.metadata.get("answer"):
                     told = nbformat.v4.new_markdown_cell(f"**Answer:** {note.source}")
                     slide["notes"][number] = told
             if not slide["notes"] and any(p["what"] == "code" for p in slide["parts"]):
                 texts = [p["cell"] for p in slide["parts"] if p["what"] == "text"]
-                texts = [t for t in texts if t.source != COMPUTED]
                 earlier = before["notes"] if before else []
                 told = [n for n in earlier if not n.source.startswith("```")]
                 own = [t for t in texts if leads_on(t.source)]

@@ -206,6 +206,8 @@ class Layout:
         if LIST.match(source) and not self.full:
             self.put_list(source)
         claim = first_said(source, self.only_heading())
+        if self.owes and self.chosen:
+            claim = "".join(findings(source, self.chosen)[:1])
         if claim and (self.owes or self.only_heading()):
             self.put("text", text_cell(claim))
             self.said = [source] if self.owes else []
@@ -290,6 +292,7 @@ class Layout:
         pixels for what is said below about what it printed."""
         figures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
         printed = [o for o in cell.outputs if "image/png" not in o.get("data", {})]
+        self.answers = self.asked or (self.answers and not self.result)
         code = nbformat.from_dict(cell)
         code.source = without_drawing(cell.source, bool(figures))
         if self.slide["kind"] == "opening" and not printed:
@@ -332,7 +335,6 @@ class Layout:
             self.full = True
         self.slide["notes"] += hidden
         self.full = self.full or bool(cell.outputs)
-        self.answers = self.asked or (self.answers and not self.result)
         self.asked = False
         if code.source or cell.outputs:  # else the words lead to what comes next
             self.said = []
