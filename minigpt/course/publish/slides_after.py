@@ -204,7 +204,8 @@ def tell_term(
                     return True
     new = text_part(alone)
     if filled(slide) + height("text", new["cell"]) <= HIGH:
-        place = min(note.metadata.get("at", 0), len(slide["parts"]))
+        added = slide["added"] = slide.get("added", -1) + 1
+        place = min(note.metadata.get("at", 0) + added, len(slide["parts"]))
         if place == 0 and slide["parts"][0]["cell"].source.startswith("#"):
             place = 1
         before = slide["parts"][:place]

@@ -226,10 +226,12 @@ class Layout:
         if last and filled(self.slide) + above + height("text", shown) <= HIGH:
             if not there and self.slide["parts"]:
                 end = self.slide["parts"][-1]
-                if slides_after.plain(end["cell"].source) in slides_after.plain(
-                    leading.source
-                ):
-                    self.slide["parts"].pop()
+                first = sentences(end["cell"].source)
+                told = slides_after.plain(leading.source)
+                rest = [s for s in first if slides_after.plain(s) not in told]
+                if end["what"] == "text" and len(rest) < len(first):
+                    end["cell"] = text_cell(" ".join(rest))
+                    self.slide["parts"] = self.slide["parts"][: None if rest else -1]
             if not there:
                 self.put("text", leading, self.asked)
             self.put("text", shown, self.asked)
@@ -239,7 +241,8 @@ class Layout:
         below the result, after a click; nothing if there is no room."""
         parts = self.slide["parts"]
         claims = findings(source, self.chosen)
-        if self.answers and not self.chosen and len(source.split()) <= ANSWER:
+        short = len(source.split()) <= ANSWER and source[-1] not in ":?"
+        if self.answers and not self.chosen and short:
             claims = [source, *claims]
         self.answers = False
         for claim in claims:

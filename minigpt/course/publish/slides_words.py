@@ -17,7 +17,7 @@ BACK = re.compile(  # so begins a paragraph about what the code before it has sh
     r"\(|(It|They|These|This|That|Those|Both|With|Here|Alone|The (first|last|two))\b"
 )
 DANGLES = re.compile(  # so begins a sentence that needs the one before it
-    r"\(|(Or|So|And|But|It|Then|This|These|That|There is one|In each box)\b"
+    r"\(|(Or|So(?! far)|And|But|It|Then|This|These|That|There is one|In each box)\b"
 )
 REFERS = re.compile(r"\b(before and after|the three)\b")  # to what stands before it
 TERM = re.compile(  # what stands out in a paragraph: a new word, or a phrase
@@ -165,8 +165,9 @@ def first_said(source: str, begins: bool = False) -> str:
     is short; "" for a list, a table or a fold. begins: below a heading, where nothing
     may begin that needs a sentence before it, or a picture beside it."""
     said, found = "", sentences(source)
-    while begins and found[1:] and DANGLES.match(found[0]):
-        del found[0]
+    stand = [n for n, one in enumerate(found) if not DANGLES.match(one)]
+    if begins and stand and found[stand[0]][-1] != ":":
+        found = found[stand[0] :]
     for sentence in found:
         if len(said.split()) >= FEW or len(f"{said} {sentence}".split()) > 5 * FEW:
             break
