@@ -251,8 +251,9 @@ def _what(mutant: Mutant, wrong: str, right: str) -> str:
         index = mutant.change is Change.INDEX
         return f"{'an index' if index else 'a number'} is off by one"
     if mutant.change is Change.LINE or not wrong or not right:
-        what = "the line" if mutant.change is Change.LINE else "a part"
-        return f"{what} is {'left out' if not wrong else 'too many'}"
+        if mutant.change is not Change.LINE:
+            return f"a part is {'left out' if not wrong else 'too many'}"
+        return "a line is left out" if not wrong else "the line is too many"
     given = re.fullmatch(r"(\w+=)?-?\d+", wrong)  # 1, where -1 belongs
     if mutant.change in (Change.PART, Change.DIM) and len(wrong) < len(right):
         if _inside(wrong, right) and not given:
@@ -278,7 +279,8 @@ def _own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> 
     often = OFTEN.get(mutant.times, ", each time")
     shown = f"\n    your line {line}: {text}" if line else ""
     if tell and line and mutant.line and mutant.change not in MOVED:
-        shown += f"\n    this would be right: {mutant.line}"
+        right = re.sub(r"--(?=\w)", "", mutant.line)  # a sign that undoes a sign
+        shown += f"\n    this would be right: {right}"
     return f"{begin}{_change(mutant, tell, often)}{often}.{shown}"
 
 
@@ -294,7 +296,10 @@ def _change(mutant: Mutant, tell: bool, often: str) -> str:
     if tell:
         inside = mutant.inside if len(mutant.was) < 8 else ""
         near = 0 < len(inside) < 60 and inside != mutant.was and not often
-        what = exchanged(mutant.was, mutant.now, which)
+        was, now = mutant.was, mutant.now
+        if now == f"-{was}" and f"-{now}" in mutant.line:
+            was, now = now, was  # it has a sign already
+        what = exchanged(was, now, which)
         return f"{what} in `{inside}`" if near else what
     what, near = _what(mutant, mutant.was, mutant.now), mutant.inside or mutant.was
     if (which or often) and mutant.was:
