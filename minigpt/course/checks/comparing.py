@@ -212,7 +212,9 @@ def _as_before(asked: Question) -> Finding | None:
     """That a bug hunt's program does of the first case what it did when given."""
     d = asked.wrong[0]
     for mistake in getattr(asked.solution, "listed", ()):
-        if mistake.untouched and _accounts(d, mistake, _program(mistake, asked), 1e-5):
+        if mistake.untouched and _accounts(
+            d, mistake, _program(mistake, asked), asked.atol
+        ):
             return found(Kind.AS_BEFORE)
     return None
 
