@@ -634,6 +634,23 @@ def test_while_it_writes_the_text_marks_what_the_right_side_describes(visit, gpt
     press(browser, "Escape")
 
 
+def test_what_is_read_again_is_not_shown_as_what_is_written(visit, gpt):
+    browser = visit(gpt)
+    shown = """((start, rows) => {
+      let drawn = 0;
+      const [reading, paint, bars] = [active.reading, paintGlance, showBars];
+      paintGlance = showBars = () => drawn++;
+      active.reading = { reader: { start, rows: reading.reader.rows.slice(0, rows) } };
+      showLast(active);
+      [active.reading, paintGlance, showBars] = [reading, paint, bars];
+      return drawn; })"""
+    count = browser.evaluate("active.ids.length")
+    assert count > 6
+    assert browser.evaluate(f"{shown}(2, 2)") == 0  # the older half has just gone
+    assert browser.evaluate(f"{shown}(2, {count - 3})") == 2  # all is read again
+    assert browser.evaluate(f"{shown}(0, 2)") == 2  # a text is read for the first time
+
+
 def test_zero_has_no_sign_and_no_colour(visit, gpt):
     browser = visit(gpt)
     assert browser.evaluate("[-0.004, 0.004, -0.006].map((v) => signed(v))") == [

@@ -40,7 +40,8 @@ function tape(side, position) {
 /** While it writes: what was just read, of which all is at hand; and beside the text the same. */
 function showLast(side) {
   const { start, rows } = side.reading.reader, position = start + rows.length;
-  if (!rows.length) return;
+  const again = start > 0 && position < side.ids.length - 1; // the older half has gone
+  if (!rows.length || again) return; // then what was seen stays, until all is read again
   paintGlance(side, position, side.reading.reader);
   viewOf(side).described = position;
   viewOf(side).mark();
