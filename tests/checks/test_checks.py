@@ -29,10 +29,12 @@ from exercises import headings_of, play
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import InteractiveShell
 
-from minigpt.course.checks import core, question, running, search
+from minigpt.course.checks import comparing, core, running, search
 from minigpt.course.checks.mutations import mutants
-from minigpt.course.checks.reading import copied
-from minigpt.course.checks.values import same
+from minigpt.course.checks.question import Question
+from minigpt.course.checks.solutions import Mistake, Solution
+from minigpt.course.checks.trees import replaced
+from minigpt.course.checks.values import other_numbers, same
 
 HUNTS = [k for k, exercise in EXERCISES.items() if exercise.kind == "Bug hunt"]
 
@@ -255,9 +257,9 @@ def test_a_number_is_given_once(monkeypatch):
 
 def test_a_mistake_whose_edit_is_not_in_the_solution_is_refused_at_once():
     text = "def double(x):\n    return 2 * x\n"
-    core.Solution(text, core.Mistake("You square.", [("2 * x", "x * x")]))
+    Solution(text, Mistake("You square.", [("2 * x", "x * x")]))
     with pytest.raises(ValueError, match=r"'You square\.': '2\*x' is not in the sol"):
-        core.Solution(text, core.Mistake("You square.", [("2*x", "x*x")]))
+        Solution(text, Mistake("You square.", [("2*x", "x*x")]))
 
 
 # Help comes in steps.
@@ -434,7 +436,7 @@ def test_a_tree_is_copied_without_what_a_traceback_hung_on_its_shared_nodes():
     shared = other.body[0].value.ctx  # the Load() of all trees
     shared.parent = other
     try:
-        twin = copied(tree)
+        twin = replaced(tree)
         assert ast.dump(twin, include_attributes=True) == ast.dump(
             tree, include_attributes=True
         )
@@ -450,19 +452,28 @@ def test_a_tree_is_copied_without_what_a_traceback_hung_on_its_shared_nodes():
 MUTANTS = 60  # of each solution, the likeliest first
 
 
-def questions(number):
+def questions(number, context=contextlib.nullcontext):
     """All comparisons that the check of an exercise makes, of a right answer."""
     check, answers = given(number)
-    with question.noted() as asked, contextlib.redirect_stdout(io.StringIO()):
-        assert check(*answers)
-    return [one for one in asked if one.slips]
+    asked = []
+
+    class Noted(Question):
+        def __init__(self, *how, **named):
+            super().__init__(*how, **named)
+            asked.append(self)
+
+    with pytest.MonkeyPatch.context() as patch, context():
+        patch.setattr(comparing, "Question", Noted)
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert check(*answers)
+    return [one for one in asked if one.text]
 
 
 def passes(program, asked, cases):
     """Whether a program gives what the solution gives on some cases."""
 
     def agrees(asked):
-        pairs = ((asked.given(program, case), asked.right(*case)) for case in cases)
+        pairs = ((asked.given(program, case), asked.right(case)) for case in cases)
         return all(same(*pair, asked.atol) for pair in pairs)
 
     return bool(search.first([asked], agrees, 1))
@@ -470,7 +481,7 @@ def passes(program, asked, cases):
 
 @pytest.mark.parametrize("number", EXERCISES)
 def test_no_known_mistake_passes(number):
-    every = [asked for asked in questions(number) if asked.solution.listed]
+    every = [asked for asked in questions(number) if asked.known]
     for mistake in check_of(number).solution.listed:
         program = check_of(number).solution.but(*mistake.edits)
         assert not all(passes(program, one, one.cases) for one in every), mistake.says
@@ -481,7 +492,7 @@ def test_a_mutant_that_passes_is_right_with_other_numbers_too(number):
     """Another order of two factors changes nothing; all else would be a hole."""
     every = questions(number)
     text = every[0].solution.shown if every else ""
-    fresh = [one.other_cases() for one in every]
+    fresh = [one.cases for one in questions(number, other_numbers)]
     for mutant in itertools.islice(mutants(text), MUTANTS):
         programs = []
         with contextlib.suppress(Exception):

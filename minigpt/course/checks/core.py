@@ -1,40 +1,38 @@
 """The public face of the checks, and the way of an answer through the engine.
 
-    check_mean_so_far(mean_so_far)                a check, decorated by exercise() here
-              |
-              v
-    compare(answer, solution, cases)              comparing.py
-              |
-      run safely, on copies of the inputs         running.py; if it raises, errors.py
-                                                    with what scene.py sees in the line
-              |
-      same values as the solution?  ── yes ──>    right! (if it left its inputs alone)
-              | no
-              v
-      a line that does nothing                    reading.py
-      a known mistake gives the same              solutions.py: written by hand; told
-                                                    as a cause if the text shows it
-      another result when called again            comparing.py
-      what can be measured at once                measuring.py: a factor, a shape
-      where the first nan comes from              tracing.py
-        and, behind it,
-      one place of the answer changed mends it    search.py, by the rules of
-      one place of the solution changed             rules.py, put in by slips.py
-        gives the same
-      two known mistakes at once
-      what looks suspicious in its text           reading.py
-      which places are wrong, what they           measuring.py
-        depend on
-              |
-              v
-    Findings: kinds and places                    findings.py
-              |
-              v
-    ✗ 02.1 The present included: not yet. ...     telling.py, in two steps: what is
-                                                  wrong and where; then what belongs
+For exercise 02.1 a learner runs
 
-The first step that accounts for all that is wrong is told. All steps ask the same
-Question (question.py). To add an exercise, see the package's docstring.
+    def mean_so_far(x, t):                    # the answer
+        return x[:, :t].mean(dim=1)           # its slip: `:t + 1` belongs there
+
+    check_mean_so_far(mean_so_far)            # a checker, decorated by exercise()
+
+1. core (here): is the cell Python, and anything attempted? Then the checker calls
+2. comparing: compare(answer, solution, cases). It runs the answer on copies of each
+   case's inputs (running; if it raises, errors and scene say what stood in the line).
+   Of the case (TOY, 1) the solution makes [[4.0, 5.5]], the answer [[2.0, 7.0]]: a
+   Difference. With none, the answer is right, if it has left its inputs alone.
+3. diagnosis: STEPS look at the Miss, one after another, until one finds something.
+   line_without_effect finds nothing (reading); known_mistake neither, as no Mistake
+   behind the solution (solutions) makes [[2.0, 7.0]]; one_place_of_the_answer asks
+4. search: own_slip() has every Mutant of the answer run. What may be changed where is
+   in rules, one Slip each in slips; mutations puts them in order and makes programs.
+   One with `:t + 1` gives what the solution gives, on all cases and on others
+   (fresh_cases), and not by an accident (accidents):
+       Finding(Kind.OWN_SLIP, {"mutant": Mutant(was=":t", now=":t + 1", ...),
+               "line": 2, "text": "return x[:, :t].mean(dim=1)", "whole": True})
+   Where nothing mends an answer, later steps say what its results look like
+   (measuring, tracing), or which slip of the solution gives the same.
+5. telling makes sentences of the Findings, in two steps: what is wrong and where;
+   with tell=True, or after a second miss at that place, also what belongs there:
+       ✗ 02.1 The present included: not yet. Your answer is right but for one place:
+         an index is off by one in `x[:, :t]`.
+
+Words: a *case* is a tuple of inputs. A *known mistake* is one that a person has
+thought of, with a sentence. A *slip* is one change of a program's text that nobody has
+listed; a *mutant* is the program with it. A *symptom* is what can be measured of wrong
+results. A *Finding* is a Kind with its parts, no sentence. To add an exercise, see the
+package's docstring.
 """
 
 import contextlib
@@ -47,17 +45,16 @@ import torch
 
 from minigpt.course.checks import search, telling
 from minigpt.course.checks.comparing import compare
-from minigpt.course.checks.errors import Explained, NotAttempted
+from minigpt.course.checks.errors import Explained, NotAttempted, Problem
+from minigpt.course.checks.evidence import undoes
 from minigpt.course.checks.findings import Finding, Kind, found
-from minigpt.course.checks.mutations import Mutant, undoes
-from minigpt.course.checks.question import under_way
-from minigpt.course.checks.reading import listing, unreadable_cell
+from minigpt.course.checks.mutations import Mutant
+from minigpt.course.checks.reading import source, unreadable_cell
 from minigpt.course.checks.rules import Change
 from minigpt.course.checks.running import attempted, call
-from minigpt.course.checks.solutions import Mistake, Solution
+from minigpt.course.checks.solutions import Solution
 
-__all__ = ["Explained", "Mistake", "NotAttempted", "Solution", "attempted", "call"]
-__all__ += ["compare", "exercise", "progress"]
+__all__ = ["Explained", "Problem", "call", "compare", "exercise", "progress"]
 _exercises: dict[
     str, str
 ] = {}  # title -> "open", "tried" or "solved", in order of definition
@@ -135,7 +132,7 @@ def _result(title: str, checker: Callable, answers: tuple, tell: bool) -> Result
     except NotAttempted:
         message = "not attempted yet: replace the `...`."
         return Result(title, "open", message, 0.0)
-    except Explained as problem:
+    except Problem as problem:
         message = _told(title, checker, answers, problem, tell)
         untouched = problem.findings[0].kind is Kind.UNTOUCHED
         state, share = ("untouched", 0.0) if untouched else ("tried", problem.share)
@@ -145,40 +142,40 @@ def _result(title: str, checker: Callable, answers: tuple, tell: bool) -> Result
 
 
 def _verified(title: str, checker: Callable, answers: tuple) -> str:
-    """What the checker verified; raises Explained or NotAttempted."""
+    """What the checker verified; raises a Problem or NotAttempted."""
     if broken := unreadable_cell(title.split()[0]):
-        raise Explained(broken)
+        raise Problem(broken)
     if not all(map(attempted, answers)):
         raise NotAttempted
     try:
-        with _settings_kept(), under_way(checker, answers):
+        with _settings_kept():
             torch.default_generator.manual_seed(0)
             return checker(*answers)
-    except (Explained, NotAttempted):
+    except (Problem, NotAttempted):
         raise
     except Exception as error:  # the checker's, from what it was not made for
         what = {"wanted": (checker.__doc__ or "").splitlines()[0]}
         what["error"] = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".: ")
-        raise Explained(found(Kind.NOT_COMPARED, **what)) from None
+        raise Problem(found(Kind.NOT_COMPARED, **what)) from None
 
 
 def _told(
-    title: str, checker: Any, answers: tuple, problem: Explained, tell: bool
+    title: str, checker: Any, answers: tuple, problem: Problem, tell: bool
 ) -> str:
     """What is said of a miss: at first where, and when asked also what belongs there.
 
     A second, other miss at the same place counts as asking.
     """
     main = next((f for f in problem.findings if "mutant" in f.parts), None)
-    text = listing(answers[0])[0] if answers else ""
+    text = source(answers[0]) if answers else ""
     if main:
         place, before = _missed.get(title, ("", text))
         tell = tell or place == main.place and text != before
         _missed[title] = main.place, text
     elif tell and problem.asked:
-        with _settings_kept(), under_way(checker, answers):
-            more = search.own_slip(problem.asked, problem.asked.wrong[:1])
-        ours = getattr(problem.asked.solution, "text", "").splitlines()
+        with _settings_kept():
+            more = search.own_slip(problem.asked)
+        ours = problem.asked.text.splitlines()
         right = [line.strip() for line in ours]
         if more and _tells_more(more.parts["mutant"], problem.findings, right):
             problem.findings.append(more)
@@ -200,7 +197,9 @@ def _tells_more(
     if any(f.kind is Kind.TWO_KNOWN for f in findings):
         return False
     named = [f.parts["mistake"] for f in findings if "mistake" in f.parts]
-    own = mutant.line in right or all(undoes(mutant, m.edits) for m in named)
+    own = mutant.line in right or all(
+        undoes(mutant.was, mutant.now, m.edits) for m in named
+    )
     return own and mutant.change is not Change.NUMBER
 
 

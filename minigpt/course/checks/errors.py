@@ -15,36 +15,39 @@ from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.values import describe
 
 
-class Explained(Exception):
-    """Raised inside a checker that knows what is wrong: a sentence or Findings; a hint.
+class Problem(Exception):
+    """Raised by what knows what is wrong with an answer.
 
-    hint: where the Findings bring none. general: whether this is the exercise's hint,
-    which need not fit. part: the value that is meant. shown: the case that shows it.
-    share: of the cases, those that are right (0.0 to 1.0, below 1). untouched: whether
-    a bug hunt's bug is as it was. asked: the Question, to look for more.
+    findings: that. hint: the exercise's, which need not fit. part: the name of the
+    value that is meant. shown: the case that shows it. share: of the cases, those that
+    are right, 0.0 to 1.0, below 1. asked: the Question, if one was asked.
     """
 
     def __init__(
         self,
-        *what: str | Finding,
+        *findings: Finding,
         hint: str = "",
-        general: str = "",
         part: str = "",
         shown: str = "",
         share: float = 0.0,
-        untouched: bool = False,
-        asked: Any = None,
     ):
-        first, *more = what
-        if isinstance(first, str):  # a sentence and perhaps its hint
-            kind = Kind.UNTOUCHED if untouched else Kind.WRITTEN
-            own = str(more[0]) if more else ""
-            self.findings = [found(kind, own, says=first)]
-        else:
-            self.findings = [one for one in what if isinstance(one, Finding)]
-        super().__init__(*self.findings)
-        self.hint, self.general = hint, general
-        self.part, self.shown, self.share, self.asked = part, shown, share, asked
+        super().__init__(*findings)
+        self.findings, self.share = list(findings), share
+        self.hint, self.part, self.shown = hint, part, shown
+        self.asked: Any = None
+
+
+class Explained(Problem):
+    """Raised inside a checker that can say itself what is wrong: a sentence, a hint.
+
+    untouched: whether a bug hunt's bug is as it was.
+    """
+
+    def __init__(
+        self, says: str, hint: str = "", share: float = 0.0, untouched: bool = False
+    ):
+        kind = Kind.UNTOUCHED if untouched else Kind.WRITTEN
+        super().__init__(found(kind, hint, says=says), share=share)
 
 
 class NotAttempted(Exception):
@@ -71,7 +74,7 @@ def blamed(
     modules = [frame.f_globals.get("__name__", "__main__") for frame in frames]
     ours = "minigpt.course.checks."
     wrapped = any(m.startswith(ours) and m != f"{ours}running" for m in modules)
-    if isinstance(error, (Explained, NotAttempted)):
+    if isinstance(error, (Problem, NotAttempted)):
         return error
     if wrapped and "__main__" not in modules:
         if match := re.match(r"'(\w+)' object is not callable", str(error)):
@@ -187,8 +190,8 @@ UNFIT = {  # how torch names two shapes that do not fit: the rule
 
 def explain_error(
     error: BaseException, inputs: Sequence[Any] = (), names: Sequence[str] = ()
-) -> Explained:
-    """Explained for what an answer raised; shape mismatches in particular.
+) -> Problem:
+    """The Problem with what an answer raised; shape mismatches in particular.
 
     names: what the inputs are called.
     """
@@ -207,8 +210,8 @@ def explain_error(
             one, two = scene.unfit(error) or shapes
             says = f"It raised {name}: the shapes {one} and {two} do not fit together"
             says = f"{says}{given}.{where}"
-            return Explained(found(Kind.RAISED, "" if shown else rule, says=says))
+            return Problem(found(Kind.RAISED, "" if shown else rule, says=says))
     whole = f"{name}: {text}"
     means = next((m for p, m in MEANINGS.items() if re.search(p, whole)), "")
     says = f"It raised {whole}{given}{where}"
-    return Explained(found(Kind.RAISED, "" if shown else means, says=says))
+    return Problem(found(Kind.RAISED, "" if shown else means, says=says))

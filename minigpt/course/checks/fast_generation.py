@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, call, compare, exercise
+from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.findings import Kind, found
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn, same, tensor_of
@@ -167,7 +168,7 @@ def _settled(left_pad: Callable, prompts: list[list[int]]) -> Any:
     if isinstance(got[0], torch.Tensor) and got[0].is_floating_point():
         if same(idx, right_idx):
             kinds = {"got": got[0].dtype, "expected": right_idx.dtype}
-            raise Explained(found(Kind.DTYPE, **kinds))
+            raise Problem(found(Kind.DTYPE, **kinds))
     T = right.shape[-1]
     real = torch.stack([torch.arange(T) >= T - length for length in lengths])
     if idx.shape == real.shape and same(idx[real], right_idx[real]):

@@ -9,6 +9,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, call, compare, exercise
+from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.findings import Kind
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Mistake, Solution
@@ -274,7 +275,7 @@ def check_next_probs(next_probs: Any) -> str:
         cases = [(_Counts(s), idx, s, *knob) for knob in knobs for idx, s in shapes]
         try:
             compare(next_probs, NEXT_PROBS, cases, hint=hint, complete=done == 2)
-        except Explained as problem:
+        except Problem as problem:
             problem.share = (done + problem.share) / 3
             raise
     return "4 contexts, 3 temperatures, top-k of 1 to 9; each row sums to one"

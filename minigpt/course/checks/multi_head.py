@@ -8,6 +8,7 @@ import torch.nn as nn
 
 from minigpt.attention import Head, attention, attention_weights
 from minigpt.course.checks.core import Explained, call, compare, exercise
+from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.reading import lost, source
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import same
@@ -295,7 +296,7 @@ def _check_copy(Heads: Any, n_embd: int, n_head: int) -> None:
         hint = "The nn.ModuleList itself must be what self keeps; no list(...) of it."
     elif not agree:
         if line := lost(Heads):
-            raise Explained(line)
+            raise Problem(line)
         what = "The bug is still there: a fresh copy that loads the saved weights "
         what += "gives other outputs than the original."
         hint = "Which names are in first.state_dict()?"

@@ -1,24 +1,22 @@
 """Programs with one place changed, as learners change them by a slip of the pen.
 
-Made in the solution, such a change is a wrong program: one that gives what an answer
-gives says what its mistake is, though nobody listed it (mutation testing: DeMillo,
-Lipton and Sayward, 1978, turned round). Made in an answer, it may mend it.
-
-Here a change is made in a program's tree and taken back; what learners change is in
-slips.py.
+Made in an answer, such a change may mend it; made in the solution, it is a wrong
+program (mutation testing: DeMillo, Lipton and Sayward, 1978, turned round). What
+learners change is in slips.py; here the slips are put in order, and programs are made
+of them.
 """
 
 import ast
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from types import CodeType
 from typing import NamedTuple
 
+from minigpt.course.checks.evidence import pairs
 from minigpt.course.checks.rules import Change
-from minigpt.course.checks.slips import Slip, all_slips, head
-from minigpt.course.checks.solutions import bare
+from minigpt.course.checks.slips import REPLACED, Slip, all_slips
+from minigpt.course.checks.trees import head, replaced
+
+EQUAL = 5  # in an answer, the ranks up to this one are equally likely
 
 
 class Mutant(NamedTuple):
@@ -51,12 +49,11 @@ def mutants(source: str, right: str = "") -> Iterator[Mutant]:
     """
     tree, goal = ast.parse(source), ast.parse(right)
     slips = sorted(all_slips(tree, goal), key=lambda slip: slip.rank)
-    statements = _statements(tree)
     groups = [*([slip] for slip in slips), *_alike(slips)]
     if right:
-        groups = _nearer(groups, statements, goal)
+        groups = _nearer(groups, goal)
     for group in groups:
-        if mutant := _made(tree, group, statements):
+        if mutant := _made(tree, group):
             yield mutant
 
 
@@ -64,10 +61,8 @@ def _alike(slips: list[Slip]) -> list[list[Slip]]:
     """The groups of slips that put the same in the place of the same."""
     alike: dict[tuple, list[Slip]] = {}
     for slip in slips:
-        for new in slip.new if isinstance(slip.new, list) else [slip.new]:
-            ast.fix_missing_locations(new)
-        if not slip.of_lines:
-            alike.setdefault((slip.change, *slip.texts()), []).append(slip)
+        if slip.line:
+            alike.setdefault((slip.change, slip.was, slip.now), []).append(slip)
     return [
         group
         for group in alike.values()
@@ -75,134 +70,59 @@ def _alike(slips: list[Slip]) -> list[list[Slip]]:
     ]
 
 
-def _made(
-    tree: ast.Module, group: list[Slip], statements: dict[int, ast.stmt]
-) -> Mutant | None:
+def _swaps(group: list[Slip]) -> dict[int, ast.AST]:
+    return {id(slip.old): slip.new for slip in group}
+
+
+def _made(tree: ast.Module, group: list[Slip]) -> Mutant | None:
     """The Mutant that a group of slips makes; None for no program."""
-    slip, undo = group[0], []
-    was, now = slip.texts()
-    stood = _line(slip, statements)
-    inside = ast.unparse(slip.owner) if isinstance(slip.owner, ast.expr) else ""
+    slip, swaps = group[0], _swaps(group)
     try:
-        undo = [one.put() for one in group]
-        code = compile(tree, "<mutant>", "exec")
-        line = "" if group[1:] else _line(slip, statements)
+        changed = ast.fix_missing_locations(replaced(tree, swaps))
+        code = compile(changed, "<mutant>", "exec")
+        line = "" if group[1:] else slip.line_after(swaps)
     except (SyntaxError, ValueError, TypeError):
         return None
-    finally:
-        for one in reversed(undo):
-            one.put()
-    at = _number(slip, statements)
-    some = stood, line, at, len(group), slip.put_in
-    return Mutant(slip.change, was, now, inside, *some, code)
-
-
-def undoes(mutant: Mutant, edits: Sequence[tuple[str, str]]) -> bool:
-    """Whether a change takes back one of some edits, each a pair (old, new)."""
-
-    def words(text: str) -> str:
-        return " ".join(["", *re.findall(r"\w+|[^\s\w]", text), ""])
-
-    return any(
-        words(mutant.now) in words(old)
-        and words(mutant.was) in words(new)
-        and (words(mutant.now) not in words(new) or words(mutant.was) not in words(old))
-        for old, new in edits
+    return Mutant(
+        change=slip.change,
+        was=slip.was,
+        now=slip.now,
+        inside=slip.inside,
+        stood=slip.line_after(),
+        line=line,
+        at=slip.at,
+        times=len(group),
+        put_in=slip.put_in,
+        code=code,
     )
 
 
-def shows(text: str, right: str, edits: Sequence[tuple[str, str]]) -> bool:
-    """Whether it can be read in an answer's text that it has made a mistake's edits.
+def _nearer(groups: list[list[Slip]], goal: ast.Module) -> list[list[Slip]]:
+    """Those that are in no line of `goal`, sorted by how much liker they make it.
 
-    Of each edit, what it puts in stands there as it is, or each of its words and signs
-    more often than in the right text; or those that it takes away, less often.
+    How like: of the pairs of neighbouring words in the lines that change, those that
+    `goal` has, too, count 1 and the others -1.
     """
-    try:
-        mine, ours = map(symbols, map(_code, (text, right)))
-    except SyntaxError:  # a lambda in the middle of something
-        return False
-
-    def shown(old: str, new: str) -> bool:
-        if new and new in text and (old in new or old not in text):
-            return True
-        come, gone = symbols(new) - symbols(old), symbols(old) - symbols(new)
-        come.pop("pass", None)
-        more = come and all(mine[word] > ours[word] for word in come)
-        return bool(more or gone and all(mine[word] < ours[word] for word in gone))
-
-    return bool(text) and all(shown(*edit) for edit in edits)
-
-
-def _code(text: str) -> str:
-    """A program without comments and docstrings."""
-    return "\n".join(bare(ast.unparse(node)) for node in ast.parse(text).body)
-
-
-def symbols(text: str) -> Counter:
-    """How often each name, number and operator stands in a text."""
-    found = re.findall(r"\d+\.?\d*(?:e-?\d+)?|\w+|\*\*|//|[<>=!]=|[^\s\w]", text)
-    return Counter(word for word in found if word not in "()[],.:")
-
-
-def pairs(text: str) -> set[tuple[str, str]]:
-    """The pairs of neighbouring words and signs in a text."""
-    return set(pairwise(re.findall(r"\w+|\S", text)))
-
-
-def _statements(tree: ast.AST) -> dict[int, ast.stmt]:
-    """id of a node -> the innermost statement that holds it."""
-    found = {}
-    for node in ast.walk(tree):  # from outside to inside
-        if isinstance(node, ast.stmt):
-            found |= {id(part): node for part in ast.walk(node)}
-    return found
-
-
-def _line(slip: Slip, statements: dict[int, ast.stmt]) -> str:
-    """The line of a slip, as it now stands; "" for none, or more than a line."""
-    held = slip.held
-    if isinstance(held, list):
-        return slip.now if slip.change is Change.LINE else slip.was
-    line = held if isinstance(held, ast.stmt) else statements[id(slip.owner)]
-    none = isinstance(line, (ast.FunctionDef, ast.ClassDef, ast.Pass))
-    return "" if none else head(line)
-
-
-def _number(slip: Slip, statements: dict[int, ast.stmt]) -> int:
-    """The number of a slip's line; 0 for a line that is put in."""
-    if slip.of_lines:  # that of the line that is moved, if any
-        every = (part for new in slip.new for part in ast.walk(new))
-        lines = (n for n in every if isinstance(n, ast.stmt) and head(n) == slip.was)
-        return next((line.lineno for line in lines), 0)
-    at = getattr(statements.get(id(slip.owner)), "lineno", 0)
-    return getattr(slip.held, "lineno", at)
-
-
-def _nearer(
-    groups: list[list[Slip]], statements: dict[int, ast.stmt], goal: ast.AST
-) -> list[list[Slip]]:
-    """Those that are in no line of `goal`, sorted by how much liker they make it."""
-    lines = {head(n) for n in ast.walk(goal) if isinstance(n, ast.stmt)}
+    right = {head(n) for n in ast.walk(goal) if isinstance(n, ast.stmt)}
     wanted = pairs(ast.unparse(goal))
 
-    def likeness(group: list[Slip]) -> int:
-        text = "\n".join(dict.fromkeys(_line(slip, statements) for slip in group))
-        return sum(1 if pair in wanted else -1 for pair in pairs(text))
+    def likeness(lines: list[str]) -> int:
+        found = pairs("\n".join(dict.fromkeys(lines)))
+        return sum(1 if pair in wanted else -1 for pair in found)
 
     def gain(group: list[Slip]) -> tuple[bool, int, int]:
-        first = group[0]
-        if first.of_lines:
-            return True, -5, 3 if first.change is Change.LINE else 0
-        before, undo = likeness(group), [slip.put() for slip in group]
-        more = likeness(group) - before
-        for slip in reversed(undo):
-            slip.put()
-        return more > 0 and first.rank < 10, -max(5, first.rank), more
+        """What brings it nearer, then the likelier ranks, then how much nearer."""
+        first, swaps = group[0], _swaps(group)
+        if not first.line:
+            return True, -EQUAL, 3 if first.change is Change.LINE else 0
+        before = likeness([slip.line_after() for slip in group])
+        after = likeness([slip.line_after(swaps) for slip in group])
+        nearer = after > before and first.rank < REPLACED
+        return nearer, -max(EQUAL, first.rank), after - before
 
     def right_already(group: list[Slip]) -> bool:
-        return not group[0].of_lines and any(
-            _line(slip, statements) in lines for slip in group
-        )
+        lines = (slip.line_after() for slip in group if slip.line)
+        return any(line in right for line in lines)
 
-    some = (group for group in groups if not right_already(group))
-    return sorted(some, key=gain, reverse=True)
+    left = (group for group in groups if not right_already(group))
+    return sorted(left, key=gain, reverse=True)

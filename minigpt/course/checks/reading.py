@@ -66,20 +66,6 @@ def _class_lines(cls: type) -> tuple[list[str], int]:
     raise OSError("a class without methods of its own")
 
 
-def copied(tree: Any) -> Any:
-    """A copy of a syntax tree, and of nothing else.
-
-    All trees share one Load(), to which a traceback of IPython's gives a parent: a
-    whole file's tree. deepcopy would follow it, a thousand times as slowly.
-    """
-    if isinstance(tree, list):
-        return [copied(part) for part in tree]
-    if not isinstance(tree, ast.AST):
-        return tree
-    made = type(tree)(**{name: copied(part) for name, part in ast.iter_fields(tree)})
-    return ast.copy_location(made, tree)
-
-
 def is_skeleton(answer: Any) -> bool:
     """Whether a function or class still has its exercise's dots, or no body at all."""
     for node in _nodes(answer):

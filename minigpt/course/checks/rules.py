@@ -5,13 +5,21 @@ there). slips.py goes through a whole program with them.
 """
 
 import ast
-import contextlib
 import enum
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minigpt.course.checks.reading import copied
+from minigpt.course.checks.trees import (
+    MODULES,
+    called,
+    is_whole,
+    literal,
+    parsed,
+    remade,
+    replaced,
+    source_of,
+)
 
 
 class Change(enum.Enum):
@@ -34,7 +42,6 @@ class Change(enum.Enum):
     OUT_OF_LOOP = enum.auto()  # `was` belongs before the loop `now`
 
 
-MODULES = ("F", "torch", "nn", "math", "np")
 SISTERS = [  # names that are taken for each other
     {"mean", "sum", "max", "min", "median"},
     {"softmax", "log_softmax", "sigmoid"},
@@ -342,7 +349,7 @@ def _statement(line: ast.stmt) -> Iterator[tuple[Change, Any]]:
             yield Change.LINE, ast.Pass()
     if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
         for first, second in itertools.combinations(_used(line.value)[:6], 2):
-            value = copied(line.value)
+            value = replaced(line.value)
             for node in ast.walk(value):
                 if isinstance(node, ast.Name):
                     node.id = {first: second, second: first}.get(node.id, node.id)
@@ -354,48 +361,3 @@ def _used(value: ast.expr) -> list[str]:
     called = [n.func for n in ast.walk(value) if isinstance(n, ast.Call)]
     names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n not in called]
     return list(dict.fromkeys(n.id for n in names if n.id not in (*MODULES, "self")))
-
-
-# Reading and making nodes
-
-
-def source_of(node: ast.AST) -> str:
-    """A node as a text."""
-    try:
-        return ast.unparse(node)
-    except AttributeError:  # a new statement stands on no line yet
-        return ast.unparse(ast.fix_missing_locations(node))
-
-
-def parsed(text: str) -> ast.expr:
-    """The expression that a text is."""
-    return ast.parse(text, mode="eval").body
-
-
-def remade(node: ast.AST, **changed: Any) -> Any:
-    """A new node like it, with other fields; its children are shared."""
-    return type(node)(**{**dict(ast.iter_fields(node)), **changed})
-
-
-def literal(node: ast.AST) -> int | float | None:
-    """A literal's number."""
-    if isinstance(node, (ast.Constant, ast.UnaryOp)):
-        with contextlib.suppress(ValueError):
-            value = ast.literal_eval(node)
-            return value if type(value) in (int, float) else None
-    return None
-
-
-def called(node: ast.AST) -> str:
-    """The last name of what is called: "softmax" of F.softmax(...)."""
-    func = node.func if isinstance(node, ast.Call) else None
-    return getattr(func, "attr", getattr(func, "id", ""))
-
-
-def is_whole(node: ast.AST) -> bool:
-    """Whether a node is an expression that a program computes with."""
-    if isinstance(node, ast.Name) and node.id in (*MODULES, "self"):
-        return False
-    stored = isinstance(getattr(node, "ctx", None), ast.Store)
-    whole = ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp
-    return isinstance(node, whole) and not stored

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn as nn
 
-from minigpt.course.checks.errors import Explained, NotAttempted, blamed, no_function
+from minigpt.course.checks.errors import NotAttempted, Problem, blamed, no_function
 from minigpt.course.checks.findings import Kind, found
 from minigpt.course.checks.reading import is_skeleton
 from minigpt.course.checks.values import as_tensor, describe, same
@@ -26,7 +26,7 @@ def attempted(answer: Any) -> bool:
 
 
 def call(answer: Any, *inputs: Any) -> Any:
-    """answer(*inputs), on copies; errors and endless loops become Explained.
+    """answer(*inputs), on copies; errors and endless loops become a Problem.
 
     Raises NotAttempted where the answer is still a skeleton.
     """
@@ -57,7 +57,7 @@ def run(
             outcome["error"] = error
 
     if not in_time(act, SECONDS):
-        raise Explained(found(Kind.ENDLESS, seconds=SECONDS))
+        raise Problem(found(Kind.ENDLESS, seconds=SECONDS))
     if error := outcome.get("error"):
         if is_skeleton(answer) and re.search("ellipsis|NoneType", str(error)):
             raise NotAttempted
@@ -70,7 +70,7 @@ def run(
     if all(part is ... for part in several) or (value is None and dots):
         raise NotAttempted
     if value is None:
-        raise Explained(found(Kind.NOTHING_RETURNED))
+        raise Problem(found(Kind.NOTHING_RETURNED))
     pairs = zip(given, inputs)
     return value, [i for i, (now, then) in enumerate(pairs) if _changed(now, then)]
 

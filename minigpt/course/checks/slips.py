@@ -7,20 +7,20 @@ mutations.py makes programs of the slips.
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from minigpt.course.checks.reading import copied
-from minigpt.course.checks.rules import (
+from minigpt.course.checks.rules import Change, changes
+from minigpt.course.checks.trees import (
     MODULES,
-    Change,
     called,
-    changes,
+    head,
     is_whole,
     literal,
     parsed,
     remade,
+    replaced,
     source_of,
 )
 
@@ -44,60 +44,41 @@ HOLE = "hole__"  # the name that stands for what something is done to
 
 @dataclass(frozen=True)
 class Slip:
-    """One change of a tree: owner.field (or owner.field[at]) becomes `new`.
+    """One change of a program's tree: the node `old` becomes the node `new`.
 
-    rank: the likeliest 0. put_in: whether `new` has what only the other program does.
-    was, now: of whole lines, for which `new` is a block, what is moved, and where to.
+    change: its kind. rank: 0 for the likeliest. was, now: what is replaced, and by
+    what, as texts, "" for nothing; of a line that is moved, the line and where to.
+    line: the statement that holds it, None for a whole line that is put in or moved.
+    at: that line's number, 0 for one that is put in. inside: the expression around
+    it, as a text. put_in: whether `new` has what only the other program does.
     """
 
     change: Change
-    owner: ast.AST
-    field: str
-    at: int | None
-    new: Any
+    old: ast.AST
+    new: ast.AST
     rank: int
+    was: str
+    now: str
+    line: ast.stmt | None = None
+    at: int = 0
+    inside: str = ""
     put_in: bool = False
-    was: str = ""
-    now: str = ""
 
-    @property
-    def of_lines(self) -> bool:
-        """Whether a whole block is replaced, to put in a line or to move one."""
-        return isinstance(self.new, list)
-
-    @property
-    def held(self) -> Any:
-        """What stands in its place."""
-        held = getattr(self.owner, self.field)
-        return held if self.at is None else held[self.at]
-
-    def texts(self) -> tuple[str, str]:
-        """What stands in its place, and what it puts there."""
-        if self.of_lines:
-            return self.was, self.now
-        return _text(self.held, self.owner), _text(self.new, self.owner)
-
-    def put(self) -> "Slip":
-        """Make it in its tree; the slip that undoes it."""
-        old = self.held
-        if self.at is None:
-            setattr(self.owner, self.field, self.new)
-        else:
-            getattr(self.owner, self.field)[self.at] = self.new
-        return replace(self, new=old)
+    def line_after(self, swaps: Mapping[int, ast.AST] = {}) -> str:
+        """The line that it changes; with swaps, after them. "" for more than a line."""
+        if self.line is None:
+            return self.was or self.now
+        line = replaced(self.line, swaps)
+        none = isinstance(line, (ast.FunctionDef, ast.ClassDef, ast.Pass))
+        return "" if none else head(line)
 
 
-def all_slips(tree: ast.AST, goal: ast.AST) -> Iterator[Slip]:
+def all_slips(tree: ast.Module, goal: ast.Module) -> Iterator[Slip]:
     """Every slip that can be made in a tree; goal: the one that it should be."""
-    yield from _inside(tree, _lacks(tree, goal), ())
+    yield from _within_lines(tree, None, _lacks(tree, goal))
     yield from _lines_put_in(tree, goal)
-    if isinstance(goal, ast.Module) and goal.body:  # it is an answer
+    if goal.body:  # it is an answer
         yield from _lines_moved(tree)
-
-
-def head(node: ast.stmt) -> str:
-    """A statement's first line, without its decorators."""
-    return next(line for line in source_of(node).splitlines() if line[:1] != "@")
 
 
 def _text(node: ast.AST, owner: ast.AST) -> str:
@@ -176,36 +157,50 @@ def _may_hold(node: ast.AST, owner: ast.AST, text: str) -> bool:
     return bool(literal(node))
 
 
-# Inside of lines
+# Within lines
 
 
-def _inside(
-    owner: ast.AST, lacks: Sequence[str], names: Sequence[str]
+def _within_lines(
+    owner: ast.AST,
+    line: ast.stmt | None,
+    lacks: Sequence[str],
+    names: Sequence[str] = (),
+    around: str = "",
 ) -> Iterator[Slip]:
-    """All slips in a tree but those of _lines_put_in and _lines_moved.
+    """All slips in a part of a tree but those of _lines_put_in and _lines_moved.
 
-    lacks: texts of what may be put around expressions (HOLE), or in a number's place.
-    names: what its function is given and assigns.
+    line: the statement that holds it. lacks: texts of what may be put around
+    expressions (HOLE), or in a number's place. names: what its function is given and
+    assigns. around: for a part of an index, as `:t`, the whole, as `x[:, :t]`.
     """
+    if isinstance(owner, ast.stmt):
+        line = owner
     if isinstance(owner, ast.FunctionDef):
         given = [a.arg for a in ast.walk(owner.args) if isinstance(a, ast.arg)]
         names = list(dict.fromkeys(given + _stored(owner.body)))
+    inside = around or (ast.unparse(owner) if isinstance(owner, ast.expr) else "")
     for field, value in ast.iter_fields(owner):
         if field in ("args", "decorator_list", "returns", "annotation"):
             if isinstance(owner, (ast.FunctionDef, ast.AnnAssign)):
                 continue  # signatures and annotations stay
-        nodes = value if isinstance(value, list) else [value]
-        for i, node in enumerate(nodes):
+        for node in value if isinstance(value, list) else [value]:
             if not isinstance(node, ast.AST):
                 continue
-            at = i if nodes is value else None
-            for change, new in changes(node, owner, names):
-                yield Slip(change, owner, field, at, new, RANKS[change])
+            found = [
+                (*pair, RANKS[pair[0]], False) for pair in changes(node, owner, names)
+            ]
             for text in lacks if field != "func" else ():
                 if _may_hold(node, owner, text):
-                    change, new, rank, put_in = _put_in(node, text)
-                    yield Slip(change, owner, field, at, new, rank, put_in)
-            yield from _inside(node, lacks, names)
+                    found.append(_put_in(node, text))
+            here = node if isinstance(node, ast.stmt) else line
+            at = getattr(node, "lineno", getattr(line, "lineno", 0))
+            was = _text(node, owner)
+            for change, new, rank, put_in in found:
+                now = _text(new, owner)
+                yield Slip(change, node, new, rank, was, now, here, at, inside, put_in)
+            index = isinstance(node, (ast.Tuple, ast.Slice))
+            whole = inside if index and (around or field == "slice") else ""
+            yield from _within_lines(node, line, lacks, names, whole)
 
 
 # Whole lines
@@ -236,17 +231,18 @@ def _lines_put_in(tree: ast.AST, goal: ast.AST) -> Iterator[Slip]:
             continue
         for block in _blocks(tree):
             for i in range(len(block.body) + 1):
-                body = [*block.body[:i], copied(line), *block.body[i:]]
-                how = Change.LINE, block, "body", None, body, LINE_PUT_IN
-                yield Slip(*how, put_in=True, now=text)
+                body = [*block.body[:i], replaced(line), *block.body[i:]]
+                new = remade(block, body=body)
+                rank = LINE_PUT_IN
+                yield Slip(Change.LINE, block, new, rank, "", text, put_in=True)
 
 
 def _lines_moved(tree: ast.AST) -> Iterator[Slip]:
     """Lines moved within their block, into a loop behind them, or out of one."""
     for block in _blocks(tree):
         for change, line, body, where in _moves(block.body):
-            how = change, block, "body", None, body, LINE_MOVED
-            yield Slip(*how, was=head(line), now=where)
+            new, at = remade(block, body=body), line.lineno
+            yield Slip(change, block, new, LINE_MOVED, head(line), where, at=at)
 
 
 def _moves(lines: list[Any]) -> Iterator[tuple[Change, ast.stmt, list, str]]:

@@ -7,7 +7,7 @@ A miss is helped in two steps. At first the learner hears what is wrong and wher
 import itertools
 import re
 
-from minigpt.course.checks.errors import Explained
+from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.findings import Finding, Kind
 from minigpt.course.checks.mutations import Mutant
 from minigpt.course.checks.rules import Change
@@ -198,15 +198,28 @@ KINDS = {  # of place: what is said of it at first
 }
 
 
-def message(problem: Explained, tell: bool = False) -> str:
-    """An Explained as one text: its findings, the case that shows them, a hint."""
+def message(problem: Problem, tell: bool = False) -> str:
+    """A Problem as one text: its findings, the case that shows them, a hint."""
     says = "\n  ".join(sentence(one, tell) for one in problem.findings)
     lead = f"{problem.part}: " if problem.part else ""
-    own = next(filter(None, map(hint, problem.findings)), "")
-    last = f"\n  Hint: {own or problem.hint}" if own or problem.hint else ""
-    if not last and problem.general:
-        last = f"\n  Hint of the exercise: {problem.general}"
-    return f"not yet. {lead}{says}{problem.shown}{last}"
+    last = _last(problem)
+    return f"not yet. {lead}{says}{problem.shown}" + (last and f"\n  {last}")
+
+
+def _last(problem: Problem) -> str:
+    """The line with the hint, if any.
+
+    A finding's own comes first. The exercise's was written with its known mistakes in
+    mind; behind other findings it is said to be the exercise's; and who hears the place
+    needs none.
+    """
+    if own := next(filter(None, map(hint, problem.findings)), ""):
+        return f"Hint: {own}"
+    if problem.hint and any(f.kind is Kind.KNOWN for f in problem.findings):
+        return f"Hint: {problem.hint}"
+    if problem.hint and not any("mutant" in f.parts for f in problem.findings):
+        return f"Hint of the exercise: {problem.hint}"
+    return ""
 
 
 def sentence(finding: Finding, tell: bool = False) -> str:
