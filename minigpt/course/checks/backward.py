@@ -446,6 +446,11 @@ def relu(x):
         [("y > 0", "g > 0")],
     ),
     Mistake(
+        "Where g is negative your gradient is 0: g may have any sign, and x alone "
+        "decides who gets through.",
+        [("g * (y > 0)", "np.maximum(g, 0) * (y > 0)")],
+    ),
+    Mistake(
         "The gradient is multiplied by y; the slope of y is 1, wherever y is positive.",
         [("(y > 0)", "y")],
     ),

@@ -143,6 +143,15 @@ def entropy(p):
         ],
     ),
     Mistake(
+        "These are bits, with the logarithm to base 2; wanted are nats, with ln.",
+        [(".log()", ".log2()")],
+        vague=True,
+    ),
+    Mistake(
+        "The weights p sum to one already: a mean divides by V once more.",
+        [("(p * surprise).sum(dim=-1)", "(p * surprise).mean(dim=-1)")],
+    ),
+    Mistake(
         "That is the variance of the surprises; entropy is their mean.",
         [
             (

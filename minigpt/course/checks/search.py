@@ -35,7 +35,7 @@ from minigpt.course.checks.values import same
 
 CANDIDATES = 600  # programs made of the solution that are tried
 MENDED = 250  # programs made of the answer that are tried
-PAIRS = 100  # pairs of known mistakes that are tried
+PAIRS = 400  # pairs of known mistakes that are tried
 CALLS = 20_000  # so many calls of functions cost one candidate more
 PATIENCE = 0.5  # seconds of computing, after which a candidate is stopped
 HANGS = 80  # candidates that one costs which must be stopped

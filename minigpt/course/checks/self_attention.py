@@ -335,6 +335,11 @@ def reach(model, idx):
         ],
     ),
     Mistake(
+        "The position table is missing: the model adds a row of it to each "
+        "character's.",
+        [(" + model.position_embedding(places)", "")],
+    ),
+    Mistake(
         "Queries meet the values here; a weight comes from a query and a key.",
         [
             ("head.key(x))", "head.value(x))"),

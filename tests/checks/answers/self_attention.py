@@ -75,7 +75,7 @@ WRONG = {
         ),
     },
     "03.3": {
-        "this line changed: `x = model.token_embedding(idx)`": (
+        "The position table is missing": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
         "the keys ask": "return (attention_weights(k, q) * back).sum(-1)",
