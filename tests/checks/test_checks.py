@@ -116,7 +116,7 @@ def listed():
     """Each mistake that stands behind a solution, and the answer that makes it."""
     for number in EXERCISES:
         solution = check_of(number).solution
-        for mistake in solution.listed:
+        for mistake in solution.mistakes:
             code = solution.shown
             for old, new in mistake.edits:
                 code = code.replace(old, new)
@@ -473,7 +473,7 @@ def passes(program, asked, cases):
     """Whether a program gives what the solution gives on some cases."""
 
     def agrees(asked):
-        pairs = ((asked.given(program, case), asked.right(case)) for case in cases)
+        pairs = ((asked.outcome(program, case), asked.expected(case)) for case in cases)
         return all(same(*pair, asked.atol) for pair in pairs)
 
     return bool(search.first([asked], agrees, 1))
@@ -481,8 +481,8 @@ def passes(program, asked, cases):
 
 @pytest.mark.parametrize("number", EXERCISES)
 def test_no_known_mistake_passes(number):
-    every = [asked for asked in questions(number) if asked.known]
-    for mistake in check_of(number).solution.listed:
+    every = [asked for asked in questions(number) if asked.mistakes]
+    for mistake in check_of(number).solution.mistakes:
         program = check_of(number).solution.but(*mistake.edits)
         assert not all(passes(program, one, one.cases) for one in every), mistake.says
 

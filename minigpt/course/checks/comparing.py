@@ -53,7 +53,7 @@ def compare(
     )
     wrong, right, changed = [], [], []
     for inputs in cases:
-        expected = asked.right(inputs)
+        expected = asked.expected(inputs)
         torch.default_generator.manual_seed(0)
         try:
             got, touched = run(answer, inputs, work, asked.names)
@@ -70,7 +70,7 @@ def compare(
         note = _changed_input(asked, changed[0], right_so_far=not wrong)
     if wrong:
         asked.wrong = wrong
-        miss = Miss(asked, right, [*known, *asked.known], note)
+        miss = Miss(asked, right, [*known, *asked.mistakes], note)
         raise diagnosed(miss, hint, share=len(right) / len(cases))
     if note:
         raise Problem(*filter(None, [note, second_name(answer)]), share=0.9)

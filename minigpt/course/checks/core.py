@@ -9,30 +9,37 @@ For exercise 02.1 a learner runs
 
 1. core (here): is the cell Python, and anything attempted? Then the checker calls
 2. comparing: compare(answer, solution, cases). It runs the answer on copies of each
-   case's inputs (running; if it raises, errors and scene say what stood in the line).
-   Of the case (TOY, 1) the solution makes [[4.0, 5.5]], the answer [[2.0, 7.0]]: a
-   Difference. With none, the answer is right, if it has left its inputs alone.
+   case's inputs (running). Of the case (TOY, 1) the solution makes [[4.0, 5.5]], the
+   answer [[2.0, 7.0]]: a Difference. With none, the answer is right, if it has left its
+   inputs alone. An answer that raises something hears what stood in its line (errors,
+   scene) and what would mend it (step 4), and goes no further.
 3. diagnosis: STEPS look at the Miss, one after another, until one finds something.
-   line_without_effect finds nothing (reading); known_mistake neither, as no Mistake
-   behind the solution (solutions) makes [[2.0, 7.0]]; one_place_of_the_answer asks
-4. search: own_slip() has every Mutant of the answer run. What may be changed where is
-   in rules, one Slip each in slips; mutations puts them in order and makes programs.
-   One with `:t + 1` gives what the solution gives, on all cases and on others
-   (fresh_cases), and not by an accident (accidents):
+   line_without_effect (reading) does not; nor does known_mistake, as no Mistake of the
+   solution (solutions) makes [[2.0, 7.0]], nor the two behind it. Then
+   one_place_of_the_answer asks
+4. search: own_slip() runs every Mutant of the answer. What may be changed where is in
+   rules, one Slip each in slips; mutations puts the likeliest first and makes programs.
+   The one with `:t + 1` gives what the solution gives, on all cases and on others
+   (fresh_cases), not by an accident (accidents), and leaves no line dead. Several such
+   mutants must agree on a line. What comes of it is
        Finding(Kind.OWN_SLIP, {"mutant": Mutant(was=":t", now=":t + 1", ...),
-               "line": 2, "text": "return x[:, :t].mean(dim=1)", "whole": True})
-   Where nothing mends an answer, later steps say what its results look like
-   (measuring, tracing), or which slip of the solution gives the same.
-5. telling makes sentences of the Findings, in two steps: what is wrong and where;
-   with tell=True, or after a second miss at that place, also what belongs there:
+               "line": 2, "text": "return x[:, :t].mean(dim=1)...", "whole": True})
+   Where nothing mends an answer, later steps look for a slip of the solution that gives
+   the same, for what often goes wrong, and at last for what can be measured (measuring,
+   probing, tracing).
+5. telling makes one text of the Findings. At first it says what is wrong and where:
        ✗ 02.1 The present included: not yet. Your answer is right but for one place:
-         an index is off by one in `x[:, :t]`.
+         an index is off by one in `x[:, :t]`. ...
+   With tell=True, or after another miss at that place, also what belongs there; core
+   remembers the last miss, and with tell=True searches behind a known mistake, too.
+
+A checker may also raise Explained, with a sentence of its own.
 
 Words: a *case* is a tuple of inputs. A *known mistake* is one that a person has
-thought of, with a sentence. A *slip* is one change of a program's text that nobody has
-listed; a *mutant* is the program with it. A *symptom* is what can be measured of wrong
-results. A *Finding* is a Kind with its parts, no sentence. To add an exercise, see the
-package's docstring.
+thought of, with a sentence; evidence tells whether an answer's text shows it. A *slip*
+is one change of a program that nobody has listed; a *mutant* is the program with it. A
+*symptom* is what can be measured of wrong results. A *Finding* is a Kind with its
+parts. To add an exercise, see .github/CONTRIBUTING.md.
 """
 
 import contextlib
@@ -55,9 +62,7 @@ from minigpt.course.checks.running import attempted, call
 from minigpt.course.checks.solutions import Solution
 
 __all__ = ["Explained", "Problem", "call", "compare", "exercise", "progress"]
-_exercises: dict[
-    str, str
-] = {}  # title -> "open", "tried" or "solved", in order of definition
+_exercises: dict[str, str] = {}  # title -> "open", "tried" or "solved", in their order
 _places: dict[str, tuple] = {}  # number -> (module, name) of its checker
 _missed: dict[str, tuple] = {}  # title -> (place, text of the answer) of the last miss
 
@@ -173,12 +178,10 @@ def _told(
         tell = tell or place == main.place and text != before
         _missed[title] = main.place, text
     elif tell and problem.asked:
-        with _settings_kept():
+        with _settings_kept(), contextlib.suppress(Exception):
             more = search.own_slip(problem.asked)
-        ours = problem.asked.text.splitlines()
-        right = [line.strip() for line in ours]
-        if more and _tells_more(more.parts["mutant"], problem.findings, right):
-            problem.findings.append(more)
+            if more and _tells_more(more.parts["mutant"], problem):
+                problem.findings.append(more)
     message = telling.message(problem, tell)
     if main and not tell:
         message += f"\n  What belongs there is told by {checker.__name__}"
@@ -186,20 +189,18 @@ def _told(
     return message
 
 
-def _tells_more(
-    mutant: Mutant, findings: Sequence[Finding], right: Sequence[str]
-) -> bool:
+def _tells_more(mutant: Mutant, problem: Problem) -> bool:
     """Whether a change that mends an answer belongs to what was found already.
 
     A number may fit by an accident; and where a known mistake has named the cause, only
     that mistake's own edit is told, or what makes a line one of the right ones.
     """
-    if any(f.kind is Kind.TWO_KNOWN for f in findings):
+    if any(f.kind is Kind.TWO_KNOWN for f in problem.findings):
         return False
-    named = [f.parts["mistake"] for f in findings if "mistake" in f.parts]
-    own = mutant.line in right or all(
-        undoes(mutant.was, mutant.now, m.edits) for m in named
-    )
+    named = [f.parts["mistake"] for f in problem.findings if "mistake" in f.parts]
+    lines = [line.strip() for line in problem.asked.text.splitlines()]
+    change = mutant.was, mutant.now
+    own = mutant.line in lines or all(undoes(*change, m.edits) for m in named)
     return own and mutant.change is not Change.NUMBER
 
 

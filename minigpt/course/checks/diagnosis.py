@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from minigpt.course.checks import measuring, search, tracing
+from minigpt.course.checks import measuring, probing, search, tracing
 from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.evidence import shows
 from minigpt.course.checks.findings import Finding, Kind, found
@@ -26,7 +26,7 @@ from minigpt.course.checks.reading import (
     suspicious,
     unread_line,
 )
-from minigpt.course.checks.running import attempted, run
+from minigpt.course.checks.running import attempted, run, silence
 from minigpt.course.checks.solutions import Mistake
 from minigpt.course.checks.values import as_tensor, same, show, without_nan
 
@@ -35,14 +35,14 @@ from minigpt.course.checks.values import as_tensor, same, show, without_nan
 class Miss:
     """An answer that is wrong on some cases: what all steps look at.
 
-    asked: the Question; asked.wrong: what the answer gave where it is wrong. right: the
-    same where it is right. known: the mistakes that somebody has thought of. changed:
-    that it changes an input in place, if so.
+    asked: the Question; asked.wrong: what the answer gave where it is wrong.
+    right_cases: the same where it is right. mistakes: those that somebody has thought
+    of. changed: that it changes an input in place, if so.
     """
 
     asked: Question
-    right: list[Difference]
-    known: list[Mistake]
+    right_cases: list[Difference]
+    mistakes: list[Mistake]
     changed: Finding | None = None
 
     @property
@@ -51,7 +51,7 @@ class Miss:
 
     @property
     def every(self) -> list[Difference]:
-        return [*self.wrong, *self.right]
+        return [*self.wrong, *self.right_cases]
 
     @functools.cached_property
     def part(self) -> int | str | None:
@@ -79,7 +79,7 @@ class Miss:
     @functools.cached_property
     def symptom(self) -> Finding | None:
         """What the results look like: they say what is wrong, and not why."""
-        if mistake := _made(self, vague=True):
+        if mistake := _known_mistake_of(self, vague=True):
             return _known(self, mistake)[0]
         seen = measuring.measured(self.of_part, self.asked.atol, self.asked.names)
         if seen and seen.kind in (Kind.NAN, Kind.INFINITE):
@@ -90,13 +90,14 @@ class Miss:
         """Where the first number that is none comes from."""
         name = "nan" if kind is Kind.NAN else "inf"
         asked, inputs = self.asked, self.of_part[0].inputs
-        seen = tracing.cause(lambda: asked.given(asked.answer, inputs), name)
+        with silence():
+            seen = tracing.cause(lambda: asked.outcome(asked.answer, inputs), name)
         return f"The first {name}: {seen}" if seen else ""
 
 
 def diagnosed(miss: Miss, hint: str, share: float) -> Problem:
     """The Problem with an answer. hint: the exercise's. share: of the cases, right."""
-    findings = next(filter(None, (step(miss) for step in STEPS)))
+    findings = next(filter(None, (_taken(step, miss) for step in STEPS)))
     kinds = [finding.kind for finding in findings]
     if kinds == [Kind.MISSING_PART]:
         return Problem(*findings, share=share)
@@ -107,6 +108,14 @@ def diagnosed(miss: Miss, hint: str, share: float) -> Problem:
     problem = Problem(*findings, hint=hint, part=part, shown=shown, share=share)
     problem.asked = miss.asked
     return problem
+
+
+def _taken(step: Callable[[Miss], list[Finding]], miss: Miss) -> list[Finding]:
+    """What a step finds; nothing, if it cannot work with what the answer gave."""
+    try:
+        return step(miss)
+    except Exception:
+        return [found(Kind.UNKNOWN)] if step is STEPS[-1] else []
 
 
 OF_THE_WHOLE = (  # what is true of an answer, not of one of its values
@@ -130,12 +139,12 @@ def mended(problem: Problem, asked: Question) -> Problem:
 
 def line_without_effect(miss: Miss) -> list[Finding]:
     """A line that does nothing: no call, or behind a `return`."""
-    return _all(lost(miss.asked.answer))
+    return _some(lost(miss.asked.answer))
 
 
 def known_mistake(miss: Miss) -> list[Finding]:
     """A mistake that somebody has thought of gives what the answer gives."""
-    mistake = _made(miss, vague=False)
+    mistake = _known_mistake_of(miss, vague=False)
     return _known(miss, mistake) if mistake else []
 
 
@@ -154,11 +163,12 @@ def another_result_when_called_again(miss: Miss) -> list[Finding]:
         return copy.deepcopy(run(asked.answer, inputs, asked.work)[0])
 
     try:
-        first = once()
-        comparable = same(first, copy.deepcopy(first), asked.atol)
-        kept = comparable and not same(once(), first, asked.atol)
+        with silence():
+            first, second = once(), once()
     except Exception:  # no copy of it can be made, or it fails the second time
         return []
+    comparable = same(first, copy.deepcopy(first), asked.atol)
+    kept = comparable and not same(second, first, asked.atol)
     default = shared_default(asked.answer)
     kind = Kind.KEPT_IN_DEFAULT if default else Kind.KEPT
     return [found(kind, text=default)] if kept else []
@@ -167,7 +177,7 @@ def another_result_when_called_again(miss: Miss) -> list[Finding]:
 def one_place_of_the_answer(miss: Miss) -> list[Finding]:
     """One change of the answer's text makes it right."""
     slip = search.own_slip(miss.asked)
-    return _all(miss.symptom, slip) if slip else []
+    return _some(miss.symptom, slip) if slip else []
 
 
 def changed_input(miss: Miss) -> list[Finding]:
@@ -175,7 +185,7 @@ def changed_input(miss: Miss) -> list[Finding]:
     if miss.changed is None:
         return []
     parts = {**miss.changed.parts, "first": True}
-    return _all(dataclasses.replace(miss.changed, parts=parts), miss.symptom)
+    return _some(dataclasses.replace(miss.changed, parts=parts), miss.symptom)
 
 
 def one_place_of_the_solution(miss: Miss) -> list[Finding]:
@@ -185,30 +195,30 @@ def one_place_of_the_solution(miss: Miss) -> list[Finding]:
     slip = None
     if miss.asked.text and not measuring.hopeless(miss.of_part):
         slip = search.like_slip(miss.asked, miss.every, values)
-    return _all(miss.symptom, slip) if slip else []
+    return _some(miss.symptom, slip) if slip else []
 
 
 def two_known_mistakes(miss: Miss) -> list[Finding]:
     """Two of the known mistakes together give what the answer gives."""
     if not miss.asked.text or measuring.hopeless(miss.of_part):
         return []
-    return _all(search.two_known(miss.asked, miss.every, miss.known))
+    return _some(search.two_known(miss.asked, miss.every, miss.mistakes))
 
 
 def suspicious_text(miss: Miss) -> list[Finding]:
     """Something that often goes wrong stands in the answer's text."""
     seen = suspicious(miss.asked.answer, miss.asked.text)
-    return _all(seen, miss.symptom) if seen else []
+    return _some(seen, miss.symptom) if seen else []
 
 
 def symptom(miss: Miss) -> list[Finding]:
     """What can be measured: a factor, a shape, a sign."""
-    return _all(miss.symptom)
+    return _some(miss.symptom)
 
 
 def unread(miss: Miss) -> list[Finding]:
     """A name that a line makes, and that nothing reads."""
-    return _all(unread_line(miss.asked.answer))
+    return _some(unread_line(miss.asked.answer))
 
 
 def what_it_depends_on(miss: Miss) -> list[Finding]:
@@ -216,7 +226,7 @@ def what_it_depends_on(miss: Miss) -> list[Finding]:
 
     def value(program: Callable) -> Callable:
         def given(*inputs: Any) -> Any:
-            value = miss.asked.given(program, inputs)
+            value = miss.asked.outcome(program, inputs)
             return value if miss.part is None else value[miss.part]
 
         return given
@@ -225,19 +235,19 @@ def what_it_depends_on(miss: Miss) -> list[Finding]:
     what = miss.part_name or "your result"
     if not miss.part_name and miss.asked.work:
         what = "what the check computes with your answer"
-    seen = measuring.probed(*both, miss.of_part, miss.asked.names, what)
-    return _all(seen, measuring.later_shape(miss.of_part)) if seen else []
+    seen = probing.probed(*both, miss.of_part, miss.asked.names, what)
+    return _some(seen, probing.later_shape(miss.of_part)) if seen else []
 
 
 def which_places(miss: Miss) -> list[Finding]:
     """Only some places of the result are wrong."""
-    seen = measuring.placed(miss.of_part, miss.asked.atol)
-    return _all(seen, measuring.later_shape(miss.of_part)) if seen else []
+    seen = probing.placed(miss.of_part, miss.asked.atol)
+    return _some(seen, probing.later_shape(miss.of_part)) if seen else []
 
 
 def as_before(miss: Miss) -> list[Finding]:
     """Of the smallest case a bug hunt's program gives what it gave at first."""
-    for mistake in miss.known:
+    for mistake in miss.mistakes:
         if mistake.untouched and _gives(miss.asked, mistake)(miss.wrong[0]):
             return [found(Kind.AS_BEFORE)]
     return []
@@ -246,9 +256,9 @@ def as_before(miss: Miss) -> list[Finding]:
 def how_many_are_right(miss: Miss) -> list[Finding]:
     """At the end: the count of the cases, or that nothing is known."""
     seen = found(Kind.UNKNOWN)
-    if miss.right and miss.part is None:
-        seen = found(Kind.SOME_RIGHT, right=len(miss.right), of=len(miss.every))
-    return _all(seen, measuring.later_shape(miss.of_part))
+    if miss.right_cases and miss.part is None:
+        seen = found(Kind.SOME_RIGHT, right=len(miss.right_cases), of=len(miss.every))
+    return _some(seen, probing.later_shape(miss.of_part))
 
 
 STEPS = (
@@ -270,7 +280,7 @@ STEPS = (
 )
 
 
-def _all(*findings: Finding | None) -> list[Finding]:
+def _some(*findings: Finding | None) -> list[Finding]:
     """Those that are something."""
     return [finding for finding in findings if finding]
 
@@ -278,19 +288,19 @@ def _all(*findings: Finding | None) -> list[Finding]:
 # Known mistakes
 
 
-def _made(miss: Miss, vague: bool) -> Mistake | None:
+def _known_mistake_of(miss: Miss, vague: bool) -> Mistake | None:
     """The first known mistake that accounts for all that the answer gave.
 
     One by whose program the results agree must also show in the answer's text, or give
     what the answer gives on fresh cases, too.
     """
-    for mistake in (one for one in miss.known if one.vague == vague):
+    for mistake in (one for one in miss.mistakes if one.vague == vague):
         gives = _gives(miss.asked, mistake)
         where = miss.wrong if mistake.sign else miss.every
         if not all(map(gives, where)):
             continue
         exactly = _gives(miss.asked, mistake, nan=False)
-        if any(map(exactly, miss.wrong)):
+        if any(map(exactly, miss.wrong)):  # one at least agrees in all its numbers
             seen = mistake.sign or _shown(mistake, miss.asked)
             if seen or all(map(gives, miss.asked.answered)):
                 return mistake
@@ -306,7 +316,7 @@ def _gives(
 
     def made(inputs: tuple) -> Any:
         if not program:
-            return asked.given(edited, inputs)
+            return asked.outcome(edited, inputs)
         torch.default_generator.manual_seed(0)
         return program(*copy.deepcopy(inputs))
 

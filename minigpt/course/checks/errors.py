@@ -62,7 +62,7 @@ def no_function(what: str) -> Explained:
     )
 
 
-def blamed(
+def to_raise(
     error: BaseException, inputs: Sequence[Any], names: Sequence[str] = ()
 ) -> BaseException:
     """What to raise for an error: the learner's is explained, the check's own is not.

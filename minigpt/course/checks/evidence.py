@@ -27,8 +27,9 @@ def undoes(was: str, now: str, edits: Sequence[tuple[str, str]]) -> bool:
 def shows(text: str, right: str, edits: Sequence[tuple[str, str]]) -> bool:
     """Whether it can be read in an answer's text that it has made a mistake's edits.
 
-    Of each edit, what it puts in stands there as it is, or each of its words and signs
-    more often than in the right text; or those that it takes away, less often.
+    An edit shows if what it puts in stands in the text; or if all words and signs that
+    it puts in stand there more often than in the right text; or if all that it takes
+    away stand there less often.
     """
     try:
         mine, ours = map(symbols, map(_code, (text, right)))
@@ -38,10 +39,11 @@ def shows(text: str, right: str, edits: Sequence[tuple[str, str]]) -> bool:
     def shown(old: str, new: str) -> bool:
         if new and new in text and (old in new or old not in text):
             return True
-        come, gone = symbols(new) - symbols(old), symbols(old) - symbols(new)
-        come.pop("pass", None)
-        more = come and all(mine[word] > ours[word] for word in come)
-        return bool(more or gone and all(mine[word] < ours[word] for word in gone))
+        put_in, taken = symbols(new) - symbols(old), symbols(old) - symbols(new)
+        put_in.pop("pass", None)
+        if put_in and all(mine[word] > ours[word] for word in put_in):
+            return True
+        return bool(taken) and all(mine[word] < ours[word] for word in taken)
 
     return bool(text) and all(shown(*edit) for edit in edits)
 
@@ -53,10 +55,10 @@ def _code(text: str) -> str:
 
 def symbols(text: str) -> Counter:
     """How often each name, number and operator stands in a text."""
-    found = re.findall(r"\d+\.?\d*(?:e-?\d+)?|\w+|\*\*|//|[<>=!]=|[^\s\w]", text)
-    return Counter(word for word in found if word not in "()[],.:")
+    words = re.findall(r"\d+\.?\d*(?:e-?\d+)?|\w+|\*\*|//|[<>=!]=|[^\s\w]", text)
+    return Counter(word for word in words if word not in "()[],.:")
 
 
-def pairs(text: str) -> set[tuple[str, str]]:
+def neighbours(text: str) -> set[tuple[str, str]]:
     """The pairs of neighbouring words and signs in a text."""
     return set(pairwise(re.findall(r"\w+|\S", text)))

@@ -1,7 +1,7 @@
 """What the engine can find out about an answer: kinds, not sentences.
 
-Each finding is a Kind with its parts; telling.py alone makes sentences of them, at the
-end. Nothing in the engine reads a sentence.
+Each finding is a Kind with its parts; telling.py makes sentences of them, at the end.
+Nothing in the engine reads a sentence.
 """
 
 from collections.abc import Mapping
@@ -90,11 +90,8 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """Where it is: what a second miss must share with the first one."""
-        mutant = self.parts.get("mutant")
-        if mutant is None:
-            return str(self.parts.get("says", self.kind))
-        return str(self.parts.get("line", mutant.line))
+        """Of a Finding with a mutant, where it is: what a second miss must share."""
+        return str(self.parts.get("line", self.parts["mutant"].line))
 
 
 def found(kind: Kind, hint: str = "", /, **parts: Any) -> Finding:

@@ -20,15 +20,15 @@ def fresh_cases(cases: list[tuple], right: Callable) -> list[tuple[tuple, Any]]:
     large, of the other sign, half of them 0. Inputs that `right` cannot work with are
     left out.
     """
-    found, some = [], cases[-2:]
+    pairs, some = [], cases[-2:]
     for inputs in [_shuffled(case, seed) for seed in range(3) for case in some]:
         with contextlib.suppress(Exception):
-            found.append((inputs, right(inputs)))
+            pairs.append((inputs, right(inputs)))
     for inputs in [_each(extreme, case) for case in some for extreme in EXTREMES]:
         with contextlib.suppress(Exception):
             if is_finite(value := right(inputs)):
-                found.append((inputs, value))
-    return found
+                pairs.append((inputs, value))
+    return pairs
 
 
 def _shuffled(inputs: Any, seed: int) -> Any:

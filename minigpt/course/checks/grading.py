@@ -18,10 +18,10 @@ from minigpt.course.checks.values import other_numbers
 _latest = {}  # name of a check -> the answers that it saw last, and its Result
 
 
-def once(module: str, name: str, again: bool = False) -> Callable[..., Result]:
+def once(module: str, name: str, reuse: bool = False) -> Callable[..., Result]:
     """The check `name` of a module here, whatever a cell made of that name.
 
-    again: what it said last will do where it is asked about the same objects; Otter
+    reuse: what it said last will do where it is asked about the same objects; Otter
     asks three times, and to find a mistake may take seconds. What an answer writes to
     stderr goes to stdout: nbgrader takes a line on stderr for a failure.
     """
@@ -29,7 +29,7 @@ def once(module: str, name: str, again: bool = False) -> Callable[..., Result]:
 
     def graded(*answers: Any) -> Result:
         before, result = _latest.get(name, ((), None))
-        if not again or [*map(id, before)] != [*map(id, answers)]:
+        if not reuse or [*map(id, before)] != [*map(id, answers)]:
             with contextlib.redirect_stderr(sys.stdout):
                 result = check(*answers, tell=True)
             _latest[name] = answers, result
@@ -38,7 +38,7 @@ def once(module: str, name: str, again: bool = False) -> Callable[..., Result]:
     return graded
 
 
-again = functools.partial(once, again=True)
+again = functools.partial(once, reuse=True)
 
 
 def twice(module: str, name: str) -> Callable[..., Result]:

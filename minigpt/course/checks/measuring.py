@@ -5,7 +5,6 @@ this one says nothing, as 4 does not tell whether it is 2 squared or 2 doubled. 
 look sees is told only if it sees the same in all differences.
 """
 
-import copy
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -72,17 +71,17 @@ def _seen(
 
 def hopeless(differences: list[Difference]) -> bool:
     """Whether no slip need be looked for: nan or no numbers say more themselves."""
-    got, expected = _numbers(differences[0])
+    got, expected = numbers_of(differences[0])
     if expected is None:
         return False
     if got is None:
         return not isinstance(differences[0].got, (tuple, list, dict))
-    every = [_numbers(d)[0] for d in differences]
+    every = [numbers_of(d)[0] for d in differences]
     some = (n is None or n.isfinite().any() or not n.numel() for n in every)
     return bool(expected.isfinite().all()) and not any(some)
 
 
-def _numbers(difference: Difference) -> tuple[Any, Any]:
+def numbers_of(difference: Difference) -> tuple[Any, Any]:
     """What was got and what is right, as tensors; None for no numbers."""
     return as_tensor(difference.got), as_tensor(difference.expected)
 
@@ -109,7 +108,7 @@ def _another_kind(difference: Difference, atol: float) -> Finding | None:
 
 
 def _not_numbers(difference: Difference, atol: float) -> Finding | None:
-    got, expected = _numbers(difference)
+    got, expected = numbers_of(difference)
     if got.isnan().any() and not expected.isnan().any():
         count, where = int(got.isnan().sum()), ""
         rows = got.isnan().all(-1) if got.dim() > 1 else torch.tensor(True)
@@ -122,7 +121,7 @@ def _not_numbers(difference: Difference, atol: float) -> Finding | None:
 
 
 def _another_shape(difference: Difference, atol: float) -> Finding | None:
-    got, expected = _numbers(difference)
+    got, expected = numbers_of(difference)
     if got.shape == expected.shape:
         return None
     shapes = {"got": tuple(got.shape), "expected": tuple(expected.shape)}
@@ -164,7 +163,7 @@ def _function_of_it(difference: Difference, atol: float) -> Finding | None:
 
 def _finite(difference: Difference) -> tuple[torch.Tensor, torch.Tensor]:
     """What was got and what is right, where both can be divided entry by entry."""
-    got, expected = _numbers(difference)
+    got, expected = numbers_of(difference)
     fits = got is not None and expected is not None and got.shape == expected.shape
     if not (fits and got.isfinite().all() and expected.isfinite().all()):
         raise ValueError("no finite numbers of one shape")
@@ -187,7 +186,7 @@ def _one_change(
         return None
     factors = [_factor(got, expected, atol, least=1) for got, expected in every]
     if not any(_factor(got, expected, atol) for got, expected in every):
-        factors = [None]
+        factors = [None] * len(every)
     mine, right = (torch.cat([t.flatten() for t in part]) for part in zip(*every))
     offset = (mine - right).median().item()
     if right.unique().numel() > 2 and same(right + offset, mine, atol):
@@ -241,7 +240,7 @@ def _sizes(
 
 
 def _out_of_place(difference: Difference, atol: float) -> Finding | None:
-    got, expected = _numbers(difference)
+    got, expected = numbers_of(difference)
     if got.numel() == expected.numel() == 1:
         raise CannotTell
     if got.numel() != expected.numel():
@@ -256,7 +255,7 @@ def _out_of_place(difference: Difference, atol: float) -> Finding | None:
 
 def _sums(difference: Difference, atol: float) -> Finding | None:
     """Rows that should all have the same sum, and have not."""
-    got, expected = (numbers.sum(-1).flatten() for numbers in _numbers(difference))
+    got, expected = (numbers.sum(-1).flatten() for numbers in numbers_of(difference))
     if got.numel() > 1 and same(expected, torch.ones_like(expected), atol):
         if difference.expected.shape[-1] > 1 and not same(got, expected, 1e-3):
             off = (got - expected).abs()
@@ -264,179 +263,3 @@ def _sums(difference: Difference, atol: float) -> Finding | None:
             rows = "Not all rows are right: one sums" if some else "Your rows sum"
             at = off.argmax()
             return found(Kind.ROWS_SUM, rows=rows, got=got[at].item(), expected=1.0)
-
-
-# Experiments with an answer: what it depends on, and where it is wrong
-
-
-def probed(
-    got_of: Callable,
-    right_of: Callable,
-    wrong: list[Difference],
-    names: Sequence[str],
-    what: str = "your result",
-) -> Finding | None:
-    """What a change of an input shows. got_of, right_of: functions of the inputs.
-
-    what: how that is called which they give.
-    """
-    seen = []
-    for difference in wrong[:3]:
-        try:
-            seen.append(_probed(got_of, right_of, difference, names, what))
-        except Exception:  # an experiment that fails shows nothing
-            seen.append(None)
-    kinds = {one and (one.kind, one.parts["name"]) for one in seen}
-    return seen[0] if len(kinds) == 1 else None
-
-
-def _probed(
-    got_of: Callable,
-    right_of: Callable,
-    difference: Difference,
-    names: Sequence[str],
-    what: str,
-) -> Finding | None:
-    got, right = _numbers(difference)
-    if got is None or right is None or got.shape != right.shape:
-        return None
-    for i, x in enumerate(difference.inputs):
-        name = names[i] if i < len(names) else f"input {i}"
-        for changed, dim, at in _nudged(x):
-            inputs = list(copy.deepcopy(difference.inputs))
-            inputs[i] = changed
-            try:
-                now_got: Any = as_tensor(got_of(*inputs))
-                now_right: Any = as_tensor(right_of(*inputs))
-            except Exception:  # not made for such an input
-                continue
-            if now_got.shape != got.shape or now_right.shape != right.shape:
-                continue
-            if dim is None:
-                if same(now_got, got, 1e-9) and not same(now_right, right, 1e-6):
-                    return found(Kind.DOES_NOT_MOVE, name=name, what=what)
-            elif dim < got.dim() and got.shape[dim] == x.shape[dim]:
-                moved, may = _moved(now_got, got, dim), _moved(now_right, right, dim)
-                if other := sorted(moved - may):
-                    where = {"at": at, "dim": dim, "other": other[0]}
-                    return found(Kind.MOVES, name=name, what=what, **where)
-    return None
-
-
-def _nudged(x: Any) -> Iterator[tuple[Any, int | None, int]]:
-    """Yield (x with other numbers, the dimension and the place of them, or None)."""
-    if isinstance(x, (int, float)) and not isinstance(x, bool):
-        yield x + 1, None, 0
-    if isinstance(x, list) and x and as_tensor(x) is not None:
-        yield [part + 1 for part in x], None, 0
-    if type(x).__name__ == "ndarray":
-        nudged = _nudged(torch.as_tensor(x))
-        yield from ((changed.numpy(), dim, at) for changed, dim, at in nudged)
-    if not isinstance(x, torch.Tensor) or not x.is_floating_point():
-        return
-    for dim in range(x.dim() if x.dim() > 1 else 0):
-        if x.shape[dim] > 1:
-            changed = x.clone()
-            changed.select(dim, -1).mul_(1.5).add_(0.25)
-            yield changed, dim, x.shape[dim] - 1
-    yield x * 1.3 + 0.1 * torch.arange(x.numel()).reshape(x.shape), None, 0
-
-
-def _moved(now: torch.Tensor, before: torch.Tensor, dim: int) -> set[int]:
-    """The places along a dimension at which two tensors differ."""
-    off = ~torch.isclose(now, before, atol=1e-6, rtol=1e-4, equal_nan=True)
-    others = [d for d in range(off.dim()) if d != dim]
-    off = off.any(dim=others) if others else off
-    return set(off.nonzero().flatten().tolist())
-
-
-def placed(wrong: list[Difference], atol: float) -> Finding | None:
-    """Where the first case is wrong, if only a part of it is."""
-    if pieces := _pieces(wrong[0].got, wrong[0].expected):
-        return pieces
-    got, right = _numbers(wrong[0])
-    if got is None or right is None or got.shape != right.shape:
-        return None
-    start: Any = as_tensor(wrong[0].inputs[0]) if wrong[0].inputs else None
-    if start is not None and start.shape == got.shape:
-        for dim in range(got.dim() if got.dim() > 1 else 0):
-            mine, ours = _moved(got, start, dim), _moved(right, start, dim)
-            if mine != ours and max(len(mine), len(ours)) < got.shape[dim]:
-                what = {"got": _list(mine), "expected": _list(ours)}
-                return found(Kind.CHANGED_PLACES, dim=dim, **what)
-    listed = isinstance(wrong[0].got, (list, tuple)) and got.dim() == 1
-    seen = {dim: _some_places(wrong[0], dim) for dim in reversed(range(got.dim()))}
-    for dim in sorted((d for d in seen if seen[d]), key=lambda d: seen[d][2]):
-        few, how, _ = seen[dim]
-        alike = [d for d in wrong if _some_places(d, dim)[:2] == (few, how)]
-        if how == "went wrong" or len(few) > 1 or len(alike) > 1:
-            along = "Of the places" if listed else f"Along dimension {dim}"
-            what = {"some": _list(few), "how": how, "last": got.shape[dim] - 1}
-            return found(Kind.SOME_PLACES, along=along, **what)
-    return None
-
-
-def _some_places(difference: Difference, dim: int) -> tuple:
-    """(the fewer places along a dimension, how they came out, the share of wrong ones).
-
-    () where none or all are wrong, or those alone that no input has already.
-    """
-    got, right = _numbers(difference)
-    if got is None or got.shape != right.shape or dim >= got.dim():
-        return ()
-    off, n = _moved(got, right, dim), got.shape[dim]
-    for x in filter(torch.is_tensor, difference.inputs):
-        if x.dim() == right.dim() and x.shape[dim] < n:
-            begin = right.narrow(dim, 0, x.shape[dim])
-            if begin.shape == x.shape and same(begin, x):
-                n -= len(off) if off == {*range(x.shape[dim], n)} else 0
-    if n < 3 or not 0 < len(off) < n or n != got.shape[dim]:
-        return ()
-    if len(off) <= n // 2:
-        return off, "went wrong", len(off) / n
-    return set(range(n)) - off, "came out right", len(off) / n
-
-
-def _list(places: set[int]) -> str:
-    word = "place" if len(places) == 1 else "places"
-    return f"{word} {', '.join(map(str, sorted(places)))}" if places else "nothing"
-
-
-def _entry(value: Any) -> Any:
-    return describe(value) if isinstance(value, torch.Tensor) else value
-
-
-def _pieces(got: Any, right: Any) -> Finding | None:
-    """Where two texts, lists or dictionaries begin to differ."""
-    if isinstance(got, dict) and isinstance(right, dict):
-        for key in [*right, *(k for k in got if k not in right)]:
-            one, other = got.get(key, "nothing"), right.get(key, "nothing")
-            if not same(one, other):
-                shown = {"got": _entry(one), "expected": _entry(other)}
-                return found(Kind.ENTRY, key=repr(key), **shown)
-    alike = type(got) is type(right) and isinstance(got, (str, bytes, list))
-    if not alike or as_tensor(right) is not None:
-        return None
-    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(got, right))
-    at = len(list(pairs))
-    if not at and got[-1:] != right[-1:]:
-        return None  # two words, rather than one that has changed
-    for more, one, other in ((True, got, right), (False, right, got)):
-        longer = len(one) - len(other)
-        if longer > 0 and one[:at] + one[at + longer :] == other:
-            kind = Kind.PIECE_TOO_MANY if more else Kind.PIECE_MISSING
-            return found(kind, at=at, piece=repr(one[at : at + longer]))
-    one, other = got[at : at + 1], right[at : at + 1]
-    return found(Kind.FIRST_WRONG, at=at, got=repr(one), expected=repr(other))
-
-
-def later_shape(wrong: list[Difference]) -> Finding | None:
-    """The first case with a wrong shape, where the smallest has only wrong numbers."""
-    for d in wrong:
-        got, right = _numbers(d)
-        if got is None or right is None:
-            return None
-        if got.shape != right.shape:
-            shapes = {"got": tuple(got.shape), "expected": tuple(right.shape)}
-            return found(Kind.LATER_SHAPE, inputs=describe(d.inputs[0]), **shapes)
-    return None

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import NamedTuple
 
-from minigpt.course.checks.evidence import pairs
+from minigpt.course.checks.evidence import neighbours
 from minigpt.course.checks.rules import Change
 from minigpt.course.checks.slips import REPLACED, Slip, all_slips
 from minigpt.course.checks.trees import head, replaced
@@ -53,28 +53,28 @@ def mutants(source: str, right: str = "") -> Iterator[Mutant]:
     if right:
         groups = _nearer(groups, goal)
     for group in groups:
-        if mutant := _made(tree, group):
+        if mutant := _mutant(tree, group):
             yield mutant
 
 
 def _alike(slips: list[Slip]) -> list[list[Slip]]:
-    """The groups of slips that put the same in the place of the same."""
+    """The groups of slips that put the same in the place of the same.
+
+    What is put in at three places or more would be another program.
+    """
     alike: dict[tuple, list[Slip]] = {}
     for slip in slips:
         if slip.line:
             alike.setdefault((slip.change, slip.was, slip.now), []).append(slip)
-    return [
-        group
-        for group in alike.values()
-        if len(group) == 2 or len(group) > 2 and not group[0].put_in
-    ]
+    several = (group for group in alike.values() if len(group) > 1)
+    return [group for group in several if len(group) == 2 or not group[0].put_in]
 
 
 def _swaps(group: list[Slip]) -> dict[int, ast.AST]:
     return {id(slip.old): slip.new for slip in group}
 
 
-def _made(tree: ast.Module, group: list[Slip]) -> Mutant | None:
+def _mutant(tree: ast.Module, group: list[Slip]) -> Mutant | None:
     """The Mutant that a group of slips makes; None for no program."""
     slip, swaps = group[0], _swaps(group)
     try:
@@ -104,16 +104,16 @@ def _nearer(groups: list[list[Slip]], goal: ast.Module) -> list[list[Slip]]:
     `goal` has, too, count 1 and the others -1.
     """
     right = {head(n) for n in ast.walk(goal) if isinstance(n, ast.stmt)}
-    wanted = pairs(ast.unparse(goal))
+    wanted = neighbours(ast.unparse(goal))
 
     def likeness(lines: list[str]) -> int:
-        found = pairs("\n".join(dict.fromkeys(lines)))
-        return sum(1 if pair in wanted else -1 for pair in found)
+        words = neighbours("\n".join(dict.fromkeys(lines)))
+        return sum(1 if pair in wanted else -1 for pair in words)
 
     def gain(group: list[Slip]) -> tuple[bool, int, int]:
         """What brings it nearer, then the likelier ranks, then how much nearer."""
         first, swaps = group[0], _swaps(group)
-        if not first.line:
+        if not first.line:  # a whole line: as good as a change of three pairs, or none
             return True, -EQUAL, 3 if first.change is Change.LINE else 0
         before = likeness([slip.line_after() for slip in group])
         after = likeness([slip.line_after(swaps) for slip in group])

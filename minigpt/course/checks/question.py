@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import functools
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ import torch
 from minigpt.course.checks.fresh_cases import fresh_cases
 from minigpt.course.checks.measuring import Difference
 from minigpt.course.checks.reading import written
-from minigpt.course.checks.running import in_time
+from minigpt.course.checks.running import in_time, silence
 
 
 @dataclass
@@ -48,16 +47,16 @@ class Question:
         return getattr(self.solution, "text", "")
 
     @property
-    def known(self) -> Sequence[Any]:
+    def mistakes(self) -> Sequence[Any]:
         """The solution's own known mistakes."""
-        return getattr(self.solution, "listed", ())
+        return getattr(self.solution, "mistakes", ())
 
     @property
     def own_name(self) -> str:
         """What the learner calls the answer."""
         return getattr(written(self.answer), "__name__", "")
 
-    def given(self, program: Callable, inputs: tuple) -> Any:
+    def outcome(self, program: Callable, inputs: tuple) -> Any:
         """What a program gives, on copies of the inputs, with the same luck each time.
 
         Raises whatever the program raises.
@@ -66,19 +65,19 @@ class Question:
         inputs = copy.deepcopy(inputs)
         return self.work(program, *inputs) if self.work else program(*inputs)
 
-    def right(self, inputs: tuple) -> Any:
+    def expected(self, inputs: tuple) -> Any:
         """What the solution gives."""
-        return self.given(self.program, inputs)
+        return self.outcome(self.program, inputs)
 
     @functools.cached_property
     def judged(self) -> list[tuple[tuple, Any]]:
         """(inputs, what is right) of all cases."""
-        return [(inputs, self.right(inputs)) for inputs in self.cases]
+        return [(inputs, self.expected(inputs)) for inputs in self.cases]
 
     @functools.cached_property
     def fresh(self) -> list[tuple[tuple, Any]]:
         """(inputs, what is right) of cases that the answer was not judged by."""
-        return fresh_cases(self.cases, self.right)
+        return fresh_cases(self.cases, self.expected)
 
     @functools.cached_property
     def answered(self) -> list[Difference]:
@@ -86,14 +85,14 @@ class Question:
 
         Two wrong programs that agree on the cases of a check may differ on these.
         """
-        found: list[Difference] = []
+        differences: list[Difference] = []
 
         def run() -> None:
             for inputs, right in self.fresh:
                 with contextlib.suppress(Exception):  # not made for such inputs
-                    got = self.given(self.answer, inputs)
-                    found.append(Difference(inputs, right, got))
+                    got = self.outcome(self.answer, inputs)
+                    differences.append(Difference(inputs, right, got))
 
-        with contextlib.redirect_stdout(io.StringIO()):
+        with silence():
             in_time(run, 2)
-        return found
+        return differences

@@ -33,7 +33,7 @@ class Change(enum.Enum):
     COMPARISON = enum.auto()
     FUNCTION = enum.auto()
     ORDER = enum.auto()  # of two things
-    STEPS = enum.auto()  # of two steps: a mean of ratios, a ratio of means
+    STEP_ORDER = enum.auto()  # of two steps: a mean of ratios, a ratio of means
     PART = enum.auto()  # of an expression: left out, or put in
     NAME = enum.auto()
     LINE = enum.auto()
@@ -42,6 +42,20 @@ class Change(enum.Enum):
     OUT_OF_LOOP = enum.auto()  # `was` belongs before the loop `now`
 
 
+RANKS = {  # of a change within a line, the likeliest first; whole lines: see slips.py
+    Change.DIM: 0,
+    Change.COMPARISON: 0,
+    Change.LINE: 0,
+    Change.SIGN: 1,
+    Change.OPERATION: 1,
+    Change.INDEX: 1,
+    Change.PART: 1,
+    Change.ORDER: 1,
+    Change.STEP_ORDER: 2,
+    Change.NUMBER: 2,
+    Change.FUNCTION: 2,
+    Change.NAME: 6,
+}
 SISTERS = [  # names that are taken for each other
     {"mean", "sum", "max", "min", "median"},
     {"softmax", "log_softmax", "sigmoid"},
@@ -131,7 +145,7 @@ def _binary(node: Any) -> Iterator[tuple[Change, Any]]:
         yield Change.ORDER, new
     if literal(right) is not None and _is_method(left):  # x.f() ** 2: (x ** 2).f()
         inside = ast.BinOp(left.func.value, node.op, right)
-        yield Change.STEPS, _method_of(inside, left)
+        yield Change.STEP_ORDER, _method_of(inside, left)
     if literal(left) is None or literal(right) is None:
         for other in OPERATORS.get(kind, ()):
             signs = {kind, other} == {ast.Add, ast.Sub}
@@ -206,7 +220,7 @@ def _function(node: ast.Call, name: str) -> Iterator[tuple[Change, Any]]:
     if name in ("tril", "triu") and len(node.args) == 1:
         yield from _diagonal(node)
     if len(node.args) == 1 and isinstance(node.args[0], ast.BinOp):
-        yield Change.STEPS, _first(node.args[0], lambda x: remade(node, args=[x]))
+        yield Change.STEP_ORDER, _first(node.args[0], lambda x: remade(node, args=[x]))
 
 
 def _method(node: Any, name: str, of: Any) -> Iterator[tuple[Change, Any]]:
@@ -215,9 +229,9 @@ def _method(node: Any, name: str, of: Any) -> Iterator[tuple[Change, Any]]:
     inner = of.func.value if _is_method(of) else None
     if inner is not None and is_whole(inner):  # two methods, one behind the other
         yield Change.PART, inner
-        yield Change.STEPS, _method_of(_method_of(inner, node), of)
+        yield Change.STEP_ORDER, _method_of(_method_of(inner, node), of)
     if isinstance(of, ast.BinOp):
-        yield Change.STEPS, _first(of, lambda x: _method_of(x, node))
+        yield Change.STEP_ORDER, _first(of, lambda x: _method_of(x, node))
     if name in ("tril", "triu") and not node.args:
         yield from _diagonal(node)
     if name in SISTERS[0] and not node.args + node.keywords:

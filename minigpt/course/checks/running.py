@@ -1,18 +1,21 @@
 """Running a learner's code: whatever it does, the check goes on and says it."""
 
+import contextlib
 import copy
 import ctypes
+import os
 import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import torch
 import torch.nn as nn
 
-from minigpt.course.checks.errors import NotAttempted, Problem, blamed, no_function
+from minigpt.course.checks.errors import NotAttempted, Problem, no_function, to_raise
 from minigpt.course.checks.findings import Kind, found
 from minigpt.course.checks.reading import is_skeleton
 from minigpt.course.checks.values import as_tensor, describe, same
@@ -61,7 +64,7 @@ def run(
     if error := outcome.get("error"):
         if is_skeleton(answer) and re.search("ellipsis|NoneType", str(error)):
             raise NotAttempted
-        problem = blamed(error, inputs, names)
+        problem = to_raise(error, inputs, names)
         raise problem from (None if problem is error else error)
     value = outcome["value"]
     own = getattr(answer, "__module__", "") or ""  # a check's own wrapping says None
@@ -82,13 +85,14 @@ def in_time(act: Callable[[], object], seconds: float) -> bool:
     it, but at most four times as many by the clock. Importing modules is for nothing:
     the first optimizer of a process imports for seconds.
     """
-    thread, modules = threading.Thread(target=act, daemon=True), 0
+    thread = threading.Thread(target=act, daemon=True)
+    since, busy, modules = time.monotonic(), time.process_time(), len(sys.modules)
     thread.start()
     try:
         while thread.is_alive():
             if len(sys.modules) != modules:
-                modules, since = len(sys.modules), time.monotonic()
-                busy = time.process_time()
+                modules = len(sys.modules)
+                since, busy = time.monotonic(), time.process_time()
             thread.join(min(0.05, seconds / 4))
             waited, computed = time.monotonic() - since, time.process_time() - busy
             if min(computed, waited) > seconds or waited > 4 * seconds:
@@ -121,3 +125,12 @@ def _changed(now: Any, then: Any) -> bool:
     if isinstance(then, torch.Tensor) or type(then).__name__ == "ndarray":
         return as_tensor(then) is not None and not same(now, then, atol=0.0)
     return False
+
+
+@contextlib.contextmanager
+def silence() -> Generator[None]:
+    """Inside, nothing is printed and nobody is warned: a program is run once more."""
+    with open(os.devnull, "w") as nowhere, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            yield

@@ -66,7 +66,7 @@ class Scene:
         code = compile(ast.Expression(node), "<part>", "eval")
         return eval(code, self.frame.f_globals, self.frame.f_locals)
 
-    def pairs(self, *kinds: type) -> Iterator[tuple[ast.BinOp, Any, Any]]:
+    def operations(self, *kinds: type) -> Iterator[tuple[ast.BinOp, Any, Any]]:
         """(node, left value, right value) of the operations of some kinds."""
         for node in self.nodes:
             if isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
@@ -75,7 +75,7 @@ class Scene:
 
     def unfit(self) -> tuple[ast.BinOp, torch.Tensor, torch.Tensor] | None:
         """The operation of two tensors that fails: (node, left, right)."""
-        for node, left, right in self.pairs(ast.operator):
+        for node, left, right in self.operations(ast.operator):
             if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
                 shapes = left.shape, right.shape
                 if isinstance(node.op, ast.MatMult):
@@ -142,7 +142,7 @@ def _zero(error: BaseException, scene: Scene) -> str:
     """Which number divides and is 0, and of what it was made."""
     if not isinstance(error, ZeroDivisionError):
         return ""
-    for node, _, divisor in scene.pairs(ast.Div, ast.FloorDiv, ast.Mod):
+    for node, _, divisor in scene.operations(ast.Div, ast.FloorDiv, ast.Mod):
         if divisor == 0:
             names = [n.id for n in ast.walk(node.right) if isinstance(n, ast.Name)]
             values = (

@@ -13,23 +13,21 @@ some seconds.
 import ast
 import contextlib
 import itertools
-import os
 import re
 import sys
-import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
 from minigpt.course.checks.accidents import is_accident
-from minigpt.course.checks.evidence import pairs
+from minigpt.course.checks.evidence import neighbours
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.measuring import Difference
 from minigpt.course.checks.mutations import Mutant, mutants
 from minigpt.course.checks.question import Question
 from minigpt.course.checks.reading import listing, source, surroundings
 from minigpt.course.checks.rules import Change
-from minigpt.course.checks.running import in_time
+from minigpt.course.checks.running import in_time, silence
 from minigpt.course.checks.solutions import Mistake, bare
 from minigpt.course.checks.values import same
 
@@ -52,7 +50,7 @@ def first(
     Each is tried in a thread, so that one that hangs is stopped; it prints nothing.
     """
     good, tried = [], 0
-    with _silence():
+    with silence():
         for candidate in candidates:
             verdict = []
 
@@ -68,15 +66,6 @@ def first(
     return good
 
 
-@contextlib.contextmanager
-def _silence() -> Generator[None]:
-    """Let no wrong program print or warn."""
-    with open(os.devnull, "w") as nowhere, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-            yield
-
-
 # In the answer
 
 
@@ -90,12 +79,11 @@ def own_slip(asked: Question) -> Finding | None:
         return None
 
     def mends(mutant: Mutant) -> bool:
-        program = _made(asked, mutant.code)
+        program = _program_of(asked, mutant.code)
         if not all(_agrees(asked, program, *pair) for pair in _tried(asked)):
             return False
-        return not is_accident(mutant, text, asked.text) and not _dead(
-            asked, text, mutant
-        )
+        accident = is_accident(mutant, text, asked.text)
+        return not accident and not _dead(asked, text, mutant)
 
     try:
         candidates = mutants(text, asked.text)
@@ -107,13 +95,12 @@ def own_slip(asked: Question) -> Finding | None:
         return None
     line = text.splitlines()[mutant.at - 1].strip() if mutant.at else ""
     number = start + mutant.at - 1 if mutant.at else 0
-    return found(
-        Kind.OWN_SLIP, mutant=mutant, line=number, text=line, whole=asked.complete
-    )
+    parts = {"line": number, "text": line, "whole": asked.complete}
+    return found(Kind.OWN_SLIP, mutant=mutant, **parts)
 
 
 def _tried(asked: Question) -> Iterator[tuple[tuple, Any]]:
-    """(inputs, what is right): the first that the answer missed, then all others."""
+    """(inputs, what is right): the first that the answer missed, then all and more."""
     yield from ((d.inputs, d.expected) for d in asked.wrong[:1])
     yield from asked.judged
     yield from asked.fresh
@@ -121,26 +108,36 @@ def _tried(asked: Question) -> Iterator[tuple[tuple, Any]]:
 
 def _to_tell(good: list[Mutant], text: str, asked: Question) -> Mutant | None:
     """Of some ways to mend an answer the one to tell; None where they contradict."""
-    lines = ["", *map(str.strip, text.splitlines())]
-    given = {line.strip() for line in asked.solution.given.splitlines()}
-    own = [m for m in good if lines[m.at] not in given]  # what was right stays right
+    buggy = {line.strip() for line in asked.solution.buggy.splitlines()}
     ours = {line.strip() for line in asked.text.splitlines()}
-    good = [m for m in own or good if m.line not in given - ours]  # the bug itself
-    good = [m for m in good if m.change not in MOVES] or good
-    if len({m.at for m in good}) > 1:
-        good = [m for m in good if m.line in ours]
-    if len({m.at for m in good}) > 1:
+    lines = ["", *map(str.strip, text.splitlines())]
+    # In a bug hunt the learner's own lines are looked at first, not those handed out,
+    in_own_lines = [m for m in good if lines[m.at] not in buggy]
+    # and what puts the bug back in is no mending.
+    no_bugs = [m for m in in_own_lines or good if m.line not in buggy - ours]
+    # `zero_grad()` may be moved in four ways; a changed sign says more.
+    ways = [m for m in no_bugs if m.change not in MOVES] or no_bugs
+    # `q @ k / n` and `k = k / n` contradict each other: the solution has the first.
+    if len({m.at for m in ways}) > 1:
+        ways = [m for m in ways if m.line in ours]
+    if len({m.at for m in ways}) > 1:
         return None
-    return min(good, key=_rank, default=None)
+    return min(ways, key=_preference, default=None)
 
 
-def _rank(mutant: Mutant) -> tuple[int, int]:
-    """The number of places; 0 for a 1 too many, then the order, a sign, all else."""
+def _preference(mutant: Mutant) -> tuple[int, int]:
+    """Of ways to mend one line, the lowest is told.
+
+    One place goes before several. Then comes a 1 too many (`t + 1` for `t`), then two
+    things in the wrong order, then a sign, then all else.
+    """
     if re.fullmatch(r" [+-] 1", mutant.was.removeprefix(mutant.now)):
         return mutant.times, 0
+    if mutant.change is Change.ORDER:
+        return mutant.times, 1
     if mutant.change is Change.SIGN and not mutant.now.startswith("~"):
         return mutant.times, 2
-    return mutant.times, 1 if mutant.change is Change.ORDER else 3
+    return mutant.times, 3
 
 
 def _dead(asked: Question, text: str, mutant: Mutant) -> bool:
@@ -170,15 +167,15 @@ def _reached(asked: Question, code: CodeType) -> set[int]:
     try:
         for inputs in asked.cases:
             with contextlib.suppress(Exception):  # the answer may raise one
-                asked.given(_made(asked, code), inputs)
+                asked.outcome(_program_of(asked, code), inputs)
     finally:
         sys.settrace(usual)
     return seen
 
 
-def _made(asked: Question, code: CodeType) -> Callable:
+def _program_of(asked: Question, code: CodeType) -> Callable:
     """The learner's function or class, as some code defines it, among its own names."""
-    names = dict(surroundings(asked.answer) or asked.solution.space)
+    names = dict(surroundings(asked.answer) or asked.solution.namespace)
     known = set(names)
     exec(code, names)
     name = asked.own_name
@@ -186,12 +183,13 @@ def _made(asked: Question, code: CodeType) -> Callable:
 
 
 def _agrees(asked: Question, program: Callable, inputs: tuple, expected: Any) -> bool:
-    return same(asked.given(program, inputs), expected, asked.atol)
+    return same(asked.outcome(program, inputs), expected, asked.atol)
 
 
 def _price(asked: Question) -> int:
     """How many candidates one counts for: 1, and more for an answer that calls much."""
     calls = 0
+    inputs = asked.wrong[0].inputs if asked.wrong else asked.cases[0]
 
     def count(*event: Any) -> None:
         nonlocal calls
@@ -199,10 +197,12 @@ def _price(asked: Question) -> int:
 
     def counted() -> None:  # in a thread of its own, like every call of an answer
         sys.setprofile(count)
-        for difference in asked.wrong[:1]:
-            asked.given(asked.answer, difference.inputs)
+        with contextlib.suppress(Exception):  # it may raise one: what counts are calls
+            asked.outcome(asked.answer, inputs)
 
-    return 1 + calls // CALLS if in_time(counted, 1) else HANGS
+    with silence():
+        ended = in_time(counted, 1)
+    return 1 + calls // CALLS if ended else HANGS
 
 
 # In the solution
@@ -219,7 +219,7 @@ def like_slip(
     """
 
     def agrees(program: Callable, d: Difference) -> bool:
-        value, got = asked.given(program, d.inputs), d.got
+        value, got = asked.outcome(program, d.inputs), d.got
         if values is not None:
             value, got = value[:values], got[:values]
         return same(value, got, asked.atol)
@@ -233,7 +233,7 @@ def like_slip(
     if len(good) == MANY:
         return None
     text = source(asked.answer)
-    own = pairs(re.sub(r"(?m)^ *(def|class) .*$", "", bare(text) if text else ""))
+    own = neighbours(re.sub(r"(?m)^ *(def|class) .*$", "", bare(text) if text else ""))
     good = [m for m in good if m.change is not Change.LINE or m.was not in text]
     good = [m for m in good if not (m.change is Change.NAME and _has_right(m, own))]
     mutant = max(good, key=lambda m: _evidence(m, own), default=None)
@@ -247,13 +247,13 @@ def _lazily(asked: Question) -> Iterator[Difference]:
 
 def _has_right(mutant: Mutant, own: set[tuple[str, str]]) -> bool:
     """Whether an answer has all of the right line that a slip changes, and no slip."""
-    before, after = pairs(mutant.stood), pairs(mutant.line)
+    before, after = neighbours(mutant.stood), neighbours(mutant.line)
     return before - after <= own and not (after - before) & own
 
 
 def _evidence(mutant: Mutant, own: set[tuple[str, str]]) -> int:
     """How much liker the answer a slip's line is than the right one."""
-    before, after = pairs(mutant.stood), pairs(mutant.line)
+    before, after = neighbours(mutant.stood), neighbours(mutant.line)
     if not mutant.line:
         return 0
     return sum(1 if (pair in after) == (pair in own) else -1 for pair in before ^ after)

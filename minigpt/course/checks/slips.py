@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minigpt.course.checks.rules import Change, changes
+from minigpt.course.checks.rules import RANKS, Change, changes
 from minigpt.course.checks.trees import (
     MODULES,
     called,
@@ -24,20 +24,6 @@ from minigpt.course.checks.trees import (
     source_of,
 )
 
-RANKS = {  # the likeliest first
-    Change.DIM: 0,
-    Change.COMPARISON: 0,
-    Change.LINE: 0,
-    Change.SIGN: 1,
-    Change.OPERATION: 1,
-    Change.INDEX: 1,
-    Change.PART: 1,
-    Change.ORDER: 1,
-    Change.STEPS: 2,
-    Change.NUMBER: 2,
-    Change.FUNCTION: 2,
-    Change.NAME: 6,
-}
 LINE_PUT_IN, LINE_MOVED, PUT_IN, REPLACED = 4, 5, 9, 10  # ranks
 HOLE = "hole__"  # the name that stands for what something is done to
 
@@ -69,8 +55,8 @@ class Slip:
         if self.line is None:
             return self.was or self.now
         line = replaced(self.line, swaps)
-        none = isinstance(line, (ast.FunctionDef, ast.ClassDef, ast.Pass))
-        return "" if none else head(line)
+        no_line = isinstance(line, (ast.FunctionDef, ast.ClassDef, ast.Pass))
+        return "" if no_line else head(line)
 
 
 def all_slips(tree: ast.Module, goal: ast.Module) -> Iterator[Slip]:
@@ -99,23 +85,33 @@ def _stored(lines: Sequence[ast.AST]) -> list[str]:
 
 
 def _lacks(mine: ast.AST, right: ast.AST) -> list[str]:
-    """What `right` does more often than `mine`: texts, with a HOLE for what it does
-    that to. Only names that `mine` has, too, are in them."""
-    known = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
-    known |= {n.arg for n in ast.walk(mine) if isinstance(n, ast.arg)}
-    known |= {HOLE, *MODULES, "float", "len", "sum"}
+    """What `right` does more often than `mine`, as texts: "hole__ / n", "-hole__", "t".
+
+    The HOLE stands for what that is done to. Only names that `mine` has are in them.
+    """
+    names = {n.id for n in ast.walk(mine) if isinstance(n, ast.Name)}
+    names |= {n.arg for n in ast.walk(mine) if isinstance(n, ast.arg)}
+    names |= {HOLE, *MODULES, "float", "len", "sum"}
     own, theirs = Counter(_ways(mine)), Counter(_ways(right))
-    found = []
-    for way, count in theirs.items():
-        names = {n.id for n in ast.walk(parsed(way)) if isinstance(n, ast.Name)}
-        often = way[0] in "-~" or HOLE not in way  # a sign may be missing anywhere
-        if (often or own[way] < count) and names <= known and len(way) < 40:
-            found.append(way)
-    return found
+
+    def lacks(way: str) -> bool:
+        if way[0] in "-~" or HOLE not in way:  # a sign may be missing twice
+            return True
+        return own[way] < theirs[way]
+
+    def fits(way: str) -> bool:
+        used = {n.id for n in ast.walk(parsed(way)) if isinstance(n, ast.Name)}
+        return used <= names and len(way) < 40
+
+    return [way for way in theirs if lacks(way) and fits(way)]
 
 
 def _ways(tree: ast.AST) -> Iterator[str]:
-    """What a program does to its expressions, as texts."""
+    """What a program does to its expressions, as texts.
+
+    Of `-x.sum() / n` these are `-x.sum() / n`, `hole__ / n`, `-hole__`, `hole__.sum()`,
+    `x` and `n`, among others.
+    """
     gap = ast.Name(HOLE)
     for node in ast.walk(tree):
         if is_whole(node) or isinstance(node, ast.Constant):
@@ -131,30 +127,31 @@ def _ways(tree: ast.AST) -> Iterator[str]:
                 yield ast.unparse(remade(node, args=[gap, *node.args[1:]]))
 
 
-def _put_in(node: ast.AST, text: str) -> tuple[Change, Any, int, bool]:
-    """(change, new node, rank, whether it is put in) of a text that is lacking."""
-    new = parsed(text.replace(HOLE, f"({source_of(node)})"))
-    if text[0].isdigit():
-        return Change.NUMBER, new, RANKS[Change.NUMBER], False
-    if text[0] in "-~":
-        return Change.SIGN, new, 1, False
-    if HOLE in text:
-        return Change.PART, new, PUT_IN, True
-    index = isinstance(node, ast.Name)
-    return (Change.INDEX if index else Change.NUMBER), new, REPLACED - index, True
-
-
-def _may_hold(node: ast.AST, owner: ast.AST, text: str) -> bool:
-    """Whether a text that is lacking may be put round a node, or in its place."""
-    if HOLE in text:
+def _may_hold(node: ast.AST, owner: ast.AST, way: str) -> bool:
+    """Whether a way may be put round a node (it has a HOLE), or in its place."""
+    if HOLE in way:
         return is_whole(node)
-    if isinstance(node, ast.Name):  # `T` where `t + 1` belongs
-        ends = isinstance(owner, ast.Slice) or called(owner) == "range"
-        whole = parsed(text)
+    if isinstance(node, ast.Name):  # `T` where `t + 1` belongs, in x[:T] or range(T)
+        end = isinstance(owner, ast.Slice) or called(owner) == "range"
+        sum_of = parsed(way)
         return (
-            ends and isinstance(whole, ast.BinOp) and literal(whole.right) is not None
+            end and isinstance(sum_of, ast.BinOp) and literal(sum_of.right) is not None
         )
-    return bool(literal(node))
+    return bool(literal(node))  # not in the place of a 0: too much would fit
+
+
+def _put_in(node: ast.AST, way: str) -> tuple[Change, ast.expr, int, bool]:
+    """The change that a way makes of a node, as _changes_at() yields it."""
+    new = parsed(way.replace(HOLE, f"({source_of(node)})"))
+    if way[0].isdigit():
+        return Change.NUMBER, new, RANKS[Change.NUMBER], False
+    if way[0] in "-~":
+        return Change.SIGN, new, RANKS[Change.SIGN], False
+    if HOLE in way:
+        return Change.PART, new, PUT_IN, True
+    if isinstance(node, ast.Name):
+        return Change.INDEX, new, PUT_IN, True
+    return Change.NUMBER, new, REPLACED, True
 
 
 # Within lines
@@ -169,9 +166,8 @@ def _within_lines(
 ) -> Iterator[Slip]:
     """All slips in a part of a tree but those of _lines_put_in and _lines_moved.
 
-    line: the statement that holds it. lacks: texts of what may be put around
-    expressions (HOLE), or in a number's place. names: what its function is given and
-    assigns. around: for a part of an index, as `:t`, the whole, as `x[:, :t]`.
+    line: the statement that holds it. lacks: see _lacks. names: what its function is
+    given and assigns. around: of a part of an index, as `:t`, the whole: `x[:, :t]`.
     """
     if isinstance(owner, ast.stmt):
         line = owner
@@ -179,28 +175,40 @@ def _within_lines(
         given = [a.arg for a in ast.walk(owner.args) if isinstance(a, ast.arg)]
         names = list(dict.fromkeys(given + _stored(owner.body)))
     inside = around or (ast.unparse(owner) if isinstance(owner, ast.expr) else "")
+    for field, node in _parts(owner):
+        here = node if isinstance(node, ast.stmt) else line
+        at = getattr(node, "lineno", getattr(line, "lineno", 0))
+        was = _text(node, owner)
+        fits = (
+            [] if field == "func" else [w for w in lacks if _may_hold(node, owner, w)]
+        )
+        for change, new, rank, put_in in _changes_at(node, owner, fits, names):
+            now = _text(new, owner)
+            yield Slip(change, node, new, rank, was, now, here, at, inside, put_in)
+        index = isinstance(node, (ast.Tuple, ast.Slice))
+        whole = inside if index and (around or field == "slice") else ""
+        yield from _within_lines(node, line, lacks, names, whole)
+
+
+def _parts(owner: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """(field, node) for what a node has; signatures and annotations are left out."""
+    fixed = "args", "decorator_list", "returns", "annotation"
     for field, value in ast.iter_fields(owner):
-        if field in ("args", "decorator_list", "returns", "annotation"):
-            if isinstance(owner, (ast.FunctionDef, ast.AnnAssign)):
-                continue  # signatures and annotations stay
+        if field in fixed and isinstance(owner, (ast.FunctionDef, ast.AnnAssign)):
+            continue
         for node in value if isinstance(value, list) else [value]:
-            if not isinstance(node, ast.AST):
-                continue
-            found = [
-                (*pair, RANKS[pair[0]], False) for pair in changes(node, owner, names)
-            ]
-            for text in lacks if field != "func" else ():
-                if _may_hold(node, owner, text):
-                    found.append(_put_in(node, text))
-            here = node if isinstance(node, ast.stmt) else line
-            at = getattr(node, "lineno", getattr(line, "lineno", 0))
-            was = _text(node, owner)
-            for change, new, rank, put_in in found:
-                now = _text(new, owner)
-                yield Slip(change, node, new, rank, was, now, here, at, inside, put_in)
-            index = isinstance(node, (ast.Tuple, ast.Slice))
-            whole = inside if index and (around or field == "slice") else ""
-            yield from _within_lines(node, line, lacks, names, whole)
+            if isinstance(node, ast.AST):
+                yield field, node
+
+
+def _changes_at(
+    node: ast.AST, owner: ast.AST, ways: Sequence[str], names: Sequence[str]
+) -> Iterator[tuple[Change, ast.AST, int, bool]]:
+    """Yield (change, new node, its rank, whether it is put in) for one node."""
+    for change, new in changes(node, owner, names):
+        yield change, new, RANKS[change], False
+    for way in ways:
+        yield _put_in(node, way)
 
 
 # Whole lines

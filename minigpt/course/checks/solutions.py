@@ -61,11 +61,11 @@ class Solution:
         **names: Any,
     ):
         self.shown = text.strip("\n")
-        self.text, self.listed = self.shown, mistakes
-        self.space = {"__name__": __name__, **NAMES, **names}
+        self.text, self.mistakes = self.shown, mistakes
+        self.namespace = {"__name__": __name__, **NAMES, **names}
         defined = re.findall(r"^(?:def|class) (\w+)", self.text, re.M)
         if defined:
-            self._is(defined[-1])
+            self._choose(defined[-1])
         for helper in helpers:
             self.text += "\n\n\n" + bare(inspect.getsource(helper))
         for mistake in mistakes:
@@ -74,20 +74,20 @@ class Solution:
             except ValueError as error:
                 raise ValueError(f"Mistake {mistake.says!r}: {error}") from None
 
-    def _is(self, name: str) -> None:
+    def _choose(self, name: str) -> None:
         self.name = name
         self.program = self.made(compile(self.shown, "<solution>", "exec"))
 
     def named(self, name: str) -> "Solution":
         """The same with another of its functions, without known mistakes."""
         other = copy.copy(self)
-        other.listed = ()
-        other._is(name)
+        other.mistakes = ()
+        other._choose(name)
         return other
 
     def made(self, code: Any) -> Any:
         """The function or class of its name that some code defines."""
-        space = dict(self.space)
+        space = dict(self.namespace)
         exec(code, space)
         return space[self.name]
 
@@ -108,14 +108,14 @@ class Solution:
         return self.made(compile(self.edited(*edits), "<edited>", "exec"))
 
     @functools.cached_property
-    def given(self) -> str:
+    def buggy(self) -> str:
         """The text of a bug hunt's program as it was given; "" where it is none."""
-        found = (m.edits for m in self.listed if m.untouched)
-        return next((self.edited(*edits) for edits in found), "")
+        bugs = (m.edits for m in self.mistakes if m.untouched)
+        return next((self.edited(*edits) for edits in bugs), "")
 
     def is_untouched(self, text: str) -> bool:
         """Whether a text is the bug hunt's program, but for comments."""
-        return not self.given or bare(text) == bare(self.given)
+        return not self.buggy or bare(text) == bare(self.buggy)
 
     @property
     def arguments(self) -> list[str]:

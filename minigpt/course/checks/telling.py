@@ -1,4 +1,8 @@
-"""All that the engine says, in words: the one module that makes sentences.
+"""What is said of a Problem: one text, made of its findings.
+
+A Finding's parts may be words already, where only they know what was seen: measuring,
+scene and tracing describe values, errors and comparing bring remedies. The sentences
+around them stand here, and nothing in the engine reads one.
 
 A miss is helped in two steps. At first the learner hears what is wrong and where; with
 `tell`, also what belongs there instead.
@@ -182,7 +186,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "changed its meaning.",
     ),
 }
-KINDS = {  # of place: what is said of it at first
+AT_FIRST = {  # what is said of a changed place at first; of whole lines: see MOVED
     Change.DIM: "a dimension is wrong",
     Change.INDEX: "an index, or the end of a slice, is wrong",
     Change.NUMBER: "a number is wrong",
@@ -191,10 +195,9 @@ KINDS = {  # of place: what is said of it at first
     Change.COMPARISON: "a comparison is wrong",
     Change.FUNCTION: "a function is taken for another one",
     Change.ORDER: "two things have changed places",
-    Change.STEPS: "two steps are in the wrong order",
+    Change.STEP_ORDER: "two steps are in the wrong order",
     Change.PART: "a part is wrong",
     Change.NAME: "a name is taken for another one",
-    Change.LINE: "a line is wrong",
 }
 
 
@@ -273,7 +276,7 @@ def _what(mutant: Mutant, wrong: str, right: str) -> str:
             return "something is left out"
     if mutant.change is Change.PART and _inside(right, wrong):
         return "there is something too much"
-    return KINDS[mutant.change]
+    return AT_FIRST[mutant.change]
 
 
 def _inside(short: str, long: str) -> bool:

@@ -86,7 +86,9 @@ def _cause(kind: str, name: str, some: list[torch.Tensor], args: tuple) -> str:
         dim = args[1] if len(args) > 1 and isinstance(args[1], int) else -1
         if (x == float("-inf")).all(dim).any():
             return "in a row of the softmax every score is -inf: all of it is hidden"
-        return "a score of the softmax is inf (its row: inf - inf)" * x.isinf().any()
+        if x.isinf().any():
+            return "a score of the softmax is inf (its row: inf - inf)"
+        return ""
     if name == "div":
         zero = not y.numel() or bool(((x == 0) & (y == 0)).any())
         return "0 is divided by 0" if zero else "inf / inf: both are inf"
