@@ -27,7 +27,7 @@ For exercise 02.1 a learner runs
    Where nothing mends an answer, later steps look for a slip of the solution that gives
    the same, for what often goes wrong, and at last for what can be measured (measuring,
    probing, tracing).
-5. telling makes one text of the Findings. At first it says what is wrong and where:
+5. telling (with telling_slips) makes one text of the Findings. At first it says where:
        ✗ 02.1 The present included: not yet. Your answer is right but for one place:
          an index is off by one in `x[:, :t]`. ...
    With tell=True, or after another miss at that place, also what belongs there; core

@@ -1,7 +1,8 @@
 """What learners take for what: tables, and a rule for each kind of node.
 
 A rule looks at one node of a program's tree and yields (Change, what else might stand
-there). slips.py goes through a whole program with them.
+there). Behind each yield stands an example: what is there, and what else might be.
+slips.py goes through a whole program with the rules.
 """
 
 import ast
@@ -126,33 +127,33 @@ def _number(number: int | float, owner: ast.AST) -> Iterator[tuple[Change, Any]]
         change = Change.INDEX
     for other in dict.fromkeys(others):
         if other != number or type(other) is not type(number):
-            yield change, parsed(repr(other))
+            yield change, parsed(repr(other))  # x[1]: x[0]; dim=-1: dim=0
 
 
 def _unary(node: ast.UnaryOp) -> Iterator[tuple[Change, Any]]:
     if isinstance(node.op, (ast.USub, ast.Not, ast.Invert)):
-        yield Change.SIGN, node.operand
+        yield Change.SIGN, node.operand  # -x: x
 
 
 def _binary(node: Any) -> Iterator[tuple[Change, Any]]:
     left, right, kind = node.left, node.right, type(node.op)
-    yield Change.PART, left
+    yield Change.PART, left  # a / b: a
     if not (literal(right) == 0.5 and kind is ast.Pow):
-        yield Change.PART, right
+        yield Change.PART, right  # a / b: b
     for new in _other_brackets(right, "left", lambda x: ast.BinOp(left, node.op, x)):
-        yield Change.ORDER, new
+        yield Change.ORDER, new  # a * (b + c): a * b + c
     for new in _other_brackets(left, "right", lambda x: ast.BinOp(x, node.op, right)):
-        yield Change.ORDER, new
-    if literal(right) is not None and _is_method(left):  # x.f() ** 2: (x ** 2).f()
+        yield Change.ORDER, new  # (a + b) * c: a + b * c
+    if literal(right) is not None and _is_method(left):
         inside = ast.BinOp(left.func.value, node.op, right)
-        yield Change.STEP_ORDER, _method_of(inside, left)
+        yield Change.STEP_ORDER, _method_of(inside, left)  # x.f() ** 2: (x ** 2).f()
     if literal(left) is None or literal(right) is None:
         for other in OPERATORS.get(kind, ()):
             signs = {kind, other} == {ast.Add, ast.Sub}
             change = Change.SIGN if signs else Change.OPERATION
-            yield change, ast.BinOp(left, other(), right)
+            yield change, ast.BinOp(left, other(), right)  # a + b: a - b
     if kind in (ast.Sub, ast.Div):
-        yield Change.ORDER, ast.BinOp(right, node.op, left)
+        yield Change.ORDER, ast.BinOp(right, node.op, left)  # a / b: b / a
 
 
 def _plus(node: ast.expr, by: int) -> ast.BinOp:
@@ -161,7 +162,10 @@ def _plus(node: ast.expr, by: int) -> ast.BinOp:
 
 
 def _other_brackets(part: ast.expr, side: str, put: Any) -> Iterator[ast.BinOp]:
-    """Yield a * b + c, where (put) a * (b + c) is: put goes down one side of a part."""
+    """Yield a * b + c, where a * (b + c) is.
+
+    part: b + c. side: of it, where its neighbour a may go: "left". put(x): a * x.
+    """
     if isinstance(part, ast.BinOp) and type(part.op) is not type(put(part).op):
         end = getattr(part, side)
         for new in (put(end), *_other_brackets(end, side, put)):
@@ -171,12 +175,13 @@ def _other_brackets(part: ast.expr, side: str, put: Any) -> Iterator[ast.BinOp]:
 def _boolean(node: ast.BoolOp) -> Iterator[tuple[Change, Any]]:
     for part in node.values:
         rest = [value for value in node.values if value is not part]
-        yield Change.PART, remade(node, values=rest) if rest[1:] else rest[0]
+        left = remade(node, values=rest) if rest[1:] else rest[0]
+        yield Change.PART, left  # a and b: a
 
 
 def _compare(node: ast.Compare) -> Iterator[tuple[Change, Any]]:
     for other in OPERATORS.get(type(node.ops[0]), ()) if len(node.ops) == 1 else ():
-        yield Change.COMPARISON, remade(node, ops=[other()])
+        yield Change.COMPARISON, remade(node, ops=[other()])  # a < b: a <= b
 
 
 def _call(node: ast.Call) -> Iterator[tuple[Change, Any]]:
@@ -184,18 +189,19 @@ def _call(node: ast.Call) -> Iterator[tuple[Change, Any]]:
     name, args = called(node), node.args
     for other in sorted(set().union(*(s for s in SISTERS if name in s)) - {name}):
         field = "attr" if isinstance(node.func, ast.Attribute) else "id"
-        yield Change.FUNCTION, remade(node, func=remade(node.func, **{field: other}))
+        func = remade(node.func, **{field: other})
+        yield Change.FUNCTION, remade(node, func=func)  # x.sum(): x.mean()
     for part in node.keywords:
         dim = part.arg in ("dim", "axis", "dims", "keepdim", "keepdims")
-        rest = [k for k in node.keywords if k is not part]
-        yield Change.DIM if dim else Change.PART, remade(node, keywords=rest)
+        rest = remade(node, keywords=[k for k in node.keywords if k is not part])
+        yield Change.DIM if dim else Change.PART, rest  # x.sum(dim=1): x.sum()
     for i, j in itertools.combinations(range(len(args)), 2) if len(args) < 6 else ():
         if ast.dump(args[i]) != ast.dump(args[j]):
             swapped = list(args)
             swapped[i], swapped[j] = swapped[j], swapped[i]
-            yield Change.ORDER, remade(node, args=swapped)
+            yield Change.ORDER, remade(node, args=swapped)  # f(a, b): f(b, a)
     if source_of(node) == "float('-inf')":
-        yield Change.NUMBER, parsed("0.0")
+        yield Change.NUMBER, parsed("0.0")  # what masked_fill puts there
     if name == "range" and len(args) < 3:
         yield from _range(node)
     of = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -212,7 +218,7 @@ def _range(node: ast.Call) -> Iterator[tuple[Change, Any]]:
     if isinstance(stop, ast.BinOp) and literal(stop.right) == 1:
         ends.append(stop.left)
     for end in ends if literal(stop) is None else ():
-        yield Change.INDEX, remade(node, args=[*first, end])
+        yield Change.INDEX, remade(node, args=[*first, end])  # range(n): range(n - 1)
 
 
 def _function(node: ast.Call, name: str) -> Iterator[tuple[Change, Any]]:
@@ -220,29 +226,33 @@ def _function(node: ast.Call, name: str) -> Iterator[tuple[Change, Any]]:
     if name in ("tril", "triu") and len(node.args) == 1:
         yield from _diagonal(node)
     if len(node.args) == 1 and isinstance(node.args[0], ast.BinOp):
-        yield Change.STEP_ORDER, _first(node.args[0], lambda x: remade(node, args=[x]))
+        new = _first(node.args[0], lambda x: remade(node, args=[x]))
+        yield Change.STEP_ORDER, new  # f(a / b): f(a) / f(b)
 
 
 def _method(node: Any, name: str, of: Any) -> Iterator[tuple[Change, Any]]:
     """What x.f(...) is taken for."""
-    yield Change.PART, of
+    yield Change.PART, of  # x.f(): x
     inner = of.func.value if _is_method(of) else None
-    if inner is not None and is_whole(inner):  # two methods, one behind the other
-        yield Change.PART, inner
-        yield Change.STEP_ORDER, _method_of(_method_of(inner, node), of)
+    if inner is not None and is_whole(inner):
+        yield Change.PART, inner  # x.f().g(): x
+        yield Change.STEP_ORDER, _method_of(_method_of(inner, node), of)  # x.g().f()
     if isinstance(of, ast.BinOp):
-        yield Change.STEP_ORDER, _first(of, lambda x: _method_of(x, node))
+        new = _first(of, lambda x: _method_of(x, node))
+        yield Change.STEP_ORDER, new  # (a / b).f(): a.f() / b.f()
     if name in ("tril", "triu") and not node.args:
         yield from _diagonal(node)
     if name in SISTERS[0] and not node.args + node.keywords:
         word = {"min": "amin", "max": "amax"}.get(name, name)
         for how in ("dim=-1, keepdim=True", "dim=-1", "dim=0", "dim=1"):
-            yield Change.DIM, parsed(f"({source_of(of)}).{word}({how})")
-    if name == "repeat" and sum(literal(n) != 1 for n in node.args) == 1:  # in turns
+            new = parsed(f"({source_of(of)}).{word}({how})")
+            yield Change.DIM, new  # x.sum(): x.sum(dim=-1)
+    if name == "repeat" and sum(literal(n) != 1 for n in node.args) == 1:
         dim = next(i for i, n in enumerate(node.args) if literal(n) != 1)
         func = remade(node.func, attr="repeat_interleave")
         keywords = [ast.keyword("dim", ast.Constant(dim))]
-        yield Change.FUNCTION, ast.Call(func, [node.args[dim]], keywords)
+        new = ast.Call(func, [node.args[dim]], keywords)
+        yield Change.FUNCTION, new  # x.repeat(1, n): x.repeat_interleave(n, dim=1)
 
 
 def _first(of: ast.BinOp, put: Callable[[ast.expr], ast.expr]) -> ast.BinOp:
@@ -263,41 +273,41 @@ def _is_method(node: ast.AST) -> bool:
 def _diagonal(node: ast.Call) -> Iterator[tuple[Change, Any]]:
     for by in (-1, 1) if not node.keywords else ():
         more = ast.keyword("diagonal", parsed(f"{by}"))
-        yield Change.INDEX, remade(node, keywords=[more])
+        yield Change.INDEX, remade(node, keywords=[more])  # x.tril(diagonal=-1)
 
 
 def _subscript(node: Any) -> Iterator[tuple[Change, Any]]:
     where, loaded = node.slice, isinstance(node.ctx, ast.Load)
     if loaded:
-        yield Change.PART, node.value
+        yield Change.PART, node.value  # x[i]: x
     if not isinstance(where, ast.Tuple):
         new: Any = parsed(f"({source_of(node.value)})[:, {source_of(where)}]")
         new.ctx = node.ctx
-        yield Change.INDEX, new
+        yield Change.INDEX, new  # x[i]: x[:, i]
         return
     for order in _other_places(where.elts):
         index = order[0] if len(order) == 1 else remade(where, elts=order)
         if ast.dump(index) != ast.dump(where):
-            yield Change.INDEX, remade(node, slice=index)
+            yield Change.INDEX, remade(node, slice=index)  # x[:, i]: x[:, i + 1]
 
 
 def _other_places(places: list[ast.expr]) -> Iterator[list[ast.expr]]:
     """What may stand within [a, b] in place of a, b."""
     whole = {0: ast.Slice(), -1: ast.Slice(parsed("-1"))}
     if len(places) > 1:
-        yield places[1:]
-    yield [whole.get(literal(at), at) for at in places]
+        yield places[1:]  # x[i, j]: x[j]
+    yield [whole.get(literal(at), at) for at in places]  # x[0, j]: x[:, j]
     for i, j in itertools.combinations(range(len(places)), 2):
         order = [*places]
         order[i], order[j] = places[j], places[i]
-        yield order
+        yield order  # x[i, j]: x[j, i]
     for i, at in enumerate(places):
         others: list[ast.expr] = []
-        if isinstance(at, ast.Name):  # one place: all from there on, or the last
-            others += [ast.Slice(at), parsed("-1")]
+        if isinstance(at, ast.Name):
+            others += [ast.Slice(at), parsed("-1")]  # x[i, j]: x[i:, j], x[-1, j]
         one = at.elts[0] if isinstance(at, ast.List) and len(at.elts) == 1 else at
         if literal(one) is None and not isinstance(one, (ast.Slice, ast.BinOp)):
-            for by in (1, -1):  # [:, [k]] is off by one, too
+            for by in (1, -1):  # x[i, j]: x[i + 1, j]; x[:, [k]]: x[:, [k + 1]]
                 other = _plus(one, by)
                 others.append(other if one is at else ast.List([other], ast.Load()))
         for other in others:
@@ -313,14 +323,14 @@ def _slice(node: ast.Slice) -> Iterator[tuple[Change, Any]]:
             others += [remade(node, **{bound: _plus(value, by)}) for by in (1, -1)]
         if bound == "upper" and node.lower and literal(value) is None:
             both = ast.BinOp(node.lower, ast.Add(), value)
-            others.append(remade(node, upper=both))  # where a count stands for an end
+            others.append(remade(node, upper=both))  # x[i:n]: x[i : i + n]
         for new in others:
-            yield Change.INDEX, new
+            yield Change.INDEX, new  # x[:t]: x[:], x[: t + 1]
 
 
 def _attribute(node: ast.Attribute) -> Iterator[tuple[Change, Any]]:
     if node.attr in ("T", "mT"):
-        yield Change.PART, node.value
+        yield Change.PART, node.value  # x.T: x
 
 
 RULES: dict[type, Callable[[Any], Iterator[tuple[Change, Any]]]] = {
@@ -343,7 +353,7 @@ def _name(
     if isinstance(node.ctx, ast.Load) and not called:
         for other in names if node.id not in (*MODULES, "self") else ():
             if other != node.id:
-                yield Change.NAME, ast.Name(other, ast.Load())
+                yield Change.NAME, ast.Name(other, ast.Load())  # q: k
 
 
 def _tuple(node: ast.Tuple | ast.List, owner: ast.AST) -> Iterator[tuple[Change, Any]]:
@@ -352,7 +362,7 @@ def _tuple(node: ast.Tuple | ast.List, owner: ast.AST) -> Iterator[tuple[Change,
         for i, j in itertools.combinations(range(len(node.elts)), 2):
             order = list(node.elts)
             order[i], order[j] = order[j], order[i]
-            yield Change.ORDER, remade(node, elts=order)
+            yield Change.ORDER, remade(node, elts=order)  # return a, b: return b, a
 
 
 def _statement(line: ast.stmt) -> Iterator[tuple[Change, Any]]:
@@ -360,14 +370,14 @@ def _statement(line: ast.stmt) -> Iterator[tuple[Change, Any]]:
     kinds = ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.For, ast.Break
     if isinstance(line, kinds):
         if not isinstance(getattr(line, "value", None), ast.Constant):
-            yield Change.LINE, ast.Pass()
+            yield Change.LINE, ast.Pass()  # the line is left out
     if isinstance(line, (ast.Assign, ast.Return)) and line.value is not None:
         for first, second in itertools.combinations(_used(line.value)[:6], 2):
             value = replaced(line.value)
             for node in ast.walk(value):
                 if isinstance(node, ast.Name):
                     node.id = {first: second, second: first}.get(node.id, node.id)
-            yield Change.ORDER, remade(line, value=value)
+            yield Change.ORDER, remade(line, value=value)  # a @ b.T: b @ a.T
 
 
 def _used(value: ast.expr) -> list[str]:

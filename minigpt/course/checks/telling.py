@@ -8,13 +8,9 @@ A miss is helped in two steps. At first the learner hears what is wrong and wher
 `tell`, also what belongs there instead.
 """
 
-import itertools
-import re
-
 from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.findings import Finding, Kind
-from minigpt.course.checks.mutations import Mutant
-from minigpt.course.checks.rules import Change
+from minigpt.course.checks.telling_slips import like_slip, own_slip
 
 SENTENCES = {  # kind: a sentence with the finding's parts, a hint
     Kind.WRITTEN: ("{says}", ""),
@@ -186,19 +182,6 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
         "changed its meaning.",
     ),
 }
-AT_FIRST = {  # what is said of a changed place at first; of whole lines: see MOVED
-    Change.DIM: "a dimension is wrong",
-    Change.INDEX: "an index, or the end of a slice, is wrong",
-    Change.NUMBER: "a number is wrong",
-    Change.SIGN: "a sign is wrong",
-    Change.OPERATION: "an operation is wrong",
-    Change.COMPARISON: "a comparison is wrong",
-    Change.FUNCTION: "a function is taken for another one",
-    Change.ORDER: "two things have changed places",
-    Change.STEP_ORDER: "two steps are in the wrong order",
-    Change.PART: "a part is wrong",
-    Change.NAME: "a name is taken for another one",
-}
 
 
 def message(problem: Problem, tell: bool = False) -> str:
@@ -229,9 +212,9 @@ def sentence(finding: Finding, tell: bool = False) -> str:
     """What a finding says."""
     parts = finding.parts
     if finding.kind is Kind.OWN_SLIP:
-        return _own_slip(tell, **parts)
+        return own_slip(tell, **parts)
     if finding.kind is Kind.LIKE_SLIP:
-        return _like_slip(parts["mutant"], tell)
+        return like_slip(tell, **parts)
     if finding.kind is Kind.INPUT_CHANGED:
         begin = "The result is right, but your" if parts["right"] else "Besides, your"
         first = parts.get("first")
@@ -248,122 +231,3 @@ def hint(finding: Finding) -> str:
     if finding.hint or finding.kind not in SENTENCES:
         return finding.hint
     return SENTENCES[finding.kind][1].format(**finding.parts)
-
-
-def exchanged(wrong: str, right: str, which: str = "") -> str:
-    """What must change, where `wrong` stands and `right` belongs; which: of several."""
-    if not right:
-        return f"{which}`{wrong}` too many"
-    if not wrong:
-        return f"`{right}` left out"
-    if right.startswith(wrong) and not re.match(r"\w", right[len(wrong) :]):
-        return f"`{right[len(wrong) :].strip()}` left out after {which}`{wrong}`"
-    return f"{which}`{wrong}` where `{right}` belongs"
-
-
-def _what(mutant: Mutant, wrong: str, right: str) -> str:
-    """The kind of a wrong place, in words."""
-    if re.sub(r" [+-] 1", "", wrong) == re.sub(r" [+-] 1", "", right):
-        index = mutant.change is Change.INDEX
-        return f"{'an index' if index else 'a number'} is off by one"
-    if mutant.change is Change.LINE or not wrong or not right:
-        if mutant.change is not Change.LINE:
-            return f"a part is {'left out' if not wrong else 'too many'}"
-        return "a line is left out" if not wrong else "the line is too many"
-    given = re.fullmatch(r"(\w+=)?-?\d+", wrong)  # 1, where -1 belongs
-    if mutant.change in (Change.PART, Change.DIM) and len(wrong) < len(right):
-        if _inside(wrong, right) and not given:
-            return "something is left out"
-    if mutant.change is Change.PART and _inside(right, wrong):
-        return "there is something too much"
-    return AT_FIRST[mutant.change]
-
-
-def _inside(short: str, long: str) -> bool:
-    """Whether all words of one text stand in another, in their order."""
-    rest = iter(re.findall(r"\w+", long))
-    return all(word in rest for word in re.findall(r"\w+", short))
-
-
-OFTEN = {1: "", 2: ", both times"}  # how many places are alike
-
-
-def _own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> str:
-    begin = "One place is wrong: "
-    if whole:
-        begin = f"Your answer is right but for {'' if tell else 'one place: '}"
-    often = OFTEN.get(mutant.times, ", each time")
-    shown = f"\n    your line {line}: {text}" if line else ""
-    if tell and line and mutant.line and mutant.change not in MOVED:
-        right = re.sub(r"--(?=\w)", "", mutant.line)  # a sign that undoes a sign
-        shown += f"\n    this would be right: {right}"
-    return f"{begin}{_change(mutant, tell, often)}{often}.{shown}"
-
-
-def _change(mutant: Mutant, tell: bool, often: str) -> str:
-    """What must change in an answer; at first only of what kind it is."""
-    if mutant.change in MOVED:
-        what, where = MOVED[mutant.change]
-        if mutant.change is Change.PLACE and not mutant.now:
-            where = "first in its block"
-        told = f": it belongs {where.format(now=mutant.now)}" if tell else ""
-        return f"`{mutant.was}` {what}{told}"
-    which = _which(mutant)
-    if tell:
-        inside = mutant.inside if len(mutant.was) < 8 else ""
-        near = 0 < len(inside) < 60 and inside != mutant.was and not often
-        was, now = mutant.was, mutant.now
-        if now == f"-{was}" and f"-{now}" in mutant.line:
-            was, now = now, was  # it has a sign already
-        what = exchanged(was, now, which)
-        return f"{what} in `{inside}`" if near else what
-    what, near = _what(mutant, mutant.was, mutant.now), mutant.inside or mutant.was
-    if (which or often) and mutant.was:
-        return f"{what} at {which}`{mutant.was}`"
-    if mutant.change is not Change.LINE and 0 < len(near) < 60:
-        return f"{what} in `{near}`"
-    return what
-
-
-def _which(mutant: Mutant) -> str:
-    """As "the second ", of several in a line that read alike; "" for a single one."""
-    before, after, wanted = (
-        re.findall(r"\w+|[^\s\w]", text)
-        for text in (mutant.stood, mutant.line, mutant.was)
-    )
-    n = len(wanted)
-    starts = [i for i in range(len(before)) if before[i : i + n] == wanted]
-    if len(starts) < 2 or n > 3 or mutant.times > 1 or not after:
-        return ""
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, after))
-    end = len(list(same))
-    nth = sum(start <= end for start in starts) - 1
-    return f"the {ORDINALS[nth]} " if 0 <= nth < len(ORDINALS) else ""
-
-
-ORDINALS = "first", "second", "third", "fourth", "fifth"
-MOVED = {  # lines that stand elsewhere: what is said at first, and what belongs
-    Change.PLACE: ("in the wrong place", "after `{now}`"),
-    Change.INTO_LOOP: ("outside of its loop", "into `{now}`"),
-    Change.OUT_OF_LOOP: ("inside the loop, in each of its rounds", "before `{now}`"),
-}
-
-
-def _like_slip(mutant: Mutant, tell: bool) -> str:
-    """What an answer's results are those of; when asked, what belongs there.
-
-    That is all that is proven: the answer may be written in another way.
-    """
-    often = OFTEN.get(mutant.times, ", each time")
-    begin = "Your results are those of the solution"
-    if mutant.line:
-        says, told = f"with this line changed: `{mutant.line}`", mutant.stood
-    elif mutant.now:
-        says, told = f"with `{mutant.now}` in place of `{mutant.was}`{often}", ""
-    else:
-        names = re.findall(r"(\w+)\(", mutant.was)
-        says = f"without {f'a `{names[0]}`' if names else 'one of its parts'}{often}"
-        told = mutant.was
-    return f"{begin} {says}." + (
-        f"\n  What belongs there: `{told}`." if tell and told else ""
-    )
