@@ -217,7 +217,7 @@ def test_the_learners_own_model_is_unharmed(number):
 
 def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
     monkeypatch.setattr(core, "_exercises", {})
-    monkeypatch.setattr(core, "_places", {})
+    monkeypatch.setattr(core, "_checkers", {})
 
     def check_positive(answer):
         if answer < 0:
@@ -239,7 +239,7 @@ def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
 
 def test_a_number_is_given_once(monkeypatch):
     monkeypatch.setattr(core, "_exercises", {})
-    monkeypatch.setattr(core, "_places", {})
+    monkeypatch.setattr(core, "_checkers", {})
 
     def check_one(answer):
         return "it is one."

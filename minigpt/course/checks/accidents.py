@@ -23,7 +23,11 @@ def is_accident(mutant: Mutant, text: str, right: str) -> bool:
 def strange_number(mutant: Mutant, text: str, right: str) -> bool:
     """x * 3 becomes x * 6, and there is no 6 in the solution: it only fits."""
     number = mutant.change is Change.NUMBER and re.fullmatch(r"-?[\d.]+", mutant.now)
-    return bool(number) and mutant.now not in {*re.findall(r"[\w.]+", right), "0", "1"}
+    return bool(number) and mutant.now not in {
+        *re.findall(r"-?[\w.]+", right),
+        "0",
+        "1",
+    }
 
 
 def done_twice(mutant: Mutant, text: str, right: str) -> bool:
@@ -115,7 +119,10 @@ def _words(text: str) -> Counter:
 
 
 def _steps(text: str) -> Counter:
-    """How often a program does what, by name: operations, but with a literal, calls."""
+    """How often a program does what: calls, transpositions, and operations.
+
+    Operations with a literal do not count, so that x + 1 is no step.
+    """
     names = []
     for node in _nodes(text):
         if isinstance(node, ast.BinOp) and not isinstance(node.right, ast.Constant):

@@ -173,8 +173,8 @@ def check_affine_backward(affine_backward: Any) -> str:
         g, x = _array(*shape, seed=seed), _array(*shape, seed=10 + seed)
         cases.append((g, x, _array(shape[-1], seed=20 + seed)))
     hint = "g * x has a number for every row; gain and shift have one for all rows."
-    parts = ("dx", "dgain", "dshift")
-    compare(affine_backward, AFFINE_BACKWARD, cases, parts=parts, hint=hint)
+    value_names = ("dx", "dgain", "dshift")
+    compare(affine_backward, AFFINE_BACKWARD, cases, value_names=value_names, hint=hint)
     return "4 shapes, from a single row to (B, T, C)."
 
 
@@ -482,7 +482,7 @@ def check_relu(relu: Any) -> str:
         cases.append((_array(*shape, seed=seed), _array(*shape, seed=seed + 1)))
     hint = "The slope is 1 where y is positive, and 0 elsewhere."
     how: dict[str, Any] = {
-        "parts": ("its value", "its gradient"),
+        "value_names": ("its value", "its gradient"),
         "work": _there_and_back,
     }
     compare(relu, RELU, cases, **how, hint=hint)
@@ -555,6 +555,6 @@ def check_distance(distance: Any) -> str:
     cases = [(np.array([1.0, 2.0]), np.array([0.0, 4.0]))]
     cases += [(_array(3, 2, seed=s), _array(3, 2, seed=s + 5)) for s in (1, 2)]
     hint = "Tensor(x.data) has the numbers of x and no parents: nothing flows through."
-    parts = ("the loss", "the student's gradient", "the teacher's gradient")
-    compare(distance, DISTANCE, cases, work=_taught, parts=parts, hint=hint)
+    value_names = ("the loss", "the student's gradient", "the teacher's gradient")
+    compare(distance, DISTANCE, cases, work=_taught, value_names=value_names, hint=hint)
     return "3 pairs: the student learns, and the teacher stays as it is."

@@ -249,7 +249,7 @@ def check_tile(tile: Any) -> str:
     cases = [(data, 3), (data[:5], 4), (long, 4), (data[:7], 3), (long[:41], 8)]
     cases += [(data[:6], 3), (data[:2], 1), (long[:40], 8)]
     hint = "N characters have N - 1 targets: (N - 1) // block_size windows."
-    how: dict[str, Any] = {"work": _tiles, "parts": ("x", "y"), "hint": hint}
+    how: dict[str, Any] = {"work": _tiles, "value_names": ("x", "y"), "hint": hint}
     compare(tile, TILE, cases, **how)
     if any(getattr(w, "dtype", None) in FLOATS for w in call(tile, data, 3)):
         raise Explained(
@@ -726,7 +726,7 @@ def check_write_on(write_on: Any) -> str:
         "With a model that gives a character 0.8, its share of 1000 draws",
     )
     hint = "Which position tells what comes next? Softmax over C, a draw for each row."
-    how: dict[str, Any] = {"work": _written, "parts": parts, "hint": hint}
+    how: dict[str, Any] = {"work": _written, "value_names": parts, "hint": hint}
     compare(write_on, WRITE_ON, cases, **how)
     return "every position counts, each row by itself, and characters are drawn."
 

@@ -8,13 +8,12 @@ import torch
 
 from minigpt.course.checks.diagnosis import Miss, diagnosed, mended
 from minigpt.course.checks.errors import Problem
-from minigpt.course.checks.findings import Kind, found
-from minigpt.course.checks.measuring import Difference
+from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.question import Question
 from minigpt.course.checks.reading import second_name
 from minigpt.course.checks.running import run
 from minigpt.course.checks.solutions import Mistake
-from minigpt.course.checks.values import same
+from minigpt.course.checks.values import Difference, same
 
 
 def compare(
@@ -25,7 +24,7 @@ def compare(
     atol: float = 1e-5,
     *,
     work: Callable | None = None,
-    parts: Iterable[str] = (),
+    value_names: Iterable[str] = (),
     changes: bool = False,
     hint: str = "",
     complete: bool = True,
@@ -34,9 +33,10 @@ def compare(
 
     answer: the learner's function or class. solution: a Solution, whose slips of the
     pen are then tried, or any right program, without slips. cases: list of tuples of
-    inputs, the smallest first; each program gets copies. known: mistakes that are
+    inputs, the smallest first; each program gets copies. Floats may be of
+    any dtype. known: mistakes that are
     tried before the solution's own. work(program, *inputs): what to compare, in place
-    of program(*inputs). parts: names of the values of a tuple; only the first wrong one
+    of program(*inputs). value_names: of the values of a tuple; only the first wrong one
     is spoken of. changes: whether the answer may change its inputs in place. hint: the
     exercise's, where a mistake brings none. complete: False where the checker compares
     more behind this.
@@ -47,7 +47,7 @@ def compare(
         cases,
         work,
         atol,
-        parts=list(parts),
+        value_names=list(value_names),
         names=_names(work, solution),
         complete=complete,
     )
@@ -81,10 +81,12 @@ def _names(work: Callable | None, solution: Any) -> list[str]:
     if work is None:
         return getattr(solution, "arguments", [])
     names = inspect.signature(work).parameters.values()
-    return [n.name for n in names if n.kind is n.POSITIONAL_OR_KEYWORD][1:]
+    return [n.name for n in names if n.kind is n.POSITIONAL_OR_KEYWORD][
+        1:
+    ]  # no program
 
 
-def _changed_input(asked: Question, which: int, right_so_far: bool) -> Any:
+def _changed_input(asked: Question, which: int, right_so_far: bool) -> Finding:
     """That an answer has changed one of its inputs in place."""
     name = f"`{asked.names[which]}`" if which < len(asked.names) else "its input"
     hint = _how_to_copy(asked.cases[0][which])

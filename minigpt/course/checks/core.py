@@ -12,21 +12,23 @@ For exercise 02.1 a learner runs
    case's inputs (running). Of the case (TOY, 1) the solution makes [[4.0, 5.5]], the
    answer [[2.0, 7.0]]: a Difference. With none, the answer is right, if it has left its
    inputs alone. An answer that raises something hears what stood in its line (errors,
-   scene) and what would mend it (step 4), and goes no further.
+   scene) and what would mend it (step 4), and goes no further; if it is wrong on a
+   smaller case already, that comes first.
 3. diagnosis: STEPS look at the Miss, one after another, until one finds something.
    line_without_effect (reading) does not; nor does known_mistake, as no Mistake of the
-   solution (solutions) makes [[2.0, 7.0]], nor the two behind it. Then
+   solution (solutions) makes [[2.0, 7.0]]; nor do two more steps. Then
    one_place_of_the_answer asks
-4. search: own_slip() runs every Mutant of the answer. What may be changed where is in
-   rules, one Slip each in slips; mutations puts the likeliest first and makes programs.
-   The one with `:t + 1` gives what the solution gives, on all cases and on others
-   (fresh_cases), not by an accident (accidents), and leaves no line dead. Several such
-   mutants must agree on a line. What comes of it is
+4. search: own_slip() runs every Mutant of the answer. What may be changed within a line
+   is in rules; slips goes through a tree with them, and puts lines in or moves them;
+   mutations puts the likeliest first and makes programs. The one with `:t + 1` gives
+   what the solution gives, on all cases and on others (fresh_cases), not by an accident
+   (accidents), and leaves no line dead. Where several lines could be changed, the
+   solution must have one of them. What comes of it is
        Finding(Kind.OWN_SLIP, {"mutant": Mutant(was=":t", now=":t + 1", ...),
                "line": 2, "text": "return x[:, :t].mean(dim=1)...", "whole": True})
-   Where nothing mends an answer, later steps look for a slip of the solution that gives
-   the same, for what often goes wrong, and at last for what can be measured (measuring,
-   probing, tracing).
+   Where nothing mends an answer, later steps look for an input that it changes, for a
+   slip of the solution that gives the same, for two known mistakes at once, for what
+   often goes wrong, and at last for what can be measured (measuring, probing, tracing).
 5. telling (with telling_slips) makes one text of the Findings. At first it says where:
        ✗ 02.1 The present included: not yet. Your answer is right but for one place:
          an index is off by one in `x[:, :t]`. ...
@@ -37,9 +39,9 @@ A checker may also raise Explained, with a sentence of its own.
 
 Words: a *case* is a tuple of inputs. A *known mistake* is one that a person has
 thought of, with a sentence; evidence tells whether an answer's text shows it. A *slip*
-is one change of a program that nobody has listed; a *mutant* is the program with it. A
-*symptom* is what can be measured of wrong results. A *Finding* is a Kind with its
-parts. To add an exercise, see .github/CONTRIBUTING.md.
+is one change of a program that nobody has listed; a *mutant* is the program with it, or
+with all of the kind. A *symptom* says what wrong results look like, and not why. A
+*Finding* is a Kind with its details. To add an exercise, see .github/CONTRIBUTING.md.
 """
 
 import contextlib
@@ -63,7 +65,7 @@ from minigpt.course.checks.solutions import Solution
 
 __all__ = ["Explained", "Problem", "call", "compare", "exercise", "progress"]
 _exercises: dict[str, str] = {}  # title -> "open", "tried" or "solved", in their order
-_places: dict[str, tuple] = {}  # number -> (module, name) of its checker
+_checkers: dict[str, tuple] = {}  # number -> (module, name) of its checker
 _missed: dict[str, tuple] = {}  # title -> (place, text of the answer) of the last miss
 
 
@@ -110,7 +112,7 @@ def exercise(title: str, solution: Solution | None = None) -> Callable:
 
     def decorate(checker: Any) -> Callable:
         place = checker.__module__, checker.__qualname__
-        if (taken := _places.setdefault(number, place)) != place:  # no reloaded one
+        if (taken := _checkers.setdefault(number, place)) != place:  # no reloaded one
             raise ValueError(
                 f"{title!r}: {'.'.join(taken)} has number {number} already."
             )
@@ -159,7 +161,7 @@ def _verified(title: str, checker: Callable, answers: tuple) -> str:
     except (Problem, NotAttempted):
         raise
     except Exception as error:  # the checker's, from what it was not made for
-        what = {"wanted": (checker.__doc__ or "").splitlines()[0]}
+        what = {"wanted": (checker.__doc__ or "").partition("\n")[0]}
         what["error"] = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".: ")
         raise Problem(found(Kind.NOT_COMPARED, **what)) from None
 
@@ -171,7 +173,7 @@ def _told(
 
     A second, other miss at the same place counts as asking.
     """
-    main = next((f for f in problem.findings if "mutant" in f.parts), None)
+    main = next((f for f in problem.findings if "mutant" in f.details), None)
     text = source(answers[0]) if answers else ""
     if main:
         place, before = _missed.get(title, ("", text))
@@ -180,7 +182,7 @@ def _told(
     elif tell and problem.asked:
         with _settings_kept(), contextlib.suppress(Exception):
             more = search.own_slip(problem.asked)
-            if more and _tells_more(more.parts["mutant"], problem):
+            if more and _tells_more(more.details["mutant"], problem):
                 problem.findings.append(more)
     message = telling.message(problem, tell)
     if main and not tell:
@@ -197,7 +199,7 @@ def _tells_more(mutant: Mutant, problem: Problem) -> bool:
     """
     if any(f.kind is Kind.TWO_KNOWN for f in problem.findings):
         return False
-    named = [f.parts["mistake"] for f in problem.findings if "mistake" in f.parts]
+    named = [f.details["mistake"] for f in problem.findings if "mistake" in f.details]
     lines = [line.strip() for line in problem.asked.text.splitlines()]
     change = mutant.was, mutant.now
     own = mutant.line in lines or all(undoes(*change, m.edits) for m in named)

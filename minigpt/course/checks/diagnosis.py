@@ -17,7 +17,6 @@ from minigpt.course.checks import measuring, probing, search, tracing
 from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.evidence import shows
 from minigpt.course.checks.findings import Finding, Kind, found
-from minigpt.course.checks.measuring import Difference
 from minigpt.course.checks.question import Question
 from minigpt.course.checks.reading import (
     lost,
@@ -28,7 +27,7 @@ from minigpt.course.checks.reading import (
 )
 from minigpt.course.checks.running import attempted, run, silence
 from minigpt.course.checks.solutions import Mistake
-from minigpt.course.checks.values import as_tensor, same, show, without_nan
+from minigpt.course.checks.values import Difference, as_tensor, same, show, without_nan
 
 
 @dataclass
@@ -54,26 +53,30 @@ class Miss:
         return [*self.wrong, *self.right_cases]
 
     @functools.cached_property
-    def part(self) -> int | str | None:
+    def value_key(self) -> int | str | None:
         """The first value that is wrong, of several; None where there is one alone."""
-        return _first_wrong_part(self.wrong, self.asked.atol)
+        return _first_wrong_value(self.wrong, self.asked.atol)
 
     @property
-    def part_name(self) -> str:
+    def value_name(self) -> str:
         """What that value is called; "" where there is one alone."""
-        if self.part is None or isinstance(self.part, str):
-            return self.part or ""
-        names = self.asked.parts
-        return names[self.part] if self.part < len(names) else f"value {self.part}"
+        if self.value_key is None or isinstance(self.value_key, str):
+            return self.value_key or ""
+        names = self.asked.value_names
+        return (
+            names[self.value_key]
+            if self.value_key < len(names)
+            else f"value {self.value_key}"
+        )
 
     @functools.cached_property
-    def of_part(self) -> list[Difference]:
+    def of_value(self) -> list[Difference]:
         """Where the answer is wrong, with that value alone."""
-        part = self.part
-        if part is None:
+        key = self.value_key
+        if key is None:
             return self.wrong
-        have = [d for d in self.wrong if not isinstance(part, str) or part in d.got]
-        some = [Difference(d.inputs, d.expected[part], d.got[part]) for d in have]
+        have = [d for d in self.wrong if not isinstance(key, str) or key in d.got]
+        some = [Difference(d.inputs, d.expected[key], d.got[key]) for d in have]
         return [d for d in some if not same(d.got, d.expected, self.asked.atol)]
 
     @functools.cached_property
@@ -81,7 +84,7 @@ class Miss:
         """What the results look like: they say what is wrong, and not why."""
         if mistake := _known_mistake_of(self, vague=True):
             return _known(self, mistake)[0]
-        seen = measuring.measured(self.of_part, self.asked.atol, self.asked.names)
+        seen = measuring.measured(self.of_value, self.asked.atol, self.asked.names)
         if seen and seen.kind in (Kind.NAN, Kind.INFINITE):
             return dataclasses.replace(seen, hint=self._origin(seen.kind))
         return seen
@@ -89,9 +92,8 @@ class Miss:
     def _origin(self, kind: Kind) -> str:
         """Where the first number that is none comes from."""
         name = "nan" if kind is Kind.NAN else "inf"
-        asked, inputs = self.asked, self.of_part[0].inputs
-        with silence():
-            seen = tracing.cause(lambda: asked.outcome(asked.answer, inputs), name)
+        asked, inputs = self.asked, self.of_value[0].inputs
+        seen = tracing.cause(lambda: asked.outcome(asked.answer, inputs), name)
         return f"The first {name}: {seen}" if seen else ""
 
 
@@ -103,26 +105,23 @@ def diagnosed(miss: Miss, hint: str, share: float) -> Problem:
         return Problem(*findings, share=share)
     notes = [miss.changed, unread_line(miss.asked.answer)]
     findings += [note for note in notes if note and note.kind not in kinds]
-    part = "" if findings[0].kind in OF_THE_WHOLE else miss.part_name
-    shown = show(miss.of_part[0], miss.asked.names)
-    problem = Problem(*findings, hint=hint, part=part, shown=shown, share=share)
+    name = "" if findings[0].kind in OF_THE_WHOLE else miss.value_name
+    shown = show(miss.of_value[0], miss.asked.names)
+    problem = Problem(*findings, hint=hint, value_name=name, shown=shown, share=share)
     problem.asked = miss.asked
     return problem
 
 
 def _taken(step: Callable[[Miss], list[Finding]], miss: Miss) -> list[Finding]:
-    """What a step finds; nothing, if it cannot work with what the answer gave."""
+    """What a step finds; nothing, if it cannot work with what the answer gave.
+
+    A step may run the answer again, which has printed what it prints.
+    """
     try:
-        return step(miss)
+        with silence():
+            return step(miss)
     except Exception:
         return [found(Kind.UNKNOWN)] if step is STEPS[-1] else []
-
-
-OF_THE_WHOLE = (  # what is true of an answer, not of one of its values
-    *(Kind.BEHIND_RETURN, Kind.NOT_CALLED, Kind.NOT_KEPT, Kind.ALWAYS_TRUE),
-    *(Kind.RETURN_IN_LOOP, Kind.KEPT, Kind.KEPT_IN_DEFAULT, Kind.INPUT_CHANGED),
-    *(Kind.KNOWN, Kind.AS_KNOWN, Kind.TWO_KNOWN, Kind.UNTOUCHED),
-)
 
 
 def mended(problem: Problem, asked: Question) -> Problem:
@@ -150,8 +149,8 @@ def known_mistake(miss: Miss) -> list[Finding]:
 
 def missing_part(miss: Miss) -> list[Finding]:
     """One of several values is what the skeleton had there."""
-    part = miss.part_name or "its value"
-    missing = not attempted(miss.of_part[0].got)
+    part = miss.value_name or "its value"
+    missing = not attempted(miss.of_value[0].got)
     return [found(Kind.MISSING_PART, part=part)] if missing else []
 
 
@@ -163,8 +162,7 @@ def another_result_when_called_again(miss: Miss) -> list[Finding]:
         return copy.deepcopy(run(asked.answer, inputs, asked.work)[0])
 
     try:
-        with silence():
-            first, second = once(), once()
+        first, second = once(), once()
     except Exception:  # no copy of it can be made, or it fails the second time
         return []
     comparable = same(first, copy.deepcopy(first), asked.atol)
@@ -184,23 +182,23 @@ def changed_input(miss: Miss) -> list[Finding]:
     """It changes an input in place: every line after that reads other numbers."""
     if miss.changed is None:
         return []
-    parts = {**miss.changed.parts, "first": True}
-    return _some(dataclasses.replace(miss.changed, parts=parts), miss.symptom)
+    details = {**miss.changed.details, "first": True}
+    return _some(dataclasses.replace(miss.changed, details=details), miss.symptom)
 
 
 def one_place_of_the_solution(miss: Miss) -> list[Finding]:
     """One change of the solution's text makes it give what the answer gives."""
-    whole = isinstance(miss.part, int) and miss.asked.parts
-    values = miss.part + 1 if whole else None  # how many of them must agree
+    whole = isinstance(miss.value_key, int) and miss.asked.value_names
+    values = miss.value_key + 1 if whole else None  # how many of them must agree
     slip = None
-    if miss.asked.text and not measuring.hopeless(miss.of_part):
+    if miss.asked.text and not measuring.hopeless(miss.of_value):
         slip = search.like_slip(miss.asked, miss.every, values)
     return _some(miss.symptom, slip) if slip else []
 
 
 def two_known_mistakes(miss: Miss) -> list[Finding]:
     """Two of the known mistakes together give what the answer gives."""
-    if not miss.asked.text or measuring.hopeless(miss.of_part):
+    if not miss.asked.text or measuring.hopeless(miss.of_value):
         return []
     return _some(search.two_known(miss.asked, miss.every, miss.mistakes))
 
@@ -211,7 +209,7 @@ def suspicious_text(miss: Miss) -> list[Finding]:
     return _some(seen, miss.symptom) if seen else []
 
 
-def symptom(miss: Miss) -> list[Finding]:
+def symptom_alone(miss: Miss) -> list[Finding]:
     """What can be measured: a factor, a shape, a sign."""
     return _some(miss.symptom)
 
@@ -227,22 +225,22 @@ def what_it_depends_on(miss: Miss) -> list[Finding]:
     def value(program: Callable) -> Callable:
         def given(*inputs: Any) -> Any:
             value = miss.asked.outcome(program, inputs)
-            return value if miss.part is None else value[miss.part]
+            return value if miss.value_key is None else value[miss.value_key]
 
         return given
 
     both = value(miss.asked.answer), value(miss.asked.program)
-    what = miss.part_name or "your result"
-    if not miss.part_name and miss.asked.work:
+    what = miss.value_name or "your result"
+    if not miss.value_name and miss.asked.work:
         what = "what the check computes with your answer"
-    seen = probing.probed(*both, miss.of_part, miss.asked.names, what)
-    return _some(seen, probing.later_shape(miss.of_part)) if seen else []
+    seen = probing.probed(*both, miss.of_value, miss.asked.names, what)
+    return _some(seen, probing.later_shape(miss.of_value)) if seen else []
 
 
 def which_places(miss: Miss) -> list[Finding]:
     """Only some places of the result are wrong."""
-    seen = probing.placed(miss.of_part, miss.asked.atol)
-    return _some(seen, probing.later_shape(miss.of_part)) if seen else []
+    seen = probing.placed(miss.of_value, miss.asked.atol)
+    return _some(seen, probing.later_shape(miss.of_value)) if seen else []
 
 
 def as_before(miss: Miss) -> list[Finding]:
@@ -256,12 +254,12 @@ def as_before(miss: Miss) -> list[Finding]:
 def how_many_are_right(miss: Miss) -> list[Finding]:
     """At the end: the count of the cases, or that nothing is known."""
     seen = found(Kind.UNKNOWN)
-    if miss.right_cases and miss.part is None:
+    if miss.right_cases and miss.value_key is None:
         seen = found(Kind.SOME_RIGHT, right=len(miss.right_cases), of=len(miss.every))
-    return _some(seen, probing.later_shape(miss.of_part))
+    return _some(seen, probing.later_shape(miss.of_value))
 
 
-STEPS = (
+STEPS = (  # what is true of a whole answer: see OF_THE_WHOLE, too
     line_without_effect,
     known_mistake,
     missing_part,
@@ -271,12 +269,28 @@ STEPS = (
     one_place_of_the_solution,
     two_known_mistakes,
     suspicious_text,
-    symptom,
+    symptom_alone,
     unread,
     what_it_depends_on,
     which_places,
     as_before,
     how_many_are_right,
+)
+
+
+OF_THE_WHOLE = (  # kinds that are true of an answer, not of one of its values
+    Kind.BEHIND_RETURN,
+    Kind.NOT_CALLED,
+    Kind.NOT_KEPT,
+    Kind.ALWAYS_TRUE,
+    Kind.RETURN_IN_LOOP,
+    Kind.KEPT,
+    Kind.KEPT_IN_DEFAULT,
+    Kind.INPUT_CHANGED,
+    Kind.KNOWN,
+    Kind.AS_KNOWN,
+    Kind.TWO_KNOWN,
+    Kind.UNTOUCHED,
 )
 
 
@@ -361,7 +375,7 @@ def _known(miss: Miss, mistake: Mistake) -> list[Finding]:
 # Of several values the first wrong one
 
 
-def _first_wrong_part(wrong: list[Difference], atol: float) -> int | str | None:
+def _first_wrong_value(wrong: list[Difference], atol: float) -> int | str | None:
     """Of several values (a tuple, or a list that is no tensor), the first wrong one.
 
     Of dictionaries of tensors, the name of the first wrong one.

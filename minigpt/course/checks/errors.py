@@ -18,7 +18,7 @@ from minigpt.course.checks.values import describe
 class Problem(Exception):
     """Raised by what knows what is wrong with an answer.
 
-    findings: that. hint: the exercise's, which need not fit. part: the name of the
+    findings: that. hint: the exercise's, which need not fit. value_name: of the
     value that is meant. shown: the case that shows it. share: of the cases, those that
     are right, 0.0 to 1.0, below 1. asked: the Question, if one was asked.
     """
@@ -27,13 +27,13 @@ class Problem(Exception):
         self,
         *findings: Finding,
         hint: str = "",
-        part: str = "",
+        value_name: str = "",
         shown: str = "",
         share: float = 0.0,
     ):
         super().__init__(*findings)
         self.findings, self.share = list(findings), share
-        self.hint, self.part, self.shown = hint, part, shown
+        self.hint, self.value_name, self.shown = hint, value_name, shown
         self.asked: Any = None
 
 

@@ -10,7 +10,10 @@ from minigpt.course.checks.solutions import bare
 
 
 def undoes(was: str, now: str, edits: Sequence[tuple[str, str]]) -> bool:
-    """Whether `now` in the place of `was` takes back one of some edits (old, new)."""
+    """Whether `now` in the place of `was` takes back one of some edits (old, new).
+
+    dim=-1 in the place of dim=1 takes back ("x.sum(dim=-1)", "x.sum(dim=1)").
+    """
 
     def words(text: str) -> str:
         return " ".join(["", *re.findall(r"\w+|[^\s\w]", text), ""])

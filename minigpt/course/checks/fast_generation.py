@@ -147,7 +147,7 @@ def check_cached_step(cached_step: Any) -> str:
     ]
     hint = "cat along dim=2, scores / √d, softmax over the last dimension, @ values."
     parts = ("out", "keys", "values")
-    how: dict[str, Any] = {"parts": parts, "hint": hint}
+    how: dict[str, Any] = {"value_names": parts, "hint": hint}
     compare(cached_step, CACHED_STEP, cases[:3], complete=False, **how)
     compare(cached_step, CACHED_STEP, cases[3:], **how)  # the empty cache, for itself
     return "4 sizes, one of them with an empty cache."
@@ -304,7 +304,11 @@ def check_left_pad(left_pad: Any) -> str:
         ),
     ]
     hint = "Column j of row b is real if j >= T - len(prompts[b])."
-    how: dict[str, Any] = {"work": _settled, "parts": ("idx", "mask"), "hint": hint}
+    how: dict[str, Any] = {
+        "work": _settled,
+        "value_names": ("idx", "mask"),
+        "hint": hint,
+    }
     compare(left_pad, LEFT_PAD, cases, known, **how)
     mask = call(left_pad, prompts[0])[1]
     if isinstance(mask, torch.Tensor) and mask.dtype != torch.bool:
@@ -486,7 +490,7 @@ def check_one_draft(one_draft: Any) -> str:
         ),
     ]
     hint = "q times min(1, p / q) is min(p, q); what p has beyond that comes second."
-    how: dict[str, Any] = {"parts": ("kept", "after_refusal"), "hint": hint}
+    how: dict[str, Any] = {"value_names": ("kept", "after_refusal"), "hint": hint}
     compare(one_draft, ONE_DRAFT, cases[:4], known, complete=False, **how)
     compare(one_draft, ONE_DRAFT, cases[4:], known, **how)  # nothing is refused
     shares = [tensor_of(call(one_draft, *case)[0]).sum() for case in cases]
@@ -532,7 +536,7 @@ def check_int8(to_int8: Any, from_int8: Any) -> str:
     ]
     right, parts = TO_INT8.named("to_int8"), ("numbers", "scale", "type")
     hint = "scale = a row's largest distance from 0 / 127; round; .to(torch.int8)."
-    how: dict[str, Any] = {"parts": parts, "hint": hint, "complete": False}
+    how: dict[str, Any] = {"value_names": parts, "hint": hint, "complete": False}
     known = [
         Mistake(
             "A row of zeros has the scale 0: it should be above 0, for 0 / 0 is nan.",

@@ -1,6 +1,6 @@
 """What the engine can find out about an answer: kinds, not sentences.
 
-Each finding is a Kind with its parts; telling.py makes sentences of them, at the end.
+Each finding is a Kind with its details; telling.py makes sentences of them, at the end.
 Nothing in the engine reads a sentence.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Kind(Enum):
-    """What is wrong; behind each one, its parts."""
+    """What is wrong; behind each one, its details."""
 
     # A person has written the sentence
     WRITTEN = auto()  # says
@@ -85,15 +85,15 @@ class Finding:
     """One thing that is wrong. hint: in place of the kind's own."""
 
     kind: Kind
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     hint: str = ""
 
     @property
     def place(self) -> str:
         """Of a Finding with a mutant, where it is: what a second miss must share."""
-        return str(self.parts.get("line", self.parts["mutant"].line))
+        return str(self.details.get("line", self.details["mutant"].line))
 
 
-def found(kind: Kind, hint: str = "", /, **parts: Any) -> Finding:
-    """A Finding with its parts by name."""
-    return Finding(kind, parts, hint)
+def found(kind: Kind, hint: str = "", /, **details: Any) -> Finding:
+    """A Finding with its details by name."""
+    return Finding(kind, details, hint)

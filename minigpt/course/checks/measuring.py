@@ -2,26 +2,18 @@
 
 A look takes one Difference and returns a Finding, or None; it raises CannotTell where
 this one says nothing, as 4 does not tell whether it is 2 squared or 2 doubled. What a
-look sees is told only if it sees the same in all differences.
+look sees is told only if it sees that kind in all differences.
 """
 
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from minigpt.course.checks.findings import Finding, Kind, found
-from minigpt.course.checks.values import as_tensor, describe, plain, same
-
-
-class Difference(NamedTuple):
-    """A case, what the solution gives and what the answer gives."""
-
-    inputs: tuple
-    expected: Any
-    got: Any
+from minigpt.course.checks.values import Difference, as_tensor, describe, plain, same
 
 
 class CannotTell(Exception):
@@ -43,7 +35,7 @@ def measured(
             return one
         every = [one for one in seen if one]
         if look is _another_shape and every and len(every) == len(seen):
-            parts = every[0].parts
+            parts = every[0].details
             return found(Kind.SHAPE, got=parts["got"], expected=parts["expected"])
     return None
 
@@ -184,30 +176,49 @@ def _one_change(
         every = [_finite(d) for d in differences]
     except (ValueError, RuntimeError):
         return None
-    factors = [_factor(got, expected, atol, least=1) for got, expected in every]
-    if not any(_factor(got, expected, atol) for got, expected in every):
-        factors = [None] * len(every)
-    mine, right = (torch.cat([t.flatten() for t in part]) for part in zip(*every))
+    mine, right = (torch.cat([t.flatten() for t in numbers]) for numbers in zip(*every))
     offset = (mine - right).median().item()
     if right.unique().numel() > 2 and same(right + offset, mine, atol):
         more = "large" if offset > 0 else "small"
         return found(Kind.OFFSET, more=more, offset=abs(offset))
-    factor = _factor(mine, right, atol)
-    if factor is None and any(f is None for f in factors):
-        return None
-    if factor is not None and (abs(factor + 1) < 1e-4 or same(factor, 1 / math.log(2))):
+    common = _factor(mine, right, atol)  # 3 * x in all cases
+    if common is None:
+        return _factor_of_each_case(differences, every, atol, names)
+    if abs(common + 1) < 1e-4 or same(common, 1 / math.log(2)):
         return None  # a minus, or bits: they have sentences of their own
-    each = [factor or f or 0.0 for f in factors]
+    texts = _what_factors_are([common] * len(every), differences, names)
+    texts += [text for number, text in FACTORS.items() if same(common, number)]
+    return found(Kind.FACTOR, factor=common, size=f", {texts[0]}" if texts else "")
+
+
+def _factor_of_each_case(
+    differences: list[Difference],
+    every: list[tuple[torch.Tensor, torch.Tensor]],
+    atol: float,
+    names: Sequence[str],
+) -> Finding | None:
+    """A factor that is another one in each case, as a sum in place of a mean.
+
+    A case of one number has a factor always, so one case at least must have several.
+    """
+    factors = [_factor(got, expected, atol, least=1) for got, expected in every]
+    if None in factors or not any(_factor(*pair, atol) for pair in every):
+        return None
+    texts = _what_factors_are(factors, differences, names)
+    size = f", {texts[0]}" if texts else ", another one in each case"
+    return found(Kind.FACTOR, factor=factors[0], size=size)
+
+
+def _what_factors_are(
+    factors: list, differences: list[Difference], names: Sequence[str]
+) -> list[str]:
+    """What the factors of all cases are: "3 (3 is the size of dimension 0 of `x`)"."""
     sizes = [dict(_sizes(d, names)) for d in differences]
-    texts = [
+    return [
         text
         for label, (_, text) in sizes[0].items()
-        if all(label in s and same(f, s[label][0]) for f, s in zip(each, sizes))
+        if all(label in s and same(f, s[label][0]) for f, s in zip(factors, sizes))
     ]
-    texts += [text for number, text in FACTORS.items() if same(factor or 0.0, number)]
-    another = ", another one in each case" if factor is None else ""
-    size = f", {texts[0]}" if texts else another
-    return found(Kind.FACTOR, factor=each[0], size=size)
 
 
 def _factor(

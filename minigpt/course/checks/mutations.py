@@ -64,7 +64,7 @@ def _alike(slips: list[Slip]) -> list[list[Slip]]:
     """
     alike: dict[tuple, list[Slip]] = {}
     for slip in slips:
-        if slip.line:
+        if not slip.of_whole_line:
             alike.setdefault((slip.change, slip.was, slip.now), []).append(slip)
     several = (group for group in alike.values() if len(group) > 1)
     return [group for group in several if len(group) == 2 or not group[0].put_in]
@@ -113,7 +113,9 @@ def _nearer(groups: list[list[Slip]], goal: ast.Module) -> list[list[Slip]]:
     def gain(group: list[Slip]) -> tuple[bool, int, int]:
         """What brings it nearer, then the likelier ranks, then how much nearer."""
         first, swaps = group[0], _swaps(group)
-        if not first.line:  # a whole line: as good as a change of three pairs, or none
+        if (
+            first.of_whole_line
+        ):  # a whole line: as good as a change of three pairs, or none
             return True, -EQUAL, 3 if first.change is Change.LINE else 0
         before = likeness([slip.line_after() for slip in group])
         after = likeness([slip.line_after(swaps) for slip in group])
@@ -121,7 +123,7 @@ def _nearer(groups: list[list[Slip]], goal: ast.Module) -> list[list[Slip]]:
         return nearer, -max(EQUAL, first.rank), after - before
 
     def right_already(group: list[Slip]) -> bool:
-        lines = (slip.line_after() for slip in group if slip.line)
+        lines = (slip.line_after() for slip in group if not slip.of_whole_line)
         return any(line in right for line in lines)
 
     left = (group for group in groups if not right_already(group))

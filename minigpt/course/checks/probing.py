@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 
 from minigpt.course.checks.findings import Finding, Kind, found
-from minigpt.course.checks.measuring import Difference, numbers_of
-from minigpt.course.checks.values import as_tensor, describe, same
+from minigpt.course.checks.measuring import numbers_of
+from minigpt.course.checks.values import Difference, as_tensor, describe, same
 
 
 def probed(
@@ -29,7 +29,7 @@ def probed(
             seen.append(_probed(got_of, right_of, difference, names, what))
         except Exception:  # an experiment that fails shows nothing
             seen.append(None)
-    kinds = {one and (one.kind, one.parts["name"]) for one in seen}
+    kinds = {one and (one.kind, one.details["name"]) for one in seen}
     return seen[0] if len(kinds) == 1 else None
 
 
@@ -52,6 +52,8 @@ def _probed(
                 now_got: Any = as_tensor(got_of(*inputs))
                 now_right: Any = as_tensor(right_of(*inputs))
             except Exception:  # not made for such an input
+                continue
+            if now_got is None or now_right is None:
                 continue
             if now_got.shape != got.shape or now_right.shape != right.shape:
                 continue

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from minigpt.course.checks.fresh_cases import fresh_cases
-from minigpt.course.checks.measuring import Difference
 from minigpt.course.checks.reading import written
-from minigpt.course.checks.running import in_time, silence
+from minigpt.course.checks.running import in_time
+from minigpt.course.checks.solutions import Mistake
+from minigpt.course.checks.values import Difference
 
 
 @dataclass
@@ -21,9 +22,10 @@ class Question:
 
     answer: the learner's function or class. solution: a Solution, or any right program.
     work(program, *inputs): what is compared, in place of program(*inputs). atol: the
-    tolerance. parts: names of the values of a tuple. names: of the inputs. complete:
+    tolerance. value_names: of the values of a tuple. names: of the inputs. complete:
     whether an answer that is right here is right. wrong: the cases on which the answer
-    is not right, once that is known.
+    is not right, once that is known. slip: what search.own_slip() has found, once it
+    has searched.
     """
 
     answer: Any
@@ -31,10 +33,11 @@ class Question:
     cases: list[tuple]
     work: Callable | None = None
     atol: float = 1e-5
-    parts: Sequence[str] = ()
+    value_names: Sequence[str] = ()
     names: Sequence[str] = ()
     complete: bool = True
     wrong: Sequence[Difference] = ()
+    slip: Any = ...
 
     @property
     def program(self) -> Callable:
@@ -47,7 +50,7 @@ class Question:
         return getattr(self.solution, "text", "")
 
     @property
-    def mistakes(self) -> Sequence[Any]:
+    def mistakes(self) -> Sequence[Mistake]:
         """The solution's own known mistakes."""
         return getattr(self.solution, "mistakes", ())
 
@@ -93,6 +96,5 @@ class Question:
                     got = self.outcome(self.answer, inputs)
                     differences.append(Difference(inputs, right, got))
 
-        with silence():
-            in_time(run, 2)
+        in_time(run, 2)
         return differences

@@ -181,7 +181,7 @@ def check_terms(terms: Any, model: LanguageModel, x: torch.Tensor) -> str:
         ),
     ]
     hint = "Note down what a part says, then add it: x = x + said."
-    how: dict[str, Any] = {"work": work, "parts": names, "hint": hint}
+    how: dict[str, Any] = {"work": work, "value_names": names, "hint": hint}
     compare(terms, TERMS, cases, known, **how)
     return "4 stacks, one of them your own: the start, and what each part adds to it."
 

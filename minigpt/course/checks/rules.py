@@ -24,7 +24,11 @@ from minigpt.course.checks.trees import (
 
 
 class Change(enum.Enum):
-    """What kind of place it is that was changed."""
+    """What kind of place it is that was changed.
+
+    A new one needs a rank (RANKS, or in slips.py for whole lines) and words (AT_FIRST
+    or MOVED of telling_slips.py).
+    """
 
     DIM = enum.auto()
     INDEX = enum.auto()
@@ -57,8 +61,9 @@ RANKS = {  # of a change within a line, the likeliest first; whole lines: see sl
     Change.FUNCTION: 2,
     Change.NAME: 6,
 }
+REDUCTIONS = {"mean", "sum", "max", "min", "median"}
 SISTERS = [  # names that are taken for each other
-    {"mean", "sum", "max", "min", "median"},
+    REDUCTIONS,
     {"softmax", "log_softmax", "sigmoid"},
     {"log", "log2", "log10", "exp"},
     {"zeros", "ones"},
@@ -242,7 +247,7 @@ def _method(node: Any, name: str, of: Any) -> Iterator[tuple[Change, Any]]:
         yield Change.STEP_ORDER, new  # (a / b).f(): a.f() / b.f()
     if name in ("tril", "triu") and not node.args:
         yield from _diagonal(node)
-    if name in SISTERS[0] and not node.args + node.keywords:
+    if name in REDUCTIONS and not node.args + node.keywords:
         word = {"min": "amin", "max": "amax"}.get(name, name)
         for how in ("dim=-1, keepdim=True", "dim=-1", "dim=0", "dim=1"):
             new = parsed(f"({source_of(of)}).{word}({how})")

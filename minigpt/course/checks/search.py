@@ -22,14 +22,13 @@ from typing import Any
 from minigpt.course.checks.accidents import is_accident
 from minigpt.course.checks.evidence import neighbours
 from minigpt.course.checks.findings import Finding, Kind, found
-from minigpt.course.checks.measuring import Difference
 from minigpt.course.checks.mutations import Mutant, mutants
 from minigpt.course.checks.question import Question
 from minigpt.course.checks.reading import listing, source, surroundings
 from minigpt.course.checks.rules import Change
 from minigpt.course.checks.running import in_time, silence
 from minigpt.course.checks.solutions import Mistake, bare
-from minigpt.course.checks.values import same
+from minigpt.course.checks.values import Difference, same
 
 CANDIDATES = 600  # programs made of the solution that are tried
 MENDED = 250  # programs made of the answer that are tried
@@ -74,6 +73,13 @@ def own_slip(asked: Question) -> Finding | None:
 
     None where changes of several lines mend it, and none makes a line the solution's.
     """
+    if asked.slip is ...:
+        with silence():
+            asked.slip = _search_own_slip(asked)
+    return asked.slip
+
+
+def _search_own_slip(asked: Question) -> Finding | None:
     text, start = listing(asked.answer)
     if not text or not asked.text:
         return None
@@ -108,7 +114,7 @@ def _tried(asked: Question) -> Iterator[tuple[tuple, Any]]:
 
 def _to_tell(good: list[Mutant], text: str, asked: Question) -> Mutant | None:
     """Of some ways to mend an answer the one to tell; None where they contradict."""
-    buggy = {line.strip() for line in asked.solution.buggy.splitlines()}
+    buggy = {line.strip() for line in asked.solution.buggy.splitlines()} - {""}
     ours = {line.strip() for line in asked.text.splitlines()}
     lines = ["", *map(str.strip, text.splitlines())]
     # In a bug hunt the learner's own lines are looked at first, not those handed out,
@@ -175,11 +181,12 @@ def _reached(asked: Question, code: CodeType) -> set[int]:
 
 def _program_of(asked: Question, code: CodeType) -> Callable:
     """The learner's function or class, as some code defines it, among its own names."""
-    names = dict(surroundings(asked.answer) or asked.solution.namespace)
-    known = set(names)
+    before = dict(surroundings(asked.answer) or asked.solution.namespace)
+    names = dict(before)
     exec(code, names)
-    name = asked.own_name
-    return names[name] if name in names else names[next(iter(set(names) - known))]
+    own = (n for n in names if n != "__builtins__")
+    made = [n for n in own if before.get(n) is not names[n]]
+    return names[asked.own_name if asked.own_name in made else made[-1]]
 
 
 def _agrees(asked: Question, program: Callable, inputs: tuple, expected: Any) -> bool:
@@ -200,8 +207,7 @@ def _price(asked: Question) -> int:
         with contextlib.suppress(Exception):  # it may raise one: what counts are calls
             asked.outcome(asked.answer, inputs)
 
-    with silence():
-        ended = in_time(counted, 1)
+    ended = in_time(counted, 1)
     return 1 + calls // CALLS if ended else HANGS
 
 

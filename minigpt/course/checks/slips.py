@@ -9,7 +9,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from minigpt.course.checks.rules import RANKS, Change, changes
 from minigpt.course.checks.trees import (
@@ -49,6 +49,11 @@ class Slip:
     at: int = 0
     inside: str = ""
     put_in: bool = False
+
+    @property
+    def of_whole_line(self) -> bool:
+        """Whether a line is put in or moved, rather than changed."""
+        return self.line is None
 
     def line_after(self, swaps: Mapping[int, ast.AST] = {}) -> str:
         """The line that it changes; with swaps, after them. "" for more than a line."""
@@ -140,18 +145,27 @@ def _may_hold(node: ast.AST, owner: ast.AST, way: str) -> bool:
     return bool(literal(node))  # not in the place of a 0: too much would fit
 
 
-def _put_in(node: ast.AST, way: str) -> tuple[Change, ast.expr, int, bool]:
-    """The change that a way makes of a node, as _changes_at() yields it."""
+class _New(NamedTuple):
+    """What may stand in the place of a node; see Slip."""
+
+    change: Change
+    node: ast.AST
+    rank: int
+    put_in: bool = False
+
+
+def _put_in(node: ast.AST, way: str) -> _New:
+    """A way put round a node or in its place: "hole__ / n" makes `x / n` of `x`."""
     new = parsed(way.replace(HOLE, f"({source_of(node)})"))
     if way[0].isdigit():
-        return Change.NUMBER, new, RANKS[Change.NUMBER], False
+        return _New(Change.NUMBER, new, RANKS[Change.NUMBER])
     if way[0] in "-~":
-        return Change.SIGN, new, RANKS[Change.SIGN], False
+        return _New(Change.SIGN, new, RANKS[Change.SIGN])
     if HOLE in way:
-        return Change.PART, new, PUT_IN, True
+        return _New(Change.PART, new, PUT_IN, True)
     if isinstance(node, ast.Name):
-        return Change.INDEX, new, PUT_IN, True
-    return Change.NUMBER, new, REPLACED, True
+        return _New(Change.INDEX, new, PUT_IN, True)
+    return _New(Change.NUMBER, new, REPLACED, True)
 
 
 # Within lines
@@ -203,10 +217,10 @@ def _parts(owner: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 def _changes_at(
     node: ast.AST, owner: ast.AST, ways: Sequence[str], names: Sequence[str]
-) -> Iterator[tuple[Change, ast.AST, int, bool]]:
-    """Yield (change, new node, its rank, whether it is put in) for one node."""
+) -> Iterator[_New]:
+    """All that may stand in the place of one node; ways: what may be put in there."""
     for change, new in changes(node, owner, names):
-        yield change, new, RANKS[change], False
+        yield _New(change, new, RANKS[change])
     for way in ways:
         yield _put_in(node, way)
 

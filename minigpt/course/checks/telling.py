@@ -1,6 +1,6 @@
 """What is said of a Problem: one text, made of its findings.
 
-A Finding's parts may be words already, where only they know what was seen: measuring,
+A Finding's details may be words already, where only they know what was seen: measuring,
 scene and tracing describe values, errors and comparing bring remedies. The sentences
 around them stand here, and nothing in the engine reads one.
 
@@ -10,9 +10,9 @@ A miss is helped in two steps. At first the learner hears what is wrong and wher
 
 from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.findings import Finding, Kind
-from minigpt.course.checks.telling_slips import like_slip, own_slip
+from minigpt.course.checks.telling_slips import tell_like_slip, tell_own_slip
 
-SENTENCES = {  # kind: a sentence with the finding's parts, a hint
+SENTENCES = {  # kind: a sentence with the finding's details, a hint
     Kind.WRITTEN: ("{says}", ""),
     Kind.KNOWN: ("{says}", ""),
     Kind.AS_KNOWN: ("Your results are those of this mistake: {says}", ""),
@@ -187,7 +187,7 @@ SENTENCES = {  # kind: a sentence with the finding's parts, a hint
 def message(problem: Problem, tell: bool = False) -> str:
     """A Problem as one text: its findings, the case that shows them, a hint."""
     says = "\n  ".join(sentence(one, tell) for one in problem.findings)
-    lead = f"{problem.part}: " if problem.part else ""
+    lead = f"{problem.value_name}: " if problem.value_name else ""
     last = _last(problem)
     return f"not yet. {lead}{says}{problem.shown}" + (last and f"\n  {last}")
 
@@ -203,31 +203,31 @@ def _last(problem: Problem) -> str:
         return f"Hint: {own}"
     if problem.hint and any(f.kind is Kind.KNOWN for f in problem.findings):
         return f"Hint: {problem.hint}"
-    if problem.hint and not any("mutant" in f.parts for f in problem.findings):
+    if problem.hint and not any("mutant" in f.details for f in problem.findings):
         return f"Hint of the exercise: {problem.hint}"
     return ""
 
 
 def sentence(finding: Finding, tell: bool = False) -> str:
     """What a finding says."""
-    parts = finding.parts
+    details = finding.details
     if finding.kind is Kind.OWN_SLIP:
-        return own_slip(tell, **parts)
+        return tell_own_slip(tell, **details)
     if finding.kind is Kind.LIKE_SLIP:
-        return like_slip(tell, **parts)
+        return tell_like_slip(tell, **details)
     if finding.kind is Kind.INPUT_CHANGED:
-        begin = "The result is right, but your" if parts["right"] else "Besides, your"
-        first = parts.get("first")
+        begin = "The result is right, but your" if details["right"] else "Besides, your"
+        first = details.get("first")
+        more = ", and so does every line after that one" if first else ""
         return (
-            f"{'Your' if first else begin} function changes {parts['name']} in place: "
-            "whoever called it finds other numbers in what is theirs"
-            f"{', and so does every line after that one' if first else ''}."
+            f"{'Your' if first else begin} function changes {details['name']} in "
+            f"place: whoever called it finds other numbers in what is theirs{more}."
         )
-    return SENTENCES[finding.kind][0].format(**parts)
+    return SENTENCES[finding.kind][0].format(**details)
 
 
 def hint(finding: Finding) -> str:
     """The finding's own hint, or its kind's; "" for none."""
     if finding.hint or finding.kind not in SENTENCES:
         return finding.hint
-    return SENTENCES[finding.kind][1].format(**finding.parts)
+    return SENTENCES[finding.kind][1].format(**finding.details)

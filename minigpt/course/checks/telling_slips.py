@@ -29,7 +29,7 @@ ORDINALS = "first", "second", "third", "fourth", "fifth"
 SHORT = 60  # characters: a longer expression is not shown around the place
 
 
-def own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> str:
+def tell_own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> str:
     """Of an OWN_SLIP: what must change in the answer."""
     begin = "One place is wrong: "
     if whole:
@@ -42,7 +42,7 @@ def own_slip(tell: bool, mutant: Mutant, line: int, text: str, whole: bool) -> s
     return f"{begin}{says}{_often(mutant)}.{shown}"
 
 
-def like_slip(tell: bool, mutant: Mutant) -> str:
+def tell_like_slip(tell: bool, mutant: Mutant) -> str:
     """Of a LIKE_SLIP: what the answer's results are those of.
 
     That is all that is proven: the answer may be written in another way.
@@ -131,7 +131,11 @@ def _often(mutant: Mutant) -> str:
 
 
 def _which(mutant: Mutant) -> str:
-    """As "the second ", of several in a line that read alike; "" for a single one."""
+    """As "the second ", of several in a line that read alike; "" for a single one.
+
+    Of `x[:, t] / t` and `x[:, t] / (t + 1)`, where `t` was replaced, it is the second:
+    the two lines are the same up to there.
+    """
     before, after, wanted = (
         re.findall(r"\w+|[^\s\w]", text)
         for text in (mutant.stood, mutant.line, mutant.was)

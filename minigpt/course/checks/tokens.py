@@ -336,8 +336,8 @@ def check_per_character(per_character: Any) -> str:
     hint = (
         "Add up all nats first. By what are they divided? b''.join(tokens) is the text."
     )
-    parts = ("nats per character", "bits per byte")
-    compare(per_character, PER_CHARACTER, cases, parts=parts, hint=hint)
+    value_names = ("nats per character", "bits per byte")
+    compare(per_character, PER_CHARACTER, cases, value_names=value_names, hint=hint)
     return "4 texts: tokens of several letters, letters of several bytes, and both."
 
 

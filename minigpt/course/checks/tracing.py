@@ -15,11 +15,15 @@ SECONDS = 2  # for running an answer once more
 
 
 class _Watch(TorchDispatchMode):
-    """Looks at each operation's result. causes: kind -> what made the first one."""
+    """Looks at each operation's result. causes: kind -> what made the first one.
+
+    of_inf: whether the first nan was made of infinite numbers.
+    """
 
     def __init__(self):
         super().__init__()
         self.causes: dict[str, str] = {}
+        self.of_inf = False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -34,6 +38,8 @@ class _Watch(TorchDispatchMode):
                 if kind not in self.causes and has(out).any():
                     if says := _cause(kind, name, some, args):
                         self.causes[kind] = f"{says}{_line()}"
+                        if kind == "nan":
+                            self.of_inf = any(t.isinf().any() for t in some)
         return out
 
 
@@ -47,7 +53,7 @@ def cause(run: Callable[[], Any], kind: str) -> str:
 
     in_time(act, SECONDS)
     says = watch.causes.get(kind, "")
-    if kind == "nan" and "inf " in says and "inf" in watch.causes:
+    if kind == "nan" and watch.of_inf and "inf" in watch.causes:
         says += f"\n    The first inf: {watch.causes['inf']}"
     if says and "zero" in watch.causes:
         says += f"\n    Before it: {watch.causes['zero']}"

@@ -2,11 +2,19 @@
 
 import contextlib
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 GENERATOR = torch.Generator  # kept, as other_numbers() puts another one there
+
+
+class Difference(NamedTuple):
+    """A case, what the solution gives and what the answer gives."""
+
+    inputs: tuple
+    expected: Any
+    got: Any
 
 
 def same(got: Any, expected: Any, atol: float = 1e-5) -> bool:
@@ -97,7 +105,7 @@ def describe(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def show(difference: Any, names: Sequence[str] = ()) -> str:
+def show(difference: Difference, names: Sequence[str] = ()) -> str:
     """Input, expected and received values, shortened to what can be read.
 
     Inputs have the names of the solution's arguments. Where expected and received

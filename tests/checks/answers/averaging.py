@@ -52,7 +52,7 @@ WRONG = {
         ),
     },
     "02.3": {
-        "for `2` where `1` belongs in `-2`": nats(("len(ids)))", "len(ids)), -2)")),
+        "for `-2` where `-1` belongs": nats(("len(ids)))", "len(ids)), -2)")),
         "`+ 1` left out after `past @ one_hot`": nats(
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
