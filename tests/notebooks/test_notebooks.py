@@ -18,7 +18,7 @@ MAIN = shared.notebook_paths(NOTEBOOKS)
 ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
 TAGS = re.compile(
     r"nbval-ignore-output|tiny-shakespeare|transformers|within-[\d.]+%?|second-lecture"
-    r"|finding-\d(?:-\d)?|notes-only"
+    r"|finding-\d(?:-\d)?|result-only"
 )
 
 

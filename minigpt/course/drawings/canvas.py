@@ -16,8 +16,12 @@ FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF", "plus": "white"}
 class Drawing:
     """A figure with a grid of columns (x, to the right) and rows (y, downwards)."""
 
-    def __init__(self, columns: float, rows: float) -> None:
-        size = (1.75 * columns + 0.4, 1.15 * rows + 0.4)
+    def __init__(
+        self, columns: float, rows: float, wide: float = 1.75, small: float = 10.5
+    ) -> None:
+        """wide: inches of a column; small: points of the letters of shapes."""
+        self.small = small
+        size = (wide * columns + 0.4, 1.15 * rows + 0.4)
         self.fig = Picture(figsize=size, layout="constrained")
         self.ax = self.fig.subplots()
         self.ax.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6))
@@ -45,7 +49,7 @@ class Drawing:
         center: Style = {"ha": "center", "va": "center"}
         self.ax.text(x, y - shift, label, fontsize=13, **center)
         if shape:
-            self.ax.text(x, y + 0.16, shape, fontsize=10.5, color="0.3", **center)
+            self.ax.text(x, y + 0.16, shape, fontsize=self.small, color="0.3", **center)
         self.places[name] = (x, y, width / 2, height / 2)
 
     def plus(self, name: str, x: float, y: float) -> None:

@@ -40,7 +40,7 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
     writes: the way back as well, from the next character to the text.
     """
     height = 3.65 if writes else 3.1
-    fig = Picture(figsize=(13.35, height), layout="constrained")
+    fig = Picture(figsize=(12, 0.95 * height), layout="constrained")
     ax = fig.subplots()
     ax.set(xlim=(0, 13.35), ylim=(height, 0))
     ax.set_axis_off()
@@ -55,9 +55,9 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
         letters: Style = {"color": color, "weight": weight}
         at = y + 0.24 if below is None else y + tall / 2 - (0.1 if below else 0)
         ax.text(x + width / 2, at, name, fontsize=13, **MIDDLE, **letters)
-        small: Style = {"fontsize": 11, "family": "monospace", "color": color}
+        small: Style = {"fontsize": 12, "family": "monospace", "color": color}
         ax.text(x + width / 2, at + 0.3, below or "", **MIDDLE, **small)
-        ax.text(x + 0.08, y + 0.13, notebook, fontsize=9.5, va="center", **letters)
+        ax.text(x + 0.08, y + 0.13, notebook, fontsize=10.5, va="center", **letters)
     for tail, head in [
         (1.35, 1.65),
         (2.9, 3.2),
@@ -210,7 +210,7 @@ def attention(B: int, T: int, C: int, head_size: int) -> Picture:
 
     The sizes, numbers or letters, are written into the shapes.
     """
-    drawing = Drawing(7, 3)
+    drawing = Drawing(7, 3, small=12)
     narrow, square = f"({B}, {T}, {head_size})", f"({B}, {T}, {T})"
     drawing.box("x", -0.2, 1, shape=f"({B}, {T}, {C})", width=0.75)
     for y, (layer, tensor) in enumerate([("query", "q"), ("key", "k"), ("value", "v")]):
@@ -264,7 +264,7 @@ def listeners(text: str) -> Picture:
 
 def shell() -> Picture:
     """The shell of all models: embeddings, a body, an output layer."""
-    drawing = Drawing(6.6, 2.2)
+    drawing = Drawing(6.6, 2.2, small=13)
     drawing.box("idx", -0.1, 0.6, "ids", "(B, T)", width=0.85)
     drawing.box(
         "tokens", 1.25, 0.05, "token_embedding", "a row a character", "layer", 1.5
@@ -297,7 +297,7 @@ def shell() -> Picture:
 
 def heads() -> Picture:
     """Four heads, side by side, projected: a figure. Each head is `attention`."""
-    drawing, middle = Drawing(7, 4), 1.5
+    drawing, middle = Drawing(7, 4, small=13), 1.5
     wide, narrow = "(B, T, 64)", "(B, T, 16)"
     drawing.box("x", -0.1, middle, shape=wide, width=0.9)
     drawing.box("together", 4.0, middle, "side by side", shape=wide)
@@ -378,7 +378,7 @@ def cut() -> Picture:
 def block() -> Picture:
     """The transformer block: its pathway a straight line, its parts on side roads."""
     end = 5.45  # the column in which x comes out
-    drawing = Drawing(end, 2)
+    drawing = Drawing(end, 2, small=13)
     drawing.ax.set(xlim=(-0.45, end + 0.45), ylim=(1.4, -0.4))
     drawing.ax.plot([0.4, end], [1, 1], color=COLORS[4], lw=8, zorder=0)  # pathway
     drawing.box("x", 0, 1, shape="(B, T, C)", width=0.8)
@@ -405,7 +405,7 @@ def block() -> Picture:
 
 def gpt() -> Picture:
     """The whole GPT: each box with its shape and the notebook that builds it."""
-    drawing = Drawing(9.35, 2.9)
+    drawing = Drawing(9.35, 2.9, wide=1.28, small=12)
     ax = drawing.ax
     ax.set(xlim=(-0.65, 9.0), ylim=(2.15, -0.75))
     frame: Style = {

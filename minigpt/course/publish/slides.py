@@ -5,19 +5,20 @@
 Headings, what is said first below them, formulas, questions, code with the sentence
 that leads to it, figures, what they show and the recap stand on the slides; the
 prose is for the speaker's notes (press S). Code that draws, and a lesson's set-up, stay
-in the notebook.
+in the notebook. `talks/NN_name.md` has a lecturer's titles and notes (`slides_talk`).
 """
 
 import base64
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from PIL import Image
 
-from minigpt.course.publish import npm, shared
+from minigpt.course.publish import npm, shared, slides_talk
 from minigpt.course.publish.slides_layout import stacks
 from minigpt.course.publish.slides_room import HEIGHT, WIDTH
 from minigpt.course.publish.slides_words import without_asides
@@ -55,7 +56,7 @@ def build_slides(
             )
             notebook.cells[recap:recap] = opened()
         target = folder / f"{path.stem}.html"
-        shared.write(target, deck(notebook, characters))
+        shared.write(target, deck(notebook, characters, slides_talk.read(path.stem)))
         written.append(target)
     return written
 
@@ -79,15 +80,19 @@ def opened() -> list[NotebookNode]:
     ]
 
 
-def deck(notebook: NotebookNode, characters: frozenset[str]) -> str:
-    """One notebook as a page of slides; `characters`: those that fonts need."""
+def deck(
+    notebook: NotebookNode,
+    characters: frozenset[str],
+    talk: Sequence[slides_talk.Entry] = (),
+) -> str:
+    """One notebook as a page of slides; `characters`: those that fonts need; talk: what
+    a lecturer wrote for them."""
     notebook = nbformat.from_dict(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":  # evidence and exercises: no slides
             cell.source = without_asides(cell.source)
-    body = shared.to_html(
-        "slides", notebook, stacks=stacks(shared.local_links(notebook))
-    )
+    found = stacks(shared.local_links(notebook), talk)
+    body = shared.to_html("slides", notebook, stacks=found)
     return shared.whole_page(
         "slides",
         title=shared.title(notebook),

@@ -7,6 +7,12 @@ from itertools import pairwise
 import nbformat
 from nbformat import NotebookNode
 
+from minigpt.course.publish.slides_parts import (
+    asks,
+    has_output,
+    plain,
+    text_part,
+)
 from minigpt.course.publish.slides_room import HIGH, filled, height
 from minigpt.course.publish.slides_words import (
     DANGLES,
@@ -26,12 +32,6 @@ DEFINED = re.compile(  # a new word where a sentence says what it is
     r"(^|\b([Tt]he|[Aa]n?|their|average|called|[Ii]n|and) )"
     r"\*\*[^*\s]+( [^*\s]+){0,2}\*\*"
 )
-QUESTION = re.compile(r"\*\*(Predict|Think)")
-
-
-def plain(source: str) -> str:
-    """A text with single spaces, so that it is found again wherever its lines end."""
-    return " ".join(source.split())
 
 
 def together(source: str, told: list[str]) -> str:
@@ -39,26 +39,6 @@ def together(source: str, told: list[str]) -> str:
     told = [plain(one) for one in told]
     found = without_remarks(sentences(source))
     return " ".join(s for s in found if any(plain(s) in one for one in told))
-
-
-def part_of(what: str, cell: NotebookNode, fragment: bool = False) -> dict:
-    """A part of a slide."""
-    return {"what": what, "cell": cell, "fragment": fragment}
-
-
-def text_part(source: str, fragment: bool = False) -> dict:
-    """A part that is a text."""
-    return part_of("text", nbformat.v4.new_markdown_cell(source), fragment)
-
-
-def asks(part: dict) -> bool:
-    """Is a part a question to the audience?"""
-    return part["what"] == "text" and bool(QUESTION.match(part["cell"].source))
-
-
-def has_output(slide: dict) -> bool:
-    """Does a result stand on a slide?"""
-    return any(part["what"] == "output" for part in slide["parts"])
 
 
 def answered(stack: list[dict]) -> list[dict]:
@@ -94,8 +74,7 @@ def answered(stack: list[dict]) -> list[dict]:
         for one in later:
             code = code_of(one)
             if prepares(code):
-                told = nbformat.v4.new_markdown_cell(f"```python\n{code}\n```")
-                rest[0]["notes"] += [told, *one["notes"]]
+                rest[0]["notes"] += one["notes"]
             else:
                 for part in one["parts"]:
                     part["fragment"] = False
@@ -109,7 +88,11 @@ def answered(stack: list[dict]) -> list[dict]:
 
 def told_later(slide: dict, part: dict) -> dict:
     """A slide of its own for a part of this one, without its notes."""
-    title = slide["running"] or slide["parts"][0]["cell"].source.split("\n")[0]
+    title = (
+        slide["running"]
+        or slide.get("foot")
+        or slide["parts"][0]["cell"].source.split("\n")[0]
+    )
     title = re.sub(r"[`*]|^#+ ", "", title)
     cell = part["cell"].get("id", slide["cell"])
     new = {"cell": cell, "kind": "", "running": title, "notes": []}
@@ -221,12 +204,17 @@ def tell_leads(stacks: list[list[dict]]) -> None:
     for stack in stacks:
         leads: dict[str, str] = {}  # {id of a cell: the sentence above its first piece}
         for before, slide in zip([None, *stack[:-1]], stack):
-            if all(part["what"] != "text" for part in slide["parts"]):
+            if "foot" not in slide and all(
+                part["what"] != "text" for part in slide["parts"]
+            ):
                 first = slide["parts"][0]["cell"]
+                one_cell = len({p["cell"].get("id") for p in slide["parts"]}) == 1
+                above = leads.get(first.get("id", ""), "")  # this goes on
                 choices = [
                     shows(slide),
-                    unseen(slide),
-                    again(leads.get(first.get("id", ""), "")),
+                    unseen(slide) if one_cell else "",
+                    named(code_of(slide)) if above else "",
+                    again(above),
                     *(above_it(before) if before else []),
                 ]
                 new = text_part(next(filter(None, choices), ""))
@@ -260,6 +248,12 @@ def again(source: str) -> str:
     return " ".join(found[max(0, start) :]).removesuffix(":") + "." * source.endswith(
         ":"
     )
+
+
+def named(code: str) -> str:
+    """What stands above a further piece of code that only defines."""
+    told = " and ".join(f"`{name}`" for name in defines(code)[:2])
+    return f"{told}:" if told else ""
 
 
 def above_it(before: dict) -> list[str]:

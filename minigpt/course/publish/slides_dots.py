@@ -3,11 +3,13 @@
 Each row keeps its label and its number; the dot shows how far the rows lie apart, and a
 line through it the spread of the seeds, where the table has one. The scale does not
 begin at 0. If its label is one word or phrase, the first row is what the others are
-compared with: it is a ring on a dashed line.
+compared with: it is a ring on a dashed line. In steps, each row is compared with the
+one above it, and the dots are a staircase.
 """
 
 import html
 import re
+from collections.abc import Sequence
 
 import nbformat
 from nbformat import NotebookNode
@@ -17,11 +19,11 @@ ROW = re.compile(
     r"(?: \(spread (?P<spread>[\d.]+)\))?"
 )
 ROWS = 4  # at least, or a glance at the numbers is as quick
-WIDTH, HIGH = 1136, 46  # pixels of a slide, and of a row
-MANY, LOW = 7, 35  # rows that are many, and how high each is then
+WIDTH = 1136  # pixels of a slide
+TALL, HIGH, LOWEST = 330, 76, 35  # pixels of all rows, about; of one at most, at least
 BELOW = 42  # pixels for the axis and what it measures
-LETTER = 11.5  # pixels of a label's letter, of 24 pixels
-NUMBER = 110  # pixels for a number, right of its dot
+SIZE, LETTER = 28, 13.4  # pixels of a label's type, and of a letter
+NUMBER = 130  # pixels for a number, right of its dot
 INK, SOFT, FAINT, BLUE = "#16202e", "#5b6778", "#d5dde6", "#0072B2"
 
 
@@ -44,21 +46,37 @@ def quantity(source: str) -> str:
     return "validation loss, nats per character; lower is better" if known else ""
 
 
-def drawn(output: NotebookNode, of: str = "") -> NotebookNode | None:
+def drawn(
+    output: NotebookNode, of: str = "", labels: Sequence[str] = (), steps: bool = False
+) -> NotebookNode | None:
     """A printed table as an output that shows it as dots; None for another output. of:
-    what was measured."""
-    told = rows(output.get("text", ""))
+    what was measured; labels: of the rows, where others than the printed are clearer.
+    """
+    printed = output.get("text", "")
+    told = rows(printed)
     if not told:
         return None
-    high = HIGH if len(told) < MANY else LOW
+    if labels:
+        told = [(label, *row[1:]) for label, row in zip(labels, told, strict=True)]
+    high = max(LOWEST, min(HIGH, TALL // len(told)))
     return nbformat.v4.new_output(
         "display_data",
-        {"text/html": svg(told, high, of), "text/plain": output.text},
-        metadata={"high": high * len(told) + BELOW},
+        {"text/html": svg(told, high, of, steps), "text/plain": printed},
+        metadata={"high": high * len(told) + BELOW, "of": of},
     )
 
 
-def svg(told: list[tuple[str, str, float]], row: int, of: str = "") -> str:
+def again(output: NotebookNode, labels: Sequence[str], steps: bool) -> NotebookNode:
+    """Dots drawn once more, with other labels or in steps; another output as it is."""
+    if "of" not in output.get("metadata", {}):
+        return output
+    stream = nbformat.v4.new_output("stream", text=output.data["text/plain"])
+    return drawn(stream, output.metadata.of, labels, steps) or output
+
+
+def svg(
+    told: list[tuple[str, str, float]], row: int, of: str = "", steps: bool = False
+) -> str:
     """The rows, each so many pixels high, as a picture with its description; below them
     what was measured, and the ends of the axis."""
     high = row * len(told)
@@ -73,22 +91,28 @@ def svg(told: list[tuple[str, str, float]], row: int, of: str = "") -> str:
         return round(left + (value - lowest) * scale, 1)
 
     parts = []
-    if compares(told):
-        parts = [
-            f'<line x1="{x(values[0])}" x2="{x(values[0])}" y1="{row / 2}" '
-            f'y2="{high}" stroke="{SOFT}" stroke-width="2" stroke-dasharray="6 6"/>'
-        ]
+    one = compares(told) or steps
+    starts = [values[0], *values[:-1]] if steps else [values[0] if one else None]
+    for n in range(len(told)) if steps else [0] * compares(told):
+        end = row * (n + 1.5) if steps else high
+        if n < len(told) - 1:
+            parts.append(
+                f'<line x1="{x(values[n])}" x2="{x(values[n])}" y1="{row * (n + 0.5)}" '
+                f'y2="{end}" stroke="{SOFT}" stroke-width="2" stroke-dasharray="6 6"/>'
+            )
     for n, ((label, number, spread), value) in enumerate(zip(told, values)):
         at, y = x(value), row * (n + 0.5)
+        start = starts[min(n, len(starts) - 1)]
+        start = at if start is None else x(start)
         side = at + max(14, spread / 2 * scale + 8)
         parts += [
             f'<text x="0" y="{y + 8}">{html.escape(label)}</text>',
-            f'<line x1="{x(values[0]) if compares(told) else at}" x2="{at}" y1="{y}" '
+            f'<line x1="{start}" x2="{at}" y1="{y}" '
             f'y2="{y}" stroke="{FAINT}" stroke-width="2"/>',
             f'<line x1="{x(value - spread / 2)}" x2="{x(value + spread / 2)}" y1="{y}" '
             f'y2="{y}" stroke="{BLUE}" stroke-width="5"/>',
             f'<circle cx="{at}" cy="{y}" r="9" stroke="{BLUE}" stroke-width="4" '
-            f'fill="{BLUE if n or not compares(told) else "#fff"}"/>',
+            f'fill="{BLUE if n or not one else "#fff"}"/>',
             f'<text x="{side}" y="{y + 8}" stroke="#fff" stroke-width="6" '
             f'paint-order="stroke" font-weight="600">{number}</text>',
         ]
@@ -109,9 +133,9 @@ def svg(told: list[tuple[str, str, float]], row: int, of: str = "") -> str:
     ]
     high += BELOW
     return (
-        f'<svg role="img" aria-label="{html.escape(description(told, of))}" '
+        f'<svg role="img" aria-label="{html.escape(description(told, of, steps))}" '
         f'viewBox="0 0 {WIDTH} {high}" width="{WIDTH}" height="{high}" '
-        f'font-size="24" fill="{INK}">{"".join(parts)}</svg>'
+        f'font-size="{SIZE}" fill="{INK}">{"".join(parts)}</svg>'
     )
 
 
@@ -120,7 +144,9 @@ def compares(told: list[tuple[str, str, float]]) -> bool:
     return "," not in told[0][0]
 
 
-def description(told: list[tuple[str, str, float]], of: str = "") -> str:
+def description(
+    told: list[tuple[str, str, float]], of: str = "", steps: bool = False
+) -> str:
     """What those hear who do not see the dots: all rows of the table."""
     spread = any(spread for _, _, spread in told)
     each = [
@@ -128,6 +154,9 @@ def description(told: list[tuple[str, str, float]], of: str = "") -> str:
         for label, number, spread in told
     ]
     line = ", a line through each for the spread" if spread else ""
-    line += ", and a dashed line at the first row" if compares(told) else ""
+    if steps:
+        line += ", and a staircase from each row to the next"
+    elif compares(told):
+        line += ", and a dashed line at the first row"
     of = f" Measured: {of}." if of else ""
     return f"One dot a row{line}.{of} {'; '.join(each)}."

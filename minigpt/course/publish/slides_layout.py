@@ -1,12 +1,18 @@
 """Which cells of a lesson stand together on a slide, one slide after the other."""
 
 import re
-from itertools import pairwise
+from collections.abc import Sequence, Set
 
 import nbformat
 from nbformat import NotebookNode
 
-from minigpt.course.publish import slides_after, slides_dots
+from minigpt.course.publish import slides_after, slides_dots, slides_heat, slides_talk
+from minigpt.course.publish.slides_join import joined, tell_lengths, tell_more
+from minigpt.course.publish.slides_parts import (
+    is_figure,
+    plain,
+    text_cell,
+)
 from minigpt.course.publish.slides_room import (
     HIGH,
     LARGE,
@@ -15,11 +21,9 @@ from minigpt.course.publish.slides_room import (
     height,
     in_pieces,
     output_height,
-    text_height,
 )
 from minigpt.course.publish.slides_words import (
     ASKS,
-    WORDS,
     before_formula,
     findings,
     first_said,
@@ -38,25 +42,24 @@ from minigpt.course.publish.slides_words import (
 
 BRIEF = 6  # lines of code that may stand behind the figure they lead to
 PREPARES = 3  # lines of assignments above a figure, which may go into the notes
-THIN = 270  # pixels: a slide with less in it joins another, where there is room
+LIST = re.compile(r"- |\d+\. ")
 FINDING = "finding-"  # a tag: with the numbers of the sentences that are one, or 0
-NOTES_ONLY = "notes-only"  # a tag: of code that is told, and not shown
-MINUTES, LINE, QUESTION = 1.2, 0.15, 2  # that a slide, a line of code, a question take
+HIDDEN = "result-only"  # a tag: of code that is not shown
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
 ANSWER = 45  # words of an answer that is shown as a whole
-LIST = re.compile(r"- |\d+\. ")
 
 
-def stacks(notebook: NotebookNode) -> list:
+def stacks(notebook: NotebookNode, talk: Sequence[slides_talk.Entry] = ()) -> list:
     """The slides as a list of stacks; a stack is a list of slides, one below the other.
 
     A section begins a stack, and so does each piece of code a slide below the first
     code; what leaves too little room goes on on another. A slide is a dict: cell (id
     of its first cell), kind (a class), running (the section's title, if the slide does
     not begin with it), length (of a lecture, where one begins), parts (what, cell,
-    fragment or not) and notes (cells).
+    fragment or not) and notes (cells). talk: what a lecturer wrote for slides; a cell
+    that it gives a title begins one, and the section's title goes to its foot.
     """
-    layout = Layout()
+    layout = Layout({entry.cell for entry in talk if entry.begins})
     for cell, following in zip(notebook.cells, [*notebook.cells[1:], None]):
         if cell.cell_type == "markdown":
             layout.add_text(cell)
@@ -66,10 +69,12 @@ def stacks(notebook: NotebookNode) -> list:
         for slide in stack:
             tell_more(slide)
     found = [slides_after.answered(stack) for stack in layout.stacks]
+    slides_talk.tell(found, talk)
     slides_after.tell_terms(found)
     found = [joined(stack) for stack in found]
     slides_after.tell_leads(found)
     slides_after.mark_notes(found)
+    slides_talk.say(found)
     tell_lengths(found)
     return found
 
@@ -77,7 +82,8 @@ def stacks(notebook: NotebookNode) -> list:
 class Layout:
     """Puts the cells of a lesson on slides, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, titled: Set[str] = frozenset()) -> None:
+        self.titled = titled  # ids of cells that begin a slide
         self.stacks: list[list[dict]] = []
         self.titles: list[str] = []  # of the sections of this lecture
         self.section = ""  # the last of them
@@ -131,6 +137,9 @@ class Layout:
             self.put("text", text_cell(second_lecture(self.titles)))
             self.titles = self.titles[:1]
         self.found = self.told = ""
+        if cell.id in self.titled and not re.search("^#", cell.source, re.M):
+            self.go_on(cell)
+            self.full = self.asked = self.result = False
         asks = "**Predict" in cell.source  # and needs all that stands before it
         for kind, source in seen_and_said(cell.source, self.section == "Recap"):
             if self.result and re.match(r"\*\*[^*]{45,}\*\*", source):
@@ -177,15 +186,15 @@ class Layout:
         """A text above a question or formula, with what already stands of it there."""
         text = text_cell(source)
         for part in self.slide["parts"][-1:]:
-            here = slides_after.plain(part["cell"].source)
-            if slides_after.plain(source) in here:
+            here = plain(part["cell"].source)
+            if plain(source) in here:
                 return
-            if here in slides_after.plain(self.last) and here:
+            if here in plain(self.last) and here:
                 both = slides_after.together(self.last, [here, source])
                 more = height("text", text_cell(both)) - height("text", part["cell"])
                 if self.fits("text", below, more):
                     part["cell"] = text_cell(both)
-                elif here in slides_after.plain(source):
+                elif here in plain(source):
                     return
                 elif self.fits("text", below, height("text", text)):
                     part["cell"] = text
@@ -227,8 +236,8 @@ class Layout:
             if not there and self.slide["parts"]:
                 end = self.slide["parts"][-1]
                 first = sentences(end["cell"].source)
-                told = slides_after.plain(leading.source)
-                rest = [s for s in first if slides_after.plain(s) not in told]
+                told = plain(leading.source)
+                rest = [s for s in first if plain(s) not in told]
                 if end["what"] == "text" and len(rest) < len(first):
                     end["cell"] = text_cell(" ".join(rest))
                     self.slide["parts"] = self.slide["parts"][: None if rest else -1]
@@ -300,24 +309,19 @@ class Layout:
         code.source = without_drawing(cell.source, bool(figures))
         if self.slide["kind"] == "opening" and not printed:
             code.source = ""  # the set-up
-        hidden = []
-        if NOTES_ONLY in cell.metadata.get("tags", []):
-            hidden = [text_cell(f"```python\n{cell.source}\n```")]
-            code.source = ""
         code.source = without_checks(code.source)
         bound = only_records(code.source, self.loaded) if cell.outputs else None
-        if bound is not None or (figures and not printed and self.only_prepares(code)):
+        hidden = HIDDEN in cell.metadata.get("tags", []) or bound is not None
+        if hidden or (figures and not printed and self.only_prepares(code)):
             self.loaded |= bound or set()
-            hidden = [text_cell(f"```python\n{code.source}\n```")]
             of = slides_dots.quantity(code.source)
             code.source = ""
-            pictures = [slides_dots.drawn(output, of) for output in printed]
-            hidden += [
-                text_cell(f"```\n{output.text}```")
-                for output, picture in zip(printed, pictures)
-                if picture
+            printed = [
+                slides_dots.drawn(one, of) or slides_heat.drawn(one) or one
+                for one in printed
             ]
-            printed = [picture or old for picture, old in zip(pictures, printed)]
+        if cell.id in self.titled and self.slide["parts"]:
+            self.full = True
         if len(figures) == 1 and not printed and self.figure_goes_first(code):
             self.put("output", code)
             self.go_on(cell)
@@ -336,7 +340,6 @@ class Layout:
             waits = bool(pieces) or self.asked
             self.put("output", shown, fragment=waits and not alone)
             self.full = True
-        self.slide["notes"] += hidden
         self.full = self.full or bool(cell.outputs)
         self.asked = False
         if code.source or cell.outputs:  # else the words lead to what comes next
@@ -376,8 +379,6 @@ class Layout:
         room, lonely = (0, 0) if self.full else (HIGH - filled(self.slide), lonely)
         new, pieces = in_pieces(code.source, room, after, lonely, finding)
         if pieces[1:] and (after or code.outputs) and only_prepares(pieces[0]):
-            hidden = text_cell(f"```python\n{pieces[0]}\n```")
-            self.slide["notes"].append(hidden)
             code = nbformat.from_dict(code | {"source": "\n".join(pieces[1:])})
             return self.add_pieces(code, after, finding)
         for number, source in enumerate(pieces):
@@ -415,7 +416,7 @@ class Layout:
     def told_before(self, source: str) -> bool:
         """Was a sentence's paragraph shown only as far as to what comes before it?"""
         whole, last = map(slides_after.plain, (self.told, sentences(self.found)[-1]))
-        return whole.find(slides_after.plain(source)) >= whole.find(last) + len(last)
+        return whole.find(plain(source)) >= whole.find(last) + len(last)
 
 
 def chosen_finding(cell: NotebookNode) -> tuple[int, ...] | None:
@@ -436,11 +437,6 @@ def finding_height(cell: NotebookNode | None) -> float:
     return height("text", text_cell(found[0])) if kind == "said" and found else 0
 
 
-def text_cell(source: str) -> NotebookNode:
-    """A new markdown cell."""
-    return nbformat.v4.new_markdown_cell(source)
-
-
 def only_claim(slide: dict) -> bool:
     """Does nothing stand on a slide but a heading of a section and what it says?"""
     texts = [part["cell"].source for part in slide["parts"]]
@@ -458,130 +454,6 @@ def leads_on(source: str, slide: dict) -> bool:
     explains = any(part["what"] == "output" for part in slide["parts"])
     leads = source.endswith((":", "?")) or not explains
     return leads and bool(re.match(r"\*\*(?!Next)", source))
-
-
-def tell_more(slide: dict) -> None:
-    """Show more of a section that begins with words alone: its first paragraph, lists
-    and tables in place of one sentence, as far as there is room."""
-    heading, *rest = slide["parts"]
-    lists = [part for part in rest if LIST.match(part["cell"].source)]
-    if not re.match("##+ (?!Recap)", heading["cell"].source) or not slide["notes"]:
-        return
-    if any(
-        p["what"] != "text" or re.match(r"\$|#|\*\*(?!Next)", p["cell"].source)
-        for p in rest
-    ):
-        return
-    first = 2 * len(lists) or 1  # the claim, or a sentence above each list
-    said, prose, after = [], False, rest[first:]
-
-    def room_for(parts: list[dict]) -> bool:
-        return filled({**slide, "parts": [heading, *said, *parts]}) <= HIGH
-
-    for note in list(slide["notes"]):
-        is_list = re.match(r"[-|] ?|\d+\. ", note.source)
-        text = note.source if is_list else shortened(note.source)
-        short = len(text.split()) <= WORDS and not text.startswith("<")
-        if not is_list and (prose or not short):
-            continue
-        part = {"what": "text", "cell": text_cell(text), "fragment": False}
-        if after and text.startswith("|") and not room_for([part, *after]):
-            slide["notes"] += [one["cell"] for one in after]  # "Next: ..." is said
-            after = []
-        if not room_for([part, *after]):
-            break
-        said.append(part)
-        prose = prose or not is_list
-    if said and said[-1]["cell"].source.endswith(":"):  # its list does not follow
-        source = re.sub(r"(?<=[.?!])\s[^.?!]*:$", "", said[-1]["cell"].source)
-        said[-1]["cell"] = text_cell(source)
-    whole = [part for part in said if LIST.match(part["cell"].source)]
-    if prose and len(whole) >= len(lists):
-        slide["parts"] = [heading, *said, *after]
-
-
-def tell_lengths(stacks: list[list[dict]]) -> None:
-    """Write on each opening slide how long its lecture takes."""
-    begins = [n for n, stack in enumerate(stacks) if stack[0]["kind"] == "opening"]
-    told = [
-        5 * round(sum(minutes(s) for stack in stacks[start:end] for s in stack) / 5)
-        for start, end in pairwise([*begins, len(stacks)])
-    ]
-    for start, length in zip(begins, told):
-        stacks[start][0]["length"] = f"about {length} minutes as a lecture"
-    if told[1:]:
-        both = " and ".join(map(str, told))
-        stacks[0][0]["length"] = f"part 1 and part 2, about {both} minutes"
-
-
-def minutes(slide: dict) -> float:
-    """How long a slide takes in a lecture: more with code, and with a question."""
-    code = [p["cell"].source for p in slide["parts"] if p["what"] == "code"]
-    lines = sum(len([one for one in c.splitlines() if one.strip()]) for c in code)
-    asks = any(
-        re.match(r"\*\*(Predict|Think)", p["cell"].source) for p in slide["parts"]
-    )
-    return MINUTES + LINE * lines + QUESTION * asks
-
-
-def joined(stack: list[dict]) -> list[dict]:
-    """The slides of a stack, where those that are nearly empty join a neighbour. What
-    waits for a click there lets all wait that follows."""
-    kept: list[dict] = []
-    for slide in stack:
-        if kept and may_join(kept[-1], slide):
-            last = kept[-1]
-            waits = any(
-                p["fragment"] or is_question(p["cell"].source) for p in last["parts"]
-            )
-            first, end = slide["parts"][0], last["parts"][-1]
-            if first["what"] == end["what"] == "code" and same_cell(first, end):
-                whole = f"{end['cell'].source}\n\n{first['cell'].source}"
-                end["cell"] = nbformat.from_dict(end["cell"] | {"source": whole})
-                slide["parts"] = slide["parts"][1:]
-            last["parts"] += [
-                part | {"fragment": part["fragment"] or waits}
-                for part in slide["parts"]
-            ]
-            last["notes"] += slide["notes"]
-        else:
-            kept.append(slide)
-    return kept
-
-
-def same_cell(first: dict, second: dict) -> bool:
-    """Do two parts come from one cell?"""
-    return first["cell"].get("id") == second["cell"].get("id")
-
-
-def may_join(last: dict, slide: dict) -> bool:
-    """Is one of two slides nearly empty, and do both fit on one? Questions, headings,
-    figures and the opening keep a slide of their own."""
-    begins = slide["parts"][0]["cell"].source
-    if (
-        last["kind"]
-        or not slide["running"]
-        or is_question(begins)
-        or begins.startswith("#")
-    ):
-        return False
-    if any(is_figure(part) for part in last["parts"] + slide["parts"]):
-        return False
-    high = [filled(one) - RUNNING * bool(one["running"]) for one in (last, slide)]
-    told = any(part["what"] == "text" for part in last["parts"] + slide["parts"])
-    line = 0 if told else text_height("")  # for a sentence above both
-    return min(high) < THIN and filled(last) + high[1] + line <= HIGH
-
-
-def is_question(source: str) -> bool:
-    """Is a text a question to the audience?"""
-    return bool(re.search(r"\*\*(Predict|Think)|^" + re.escape(ASKS), source))
-
-
-def is_figure(part: dict) -> bool:
-    """Is a part of a slide a picture?"""
-    outputs = part["cell"].get("outputs", []) if part["what"] == "output" else []
-    return any("image/png" in output.get("data", {}) for output in outputs)
 
 
 def second_lecture(titles: list[str]) -> str:

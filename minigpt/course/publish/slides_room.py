@@ -63,7 +63,7 @@ def output_height(output: NotebookNode, share: float = FIGURE) -> float:
 
 
 def text_height(paragraph: str) -> float:
-    """About how many pixels a paragraph takes, with 85 characters in a line."""
+    """About how many pixels a paragraph takes, with 90 characters in a line."""
     paragraph = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", paragraph)  # as one sees it
     paragraph = re.sub(
         r"[*`]+", lambda mark: "" if mark.start() else mark[0], paragraph
@@ -75,7 +75,7 @@ def text_height(paragraph: str) -> float:
     if paragraph.startswith(("```", "|")):
         return SMALL * (20 + 46 * paragraph.count("\n"))
     items = re.split(r"\n(?=- |\d+\. )", paragraph)
-    lines = sum(1 + len(item) // 85 for item in items)
+    lines = sum(1 + len(item) // 90 for item in items)
     gaps = 10 * (len(items) - 1)
     if paragraph.startswith(("**Predict", "**Think first")):
         gaps += 28

@@ -1,10 +1,12 @@
 // Typeset the math, make every slide fit its frame, then start reveal.js.
 const SMALLEST = 0.7; // of the normal size; below that the slide holds too much
+const LARGEST = 1.2; // where neither a figure nor an opening keeps it from growing
 const STEP = 0.02;
 const TWO_COLUMNS = 0.88; // long printed text goes into columns before it gets smaller
 const WIDE = 1232; // of 1280 pixels: a figure reaches into the margins
 const FIGURE = 0.75; // a figure may shrink to this share of its natural size
 const TALLEST = 560; // and never needs more than this
+const SQUARE = 1.45; // a figure that is less wide than this stands beside its words
 
 async function start() {
   await MathJax.startup.promise;
@@ -33,6 +35,7 @@ async function start() {
 }
 
 function fit(slide) {
+  standBeside(slide);
   slide.querySelectorAll("figure:has(img)").forEach((figure) => reserve(figure, slide));
   const printed = [...slide.querySelectorAll("pre.output")].map((e) => e.textContent);
   const long = printed.some((text) => text.split("\n").length > 16);
@@ -42,12 +45,31 @@ function fit(slide) {
   }
 }
 
+// A figure that is nearly square leaves room beside it: words alone go there.
+function standBeside(slide) {
+  const figure = [...slide.children].find((part) => part.querySelector("img"));
+  const image = figure?.querySelector("img");
+  const words = [...slide.children].filter(
+    (part) => part !== figure && part.matches(".text, .fragment") && !part.querySelector("h1, h2, h3"));
+  const other = slide.querySelector(".code, .output, .ask, .text table, img ~ img");
+  if (!image || other || !words.length || slide.matches(".opening")) return;
+  if (image.naturalWidth > SQUARE * image.naturalHeight) return;
+  const pair = Object.assign(document.createElement("div"), { className: "pair" });
+  const column = Object.assign(document.createElement("div"), { className: "words" });
+  figure.before(pair);
+  column.append(...words);
+  pair.append(column, figure);
+}
+
 function shrink(slide) {
-  let scale = 1;
+  const fixed = slide.matches(".opening") || slide.querySelector("figure, .output svg");
+  let scale = fixed ? 1 : LARGEST;
   slide.style.setProperty("--scale", scale);
+  slide.classList.toggle("grown", scale > 1);
   while (scale > SMALLEST && overflows(slide)) {
     scale -= STEP;
     slide.style.setProperty("--scale", scale.toFixed(2));
+    slide.classList.toggle("grown", scale > 1); // then no printed line is broken
   }
   return scale;
 }
