@@ -17,6 +17,7 @@ from minigpt.course.publish import (
     slides_dots,
     slides_layout,
     slides_room,
+    slides_talk,
     slides_words,
 )
 
@@ -198,7 +199,8 @@ def test_a_deck_prints_one_slide_a_page(decks):
     browser.open((decks / f"{NAMES[0]}.html").as_uri() + "?print-pdf", READY)
     count = "document.querySelectorAll('.pdf-page').length"
     notebook = shared.read(shared.NOTEBOOKS / f"{NAMES[0]}.ipynb")
-    total = sum(map(len, slides_layout.stacks(notebook)))
+    talk = slides_talk.read(NAMES[0])
+    total = sum(map(len, slides_layout.stacks(notebook, talk)))
     chromium.wait(lambda: browser.evaluate(count) == total, "the printed pages")
     padding = "getComputedStyle(document.querySelector('.sheet')).paddingLeft"
     assert browser.evaluate(padding) == "72px"

@@ -102,7 +102,7 @@ def told_later(slide: dict, part: dict) -> dict:
 def own_slide(slide: dict, found: list[str], needed: set[int]) -> dict:
     """A slide for sentences with a new word for which there is no room elsewhere."""
     part = text_part(" ".join(found[n] for n in sorted(needed)))
-    return told_later(slide, part)
+    return told_later(slide, part) | {"cell": slide["cell"]}
 
 
 def code_of(slide: dict) -> str:

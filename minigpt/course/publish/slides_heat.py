@@ -44,7 +44,8 @@ def table(block: str) -> tuple[list[str], list[list[str]]] | None:
     ends = sorted({number.end() for row in found for number in row})
     start = min(row[0].start() for row in found)
     cuts = [start, *ends]
-    heads = [first[a:b].strip() or "␣" for a, b in zip(cuts, ends)]
+    heads = [first[a:b].strip() or "␣" for a, b in zip(cuts, ends[:-1])]
+    heads.append(first[cuts[-2] :].strip(" |"))  # which may be longer than its numbers
     rows = []
     for line, row in zip(lines, found):
         at = {number.end(): number[0] for number in row}

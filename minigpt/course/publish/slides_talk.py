@@ -112,7 +112,11 @@ def tell(stacks: list[list[dict]], talk: Sequence[Entry]) -> list[Entry]:
 def leave_out(stack: list[dict], slide: dict) -> None:
     """Take a slide away; its words go into the notes of the one before."""
     before = stack[stack.index(slide) - 1]
-    texts = [part["cell"] for part in slide["parts"] if part["what"] == "text"]
+    texts = [
+        part["cell"]
+        for part in slide["parts"]
+        if part["what"] == "text" and part["cell"].source[-1] != ":"
+    ]
     before["notes"] += [*texts, *slide["notes"]]
     stack.remove(slide)
 
