@@ -263,7 +263,7 @@ IN_WORDS = {  # the rungs, for who has not begun
 
 def ladder(rungs: list[Rung], in_words: bool = False) -> Picture:
     """The loss ladder as a figure, best at the bottom. rungs: list of ladder.Rung."""
-    fig = Picture(figsize=(8, 0.6 * len(rungs) + 1.2), layout="constrained")
+    fig = Picture(figsize=(8, 0.5 * len(rungs) + 1), layout="constrained")
     ax = fig.subplots()
     names = [IN_WORDS[rung.name] if in_words else rung.name for rung in rungs]
     losses = [rung.loss for rung in rungs]

@@ -231,6 +231,7 @@ def test_tables_of_many_numbers_are_shaded_on_one_scale():
 
 
 def test_other_printed_lines_are_no_such_table():
-    for text in ("a 0.1 0.2\nb 0.3 0.4\n", "words\nmore words\n", "row\n"):
+    ranges = "a 1.0 (0.9 to 1.1) 2.0 (1.9 to 2.1)\n"
+    for text in ("a 0.1 0.2\nb 0.3 0.4\n", "words\nmore words\n", ranges * 4):
         stream = nbformat.v4.new_output("stream", text=text)
         assert slides_heat.drawn(stream) is None

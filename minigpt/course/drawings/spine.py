@@ -53,7 +53,8 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
         style = "round,pad=0,rounding_size=0.12"
         ax.add_patch(FancyBboxPatch((x, y), width, tall, boxstyle=style, **look))
         letters: Style = {"color": color, "weight": weight}
-        at = y + 0.24 if below is None else y + tall / 2 - (0.1 if below else 0)
+        low = 0.07 if below == "" else -0.1  # clear of the number in the corner
+        at = y + 0.24 if below is None else y + tall / 2 + low
         ax.text(x + width / 2, at, name, fontsize=13, **MIDDLE, **letters)
         small: Style = {"fontsize": 12, "family": "monospace", "color": color}
         ax.text(x + width / 2, at + 0.3, below or "", **MIDDLE, **small)

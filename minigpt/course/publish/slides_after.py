@@ -313,7 +313,8 @@ def mark_notes(stacks: list[list[dict]]) -> None:
                 if note.metadata.get("answer"):
                     told = nbformat.v4.new_markdown_cell(f"**Answer:** {note.source}")
                     slide["notes"][number] = told
-            if not slide["notes"] and any(p["what"] == "code" for p in slide["parts"]):
+            silent = not slide["notes"] and not slide.get("say")
+            if silent and any(p["what"] == "code" for p in slide["parts"]):
                 texts = [p["cell"] for p in slide["parts"] if p["what"] == "text"]
                 earlier = before["notes"] if before else []
                 told = [n for n in earlier if not n.source.startswith("```")]

@@ -11,6 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 
 NUMBER = re.compile(r"-?\d+\.\d+")
+BETWEEN_NUMBERS = re.compile(r"[ |]*")
 ROWS, COLUMNS = 3, 4  # of the largest table at least, or the numbers are as quick
 HIGH, BETWEEN = 46, 26  # pixels of a row, and between two tables
 BLUE, WHITE, INK = (0, 114, 178), (255, 255, 255), "#16202e"
@@ -41,6 +42,11 @@ def table(block: str) -> tuple[list[str], list[list[str]]] | None:
     found = [list(NUMBER.finditer(line)) for line in lines]
     if not lines or not all(found):
         return None
+    for line, row in zip(lines, found):
+        after = [*(number.start() for number in row[1:]), len(line)]
+        gaps = [line[a.end() : b] for a, b in zip(row, after)]
+        if not all(map(BETWEEN_NUMBERS.fullmatch, gaps)):
+            return None
     ends = sorted({number.end() for row in found for number in row})
     start = min(row[0].start() for row in found)
     cuts = [start, *ends]
