@@ -440,6 +440,17 @@ def test_the_figure_of_a_claim_stands_below_it_and_how_it_was_made_behind_it():
     assert sources(slides_layout.stacks(notebook)[1])[1] == ["f(y)\ng(y)", said]
 
 
+def test_a_short_remark_in_brackets_behind_a_question_is_said():
+    asked = "**Predict:** where are most of them?"
+    told = f"{asked} (`f` yields the parts.)"
+    assert slides_words.as_shown(told, True) == asked
+    needed = f"{asked} (Each of them is {'very ' * 14}large.)"
+    assert slides_words.as_shown(needed, True) == needed
+    (slide,) = slides_layout.stacks(made_of(f"## One\n\n{CLAIM}\n\n{told}"))[1]
+    assert sources([slide])[0][-1] == asked
+    assert slide["notes"][-1].source == told
+
+
 def test_a_formula_behind_a_question_waits_with_the_code():
     text = f"## One\n\n{CLAIM} **Predict:** what?\n\n$$x$$"
     notebook = made_of(text, nbformat.v4.new_code_cell("f(x)"))

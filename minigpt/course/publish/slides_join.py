@@ -140,3 +140,9 @@ def minutes(slide: dict) -> float:
         re.match(r"\*\*(Predict|Think)", p["cell"].source) for p in slide["parts"]
     )
     return MINUTES + LINE * lines + QUESTION * asks
+
+
+def second_lecture(titles: list[str]) -> str:
+    """What stands on the slide with which the second lecture begins."""
+    before = "\n".join(f"- {one}" for one in titles[1:])
+    return f"# {titles[0]}\n\n**The second lecture.** In the first:\n\n{before}"

@@ -7,9 +7,18 @@ import nbformat
 from nbformat import NotebookNode
 
 from minigpt.course.publish import slides_after, slides_dots, slides_heat, slides_talk
-from minigpt.course.publish.slides_join import joined, tell_lengths, tell_more
+from minigpt.course.publish.slides_join import (
+    joined,
+    second_lecture,
+    tell_lengths,
+    tell_more,
+)
 from minigpt.course.publish.slides_parts import (
+    chosen_finding,
+    finding_height,
     is_figure,
+    leads_on,
+    only_claim,
     plain,
     text_cell,
 )
@@ -24,6 +33,7 @@ from minigpt.course.publish.slides_room import (
 )
 from minigpt.course.publish.slides_words import (
     ASKS,
+    as_shown,
     before_formula,
     findings,
     first_said,
@@ -35,15 +45,13 @@ from minigpt.course.publish.slides_words import (
     sentences,
     set_up,
     short_list,
-    shortened,
     without_checks,
     without_drawing,
 )
 
 BRIEF = 6  # lines of code that may stand behind the figure they lead to
-PREPARES = 3  # lines of assignments above a figure, which may go into the notes
+PREPARES = 3  # lines of assignments above a figure, which may stay in the notebook
 LIST = re.compile(r"- |\d+\. ")
-FINDING = "finding-"  # a tag: with the numbers of the sentences that are one, or 0
 HIDDEN = "result-only"  # a tag: of code that is not shown
 SECOND = "second-lecture"  # a tag: from this cell on the deck is for another hour
 ANSWER = 45  # words of an answer that is shown as a whole
@@ -148,8 +156,7 @@ class Layout:
             if heading:
                 self.begin_section(cell, depth=len(heading[1]), title=heading[2])
             if kind == "seen":
-                is_prose = re.match(r"\*\*(?!Think)", source) and not asks
-                shown = text_cell(shortened(source) if is_prose else source)
+                shown = text_cell(as_shown(source, asks))
                 before = self.before(source)
                 if not heading and self.wants_a_slide(source, shown):
                     self.go_on_to_ask(cell, bool(before))
@@ -417,46 +424,3 @@ class Layout:
         """Was a sentence's paragraph shown only as far as to what comes before it?"""
         whole, last = map(slides_after.plain, (self.told, sentences(self.found)[-1]))
         return whole.find(plain(source)) >= whole.find(last) + len(last)
-
-
-def chosen_finding(cell: NotebookNode) -> tuple[int, ...] | None:
-    """Which sentences of a text say what the result above it shows: the numbers that a
-    tag gives, 0 for none; None where no tag does."""
-    tags = cell.metadata.get("tags", [])
-    numbers = [t.removeprefix(FINDING) for t in tags if t.startswith(FINDING)]
-    return tuple(map(int, numbers[0].split("-"))) if numbers else None
-
-
-def finding_height(cell: NotebookNode | None) -> float:
-    """About how many pixels it takes to say what the result above a text shows; 0
-    if the text does not."""
-    if cell is None or cell.cell_type != "markdown":
-        return 0
-    kind, first = seen_and_said(cell.source)[0]
-    found = findings(first, chosen_finding(cell))
-    return height("text", text_cell(found[0])) if kind == "said" and found else 0
-
-
-def only_claim(slide: dict) -> bool:
-    """Does nothing stand on a slide but a heading of a section and what it says?"""
-    texts = [part["cell"].source for part in slide["parts"]]
-    return (
-        all(part["what"] == "text" for part in slide["parts"])
-        and "".join(texts[:1]).startswith("##")
-        and not any(re.match(r"\$|\*\*|#", text) for text in texts[1:])
-    )
-
-
-def leads_on(source: str, slide: dict) -> bool:
-    """Does a paragraph belong to what follows it, and not to the slide's code?"""
-    if re.search(r"\*\*(Predict|Think)", source):
-        return True
-    explains = any(part["what"] == "output" for part in slide["parts"])
-    leads = source.endswith((":", "?")) or not explains
-    return leads and bool(re.match(r"\*\*(?!Next)", source))
-
-
-def second_lecture(titles: list[str]) -> str:
-    """What stands on the slide with which the second lecture begins."""
-    before = "\n".join(f"- {one}" for one in titles[1:])
-    return f"# {titles[0]}\n\n**The second lecture.** In the first:\n\n{before}"

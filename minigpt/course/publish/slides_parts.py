@@ -5,8 +5,10 @@ import re
 import nbformat
 from nbformat import NotebookNode
 
-from minigpt.course.publish.slides_words import ASKS
+from minigpt.course.publish.slides_room import height
+from minigpt.course.publish.slides_words import ASKS, findings, seen_and_said
 
+FINDING = "finding-"  # a tag: with the numbers of the sentences that are one, or 0
 QUESTION = re.compile(r"\*\*(Predict|Think)")
 
 
@@ -49,3 +51,40 @@ def is_figure(part: dict) -> bool:
     """Is a part of a slide a picture?"""
     outputs = part["cell"].get("outputs", []) if part["what"] == "output" else []
     return any("image/png" in output.get("data", {}) for output in outputs)
+
+
+def chosen_finding(cell: NotebookNode) -> tuple[int, ...] | None:
+    """Which sentences of a text say what the result above it shows: the numbers that a
+    tag gives, 0 for none; None where no tag does."""
+    tags = cell.metadata.get("tags", [])
+    numbers = [t.removeprefix(FINDING) for t in tags if t.startswith(FINDING)]
+    return tuple(map(int, numbers[0].split("-"))) if numbers else None
+
+
+def finding_height(cell: NotebookNode | None) -> float:
+    """About how many pixels it takes to say what the result above a text shows; 0
+    if the text does not."""
+    if cell is None or cell.cell_type != "markdown":
+        return 0
+    kind, first = seen_and_said(cell.source)[0]
+    found = findings(first, chosen_finding(cell))
+    return height("text", text_cell(found[0])) if kind == "said" and found else 0
+
+
+def only_claim(slide: dict) -> bool:
+    """Does nothing stand on a slide but a heading of a section and what it says?"""
+    texts = [part["cell"].source for part in slide["parts"]]
+    return (
+        all(part["what"] == "text" for part in slide["parts"])
+        and "".join(texts[:1]).startswith("##")
+        and not any(re.match(r"\$|\*\*|#", text) for text in texts[1:])
+    )
+
+
+def leads_on(source: str, slide: dict) -> bool:
+    """Does a paragraph belong to what follows it, and not to the slide's code?"""
+    if re.search(r"\*\*(Predict|Think)", source):
+        return True
+    explains = any(part["what"] == "output" for part in slide["parts"])
+    leads = source.endswith((":", "?")) or not explains
+    return leads and bool(re.match(r"\*\*(?!Next)", source))

@@ -266,6 +266,18 @@ def shortened(source: str) -> str:
     return " ".join(kept + last) if found else source
 
 
+def as_shown(source: str, asks: bool) -> str:
+    """What is seen of a paragraph: bold prose cut, a question without a short remark in
+    brackets. asks: is there a question in this cell? Then all else is needed."""
+    if source.startswith("**Predict"):
+        found = sentences(source)
+        kept = " ".join(without_remarks(found))
+        few = len(source.split()) - len(kept.split()) < SHORT
+        return kept if few and kept != " ".join(found) else source
+    is_prose = re.match(r"\*\*(?!Think)", source) and not asks
+    return shortened(source) if is_prose else source
+
+
 def without_drawing(source: str, figure: bool) -> str:
     """Python source, without the statements that draw if a figure follows; "" if only
     imports are left."""
