@@ -92,8 +92,8 @@ def test_what_a_talk_shows_has_the_numbers_of_its_lesson(path):
     known = {number.replace(",", "") for number in NUMBER.findall(told)}
     known |= {f"{len(slides_dots.rows(text))}" for text in printed}
     for entry in slides_talk.read(path.stem):
-        fields = {k: v for k, v in entry.fields.items() if k not in ("draw", "skip")}
-        for number in NUMBER.findall(" ".join([entry.title, *fields.values()])):
+        shown = [entry.fields.get(key, "") for key in ("above", "below", "rows")]
+        for number in NUMBER.findall(" ".join([entry.title, *shown])):
             assert number.replace(",", "") in known, (entry.cell, number)
 
 
@@ -185,6 +185,42 @@ def test_a_figure_is_drawn_for_a_slide():
     (output,) = cell.outputs
     assert output.metadata["image/png"]["alt"] == lecture.schedule().alt
     assert "over 100 steps" in output.data["text/plain"]
+
+
+def test_a_figure_stands_in_place_of_code_and_what_it_prints():
+    notebook = made_of(code("a", "f()"))
+    talk = "## a A claim\n\nabove: Look:\nbelow: So.\ninstead: leak"
+    slide = stack_of(notebook, talk)[-1]
+    assert [part["what"] for part in slide["parts"]] == [
+        "text",
+        "text",
+        "output",
+        "text",
+    ]
+    assert slides_parts.is_figure(slide["parts"][2])
+
+
+@pytest.mark.parametrize("name", ["roles", "saturation", "leak", "masks", "gradients"])
+def test_a_drawing_for_a_lecture_can_be_read_aloud(name):
+    assert len(getattr(lecture, name)().alt.split()) > 15
+
+
+def test_drawings_for_a_lecture_have_the_numbers_of_their_lesson():
+    printed = " ".join(
+        str(output.get("text"))
+        for cell in shared.read(shared.NOTEBOOKS / "03_self_attention.ipynb").cells
+        for output in cell.get("outputs", [])
+    )
+    for factor in (1, 4, 8):
+        told = re.search(
+            rf"times {factor}: (.*?); slopes (0\.\d\d)", lecture.saturation().alt
+        )
+        line = re.search(rf"times {factor}: (.*?) +slopes (0\.\d+)", printed)
+        assert told and line
+        rounded = ", ".join(f"{float(number):.2f}" for number in line[1].split())
+        assert (told[1], told[2]) == (rounded, f"{float(line[2]):.2f}")
+    assert "0.125, 0, 0; 0.125, 0.5, 0; 0.75, 0.5, 1" in lecture.leak().alt
+    assert "first column tensor([[0.1250, 0.1250, 0.7500]])" in printed
 
 
 def test_the_rows_of_dots_get_other_labels_and_make_a_staircase():

@@ -19,6 +19,7 @@ its id: that is a slide on which a cell goes on. The fields, all optional, a lin
     steps: yes: each row of dots is compared with the one before it
     skip:  yes: the slide is left out, and what stands on it is said
     draw:  a function of minigpt.course.drawings.lecture, whose figure ends the slide
+    instead: such a figure, in place of the slide's code and what it prints
 
 All else is what to say, and comes first in the notes.
 """
@@ -45,7 +46,7 @@ from minigpt.course.publish.slides_parts import (
 TALKS = Path(__file__).resolve().parent / "talks"
 HEADING = re.compile(r"^## ([\w-]+)(\+?) ?(.*)$", re.M)
 STAYS = re.compile(r"#|\$\$|- |\d+\. |\||```")  # headings, formulas, lists, tables
-FIELD = re.compile(r"^(above|below|rows|steps|skip|draw): +(.+)\n?", re.M)
+FIELD = re.compile(r"^(above|below|rows|steps|skip|draw|instead): +(.+)\n?", re.M)
 
 
 class Entry(NamedTuple):
@@ -104,6 +105,8 @@ def tell(stacks: list[list[dict]], talk: Sequence[Entry]) -> list[Entry]:
                 part["cell"] = with_rows(part["cell"], entry.fields)
         if "below" in entry.fields:
             put_below(slide, entry.fields["below"])
+        if "instead" in entry.fields:
+            put_instead(slide, entry.fields["instead"])
         if "draw" in entry.fields:
             slide["parts"].append(part_of("output", drawn(entry.fields["draw"])))
     return left
@@ -150,6 +153,14 @@ def put_below(slide: dict, source: str) -> None:
         parts.pop()
     if source != "-":
         parts.append(text_part(source, fragment=True))
+
+
+def put_instead(slide: dict, name: str) -> None:
+    """A figure where code and results stood."""
+    kinds = [part["what"] for part in slide["parts"]]
+    place = kinds.index("code" if "code" in kinds else "output")
+    slide["parts"] = [part for part in slide["parts"] if part["what"] == "text"]
+    slide["parts"].insert(place, part_of("output", drawn(name)))
 
 
 def with_rows(cell: NotebookNode, fields: dict[str, str]) -> NotebookNode:
