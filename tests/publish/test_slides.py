@@ -22,6 +22,7 @@ from minigpt.course.publish import (
 )
 
 NAMES = ["04_multi_head", "06_full_training", "11_looking_inside"]  # of each kind one
+NAMES += ["03_self_attention", "05_residual_blocks"]  # and two with many pictures
 SIZE = (1280, 720)
 # Each slide has text, all of it in sight, no formula as it was typed, pictures that are
 # large and told in words, and no answer before the key press after a question.

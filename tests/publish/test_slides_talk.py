@@ -200,17 +200,24 @@ def test_a_figure_stands_in_place_of_code_and_what_it_prints():
     assert slides_parts.is_figure(slide["parts"][2])
 
 
-@pytest.mark.parametrize("name", ["roles", "saturation", "leak", "masks", "gradients"])
+@pytest.mark.parametrize(
+    "name", ["roles", "saturation", "leak", "masks", "gradients", "knobs", "dropped"]
+)
 def test_a_drawing_for_a_lecture_can_be_read_aloud(name):
     assert len(getattr(lecture, name)().alt.split()) > 15
 
 
-def test_drawings_for_a_lecture_have_the_numbers_of_their_lesson():
-    printed = " ".join(
+def printed_in(name):
+    """All that a lesson's cells print."""
+    return " ".join(
         str(output.get("text"))
-        for cell in shared.read(shared.NOTEBOOKS / "03_self_attention.ipynb").cells
+        for cell in shared.read(shared.NOTEBOOKS / f"{name}.ipynb").cells
         for output in cell.get("outputs", [])
     )
+
+
+def test_drawings_for_a_lecture_have_the_numbers_of_their_lesson():
+    printed = printed_in("03_self_attention")
     for factor in (1, 4, 8):
         told = re.search(
             rf"times {factor}: (.*?); slopes (0\.\d\d)", lecture.saturation().alt
@@ -221,6 +228,15 @@ def test_drawings_for_a_lecture_have_the_numbers_of_their_lesson():
         assert (told[1], told[2]) == (rounded, f"{float(line[2]):.2f}")
     assert "0.125, 0, 0; 0.125, 0.5, 0; 0.75, 0.5, 1" in lecture.leak().alt
     assert "first column tensor([[0.1250, 0.1250, 0.7500]])" in printed
+    for drawn, lesson, line in (
+        (lecture.knobs(), "06_full_training", r"([\d. ]+) {'top_k': 2}"),
+        (lecture.dropped(), "05_residual_blocks", r"training: +tensor\(\[(.*)\]\)"),
+    ):
+        text = printed_in(lesson)
+        numbers = [float(n) for n in re.findall(r"[\d.]+", re.search(line, text)[1])]
+        told = re.findall(r"\d\.\d\d+", drawn.alt)
+        last = [float(n) for n in told][-len(numbers) :]
+        assert last == pytest.approx(numbers, abs=0.004)
 
 
 def test_the_rows_of_dots_get_other_labels_and_make_a_staircase():

@@ -8,6 +8,7 @@ from matplotlib.patches import Rectangle
 from minigpt.course.drawings.canvas import FILL
 from minigpt.course.drawings.spine import MIDDLE, cells
 from minigpt.course.plots import COLORS, Picture, Style
+from minigpt.generation import probabilities
 from minigpt.optimizer import learning_rate_at
 from minigpt.training import preset
 
@@ -197,5 +198,57 @@ def gradients() -> Picture:
     fig.alt = (
         "The gradients of three parameters over 16 steps, as bars: always 4, always "
         "0.04, and 4 and −4 in turn."
+    )
+    return fig
+
+
+def knobs() -> Picture:
+    """What temperature and top-k make of 06's four logits."""
+    logits = torch.tensor([[2.0, 1.0, 0.5, -1.0]])
+    panels: tuple[tuple[str, dict], ...] = (
+        ("as they are", {}),
+        ("temperature 0.5", {"temperature": 0.5}),
+        ("temperature 2", {"temperature": 2.0}),
+        ("top-k 2", {"top_k": 2}),
+    )
+    fig = Picture(figsize=(12, 4), layout="constrained")
+    told = []
+    for ax, (title, knob) in zip(fig.subplots(1, 4, sharey=True), panels):
+        shown = probabilities(logits, **knob)[0].tolist()
+        ax.bar(range(4), shown, color=COLORS[0])
+        for x, p in enumerate(shown):
+            ax.text(x, p + 0.05, f"{p:.3f}", fontsize=15, **MIDDLE)
+        ax.set_title(title, fontsize=18)
+        ax.set(ylim=(0, 1), xlim=(-0.6, 3.6), yticks=[])
+        ax.set_xticks(range(4), ["2", "1", "0.5", "−1"], fontsize=16)
+        ax.grid(False)
+        told.append(f"{title}: {', '.join(f'{p:.3f}' for p in shown)}")
+    fig.supxlabel("logit", fontsize=17)
+    fig.alt = f"Probabilities of four characters as bars. {'; '.join(told)}."
+    return fig
+
+
+def dropped() -> Picture:
+    """What dropout makes of eight ones, in training and in evaluation, as in 05."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1337)
+        training = F.dropout(torch.ones(8), 0.25).tolist()
+    rows = [("training", training), ("evaluation", [1.0] * 8)]
+    fig = Picture(figsize=(12, 2.9), layout="constrained")
+    ax = fig.subplots()
+    grid(
+        ax,
+        [
+            [f"{v:.2f}" if v not in (0, 1) else f"{v:.0f}" for v in row]
+            for _, row in rows
+        ],
+        {(0, x) for x, v in enumerate(training) if not v},
+    )
+    for y, (name, _) in enumerate(rows):
+        ax.text(-0.2, y + 0.5, name, fontsize=18, ha="right", va="center")
+    ax.set(xlim=(-1.9, 8.1))
+    fig.alt = (
+        "Eight ones behind dropout of a quarter. In training: "
+        f"{', '.join(f'{v:.2f}' for v in training)}. In evaluation all stay 1."
     )
     return fig
