@@ -5,6 +5,8 @@ import re
 
 import nbformat
 import pytest
+from every_exercise import EXERCISES, names
+from exercises import play
 from syllabus import ROOT
 
 import minigpt
@@ -28,6 +30,13 @@ def test_what_it_lets_the_gpt_write_is_what_00_prints():
         for output in cell.get("outputs", [])
     ]
     assert any(printed.startswith(sample) for printed in outputs)
+
+
+def test_what_it_lets_a_check_say_is_what_that_says():
+    quoted = re.search(r"```\n(✗ 02\.1 .*?)\n```", README, re.S)[1]
+    line = quoted.partition("your line 2: ")[2]
+    code = f"def mean_so_far(x, t):\n    {line}\n"
+    assert play(EXERCISES["02.1"], names("02"), code).startswith(quoted)
 
 
 def test_its_table_of_losses_is_the_record():
