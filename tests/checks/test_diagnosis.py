@@ -5,6 +5,8 @@ import functools
 import linecache
 import threading
 import time
+from pathlib import Path
+from string import Formatter
 
 import pytest
 import torch
@@ -634,7 +636,26 @@ def test_every_kind_of_finding_and_of_change_has_its_words():
     assert not {*telling.SENTENCES} & made_there
     within = {*rules.RANKS} - {rules.Change.LINE}  # it has words of its own
     assert {*telling_slips.AT_FIRST} == within
-    assert within | {*telling_slips.MOVED, rules.Change.LINE} == {*rules.Change}
+    assert within | {*rules.MOVES, rules.Change.LINE} == {*rules.Change}
+    assert {*telling_slips.MOVED} == {*rules.MOVES}
+
+
+def findings_made():
+    """(kind, names of its details) of all calls found(Kind.X, …) in the checks."""
+    for path in Path(core.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "found":
+                kind, *_ = node.args
+                names = [keyword.arg for keyword in node.keywords]
+                if isinstance(kind, ast.Attribute) and None not in names:
+                    yield kind.attr, names
+
+
+@pytest.mark.parametrize("kind, names", list(findings_made()))
+def test_a_finding_has_the_details_that_its_sentence_needs(kind, names):
+    texts = telling.SENTENCES.get(Kind[kind], ())
+    needed = {name for text in texts for _, name, _, _ in Formatter().parse(text)}
+    assert needed - {None} <= {*names}
 
 
 def test_a_lambda_is_mended_too():
@@ -662,3 +683,31 @@ def test_who_prints_and_raises_at_a_later_call_is_heard_once(capsys):
     said("def f(x):\n    return x.cos()\n", wrong, [(numbers(3),), (numbers(4),)])
     out, err = capsys.readouterr()
     assert out.count("here") == 2 and "Traceback" not in err
+
+
+IN_PLACE = [  # what an answer does to its input ids, in place
+    "ids.reverse()",
+    "ids[0] = 9",
+    "ids.sort(key=lambda x: -x)",
+]
+
+
+@pytest.mark.parametrize("line", IN_PLACE)
+def test_a_list_that_is_changed_in_place_is_seen(line):
+    wrong = f"def f(ids):\n    total = sum(ids)\n    {line}\n    return total\n"
+    answer = said("def f(ids):\n    return sum(ids)\n", wrong, [([1, 2, 3],)])
+    assert "changes `ids` in place" in answer
+
+
+def test_a_return_behind_a_continue_is_not_blamed():
+    text = "def f(ids, n):\n    for i in ids:\n        if i < n:\n"
+    text += "            continue\n        return i\n    return -1\n"
+    wrong = text.replace("<", "<=")
+    answer = said(text, wrong, [([1, 2, 3], 2), ([4, 5, 6], 5)])
+    assert "first round" not in answer and "`i <= n` where `i < n`" in answer
+
+
+def test_what_is_no_tensor_is_compared_as_it_is():
+    for one, other in ((b"ab", b"b"), ({1, 2}, {2}), (None, 0)):
+        assert same(one, one) and not same(one, other) and not same(other, one)
+    assert not same(torch.tensor(3.0), (1, 2))

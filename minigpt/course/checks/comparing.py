@@ -33,13 +33,12 @@ def compare(
 
     answer: the learner's function or class. solution: a Solution, whose slips of the
     pen are then tried, or any right program, without slips. cases: list of tuples of
-    inputs, the smallest first; each program gets copies. Floats may be of
-    any dtype. known: mistakes that are
-    tried before the solution's own. work(program, *inputs): what to compare, in place
-    of program(*inputs). value_names: of the values of a tuple; only the first wrong one
-    is spoken of. changes: whether the answer may change its inputs in place. hint: the
-    exercise's, where a mistake brings none. complete: False where the checker compares
-    more behind this.
+    inputs, the smallest first; each program gets copies. Results may be of any dtype.
+    known: mistakes that are tried before the solution's own. work(program, *inputs):
+    what to compare, in place of program(*inputs). value_names: of the values of a tuple;
+    only the first wrong one is spoken of. changes: whether the answer may change its
+    inputs in place. hint: the exercise's, where a mistake brings none. complete: False
+    where the checker compares more behind this.
     """
     asked = Question(
         answer,
@@ -81,9 +80,8 @@ def _names(work: Callable | None, solution: Any) -> list[str]:
     if work is None:
         return getattr(solution, "arguments", [])
     names = inspect.signature(work).parameters.values()
-    return [n.name for n in names if n.kind is n.POSITIONAL_OR_KEYWORD][
-        1:
-    ]  # no program
+    program, *inputs = [n.name for n in names if n.kind is n.POSITIONAL_OR_KEYWORD]
+    return inputs
 
 
 def _changed_input(asked: Question, which: int, right_so_far: bool) -> Finding:

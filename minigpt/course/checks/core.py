@@ -16,12 +16,12 @@ For exercise 02.1 a learner runs
    smaller case already, that comes first.
 3. diagnosis: STEPS look at the Miss, one after another, until one finds something.
    line_without_effect (reading) does not; nor does known_mistake, as no Mistake of the
-   solution (solutions) makes [[2.0, 7.0]]; nor do two more steps. Then
-   one_place_of_the_answer asks
-4. search: own_slip() runs every Mutant of the answer. What may be changed within a line
-   is in rules; slips goes through a tree with them, and puts lines in or moves them;
-   mutations puts the likeliest first and makes programs. The one with `:t + 1` gives
-   what the solution gives, on all cases and on others (fresh_cases), not by an accident
+   solution (solutions) makes [[2.0, 7.0]]. The first that does is
+   one_place_of_the_answer; it asks
+4. search: own_slip() runs the likeliest 250 Mutants of the answer. What may be changed
+   within a line is in rules; slips goes through a tree with them, and puts lines in or
+   moves them; mutations puts the likeliest first and makes programs. The one with
+   `:t + 1` gives what the solution gives, on all cases and on others (fresh_cases), not by an accident
    (accidents), and leaves no line dead. Where several lines could be changed, the
    solution must have one of them. What comes of it is
        Finding(Kind.OWN_SLIP, {"mutant": Mutant(was=":t", now=":t + 1", ...),
@@ -93,7 +93,7 @@ class Result:
 
     def points(self, most: float) -> float:
         """Of `most` points the share, in hundredths; all of them only when solved."""
-        part = most if self else min(self.share * most, most - 0.01)
+        part = most if self else min(self.share * most, max(most - 0.01, 0.0))
         return round(float(part), 2)
 
     def _ipython_display_(self) -> None:

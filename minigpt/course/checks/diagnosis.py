@@ -25,7 +25,7 @@ from minigpt.course.checks.reading import (
     suspicious,
     unread_line,
 )
-from minigpt.course.checks.running import attempted, run, silence
+from minigpt.course.checks.running import attempted, pass_over, run, silence
 from minigpt.course.checks.solutions import Mistake
 from minigpt.course.checks.values import Difference, as_tensor, same, show, without_nan
 
@@ -120,7 +120,8 @@ def _taken(step: Callable[[Miss], list[Finding]], miss: Miss) -> list[Finding]:
     try:
         with silence():
             return step(miss)
-    except Exception:
+    except Exception as error:
+        pass_over(error)
         return [found(Kind.UNKNOWN)] if step is STEPS[-1] else []
 
 
@@ -351,7 +352,7 @@ def _shown(mistake: Mistake, asked: Question) -> bool:
     """Whether it can be read in the answer that it has made a mistake."""
     text = source(asked.answer)
     if mistake.untouched:
-        return asked.solution.is_untouched(text)
+        return not text or asked.solution.is_untouched(text)
     return bool(mistake.edits) and shows(text, asked.text, mistake.edits)
 
 

@@ -1,7 +1,7 @@
 """What is told of an answer's error: what it says, its line, and what it shows.
 
-No remedy is told here: whether one is right is not seen in an error. What a changed
-answer gives is tried by search.py.
+What an error means in general is told here (MEANINGS, UNFIT). What would mend this
+answer is not seen in an error: changed answers are tried by search.py.
 """
 
 import linecache
@@ -98,7 +98,7 @@ def _where(error: BaseException) -> str:
     return ""
 
 
-MEANINGS = {  # what an error says: what that means
+MEANINGS = {  # what an error says: what that means; the first that fits is told
     r"'(float|int)' object has no attribute": (
         "It is a Python number, which has none of a tensor's methods."
     ),

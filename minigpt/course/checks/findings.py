@@ -1,4 +1,4 @@
-"""What the engine can find out about an answer: kinds, not sentences.
+"""What the engine can find out about an answer.
 
 Each finding is a Kind with its details; telling.py makes sentences of them, at the end.
 Nothing in the engine reads a sentence.

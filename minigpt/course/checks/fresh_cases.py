@@ -69,6 +69,8 @@ EXTREMES = [
 
 def _each(change: Callable, value: Any) -> Any:
     """A value with change(x) for each tensor x in it."""
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, dict):
+        return {name: _each(change, part) for name, part in value.items()}
+    if type(value) in (tuple, list):
         return type(value)(_each(change, part) for part in value)
     return change(value) if isinstance(value, torch.Tensor) else value

@@ -12,11 +12,9 @@ from types import CodeType
 from typing import NamedTuple
 
 from minigpt.course.checks.evidence import neighbours
-from minigpt.course.checks.rules import Change
-from minigpt.course.checks.slips import REPLACED, Slip, all_slips
+from minigpt.course.checks.rules import EQUAL, REPLACED, Change
+from minigpt.course.checks.slips import Slip, all_slips
 from minigpt.course.checks.trees import head, replaced
-
-EQUAL = 5  # in an answer, the ranks up to this one are equally likely
 
 
 class Mutant(NamedTuple):
@@ -115,7 +113,7 @@ def _nearer(groups: list[list[Slip]], goal: ast.Module) -> list[list[Slip]]:
         first, swaps = group[0], _swaps(group)
         if (
             first.of_whole_line
-        ):  # a whole line: as good as a change of three pairs, or none
+        ):  # one put in is as good as three pairs, one moved as none
             return True, -EQUAL, 3 if first.change is Change.LINE else 0
         before = likeness([slip.line_after() for slip in group])
         after = likeness([slip.line_after(swaps) for slip in group])

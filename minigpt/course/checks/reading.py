@@ -113,8 +113,8 @@ def _lost(node: Any) -> tuple[Kind, ast.AST] | None:
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
         for text in (part for part in node.values[:-1] if _is_text(part)):
             return Kind.ALWAYS_TRUE, text
-    if isinstance(node, ast.For):
-        if isinstance(node.body[-1], ast.Return):
+    if isinstance(node, ast.For) and isinstance(node.body[-1], ast.Return):
+        if not any(isinstance(part, ast.Continue) for part in ast.walk(node)):
             return Kind.RETURN_IN_LOOP, node.body[-1]
     return None
 

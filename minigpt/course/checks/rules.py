@@ -26,8 +26,9 @@ from minigpt.course.checks.trees import (
 class Change(enum.Enum):
     """What kind of place it is that was changed.
 
-    A new one needs a rank (RANKS, or in slips.py for whole lines) and words (AT_FIRST
-    or MOVED of telling_slips.py).
+    A new one needs a rank in RANKS and words in telling_slips.AT_FIRST; one that moves
+    a line stands in MOVES and in telling_slips.MOVED. Those that an accident can look
+    like are named in accidents.py.
     """
 
     DIM = enum.auto()
@@ -47,7 +48,7 @@ class Change(enum.Enum):
     OUT_OF_LOOP = enum.auto()  # `was` belongs before the loop `now`
 
 
-RANKS = {  # of a change within a line, the likeliest first; whole lines: see slips.py
+RANKS = {  # of a change within a line, the likeliest first
     Change.DIM: 0,
     Change.COMPARISON: 0,
     Change.LINE: 0,
@@ -61,6 +62,13 @@ RANKS = {  # of a change within a line, the likeliest first; whole lines: see sl
     Change.FUNCTION: 2,
     Change.NAME: 6,
 }
+LINE_PUT_IN, LINE_MOVED = 4, 5  # ranks of what is done to whole lines
+PUT_IN, REPLACED = (
+    9,
+    10,
+)  # of what the other program has, put round a node or in its place
+EQUAL = 5  # of an answer, the ranks up to this one are equally likely
+MOVES = Change.PLACE, Change.INTO_LOOP, Change.OUT_OF_LOOP
 REDUCTIONS = {"mean", "sum", "max", "min", "median"}
 SISTERS = [  # names that are taken for each other
     REDUCTIONS,
@@ -354,8 +362,8 @@ def _name(
     node: ast.Name, owner: ast.AST, names: Sequence[str]
 ) -> Iterator[tuple[Change, Any]]:
     """Another name of the function's; a global one may stand there, too."""
-    called = isinstance(owner, ast.Call) and owner.func is node
-    if isinstance(node.ctx, ast.Load) and not called:
+    is_called = isinstance(owner, ast.Call) and owner.func is node
+    if isinstance(node.ctx, ast.Load) and not is_called:
         for other in names if node.id not in (*MODULES, "self") else ():
             if other != node.id:
                 yield Change.NAME, ast.Name(other, ast.Load())  # q: k
@@ -387,6 +395,7 @@ def _statement(line: ast.stmt) -> Iterator[tuple[Change, Any]]:
 
 def _used(value: ast.expr) -> list[str]:
     """Names in an expression that are not called."""
-    called = [n.func for n in ast.walk(value) if isinstance(n, ast.Call)]
-    names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n not in called]
+    functions = [n.func for n in ast.walk(value) if isinstance(n, ast.Call)]
+    every = (n for n in ast.walk(value) if isinstance(n, ast.Name))
+    names = [n for n in every if n not in functions]
     return list(dict.fromkeys(n.id for n in names if n.id not in (*MODULES, "self")))

@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
@@ -124,7 +125,8 @@ def _changed(now: Any, then: Any) -> bool:
         return len(now) != len(then) or any(map(_changed, now, then))
     if isinstance(then, torch.Tensor) or type(then).__name__ == "ndarray":
         return as_tensor(then) is not None and not same(now, then, atol=0.0)
-    return False
+    plain = isinstance(then, (bool, int, float, str, bytes))  # in a list, say
+    return plain and now is not then and now != then
 
 
 @contextlib.contextmanager
@@ -134,3 +136,18 @@ def silence() -> Generator[None]:
         warnings.simplefilter("ignore")
         with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
             yield
+
+
+STRICT = False  # set by the tests
+
+
+def pass_over(error: BaseException) -> None:
+    """Leave out what an answer has broken; with STRICT, raise the engine's own slips.
+
+    An answer may be anything, so that a step which looks at it may fail with anything.
+    But a wrong name of ours should not be taken for that.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = frames[-1].f_globals.get("__name__", "").startswith("minigpt.course.checks.")
+    if STRICT and ours and isinstance(error, (NameError, AttributeError, KeyError)):
+        raise error

@@ -61,6 +61,7 @@ class Scene:
             name = getattr(part, "func", None)
             name = getattr(name, "attr", getattr(name, "id", ""))
             harmless = name in HARMLESS or hasattr(torch.Tensor, f"{name}_")
+            harmless = harmless and name != "add"  # of a set it changes something
             if not isinstance(part, PURE) or name and not harmless:
                 raise ValueError(f"it calls {name}")
         code = compile(ast.Expression(node), "<part>", "eval")

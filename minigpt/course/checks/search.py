@@ -25,7 +25,7 @@ from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.mutations import Mutant, mutants
 from minigpt.course.checks.question import Question
 from minigpt.course.checks.reading import listing, source, surroundings
-from minigpt.course.checks.rules import Change
+from minigpt.course.checks.rules import MOVES, Change
 from minigpt.course.checks.running import in_time, silence
 from minigpt.course.checks.solutions import Mistake, bare
 from minigpt.course.checks.values import Difference, same
@@ -38,7 +38,6 @@ PATIENCE = 0.5  # seconds of computing, after which a candidate is stopped
 HANGS = 80  # candidates that one costs which must be stopped
 SOME = 4  # ways to mend an answer that are compared
 MANY = 12  # slips that agree tell nothing
-MOVES = Change.PLACE, Change.INTO_LOOP, Change.OUT_OF_LOOP
 
 
 def first(

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minigpt.course.checks.rules import RANKS, Change, changes
+from minigpt.course.checks.rules import (
+    LINE_MOVED,
+    LINE_PUT_IN,
+    PUT_IN,
+    RANKS,
+    REPLACED,
+    Change,
+    changes,
+)
 from minigpt.course.checks.trees import (
     MODULES,
     called,
@@ -24,7 +32,6 @@ from minigpt.course.checks.trees import (
     source_of,
 )
 
-LINE_PUT_IN, LINE_MOVED, PUT_IN, REPLACED = 4, 5, 9, 10  # ranks
 HOLE = "hole__"  # the name that stands for what something is done to
 
 
@@ -193,9 +200,8 @@ def _within_lines(
         here = node if isinstance(node, ast.stmt) else line
         at = getattr(node, "lineno", getattr(line, "lineno", 0))
         was = _text(node, owner)
-        fits = (
-            [] if field == "func" else [w for w in lacks if _may_hold(node, owner, w)]
-        )
+        ways = [] if field == "func" else lacks
+        fits = [way for way in ways if _may_hold(node, owner, way)]
         for change, new, rank, put_in in _changes_at(node, owner, fits, names):
             now = _text(new, owner)
             yield Slip(change, node, new, rank, was, now, here, at, inside, put_in)

@@ -1,6 +1,7 @@
 """An exercise's solution and its known mistakes, as data."""
 
 import ast
+import contextlib
 import copy
 import functools
 import importlib
@@ -115,7 +116,11 @@ class Solution:
 
     def is_untouched(self, text: str) -> bool:
         """Whether a text is the bug hunt's program, but for comments."""
-        return not self.buggy or bare(text) == bare(self.buggy)
+        if not self.buggy:
+            return True
+        with contextlib.suppress(SyntaxError, IndexError):  # no text, or a part of one
+            return bare(text) == bare(self.buggy)
+        return False
 
     @property
     def arguments(self) -> list[str]:

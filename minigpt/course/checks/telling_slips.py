@@ -51,8 +51,8 @@ def tell_like_slip(tell: bool, mutant: Mutant) -> str:
     if mutant.line:
         says, told = f"with this line changed: `{mutant.line}`", mutant.stood
     elif mutant.now:
-        says = f"with `{mutant.now}` in place of `{mutant.was}`{_often(mutant)}"
-        told = ""
+        says = f"with `{mutant.now}` in place of something else{_often(mutant)}"
+        told = mutant.was
     else:
         names = re.findall(r"(\w+)\(", mutant.was)
         part = f"a `{names[0]}`" if names else "one of its parts"

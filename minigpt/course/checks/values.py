@@ -23,15 +23,17 @@ def same(got: Any, expected: Any, atol: float = 1e-5) -> bool:
     Other dtypes, lists and arrays in place of tensors, and numbers in place of
     tensors of shape () or (1,) are accepted.
     """
-    if isinstance(expected, str) or isinstance(got, str):
-        return isinstance(got, str) and got == expected
+    whole = str, bytes, set, frozenset, type(None)  # compared as they are
+    if isinstance(expected, whole) or isinstance(got, whole):
+        return isinstance(got, type(expected)) and got == expected
     if isinstance(expected, dict):
         alike = isinstance(got, dict) and got.keys() == expected.keys()
         return alike and all(same(got[key], expected[key], atol) for key in expected)
     several = isinstance(expected, tuple)  # of numbers, too: not one tensor
     if several or isinstance(expected, list) and as_tensor(expected) is None:
         kinds = (tuple, list, torch.Tensor) if several else (tuple, list)
-        alike = isinstance(got, kinds) and len(got) == len(expected)
+        alike = isinstance(got, kinds) and getattr(got, "shape", (1,)) != ()
+        alike = alike and len(got) == len(expected)
         return alike and all(same(g, e, atol) for g, e in zip(got, expected))
     got, expected = as_tensor(got), as_tensor(expected)
     if got is None or expected is None:
