@@ -35,10 +35,10 @@ def compare(
     pen are then tried, or any right program, without slips. cases: list of tuples of
     inputs, the smallest first; each program gets copies. Results may be of any dtype.
     known: mistakes that are tried before the solution's own. work(program, *inputs):
-    what to compare, in place of program(*inputs). value_names: of the values of a tuple;
-    only the first wrong one is spoken of. changes: whether the answer may change its
-    inputs in place. hint: the exercise's, where a mistake brings none. complete: False
-    where the checker compares more behind this.
+    what to compare, in place of program(*inputs). value_names: those of a tuple's
+    values; only the first wrong one is spoken of. changes: whether the answer may change
+    its inputs in place. hint: the exercise's, where a mistake brings none. complete:
+    False where the checker compares more behind this.
     """
     asked = Question(
         answer,

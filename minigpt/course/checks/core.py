@@ -21,9 +21,9 @@ For exercise 02.1 a learner runs
 4. search: own_slip() runs the likeliest 250 Mutants of the answer. What may be changed
    within a line is in rules; slips goes through a tree with them, and puts lines in or
    moves them; mutations puts the likeliest first and makes programs. The one with
-   `:t + 1` gives what the solution gives, on all cases and on others (fresh_cases), not by an accident
-   (accidents), and leaves no line dead. Where several lines could be changed, the
-   solution must have one of them. What comes of it is
+   `:t + 1` gives what the solution gives, on all cases and on others (fresh_cases), not
+   by an accident (accidents), and leaves no line dead. Where several lines could be
+   changed, the solution must have one of them. What comes of it is
        Finding(Kind.OWN_SLIP, {"mutant": Mutant(was=":t", now=":t + 1", ...),
                "line": 2, "text": "return x[:, :t].mean(dim=1)...", "whole": True})
    Where nothing mends an answer, later steps look for an input that it changes, for a

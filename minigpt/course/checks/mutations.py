@@ -111,9 +111,7 @@ def _nearer(groups: list[list[Slip]], goal: ast.Module) -> list[list[Slip]]:
     def gain(group: list[Slip]) -> tuple[bool, int, int]:
         """What brings it nearer, then the likelier ranks, then how much nearer."""
         first, swaps = group[0], _swaps(group)
-        if (
-            first.of_whole_line
-        ):  # one put in is as good as three pairs, one moved as none
+        if first.of_whole_line:  # one put in is as good as three pairs, moved as none
             return True, -EQUAL, 3 if first.change is Change.LINE else 0
         before = likeness([slip.line_after() for slip in group])
         after = likeness([slip.line_after(swaps) for slip in group])

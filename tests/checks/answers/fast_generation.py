@@ -69,7 +69,7 @@ WRONG = {
         ),
     },
     "09.3": {
-        "with `q` in place of `p`": draft("q", "torch.zeros_like(p)"),
+        "with `q` in place of something else": draft("q", "torch.zeros_like(p)"),
         "what is refused at one character": draft(
             "torch.minimum(p, q)", "(q - p).relu() * (p - q).relu()"
         ),
