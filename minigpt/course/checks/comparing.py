@@ -36,9 +36,9 @@ def compare(
     inputs, the smallest first; each program gets copies. Results may be of any dtype.
     known: mistakes that are tried before the solution's own. work(program, *inputs):
     what to compare, in place of program(*inputs). value_names: those of a tuple's
-    values; only the first wrong one is spoken of. changes: whether the answer may change
-    its inputs in place. hint: the exercise's, where a mistake brings none. complete:
-    False where the checker compares more behind this.
+    values; only the first wrong one is spoken of. changes: whether the answer may
+    change its inputs in place. hint: the exercise's, where a mistake brings none.
+    complete: False where the checker compares more behind this.
     """
     asked = Question(
         answer,
