@@ -121,6 +121,10 @@ def test_the_products_that_are_shown_make_the_first_number_of_a_row(visit, gpt):
     browser.evaluate("watching.step(1), watching.select(2)")
     cells = "[...document.querySelectorAll('.product:not(.legend)')].map((e) => "
     cells += "[...e.children].map((number) => number.textContent))"
+    few = [cell[-1] for cell in browser.evaluate(cells)]  # the largest, and the others
+    assert len(few) == 7 and browser.evaluate(cells)[-1][:2] == ["2", "others"]
+    assert sum(map(read, few)) == pytest.approx(columns["q · k"][2], abs=0.05)
+    browser.evaluate("$('all-terms').click()")
     factors = [[read(n) for n in cell] for cell in browser.evaluate(cells)]
     left, right, products = zip(*factors, strict=True)
     is_shown(left, q[PLACE - 1])

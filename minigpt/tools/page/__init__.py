@@ -38,8 +38,8 @@ from minigpt.training import Progress
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = """forward generation unfold side characters drawing maps picture address
-state tokens words film text writing editing vectors effect sheets pacing multiply
-watch walk glance trail inside card answers tour page""".split()
+state tokens words film text writing editing strips travel vectors effect sheets pacing
+multiply watch walk glance trail inside card answers tour page""".split()
 WEIGHTS = {"float32": torch.float32, "int16": torch.int16, "int8": torch.int8}
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data

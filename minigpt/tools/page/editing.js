@@ -25,6 +25,7 @@ function showField(on) {
 function giveUp() {
   showField(false);
   complain("", []);
+  showInside();
 }
 
 /** Back to the coloured text -> whether that was possible. */
@@ -66,7 +67,13 @@ function typedIds() {
   return said ? null : ids;
 }
 
+/** Say what is wrong; what is shown of another text goes meanwhile. */
 function complain(said, ways) {
+  const refused = Boolean(said);
+  document.body.classList.toggle("refused", refused);
+  $("go").setAttribute("aria-disabled", refused);
+  for (const id of ["back", "forth"]) $(id).disabled = refused;
+  if (refused) $("position").textContent = "What may come next is shown once this text can be read.";
   $("prompt").setAttribute("aria-invalid", Boolean(said));
   const line = document.createElement("p");
   line.textContent = said;

@@ -55,10 +55,8 @@ function paint(canvas, rows, { paper, glow, ink }) {
   });
 }
 
-/** Vectors as rows of pixels: how large, and of which sign. */
-function paintSigned(canvas, vectors, ink) {
-  let most = 1e-9;
-  for (const vector of vectors) for (const v of vector) most = Math.max(most, Math.abs(v));
+/** Vectors as rows of pixels: how large, beside `most`, and of which sign. */
+function paintSigned(canvas, vectors, ink, most = largestOf(vectors)) {
   pixels(canvas, vectors[0].length, vectors.length, (x, y) => {
     const value = vectors[y][x] / most;
     return [Math.sqrt(Math.abs(value)), ink.paper, value < 0 ? ink.against : ink.for];

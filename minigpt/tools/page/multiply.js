@@ -1,67 +1,104 @@
-// Two vectors that are multiplied number by number: the products as cells, which appear one
-// after another while they are added up, until the sum goes to its row.
+// Two vectors that are multiplied number by number: both as strips, and below them the strip of
+// their products, which grows while they are added up, until the sum goes to its row. Of the
+// numbers the largest products are seen, or all.
 "use strict";
 
-// Products shown, one by one, on a wide and on a narrow screen; the smaller ones are summed up.
-const CELLS = { wide: 40, narrow: 16 };
-const FLIGHT = 300; // milliseconds in which a sum goes to its row
+const TERMS = 6; // products that are seen as numbers at first
+const FLIGHT = 450; // milliseconds in which a sum goes to its row
+let allTerms = false;
 
-/** left[i] × right[i], one by one in their order, or the largest of them and the others'
- * sum; then the bias, if there is one. */
+/** left[i] × right[i] as three strips and as cells: the largest products, in their order, and
+ * the others' sum; then the bias, if there is one. */
 function productCells({ names, left, right, bias }) {
-  const products = Array.from(left, (v, i) => v * right[i]);
-  const most = Math.max(...products.map(Math.abs), 1e-9);
-  const cell = (title, total, ...factors) => {
+  const products = Array.from(left, (v, i) => v * right[i]), n = products.length;
+  const most = largestOf([products]), few = !allTerms && n > TERMS + 1;
+  const some = few ? ranked(products.map(Math.abs)).slice(0, TERMS).sort((a, b) => a - b)
+    : [...products.keys()];
+  const cell = (title, total, k, ...factors) => {
     const made = element("div", { className: `product${total < 0 ? " against" : ""}`, title });
     made.style.setProperty("--share", Math.min(1, Math.abs(total) / most));
+    made.style.setProperty("--k", k);
     made.append(...factors.map((text) => element("i", { textContent: text })),
       element("b", { textContent: number(total, 2) }));
-    return Object.assign(made, { total });
+    return made;
   };
-  const room = CELLS[narrow.matches ? "narrow" : "wide"] - (bias ? 1 : 0);
-  const some = products.length > room
-    ? ranked(products.map(Math.abs)).slice(0, room - 1) : [...products.keys()];
-  const legend = element("div", { className: "product legend" },
-    ...names.map((name) => element("i", { textContent: name })),
-    element("b", { textContent: "×" }));
-  const cells = some.map((i) => cell(`number ${i + 1}: ${number(left[i], 4)} × `
-    + `${number(right[i], 4)} = ${number(products[i], 4)}`, products[i],
+  const made = some.map((i) => cell(`number ${i + 1}: ${number(left[i], 4)} × `
+    + `${number(right[i], 4)} = ${number(products[i], 4)}`, products[i], i,
   number(left[i], 2), number(right[i], 2)));
-  if (some.length < products.length) {
+  if (few) {
     const others = sum(products) - sum(some.map((i) => products[i]));
-    cells.push(cell(`the other ${products.length - some.length} products`, others,
-      `${products.length - some.length}`, "others"));
+    made.push(cell(`the other ${n - TERMS} products`, others, n - 1, `${n - TERMS}`, "others"));
   }
-  if (bias) cells.push(cell("the bias", bias, "", "bias"));
-  cells.forEach((made, k) => made.style.setProperty("--k", k));
-  return [legend, ...cells];
+  if (bias) made.push(cell("the bias", bias, n, "", "bias"));
+  const legend = element("div", { className: "legend-of" },
+    ...names.map((name) => element("i", { textContent: name })), element("b", { textContent: "×" }));
+  $("products").terms = bias ? [...products, bias] : products;
+  return [factorStrips(names, left, right, products), legend, element("div", { className: "terms" },
+    ...made, ...(n > TERMS + 1 ? [termsButton(n)] : []))];
+}
+
+/** The two vectors and their products, below each other. */
+function factorStrips(names, left, right, products) {
+  const line = (name, numbers, kind) => element("div", { className: `factor ${kind}` },
+    element("span", { className: "strip-name", textContent: name }),
+    cells(numbers, largestOf([numbers])));
+  return element("div", { className: "factors" }, line(names[0], left, "left"),
+    line(names[1], right, "right"), line("×", products, "made"));
+}
+
+function termsButton(n) {
+  const button = element("button", { type: "button", id: "all-terms",
+    textContent: allTerms ? `the largest ${TERMS}` : `all ${n}` });
+  button.addEventListener("click", () => {
+    allTerms = !allTerms;
+    watching.choose(watching.row);
+    $("all-terms").focus();
+  });
+  return button;
 }
 
 /** Show the first n products, and what they come to by now behind the line's "=". */
 function showProducts(n, line) {
-  const cells = [...$("products").children].slice(1), at = line.lastIndexOf(" = ");
+  const { terms } = $("products"), at = line.lastIndexOf(" = ");
   $("products").style.setProperty("--seen", n);
-  if (at < 0 || n >= cells.length) $("line").textContent = line;
-  else {
-    const total = sum(cells.slice(0, n).map((cell) => cell.total));
-    $("line").textContent = `${line.slice(0, at)} = ${number(total)}`;
-  }
+  $("products").style.setProperty("--of", terms.length);
+  $("line").textContent = at < 0 || n >= terms.length ? line
+    : `${line.slice(0, at)} = ${number(sum(terms.slice(0, n)))}`;
 }
 
-/** Let the products appear within `milliseconds`, and go to the cell of their sum, if there is
- * one -> whether isOver() has become true meanwhile. */
-async function multiply(line, cell, milliseconds, isOver) {
-  const n = $("products").children.length - 1, began = performance.now();
-  const flies = cell && line.includes(" = "), adding = milliseconds - (flies ? FLIGHT / pace() : 0);
-  for (let share = 0; share < 1; share = (performance.now() - began) / adding) {
-    showProducts(Math.floor(share * n), line);
+/** Let the factors come, their products grow within `milliseconds` in all, and their sum go to
+ * its cell, or the strip of products to the sum below -> whether isOver() has become true
+ * meanwhile. from: the places of both factors, if known; to: {cell, foot}, as there are. */
+async function multiply(line, { from, cell, foot }, milliseconds, isOver) {
+  const { length } = $("products").terms, began = performance.now();
+  const flies = cell && line.includes(" = "), coming = .3 * milliseconds;
+  const adding = .7 * milliseconds - (flies || foot ? FLIGHT / pace() : 0);
+  showProducts(0, line);
+  await comeFactors(from, coming * pace());
+  if (isOver()) return true;
+  const since = performance.now();
+  for (let share = 0; share < 1; share = (performance.now() - since) / adding) {
+    showProducts(Math.floor(share * length), line);
     await pause();
     if (isOver()) return true;
   }
-  showProducts(n, line);
+  showProducts(length, line);
+  const made = $("products").querySelector(".made .cells");
   if (flies) await fly(line.slice(line.lastIndexOf(" = ") + 3), cell);
+  else if (foot && made) await travel(made.firstChild, made, foot, FLIGHT);
   await wait(Math.max(0, milliseconds - (performance.now() - began)));
   return isOver();
+}
+
+/** Both factors come from their places, as far as these are known. */
+async function comeFactors(from, milliseconds) {
+  const boxes = ["left", "right"].map((side) => $("products").querySelector(`.${side} .cells`));
+  const ways = boxes.map((box, k) => [box, from[k]]).filter(([box, place]) => box && place);
+  for (const [box] of ways) box.classList.add("coming");
+  await Promise.all(ways.map(async ([box, place]) => {
+    await travel(box.firstChild, place, box, milliseconds);
+    box.classList.remove("coming");
+  }));
 }
 
 /** The sum goes from the end of the line to its cell. */

@@ -4,8 +4,8 @@
 "use strict";
 
 const HOLD = 900; // milliseconds on a telling row
-const MULTIPLY = 1500; // on one whose products appear one after another,
-const AGAIN = 1000; // and on the next such
+const MULTIPLY = 2200; // on one whose products appear one after another,
+const AGAIN = 1200; // and on the next such
 const SWEEP = 600; // for all others together
 const REST = 500; // after a step
 const PASSING = { sweep: 350, rest: 450 }; // a step that no row tells
@@ -17,14 +17,16 @@ const pace = () => Number($("walk-pace").value);
 /** The rows of a step that hold still: the one that it speaks of, or the first of the sheet's
  * telling ones, as many as it says. */
 function tellingOf({ steps, telling }, at) {
-  const { row, tell = telling.length } = steps[at - 1];
-  return row === undefined ? telling.slice(0, tell) : [row];
+  const { row, tell = telling.length, telling: own } = steps[at - 1];
+  return own ?? (row === undefined ? telling.slice(0, tell) : [row]);
 }
 
-/** The sentence of a step as it is read: of the walk the brief one, if it has one. */
+/** What is said of a step: first what it is for, then what is computed; of the walk briefly, if
+ * there is a brief sentence, which stands for the steps before it, too. */
 function saidOf({ steps }, at) {
-  const { says, brief } = steps[at - 1];
-  return brief?.length && walking && !$("every").checked ? brief : says;
+  const { why, briefWhy = why, says, brief } = steps[at - 1];
+  const short = brief && walking && !$("every").checked;
+  return { why: short ? briefWhy : why, says: short ? brief : says };
 }
 
 /** {tell: [{row, hold}], sweep, rest}: milliseconds of a step at the steady pace. Whoever clicks
@@ -34,7 +36,8 @@ function planOf(sheet, at) {
     hold: !sheet.products(row, at) ? HOLD : k ? AGAIN : MULTIPLY }));
   const { sweep, rest } = tell.length ? { sweep: SWEEP, rest: REST } : PASSING;
   const shown = sum(tell.map(({ hold }) => hold)) + sweep;
-  const read = walking ? WORD * wordsIn(saidOf(sheet, at)) - shown : 0;
+  const { why, says } = saidOf(sheet, at);
+  const read = walking ? WORD * wordsIn([...why, " ", ...says]) - shown : 0;
   return { tell, sweep, rest: Math.max(rest, read) };
 }
 

@@ -1,16 +1,21 @@
 // What unfold.js has computed, as a sheet that can be read: rows, columns that belong to a
 // step each, a sentence for each step and a line of arithmetic for each row and step.
 //
-// A sheet: {title, first: what a row is, rows: [{label, aside, later}], shown: the row to look
-// at first, telling: it and two more, steps: [{name, says, lit: what lights up in the drawing,
-// brief: what the walk says instead, which stands for the steps before it, too; tell: how many
-// of the telling rows hold still, else all; row: the one that does}],
-// columns: [{step, head, values, digits, above, vectors, tinted, sign, foot}], products(i, step):
-// two vectors that are multiplied there, lines[step](i)}.
+// A sheet: {title, first: what a row is, rows: [{label, aside, later, when: "few" or
+// "all", if it is seen only then}], few: the rows that are seen at first, or null: those around
+// the one that is looked at; shown: the row to look at
+// first, telling: it and two more, steps: [{name, why: what it is for, says: what is computed,
+// lit: what lights up in the drawing, briefWhy and brief: what the walk says instead, which
+// stands for the steps before it, too; tell: how many of the telling rows hold still, else all;
+// telling: others in their place; row: the one that does}],
+// input: {name, numbers, from}: the strip that the others are made of, columns: [{step, head,
+// values, digits, above, vectors, tinted, shaded, signed, sign, from, foot}], products(i, step): two vectors
+// that are multiplied there, and where they come from, lines[step](i)}.
 "use strict";
 
 const MOST = 64; // rows of neurons, or of tokens; the others are summed up
 const ALL = 128; // of a vocabulary that is not cut
+const FEW = 6; // rows that are seen at first
 
 /** A part of what was computed for `position`, as a sheet. */
 function sheetOf(name, side, position, start, rows, id) {
@@ -33,35 +38,41 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
     title: `Watch ${nameOf(part)} compute, after ${me}`,
     first: UNIT,
     rows: tokens.map((label, t) => ({ label, aside: back(row - t), later: t > row })),
+    few: [...ranked(u.weights).slice(0, later ? FEW - 1 : FEW), ...(later ? [row + 1] : [])],
     ...tellingRows(ranked(u.weights)),
     steps: [
-      { name: "q · k", lit, shown: [], brief: [`${me} asks with its `, word("query"),
-        `, every ${UNIT} answers with its `, word("key"), `: ${n} products each, added up.${off}`],
+      { name: "q · k", lit, shown: [],
+        why: [`Each earlier ${UNIT} is asked: how well do you fit what I look for?`],
+        brief: [`The `, word("query"), ` of ${me} times its `, word("key"),
+          `, number by number: the ${n} products are added up.${off}`],
       says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
         + "with its ", word("key"), `: ${n} numbers each. They are multiplied one by one, and `
         + `the ${n} products are added up.${off}`] },
-      { name: `÷ √${n}`, lit, shown: [], tell: 0, says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
+      { name: `÷ √${n}`, lit, shown: [], tell: 0, why: ["Longer lists must not give larger answers."], says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
         + "with how many numbers there are. Now it is a ", word("score"), "."] },
-      { name: "mask", lit, shown: [], tell: 0, says: [later
+      { name: "mask", lit, shown: [], tell: 0, why: ["Nobody may look ahead."], says: [later
         ? `What comes later than ${me} must not be seen: `
         : `Nothing stands behind ${me} in view; else `, word("mask", "−∞"),
       later ? ` takes the place of ${later === 1 ? "one score" : `${later} scores`}.`
         : " would take the place of its score."] },
-      { name: "softmax", lit, tell: 1, brief: [`Divided by √${n} and `, word("mask", "masked"),
-        "; then ", word("softmax"), " makes ", word("weight", "weights"),
-        " of them, which sum to 1: the arcs above."],
+      { name: "softmax", lit, tell: 1,
+        why: ["The answers become shares of one whole: how much to take from each."],
+        brief: [`Divided by √${n} and `, word("mask", "masked"), "; then ", word("softmax"),
+          " makes ", word("weight", "weights"), ", which sum to 1: the arcs above."],
       says: [word("softmax", "Softmax"), ": e to the power of each score less "
         + `the largest, ${number(u.largest, 2)}; then divided by their sum, `
         + `${number(u.sum, 2)}. That makes the `, word("weight", "weights"), ", which sum to 1."] },
-      { name: "weights · v", lit, tell: 1, brief: [`Every ${UNIT} hands out its `, word("value"),
-        ", times its weight. Added up, they are the ", word("output"), `: ${n} numbers.`],
+      { name: "weights · v", lit, tell: 1,
+        why: [`Each ${UNIT} hands over what it has, as much of it as its share.`],
+        brief: ["Its ", word("value"), " times its weight; added up they are the ", word("output"),
+          `: ${n} numbers.`],
       says: [`Every ${UNIT} hands out its `, word("value"),
         ". Each is multiplied by its weight, and all are added up: the ", word("output"),
         ` of the head, ${n} numbers.`] },
-      { name: "add", lit, tell: 1, brief: ["The projection writes into the ", word("stream"),
-        ". To the ", word("logit"), ` of ${to} that ${off ? "would add" : "adds"} ${signed(share)}`
-        + `${more}.`],
-      says: [`The projection makes ${u.wrote.length} numbers of the ${n} and adds `
+      { name: "add", lit, tell: 1, why: [`What was fetched is written into the list of ${me}.`],
+        brief: ["To the score (", word("logit"), `) of ${to} that ${off ? "would add" : "adds"} `
+          + `${signed(share)}${more}.`],
+      says: ["The ", word("projection"), ` makes ${u.wrote.length} numbers of the ${n} and adds `
         + "them to the ", word("stream"), `. That ${off ? "would move" : "moves"} the `, word("logit"),
       ` of the next ${UNIT}, ${to}, by ${signed(share)}${more}; each ${UNIT} has its share.`] },
     ],
@@ -76,9 +87,9 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
       { step: 6, head: [`to ${to}`], values: u.adds, signed: true, foot: share },
     ],
     products: (t, step) => ({
-      1: { names: ["query", "key"], left: u.query, right: u.keys[t] },
+      1: { names: ["query", "key"], left: u.query, right: u.keys[t], from: ["above", "row"] },
       5: { names: ["value", "weight"], left: u.values[t],
-        right: u.values[t].map(() => u.weights[t]) },
+        right: u.values[t].map(() => u.weights[t]), from: ["row"] },
     })[step],
     lines: [
       (t) => `q · k with ${other(t)} = ${number(u.dots[t], 3)}`,
@@ -100,9 +111,9 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
   const n = u.bent.length, to = `“${glyph(texts[id])}”`, share = sum(u.adds) + u.bias;
   const b = biasIn(model, `body.${part.layer}.feed_forward.expand`);
   const fires = u.bent.reduce((count, v) => count + (v !== 0), 0), C = u.fed.length;
-  const order = ranked(u.adds.map(Math.abs)).slice(0, MOST);
-  const rest = Array.from(u.adds.keys()).filter((i) => !order.includes(i));
-  const at = (list) => order.map((i) => list[i]), lit = [nameOf(part)];
+  const order = tellingNeurons(u), silent = order.findIndex((i) => u.bent[i] === 0);
+  const others = Array.from(u.adds.keys()).filter((i) => !order.includes(i));
+  const lit = [nameOf(part)];
   const bends = {
     relu: ["What is below 0 becomes 0 (ReLU).", (h) => `max(${number(h, 3)}, 0)`],
     relu2: ["What is below 0 becomes 0, the rest is squared (ReLU²).",
@@ -111,52 +122,76 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
       (h, i) => `${number(h, 3)} × the gate ${number(u.gates[i], 3)}, bent`,
       "Each is multiplied by its bent gate (SwiGLU)."],
   }[activation];
-  const last = rest.length ? [{ label: `${rest.length} others`, aside: "" }] : [];
+  // Behind the neurons come the sum of the others, few or all of which are seen, and the bias.
+  const some = order.slice(0, FEW - (u.bias ? 2 : 1)), hidden = n - some.length;
+  const tail = [
+    { label: `${hidden} others`, when: "few", adds: sum(u.adds) - sum(some.map((i) => u.adds[i])) },
+    { label: `${others.length} others`, when: "all", adds: sum(others.map((i) => u.adds[i])) },
+    { label: "bias", adds: u.bias }].filter(({ label, adds }) => adds && !label.startsWith("0 "));
+  const column = (list, last = tail.map(() => null)) => [...order.map((i) => list[i]), ...last];
+  const line = (told, name = (k) => `${tail[k].label}: ${signed(tail[k].adds, 3)} to ${to}`) => (k) =>
+    (k < order.length ? `neuron ${order[k] + 1}${told(order[k])}` : name(k - order.length));
+  const addsUp = signed(share) + (u.bias
+    ? `: ${signed(sum(u.adds))} by neurons, ${signed(u.bias)} by a bias` : "");
+  const pattern = [`Nothing is fetched now: ${n} neurons each look in the list for a pattern.`];
   return {
     title: `Watch ${nameOf(part)} compute, after ${me}`,
     first: "neuron",
     rows: [...order.map((i) => ({ label: String(i + 1), aside: u.bent[i] ? "fires" : "silent" })),
-      ...last],
+      ...tail.map(({ label, when }) => ({ label, when, aside: "" }))],
+    few: [...some.keys(), ...tail.map((_, k) => order.length + k)],
     ...tellingRows(order.keys()),
     steps: [
-      { name: `w · x${b}`, lit: [`norm ${part.layer + 1}.2`, ...lit], shown: [], says: [`Each of ${n} `,
-        word("neuron", "neurons"), ` has ${C} `, word("parameters"), ` of its own: they are `
-        + `multiplied with the ${C} numbers of the `, word("stream"), ` at ${me} after one more `,
-        word("norm"), `, added up${b ? ", and a bias is added" : ""}.${off}`] },
-      { name: "bend", lit, tell: 1, brief: [`Each of ${n} `, word("neuron", "neurons"),
-        " weighs the normed ", word("stream"), `. ${bends[2] ?? bends[0]} ${fires} fire here.${off}`],
-      says: [`${bends[0]} ${fires} of ${n} neurons fire here. Without the bend `
-        + "two layers in a row would be no more than one."] },
-      { name: "add", lit, tell: 1, brief: [`Each neuron writes into the stream as strongly as it fires. `
-        + `That ${off ? "would add" : "adds"} ${signed(share)} to the `, word("logit"), ` of ${to}.`],
-      says: [`Each neuron writes ${C} numbers of its own into the stream, as `
-        + `strongly as it fires. That ${off ? "would move" : "moves"} the `, word("logit"),
-      ` of the next ${UNIT}, ${to}, by ${signed(share)}`
-        + ` in all; the ${order.length} neurons that move it most stand first.`] },
+      { name: `w · x${b}`, lit: [`norm ${part.layer + 1}.2`, ...lit], shown: [], why: pattern,
+        says: [`Each of ${n} `, word("neuron", "neurons"), ` has ${C} `, word("parameters"),
+          ` of its own: they are multiplied with the ${C} numbers of the `, word("stream"),
+          ` at ${me} after one more `, word("norm"), ", added up",
+          ...(b ? [", and a ", word("bias"), " is added"] : []), `.${off}`] },
+      { name: "bend", lit, why: ["A neuron that finds nothing stays silent."], briefWhy: pattern,
+        ...(silent < 0 ? { tell: 1 } : { telling: [0, silent], row: silent }),
+        brief: [...bendSays(bends[2] ?? bends[0]), ` ${fires} of them fire here.${off}`],
+        says: [...bendSays(bends[0]), ` ${fires} of ${n} neurons fire here. Without the bend two `
+          + "layers in a row would be no more than one."] },
+      { name: "add", lit, row: 0,
+        why: ["Each neuron that fires writes numbers of its own into the list."],
+        brief: ["To the ", word("logit"), ` of ${to} that ${off ? "would add" : "adds"} ${addsUp}.`],
+        says: [`Each has ${C} of them, and writes as strongly as it fires. That `
+          + `${off ? "would move" : "moves"} the `, word("logit"), ` of the next ${UNIT}, ${to}, by `
+          + `${addsUp}.`] },
     ],
     columns: [
-      { step: 1, head: [`w · x${b}`], values: [...at(u.hidden), ...last.map(() => null)] },
-      ...(u.gates ? [{ step: 2, head: ["gate"], values: [...at(u.gates), ...last.map(() => null)] }]
-        : []),
-      { step: 2, head: ["bent"], values: [...at(u.bent), ...last.map(() => null)], bar: true },
-      { step: 3, head: [`to ${to}`], signed: true, foot: share, note: u.bias ? "with the bias" : "",
-        values: [...at(u.adds), ...last.map(() => sum(rest.map((i) => u.adds[i])))] },
+      { step: 1, head: [`w · x${b}`], values: column(u.hidden), shaded: true },
+      ...(u.gates ? [{ step: 2, head: ["gate"], values: column(u.gates) }] : []),
+      { step: 2, head: ["bent"], values: column(u.bent), bar: true },
+      { step: 3, head: [`to ${to}`], signed: true, foot: share,
+        values: column(u.adds, tail.map(({ adds }) => adds)) },
     ],
     products: (k, step) => (step === 1 && k < order.length
       ? { names: ["normed", "neuron"], left: u.fed, right: u.weightsOf(order[k]),
-        bias: u.biasOf(order[k]) } : undefined),
+        from: [`norm ${part.layer + 1}.2`, nameOf(part)], bias: u.biasOf(order[k]) } : undefined),
     lines: [
-      (k) => (k < order.length
-        ? `neuron ${order[k] + 1}: w · x${b} = ${number(u.hidden[order[k]], 3)}`
-        : "the others are summed up"),
-      (k) => (k < order.length
-        ? `neuron ${order[k] + 1}: ${bends[1](u.hidden[order[k]], order[k])} = `
-          + number(u.bent[order[k]], 3) : "the others are summed up"),
-      (k) => (k < order.length
-        ? `neuron ${order[k] + 1} adds ${signed(u.adds[order[k]], 3)} to the logit of ${to}`
-        : `${rest.length} others together add ${signed(sum(rest.map((i) => u.adds[i])), 3)}`),
+      line((i) => `: w · x${b} = ${number(u.hidden[i], 3)}`, () => "the others are summed up"),
+      line((i) => `: ${bends[1](u.hidden[i], i)} = ${number(u.bent[i], 3)}`,
+        () => "the others are summed up"),
+      line((i) => ` adds ${signed(u.adds[i], 3)} to the logit of ${to}`),
     ],
   };
+}
+
+/** A sentence about the bend, with its word explained. */
+function bendSays(text) {
+  const [, before, name, after] = /^(.*\()(.*)(\)\.)$/.exec(text);
+  return [before, word("bend", name), after];
+}
+
+/** The neurons that move the logit most, and among the first some that are silent: these show
+ * what the bend does. */
+function tellingNeurons({ adds, hidden, bent }) {
+  const loud = ranked(Array.from(adds, Math.abs)).filter((i) => bent[i] !== 0);
+  const silent = [...bent.keys()].filter((i) => bent[i] === 0)
+    .sort((a, b) => hidden[a] - hidden[b]);
+  const first = loud.slice(0, FEW - 4), dark = silent.slice(0, 2);
+  return [...new Set([...first, ...dark, ...loud, ...silent])].slice(0, MOST);
 }
 
 function logitsSheet({ model, seen, me, came, chance }) {
@@ -174,33 +209,41 @@ function logitsSheet({ model, seen, me, came, chance }) {
     first: UNIT,
     rows: order.map((id, k) => ({ label: glyph(texts[id]), aside: `${k + 1}.`,
       later: u.kept[id] === -Infinity })),
+    few: [...order.keys()].slice(0, FEW),
     ...tellingRows(order.keys()),
     steps: [
-      { name: `w · x${b}`, lit, shown: [], tell: 2, brief: [`For each of ${V} ${UNIT}s the normed `,
-        word("stream"), ` is weighed with ${C} `, word("parameters"), b ? " and a bias: its " : ": its ",
-        word("logit"), "."],
+      { name: `w · x${b}`, lit, shown: [], tell: 2,
+        why: [`Now each of the ${V} ${UNIT}s is asked: how well do you fit this list?`],
+        brief: ["The normed ", word("stream"), ` times its ${C} `, word("parameters"), ", added up",
+          ...(b ? [", with a ", word("bias")] : []), ": its score, the ", word("logit"), "."],
       says: [`Each of ${V} ${UNIT}s has ${C} `, word("parameters"),
         ` in the last layer: multiplied with the ${C} numbers of the normed `, word("stream"),
         ` and added up${b ? ", with a bias of its own" : ""}, they are its `, word("logit"),
         "."] },
-      ...(softcap ? [{ name: "cap", lit, shown: [], tell: 1, says: [`The model holds its logits within ±${softcap}: `
+      ...(softcap ? [{ name: "cap", lit, shown: [], tell: 1,
+        why: ["No score may grow without bound."], says: [`The model holds its logits within ±${softcap}: `
         + `${softcap} × tanh(score ÷ ${softcap}).`] }] : []),
-      { name: "÷ temperature", lit, shown: [], tell: 0, says: temperature
+      { name: "÷ temperature", lit, shown: [], tell: 0, why: ["Your knob says how bold it may be."],
+        says: temperature
         ? ["All are divided by the ", word("temperature"), ` ${number(temperature, 2)}: the `
           + `differences ${temperature < 1 ? "grow" : temperature > 1 ? "shrink" : "stay"}.`]
         : [word("temperature", "Temperature"), " 0: nothing is divided, the largest is taken."] },
-      { name: "top-k, top-p", lit, shown: [], tell: 0, says: [cut || !temperature
+      { name: "top-k, top-p", lit, shown: [], tell: 0, why: ["The least likely may be left out."],
+        says: [cut || !temperature
         ? `${dropped} of ${V} are dropped (${cut || "temperature 0"}): their score becomes −∞.`
         : `No knob drops any of the ${V}: `, word("top-k"), " and ", word("top-p"),
       cut || !temperature ? " are knobs above." : " are off."] },
-      { name: "softmax", lit, tell: 1, brief: [temperature
-        ? `Divided by the temperature ${number(temperature, 2)}` : "At temperature 0 the largest is taken",
-      `, ${dropped ? `${dropped} of ${V} dropped by the knobs` : "none dropped"}; then `,
-      word("softmax"), ": the probabilities from which one is drawn."],
+      { name: "softmax", lit, tell: 1,
+        why: ["The scores become chances, which together make 1."],
+        brief: [...(temperature ? ["Divided by the ", word("temperature"), ` ${number(temperature, 2)}`]
+          : ["At ", word("temperature"), " 0 the largest is taken"]),
+        `, ${dropped ? `${dropped} of ${V} dropped by the knobs` : "none dropped"}; then `,
+        word("softmax"), "."],
       says: [word("softmax", "Softmax"), ": e to the power of each less the "
         + `largest, divided by their sum, ${number(u.sum, 2)}: the probabilities from which one `
         + "is drawn."] },
       { name: "draw", lit: drawing, tell: 1, row: drawnRow < 0 ? undefined : drawnRow,
+        why: [`Chance decides: a random number falls on one ${UNIT}.`],
         brief: [`Each is as wide as it is likely. ${drawSays(u.probs, came, chance)}`],
         says: [`Between 0 and 1 each ${UNIT} has a stretch as long as it is likely, in the order of `
         + `the vocabulary; the table has the likeliest first. ${drawSays(u.probs, came, chance)}`] },
@@ -217,7 +260,8 @@ function logitsSheet({ model, seen, me, came, chance }) {
       { step: 5 + cap, head: ["to"], values: at(u.upTo), digits: 3 },
     ],
     products: (k, step) => (step === 1 ? { names: ["normed", glyph(texts[order[k]])],
-      left: u.read, right: u.weightsOf(order[k]), bias: u.biasOf(order[k]) } : undefined),
+      left: u.read, right: u.weightsOf(order[k]), bias: u.biasOf(order[k]),
+      from: ["norm last", "last biases"] } : undefined),
     lines: [
       (k) => `${char(k)}: w · x${b} = ${number(u.scores[order[k]], 3)}`,
       ...(softcap ? [(k) => `${softcap} × tanh(${number(u.scores[order[k]], 3)} ÷ ${softcap}) = `

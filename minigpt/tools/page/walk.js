@@ -3,6 +3,8 @@
 // it tells what they add. Space or → goes on, ← back, Esc ends it.
 "use strict";
 
+const STRONG = .5; // of its weight at one distance: a habit that one sees
+const CALM_FRAMES = 6; // pictures in which nothing scrolls: it has ended
 let walking = false;
 let throughHead = "head 1.1"; // the head that the walk looks at
 let stepsOf = []; // of each stop of the walk, the steps of its sheet that it leads through
@@ -45,6 +47,9 @@ function stepNumber() {
   return countOf(stepsOf.slice(0, stops().indexOf(watched)))
     + Math.max(1, stepsHere().filter((at) => at <= watching.at).length);
 }
+
+/** The step before one to which the walk leads; without a walk, the one before it. */
+const ledBefore = (at) => (walking ? stepsHere().findLast((other) => other < at) ?? 0 : at - 1);
 
 /** Go to another stop, before (−1) or behind (1) this one, to its last step or its first ->
  * whether there is one. */
@@ -98,6 +103,15 @@ async function startWalk(number = 1) {
   $("watch").focus({ preventScroll: true });
   $("watch").parentElement.scrollIntoView({ behavior: still ? "auto" : "smooth" });
   showStep();
+  await scrolled();
+}
+
+/** Until the page stands still, so that nothing begins while it moves. */
+async function scrolled() {
+  for (let calm = 0, was = scrollY; calm < CALM_FRAMES; was = scrollY) {
+    await pause();
+    calm = scrollY === was ? calm + 1 : 0;
+  }
 }
 
 /** Out of it: the head that was looked at stays. */
@@ -125,8 +139,7 @@ function showStep() {
     return;
   }
   const { sheet, at } = watching, step = sheet.steps[at - 1];
-  const before = stepsHere().findLast((other) => other < at) ?? 0; // the walk may leave some out
-  const lit = sheet.steps.slice(before, at).flatMap((one) => one.lit);
+  const lit = sheet.steps.slice(ledBefore(at), at).flatMap((one) => one.lit);
   pointAt(drawing.light([...new Set(lit)], step.shown ?? lit));
   drawing.reveal();
   paintTrail();
@@ -148,21 +161,25 @@ function pointAt(lit) {
   $("watch").style.setProperty("--tip", `${middle(lit) - from}px`);
 }
 
-/** The heads, first the one that adds most to the character that comes. */
-function headsByShare() {
-  const shares = (name) => drawing.shares.get(name);
-  return partsOf(active).filter((name) => name.startsWith("head"))
-    .sort((a, b) => shares(b) - shares(a));
+/** The heads, in the order in which one is offered: first those of block 1, which read the
+ * letters themselves, and of these first who has a habit, then who adds most to what comes. */
+function headsToFollow() {
+  const known = habits(active), shares = drawing.shares;
+  const first = (name) => Number(partOf(name).layer > 0);
+  const habit = (name) => Number(Math.max(...known.get(name).slice(1)) > STRONG);
+  return [...known.keys()].sort((a, b) => first(a) - first(b) || habit(b) - habit(a)
+    || shares.get(b) - shares.get(a));
 }
 
-/** From the beginning, through the head that adds most. */
+/** From the beginning, through a head of block 1. */
 async function follow() {
   if (!positionOf(active)) return;
   if (active.chosen === null && midWord(active)) {
     choose(active, midWord(active));
   }
+  if (tourAt === null) endTour(); // the offer has done its work
   await showInside(); // or the drawing may still tell of another
-  [watched] = headsByShare();
+  [watched] = headsToFollow();
   await startWalk();
   if (!still) watching.play();
 }
@@ -185,7 +202,7 @@ for (const button of document.querySelectorAll(".follow")) {
 }
 $("next-one").addEventListener("click", followNext);
 $("other-head").addEventListener("click", () => {
-  const all = headsByShare();
+  const all = headsToFollow();
   return watch(all[(all.indexOf(throughHead) + 1) % all.length]);
 });
 $("every").addEventListener("change", async () => {

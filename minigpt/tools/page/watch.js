@@ -13,6 +13,12 @@ class Watch {
         { passive: true });
     }
     $("play").addEventListener("click", () => (this.playing ? this.pause() : this.play()));
+    this.more = element("button", { type: "button", id: "all-rows" });
+    this.more.addEventListener("click", () => {
+      allRows = !allRows;
+      this.choose(this.row);
+      this.more.focus();
+    });
     this.entering = null; // the step that another sheet begins with; null: its last
     $("sheet").addEventListener("click", ({ target }) => {
       const row = this.trs.indexOf(target.closest("tr"));
@@ -27,11 +33,12 @@ class Watch {
     const open = this.entering ?? (this.sheet && same ? this.at : sheet.steps.length);
     this.entering = null;
     this.sheet = sheet;
+    this.entered = !same;
     this.row = sheet.shown;
     $("watch-title").textContent = sheet.title;
     this.showSteps();
     this.showTable();
-    this.showPictures();
+    this.boxes = showStrips(sheet, (row) => this.choose(row));
     this.step(ledTo(Math.min(open, sheet.steps.length)));
   }
 
@@ -50,10 +57,11 @@ class Watch {
 
   showTable() {
     const { first, rows, columns } = this.sheet, foot = columns.some((c) => c.foot !== undefined);
-    const head = element("tr", {}, element("th", { scope: "col", textContent: first }));
+    const head = element("tr", {}, element("th", { scope: "col" },
+      element("span", { className: "first", textContent: first }), this.more));
     for (const column of columns) {
       const th = this.cell("th", column, column.head);
-      if (column.above) th.append(strip([column.above]));
+      if (column.above) th.append(cells(column.above, largestOf([column.above])));
       head.append(th);
     }
     this.trs = rows.map(({ label, aside, later }, i) => {
@@ -62,8 +70,8 @@ class Watch {
       tr.append(element("th", { scope: "row" }, label,
         element("small", { textContent: aside })));
       for (const column of columns) {
-        if (column.values) tr.append(this.numberCell(column, i));
-        else if (i === 0) tr.append(this.stripCell(column, rows.length, column.vectors));
+        tr.append(column.values ? this.numberCell(column, i)
+          : this.stripCell(column, column.vectors[i]));
       }
       return tr;
     });
@@ -74,23 +82,10 @@ class Watch {
       ...(foot ? [part("tfoot", last)] : []));
   }
 
-  /** The columns that are vectors, as squares with their signs between them. */
-  showPictures() {
-    const columns = this.sheet.columns.filter((column) => column.sign !== undefined);
-    $("pictures").replaceChildren(...columns.map(({ step, sign, head, values }) => {
-      const canvas = element("canvas", { "aria-hidden": true });
-      paintSquare(canvas, values, colours());
-      const made = element("figure", { className: "of-step" },
-        element("span", { className: "sign", textContent: sign }), canvas,
-        element("figcaption", { textContent: head.join("") }));
-      made.style.setProperty("--s", step);
-      return made;
-    }));
-  }
-
   /** "sum", which is seen from the first sum on. */
   sumName() {
-    const name = element("span", { className: "of-sum", textContent: "sum" });
+    const name = element("span", { className: "of-sum" }, "sum",
+      element("small", { className: "of-all", textContent: "of all" }));
     const steps = this.sheet.columns.filter((c) => c.foot !== undefined).map((c) => c.step);
     name.style.setProperty("--s", Math.min(...steps));
     return name;
@@ -123,15 +118,17 @@ class Watch {
       td.classList.toggle("below", value < 0);
       td.style.setProperty("--share", Math.abs(value) / column.most);
     }
-    if (column.signed) td.classList.toggle("against", value < 0 && !isZero(value, digits));
+    if (column.signed || column.shaded) {
+      td.classList.toggle("against", value < 0 && !isZero(value, digits));
+    }
     return td;
   }
 
-  /** Vectors, one below the other, as one picture beside all rows. */
-  stripCell(column, rows, vectors) {
-    const td = this.cell("td", column, [strip(vectors)]);
-    td.rowSpan = rows;
-    if (rows > 1) td.style.setProperty("--i", 0); // it does not wait for its row
+  /** A vector as a strip, on the scale of its column. */
+  stripCell(column, vector) {
+    column.most ??= largestOf(column.vectors);
+    const td = this.cell("td", column, [cells(vector, column.most)]);
+    td.style.setProperty("--i", 0); // it does not wait for its row
     td.classList.add("strip");
     return td;
   }
@@ -140,7 +137,7 @@ class Watch {
     const { foot, note = "", digits = 2 } = column;
     if (foot === undefined) return this.cell("td", column, []);
     const text = column.signed ? signed(foot, digits) : number(foot, digits);
-    const td = column.vectors ? this.stripCell(column, 1, [foot])
+    const td = column.vectors ? this.stripCell(column, foot)
       : this.cell("td", column, [text, element("small", { textContent: note })]);
     td.style.setProperty("--i", this.trs.length); // a sum comes with the last row
     return td;
@@ -148,19 +145,45 @@ class Watch {
 
   /** Go to a step, from 1 on: its columns are seen, and those before. */
   step(at) {
+    const onward = at > this.at || this.entered;
     this.at = at;
+    this.entered = false;
     $("sheet").dataset.step = at;
     $("figures").style.setProperty("--step", at);
     $("figures").style.setProperty("--upto", this.sheet.rows.length);
     this.row = this.sheet.steps[at - 1].row ?? this.row;
+    const sums = this.sheet.columns.filter(({ foot }) => foot !== undefined);
+    if (sums.length) $("sheet").tFoot.hidden = sums.every((column) => column.step > at);
     this.chips.forEach((chip, i) => {
       chip.setAttribute("aria-current", i + 1 === at ? "step" : false);
       chip.classList.toggle("done", i + 1 < at);
     });
-    $("says").replaceChildren(...saidOf(this.sheet, at));
+    const { why, says } = saidOf(this.sheet, at);
+    $("says").replaceChildren(element("b", { className: "why" }, ...why), " ", ...says);
     this.select(this.row);
     this.nameButton();
     showStep();
+    land();
+    if (onward && (walking || this.playing)) this.arrive();
+  }
+
+  /** Let come what is new in this step: its strips, and what is multiplied by hand. */
+  arrive() {
+    const before = ledBefore(this.at), { at, sheet } = this;
+    const ways = sheet.columns.filter(({ sign }) => sign !== undefined)
+      .map(({ step, from }, k) => ({ step, from, box: this.boxes[k] }))
+      .filter(({ step, from }) => step > before && step <= at && from.length);
+    if (before < 1 && this.boxes.input) ways.unshift({ box: this.boxes.input, from: sheet.input.from });
+    comeStrips(this.boxes, still ? [] : ways, () => this.at !== at || this.sheet !== sheet);
+    if (!this.playing && !still) comeFactors(this.placesOf(this.row), NEAR);
+  }
+
+  /** Where the two factors of a row come from. */
+  placesOf(row) {
+    const { from = [] } = this.sheet.products(row, this.at) ?? {};
+    const places = { above: $("sheet").tHead, row: this.trs[row] };
+    return from.map((one) => places[one]?.querySelector(`.s${this.at} .cells`)
+      ?? this.boxes[one] ?? placeOf(one));
   }
 
   /** The row that a step speaks of. */
@@ -189,7 +212,23 @@ class Watch {
     const terms = this.sheet.products(row, this.at);
     $("products").replaceChildren(...(terms ? productCells(terms) : []));
     $("figures").classList.toggle("multiplied", Boolean(terms));
+    $("strips").style.setProperty("--at", row);
+    this.showRows();
     if (follow) this.scrollTo(row);
+  }
+
+  /** All rows, or few: those that tell most, or those around the one that is looked at. */
+  showRows() {
+    const { few, rows } = this.sheet, n = rows.length, first = Math.min(this.row - 2, n - FEW);
+    const some = new Set(few ? [...few, this.row]
+      : Array.from({ length: FEW }, (_, k) => Math.max(0, first) + k));
+    const sparse = n > FEW + 1 && !allRows;
+    this.trs.forEach((tr, i) => tr.classList.toggle("spare", (sparse && !some.has(i))
+      || rows[i].when === (sparse ? "all" : "few")));
+    $("figures").classList.toggle("all", !sparse);
+    this.more.hidden = n <= FEW + 1;
+    this.more.textContent = allRows ? "fewer" : `all ${rows.filter(({ when }) => !when).length}`;
+    $("sheet").tFoot?.classList.toggle("sparse", sparse && !rows.some(({ when }) => when));
   }
 
   /** Bring a row into the middle of the box, between the names of the columns and their sums,
@@ -204,6 +243,7 @@ class Watch {
 
   choose(row) {
     if (this.playing) this.pause();
+    if (this.sheet.few && this.trs[row].matches(".spare")) allRows = true;
     this.select(row);
   }
 
@@ -262,7 +302,7 @@ class Watch {
       const row = tellingOf(this.sheet, this.at)[k]; // of the sheet that is there by then
       if (this.trs[row] === undefined) break;
       this.select(row, !this.handled);
-      const multiplies = $("products").children.length > 1;
+      const multiplies = $("products").childElementCount > 0;
       if (multiplies && await this.multiplyRow(row, tell[k].hold)) return true;
       this.trs[row]?.classList.add("told");
       if (!multiplies && await over(tell[k].hold)) return true;
@@ -275,7 +315,9 @@ class Watch {
     const mine = this.turn, { columns, lines } = this.sheet;
     const i = columns.filter(({ values }) => values).findIndex(({ step }) => step === this.at);
     const cell = i < 0 ? null : this.trs[row].querySelectorAll("td:not(.strip)")[i];
-    return multiply(lines[this.at - 1](row), cell, milliseconds / pace(), () => mine !== this.turn);
+    const foot = $("sheet").tFoot?.querySelector(`.s${this.at} .cells`);
+    return multiply(lines[this.at - 1](row), { from: this.placesOf(row), cell, foot },
+      milliseconds / pace(), () => mine !== this.turn);
   }
 
   /** Show all rows, from the first to the last -> whether the playing is over. */
@@ -307,17 +349,12 @@ class Watch {
     $("figures").style.setProperty("--upto", this.trs.length);
     $("products").style.removeProperty("--seen");
     $("line").textContent = this.sheet.lines[this.at - 1](this.row);
+    land();
     this.nameButton();
   }
 }
 
-/** Vectors as a picture, one below the other. */
-function strip(vectors) {
-  const canvas = element("canvas", { "aria-hidden": true });
-  paintSigned(canvas, vectors, colours());
-  return canvas;
-}
-
+let allRows = false; // or few
 const watching = new Watch();
 let sheetKey = {}; // what the sheet shows
 

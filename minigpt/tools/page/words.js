@@ -47,6 +47,12 @@ const MEANINGS = {
   output: "The weighted sum of the values: what the head brings along.",
   mean: "A part that is off says, at every position, what it says on average over the text that "
     + "the model learned from; or zeros, that is nothing at all.",
+  bias: "One more number that training has found, added at the end.",
+  gain: "A number that training has found, by which another one is multiplied.",
+  bend: "What is below 0 becomes 0, or nearly so: the only place where a neuron does more than "
+    + "weigh and add.",
+  projection: "What a head has fetched is weighed with parameters, so that it becomes as long as "
+    + "the stream.",
   norm: "Before a part reads the stream, its numbers are brought to one size.",
 };
 
