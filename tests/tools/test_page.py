@@ -39,7 +39,8 @@ from minigpt.modern.model import ModernConfig
 from minigpt.tokens.byte_pairs import learn
 from minigpt.tokens.judging import judge
 from minigpt.tools.command_line import main
-from minigpt.tools.page import WEIGHTS, Story, learned_text, means, page
+from minigpt.tools.page import Story, learned_text, page
+from minigpt.tools.page.packing import WEIGHTS, means
 from minigpt.tools.saving import load_any, load_snapshots
 from minigpt.training import Run
 

@@ -1,0 +1,107 @@
+"""What a page keeps of a model: its parameters as bytes, what its parts say on average,
+and the loss of each stage of its training."""
+
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn as nn
+
+from minigpt.fast.quantization import to_int8
+from minigpt.gpt import GPT
+from minigpt.hints import Model
+from minigpt.inside.looking import hooked
+from minigpt.modern.model import AS_IN_06, ModernConfig, ModernGPT
+
+WEIGHTS = {"float32": torch.float32, "int16": torch.int16, "int8": torch.int8}
+WINDOWS = 200  # of a text, over which a part's mean and a stage's loss are taken
+
+
+class Text(NamedTuple):
+    """What models learned from and what they are judged on, as ids (N,) each."""
+
+    train: torch.Tensor
+    val: torch.Tensor
+
+
+def page_config(model: Model) -> ModernConfig:
+    """The ModernConfig of a GPT or ModernGPT: all switched off, it is lesson 06's.
+
+    Raises TypeError for any other model.
+    """
+    if type(model) not in (GPT, ModernGPT):
+        raise TypeError(
+            f"A {type(model).__name__} cannot become a page: its JavaScript knows the "
+            "GPT of lesson 06 and the ModernGPT of lesson 08. Give one of these."
+        )
+    if isinstance(model, ModernGPT):
+        return model.config
+    shape: dict = {
+        **asdict(model.config),
+        "dropout": 0.0,
+    }  # a page only reads and writes
+    return ModernConfig(**shape, **AS_IN_06)
+
+
+def windows(text: torch.Tensor, length: int) -> torch.Tensor:
+    """So many windows of a text (N,), spread over it: (WINDOWS, length) at most."""
+    starts = torch.linspace(0, len(text) - length, WINDOWS).long().unique()
+    return text[starts[:, None] + torch.arange(length)]
+
+
+@torch.no_grad()
+def judged(model: Model, text: torch.Tensor) -> float:
+    """The loss, in nats per token, over windows of a text (N,)."""
+    ids = windows(text, min(len(text), model.block_size + 1))
+    return model(ids[:, :-1], ids[:, 1:])[1].item()
+
+
+@torch.no_grad()
+def means(model: Model, text: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What each part says on average over windows of text (N,), by which the page
+    replaces it: {name: (C,)}, the heads of a layer side by side, before proj."""
+    sums = {}
+
+    def heads(proj: Any, inputs: Any, output: Any) -> None:
+        sums[proj] = inputs[0].mean(dim=(0, 1))
+
+    def whole(part: str, inputs: Any, output: Any) -> None:
+        sums[part] = output.mean(dim=(0, 1))
+
+    hooks = []
+    for block in list(model.body)[:-1]:
+        hooks += [(block.attention.proj, heads), (block.feed_forward, whole)]
+    with hooked(hooks):
+        model(windows(text, min(len(text), model.block_size)))
+    names = {part: name.removesuffix(".proj") for name, part in model.named_modules()}
+    return {f"{names[part]}.mean": mean for part, mean in sums.items()}
+
+
+def pack(
+    model: Model, weights: str, text: Text | None = None
+) -> tuple[list[dict], bytes]:
+    """The model's tensors as bytes -> [{name, dtype, shape, at}], bytes.
+
+    `at` is where a tensor begins, a multiple of 4. Whole numbers come with the scale
+    of each row, under the layer's name and `scale`; the `means` over a Text come, too.
+    """
+    linear = {n for n, part in model.named_modules() if isinstance(part, nn.Linear)}
+    dtype: torch.dtype = WEIGHTS[weights]
+    parts = {} if text is None else means(model, text.train)
+    for name, w in model.state_dict().items():
+        owner, _, kind = name.rpartition(".")
+        w = w.cpu().float()
+        if kind != "weight" or owner not in linear or dtype.is_floating_point:
+            parts[name] = w
+        else:
+            parts[name], scale = to_int8(w, dtype)
+            parts[f"{owner}.scale"] = scale[:, 0]
+    tensors, data = [], bytearray()
+    for name, part in parts.items():
+        kind = str(part.dtype).removeprefix("torch.")
+        place = {"shape": list(part.shape), "at": len(data)}
+        tensors.append({"name": name, "dtype": kind, **place})
+        values = part.contiguous().numpy()
+        data += values.astype(values.dtype.newbyteorder("<")).tobytes()
+        data += bytes(-len(data) % 4)
+    return tensors, bytes(data)
