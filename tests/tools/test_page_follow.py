@@ -282,7 +282,7 @@ def test_what_is_multiplied_is_in_view(visit, browser, gpt, wide, high):
     for number in (4, 6, 13):
         browser.evaluate(f"goTo({number})")
         bottoms[number] = browser.evaluate(
-            "wait(900).then(() => $('products').querySelectorAll('.product').length > 6 && "
+            "wait(900).then(() => document.querySelectorAll('.product').length > 6 && "
             "$('products').getBoundingClientRect().bottom)"
         )
     size = {"width": 1280, "height": 900, "deviceScaleFactor": 1}

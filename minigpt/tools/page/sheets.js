@@ -48,7 +48,8 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
       says: [`${me} asks with its `, word("query"), `, every ${UNIT} answers `
         + "with its ", word("key"), `: ${n} numbers each. They are multiplied one by one, and `
         + `the ${n} products are added up.${off}`] },
-      { name: `÷ √${n}`, lit, shown: [], tell: 0, why: ["Longer lists must not give larger answers."], says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
+      { name: `÷ √${n}`, lit, shown: [], tell: 0,
+        why: ["Longer lists must not give larger answers."], says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
         + "with how many numbers there are. Now it is a ", word("score"), "."] },
       { name: "mask", lit, shown: [], tell: 0, why: ["Nobody may look ahead."], says: [later
         ? `What comes later than ${me} must not be seen: `

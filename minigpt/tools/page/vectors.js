@@ -79,12 +79,14 @@ function querySheet({ model, seen, part, me }) {
   return narrowed({
     title: `${name} asks for ${me}`, ...numbered(u.query, "query"),
     steps: [
-      { name: "query", lit, shown: [], why: [`What does ${me} look for?`], says: [`The head makes ${n} numbers of the ${C}: its `, word("query"),
-        `, what ${me} asks for. Each is a weighing of all ${C}, with `, word("parameters"),
+      { name: "query", lit, shown: [], why: [`What does ${me} look for?`],
+        says: [`The `, word("head"), ` makes ${n} numbers of the ${C}: its `, word("query"), `, what ${me} asks for. Each is a weighing of all ${C}, with `, word("parameters"),
         " of its own."] },
-      ...(how ? [{ name: "turn", lit, shown: [], why: ["The place goes in as well."], says: [`The query is ${how}.`] }] : []),
+      ...(how ? [{ name: "turn", lit, shown: [], why: ["Then it is made ready to be compared."],
+        says: [`The query is ${how}.`] }] : []),
       { name: "key, value", lit, shown: [], why: ["What can it be found by, and what does it hand out?"],
-        briefWhy: ["A ", word("head"), " makes three short lists of it: to ask, to answer, to hand out."],
+        briefWhy: ["A ", word("head"),
+          " makes three short lists of it: to ask, to answer, to hand out."],
         brief: ["These are its ", word("query"), ", ", word("key"), " and ", word("value"),
           `, ${n} numbers each; every other ${UNIT} has them, too.`],
       says: ["In the same way, with other parameters, it makes a ",

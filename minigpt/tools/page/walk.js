@@ -86,8 +86,9 @@ async function walkOn(by) {
   else await enter(by);
 }
 
-/** Begin at the first step, or at another, counted from 1. */
-async function startWalk(number = 1) {
+/** Begin at the first step, or at another, counted from 1; what is played then comes only when
+ * the page stands still. */
+async function startWalk(number = 1, plays = false) {
   if (sides.some((side) => side.writing)) stop();
   for (const { film } of views) film?.pause();
   watching.stop();
@@ -97,7 +98,9 @@ async function startWalk(number = 1) {
   walking = true;
   document.body.classList.add("walking");
   sheetKey = {}; // so that the steps are counted
+  watching.held = plays;
   await stand(stops()[0], 1);
+  watching.held = false;
   if (number > 1) await goTo(number);
   drawing.fit();
   $("watch").focus({ preventScroll: true });
@@ -180,8 +183,8 @@ async function follow() {
   if (tourAt === null) endTour(); // the offer has done its work
   await showInside(); // or the drawing may still tell of another
   [watched] = headsToFollow();
-  await startWalk();
-  if (!still) watching.play();
+  await startWalk(1, !still);
+  if (!still && walking && stepNumber() === 1) watching.play();
 }
 
 /** The walk for the character behind this one, which is written if it is not there yet: what

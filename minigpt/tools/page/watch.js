@@ -6,8 +6,9 @@
 class Watch {
   constructor() {
     // handled: the reader has moved the box, so that it is left where it is
+    // held: what comes waits for the playing
     Object.assign(this, { sheet: null, at: 1, row: 0, turn: 0, playing: false, paused: null,
-      trs: [], handled: false });
+      trs: [], handled: false, entered: false, held: false });
     for (const hand of ["wheel", "touchmove"]) {
       $("sheet").parentElement.addEventListener(hand, () => { this.handled = true; },
         { passive: true });
@@ -164,7 +165,8 @@ class Watch {
     this.nameButton();
     showStep();
     land();
-    if (onward && (walking || this.playing)) this.arrive();
+    if (this.held) for (const box of this.boxes) box.classList.add("coming");
+    else if (onward && (walking || this.playing)) this.arrive();
   }
 
   /** Let come what is new in this step: its strips, and what is multiplied by hand. */
@@ -261,6 +263,7 @@ class Watch {
   async play() {
     if (walking && this.paused === null && isLastStep()) await goTo(1);
     const mine = ++this.turn, first = this.paused ?? (walking ? this.at : 1);
+    this.entered = this.paused === null; // so that the first step comes anew
     this.playing = true;
     this.paused = null;
     this.handled = false;
