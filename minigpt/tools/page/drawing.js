@@ -43,7 +43,7 @@ class Drawing {
   fit() {
     const { box, sizes } = this, wide = box.clientWidth, head = sizes.get("head 1.1");
     const widest = Math.sqrt(Math.max(...sizes.values()) / head);
-    const low = walking && !narrow.matches && innerHeight < 900 ? .8 : 1; // the numbers need room
+    const low = walking && !narrow.matches && innerHeight < 900 ? .72 : 1; // the numbers need room
     const room = walking || !narrow.matches ? low * Math.min(.9, wide / 1160) : wide < 480 ? .75 : 1;
     box.style.setProperty("--unit", `${room * Math.min(64, 184 / widest)}px`);
     box.style.setProperty("--tallest", widest);

@@ -33,17 +33,10 @@ function productCells({ names, left, right, bias }) {
   const legend = element("div", { className: "legend-of" },
     ...names.map((name) => element("i", { textContent: name })), element("b", { textContent: "×" }));
   $("products").terms = bias ? [...products, bias] : products;
-  return [factorStrips(names, left, right, products), legend, element("div", { className: "terms" },
+  const strips = namedStrips([{ name: names[0], numbers: left, kind: "left" },
+    { name: names[1], numbers: right, kind: "right" }, { name: "×", numbers: products, kind: "made" }]);
+  return [strips, legend, element("div", { className: "terms" },
     ...made, ...(n > TERMS + 1 ? [termsButton(n)] : []))];
-}
-
-/** The two vectors and their products, below each other. */
-function factorStrips(names, left, right, products) {
-  const line = (name, numbers, kind) => element("div", { className: `factor ${kind}` },
-    element("span", { className: "strip-name", textContent: name }),
-    cells(numbers, largestOf([numbers])));
-  return element("div", { className: "factors" }, line(names[0], left, "left"),
-    line(names[1], right, "right"), line("×", products, "made"));
 }
 
 function termsButton(n) {

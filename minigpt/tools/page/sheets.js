@@ -2,15 +2,16 @@
 // step each, a sentence for each step and a line of arithmetic for each row and step.
 //
 // A sheet: {title, first: what a row is, rows: [{label, aside, later, when: "few" or
-// "all", if it is seen only then}], few: the rows that are seen at first, or null: those around
+// "all", if it is seen only then, since: from which step on}], few: the rows that are seen at first, or null: those around
 // the one that is looked at; shown: the row to look at
 // first, telling: it and two more, steps: [{name, why: what it is for, says: what is computed,
 // lit: what lights up in the drawing, briefWhy and brief: what the walk says instead, which
 // stands for the steps before it, too; tell: how many of the telling rows hold still, else all;
 // telling: others in their place; row: the one that does}],
 // input: {name, numbers, from}: the strip that the others are made of, columns: [{step, head,
-// values, digits, above, vectors, tinted, shaded, signed, sign, from, foot}], products(i, step): two vectors
-// that are multiplied there, and where they come from, lines[step](i)}.
+// values, digits, above, vectors, tinted, shaded, signed, sign, from, to, foot}], products(i,
+// step): two vectors that are multiplied there, and where they come from; beside(i, step): other
+// strips, lines[step](i)}.
 "use strict";
 
 const MOST = 64; // rows of neurons, or of tokens; the others are summed up
@@ -51,7 +52,8 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
       { name: `÷ √${n}`, lit, shown: [], tell: 0,
         why: ["Longer lists must not give larger answers."], says: [`Each sum is divided by √${n} = ${root}: so it does not grow `
         + "with how many numbers there are. Now it is a ", word("score"), "."] },
-      { name: "mask", lit, shown: [], tell: 0, why: ["Nobody may look ahead."], says: [later
+      { name: "mask", lit, shown: [], telling: [], row: later ? row + 1 : undefined,
+        why: ["Nobody may look ahead."], says: [later
         ? `What comes later than ${me} must not be seen: `
         : `Nothing stands behind ${me} in view; else `, word("mask", "−∞"),
       later ? ` takes the place of ${later === 1 ? "one score" : `${later} scores`}.`
@@ -87,6 +89,8 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
       { step: 5, head: ["values, output"], vectors: u.values, foot: u.out },
       { step: 6, head: [`to ${to}`], values: u.adds, signed: true, foot: share },
     ],
+    beside: (_, step) => (step === 6 ? [{ name: "output", numbers: u.out, from: lit },
+      { name: "written", numbers: u.wrote, from: [0] }] : undefined),
     products: (t, step) => ({
       1: { names: ["query", "key"], left: u.query, right: u.keys[t], from: ["above", "row"] },
       5: { names: ["value", "weight"], left: u.values[t],
@@ -139,7 +143,7 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
     title: `Watch ${nameOf(part)} compute, after ${me}`,
     first: "neuron",
     rows: [...order.map((i) => ({ label: String(i + 1), aside: u.bent[i] ? "fires" : "silent" })),
-      ...tail.map(({ label, when }) => ({ label, when, aside: "" }))],
+      ...tail.map(({ label, when }) => ({ label, when, since: 3, aside: "" }))],
     few: [...some.keys(), ...tail.map((_, k) => order.length + k)],
     ...tellingRows(order.keys()),
     steps: [
@@ -167,6 +171,8 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
       { step: 3, head: [`to ${to}`], signed: true, foot: share,
         values: column(u.adds, tail.map(({ adds }) => adds)) },
     ],
+    beside: (k, step) => (step !== 2 || k >= order.length ? undefined
+      : weighed(u, order[k], [`norm ${part.layer + 1}.2`, nameOf(part)])),
     products: (k, step) => (step === 1 && k < order.length
       ? { names: ["normed", "neuron"], left: u.fed, right: u.weightsOf(order[k]),
         from: [`norm ${part.layer + 1}.2`, nameOf(part)], bias: u.biasOf(order[k]) } : undefined),
@@ -177,6 +183,14 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
       line((i) => ` adds ${signed(u.adds[i], 3)} to the logit of ${to}`),
     ],
   };
+}
+
+/** What a neuron weighs, as strips. */
+function weighed({ fed, weightsOf }, i, [norm, neurons]) {
+  const weights = weightsOf(i);
+  return [{ name: "normed", numbers: fed, from: [norm] },
+    { name: "neuron", numbers: weights, from: [neurons] },
+    { name: "×", numbers: fed.map((v, k) => v * weights[k]), from: [0, 1] }];
 }
 
 /** A sentence about the bend, with its word explained. */

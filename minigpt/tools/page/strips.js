@@ -9,8 +9,20 @@ function cells(numbers, most) {
   paintSigned(canvas, [numbers], colours(), most);
   const box = element("span", { className: "cells" }, canvas);
   box.style.setProperty("--n", numbers.length);
-  box.classList.toggle("apart", numbers.length <= 64);
+  box.classList.toggle("apart", numbers.length <= 64); // then there is room between them
   return box;
+}
+
+/** Strips with names, each on its own scale: lines: [{name, numbers, kind}] -> an element. */
+function namedStrips(lines) {
+  const longest = Math.max(...lines.map(({ numbers }) => numbers.length));
+  return element("div", { className: "factors" }, ...lines.map(({ name, numbers, kind = "" }) => {
+    const box = cells(numbers, largestOf([numbers]));
+    box.style.setProperty("--part", numbers.length / longest);
+    if (numbers.length < longest) box.classList.remove("apart");
+    return element("div", { className: `factor ${kind}` },
+      element("span", { className: "strip-name", textContent: name }), box);
+  }));
 }
 
 const largestOf = (vectors) => vectors.reduce((most, vector) =>
@@ -31,6 +43,7 @@ function showStrips({ columns, input, rows }, choose) {
       element("span", { className: "strip-name", textContent: head.join("") }), box);
     line.style.setProperty("--s", step);
     box.style.setProperty("--part", values.length / longest);
+    if (values.length < longest) box.classList.remove("apart");
     if (values.length === rows.length) { // then a cell is a row
       box.classList.add("pointed");
       box.addEventListener("click", ({ offsetX }) =>

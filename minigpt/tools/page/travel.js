@@ -48,12 +48,13 @@ function placeOf(name) {
 }
 
 /** Let strips come, each when those have come of which it is made. boxes: as showStrips gives
- * them; ways: [{box, from}], from: names of the drawing, or numbers of boxes. */
+ * them; ways: [{box, from, to}], from: names of the drawing, or numbers of boxes; to: where in the
+ * drawing a copy goes on. */
 async function comeStrips(boxes, ways, isOver) {
   for (const { box } of ways) box.classList.add("coming");
   let waiting = 0;
   const near = ({ from }) => from.some((one) => typeof one === "number" || one === "input");
-  const comes = async ({ box, from }, delay) => {
+  const comes = async ({ box, from, to }, delay) => {
     const canvas = box.firstChild;
     await Promise.all(from.map((one) => {
       const source = boxes[one];
@@ -61,6 +62,7 @@ async function comeStrips(boxes, ways, isOver) {
         : placeOf(one) && travel(canvas, placeOf(one), box, WAY, delay);
     }));
     box.classList.remove("coming");
+    if (to && placeOf(to) && !isOver()) await travel(canvas, box, placeOf(to), WAY);
   };
   await Promise.all(ways.filter((way) => !near(way)).map((way) => comes(way, AFTER * waiting++)));
   for (const way of ways.filter(near)) {

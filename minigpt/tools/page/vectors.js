@@ -22,7 +22,7 @@ function embeddingSheet({ model, seen, row, token, me }) {
     ? "Number by number both are added up. " : "Where it stands, the heads will see for "
       + "themselves. ", "This is the ", word("stream"), ": from here to the end each part reads "
     + "it, and adds to it."] });
-  return sumSheet({ title: `${me} becomes ${C} numbers`, steps, total: u.sum, named: "stream",
+  return sumSheet({ title: `${me} becomes ${C} numbers`, steps, total: u.sum, named: "stream", to: "stream 0",
     terms: [{ name: "token", numbers: u.token, step: 1, from: ["token"] },
       ...(u.position ? [{ name: "position", numbers: u.position, step: 2, from: ["position"] }]
         : [])] });
@@ -132,7 +132,7 @@ function headsSheet({ model, seen, part: { layer, index }, me }) {
     says: [`The stream at ${me} still holds what it was, and now something of what stands before `
       + "it, too."] });
   return sumSheet({ title: `Block ${n}: what the heads write`, terms, steps,
-    total: u.between, named: "new stream" });
+    total: u.between, named: "new stream", to: `add ${n}.1` });
 }
 
 /** What the feed-forward layer of a block adds to the stream. */
@@ -145,7 +145,7 @@ function addSheet({ model, seen, part: { layer }, me }) {
     steps: [{ name: "add", lit: [`add ${n}.2`],
       why: [`What the neurons wrote is added to the list: block ${n} is done.`],
       brief: lensSays(model, seen, layer), says: lensSays(model, seen, layer) }],
-    total: u.after, named: "new stream" });
+    total: u.after, named: "new stream", to: `add ${n}.2` });
 }
 
 /** A whole block, of which the walk goes through no single head. */
@@ -168,7 +168,7 @@ function blockSheet({ model, seen, part: { layer } }) {
         why: ["Then its ", word("feed-forward"), " layer writes."],
         says: lensSays(model, seen, layer) },
     ],
-    total: u.after, named: "new stream" });
+    total: u.after, named: "new stream", to: `add ${n}.2` });
   return { ...sheet, telling: sheet.telling.slice(0, 1) }; // it has been told once
 }
 
@@ -182,7 +182,7 @@ function lensSays(model, seen, layer) {
 
 /** Vectors that are added up, number by number: terms: [{name, numbers, step}]; the last step
  * shows their sum. */
-function sumSheet({ title, terms, steps, total, named }) {
+function sumSheet({ title, terms, steps, total, named, to }) {
   const last = steps.length;
   const line = (step) => (i) => {
     const known = terms.filter((term) => term.step <= step);
@@ -193,7 +193,7 @@ function sumSheet({ title, terms, steps, total, named }) {
     title, ...numbered(total), steps,
     columns: [...terms.map(({ name, numbers, step, from }, k) =>
       vector(name, numbers, step, k ? "+" : "", from)),
-    vector(named, total, last, "=", [...terms.keys()])],
+    { ...vector(named, total, last, "=", [...terms.keys()]), to }],
     products: () => undefined,
     lines: steps.map((_, k) => line(k + 1)),
   });

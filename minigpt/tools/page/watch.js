@@ -36,7 +36,7 @@ class Watch {
     this.sheet = sheet;
     this.entered = !same;
     this.row = sheet.shown;
-    $("watch-title").textContent = sheet.title;
+    $("watch-title").replaceChildren(...withWords(sheet.title));
     this.showSteps();
     this.showTable();
     this.boxes = showStrips(sheet, (row) => this.choose(row));
@@ -61,7 +61,7 @@ class Watch {
     const head = element("tr", {}, element("th", { scope: "col" },
       element("span", { className: "first", textContent: first }), this.more));
     for (const column of columns) {
-      const th = this.cell("th", column, column.head);
+      const th = this.cell("th", column, withWords(column.head.join("")));
       if (column.above) th.append(cells(column.above, largestOf([column.above])));
       head.append(th);
     }
@@ -152,7 +152,11 @@ class Watch {
     $("sheet").dataset.step = at;
     $("figures").style.setProperty("--step", at);
     $("figures").style.setProperty("--upto", this.sheet.rows.length);
-    this.row = this.sheet.steps[at - 1].row ?? this.row;
+    const { row } = this.sheet.steps[at - 1];
+    if (row !== undefined || this.led) this.row = row ?? this.sheet.shown;
+    this.led = row !== undefined; // to a row that only this step speaks of
+    this.boxes.forEach((box, k) => box.parentElement.classList.toggle("yet",
+      this.sheet.columns.filter(({ sign }) => sign !== undefined)[k].step > at));
     const sums = this.sheet.columns.filter(({ foot }) => foot !== undefined);
     if (sums.length) $("sheet").tFoot.hidden = sums.every((column) => column.step > at);
     this.chips.forEach((chip, i) => {
@@ -173,11 +177,16 @@ class Watch {
   arrive() {
     const before = ledBefore(this.at), { at, sheet } = this;
     const ways = sheet.columns.filter(({ sign }) => sign !== undefined)
-      .map(({ step, from }, k) => ({ step, from, box: this.boxes[k] }))
+      .map(({ step, from, to }, k) => ({ step, from, to, box: this.boxes[k] }))
       .filter(({ step, from }) => step > before && step <= at && from.length);
-    if (before < 1 && this.boxes.input) ways.unshift({ box: this.boxes.input, from: sheet.input.from });
-    comeStrips(this.boxes, still ? [] : ways, () => this.at !== at || this.sheet !== sheet);
-    if (!this.playing && !still) comeFactors(this.placesOf(this.row), NEAR);
+    const { input } = this.boxes, isOver = () => this.at !== at || this.sheet !== sheet;
+    if (still) return;
+    if (before < 1 && input) ways.unshift({ box: input, from: sheet.input.from });
+    comeStrips(this.boxes, ways, isOver);
+    const boxes = [...$("products").querySelectorAll(".cells")];
+    const beside = sheet.beside?.(this.row, at) ?? [];
+    comeStrips(boxes, beside.map(({ from }, k) => ({ box: boxes[k], from })), isOver);
+    if (!this.playing) comeFactors(this.placesOf(this.row), NEAR);
   }
 
   /** Where the two factors of a row come from. */
@@ -211,8 +220,9 @@ class Watch {
     });
     $("line").textContent = this.sheet.lines[this.at - 1](row);
     $("products").style.removeProperty("--seen");
-    const terms = this.sheet.products(row, this.at);
-    $("products").replaceChildren(...(terms ? productCells(terms) : []));
+    const terms = this.sheet.products(row, this.at), beside = this.sheet.beside?.(row, this.at);
+    $("products").replaceChildren(...(terms ? productCells(terms)
+      : beside ? [namedStrips(beside)] : []));
     $("figures").classList.toggle("multiplied", Boolean(terms));
     $("strips").style.setProperty("--at", row);
     this.showRows();
@@ -226,11 +236,12 @@ class Watch {
       : Array.from({ length: FEW }, (_, k) => Math.max(0, first) + k));
     const sparse = n > FEW + 1 && !allRows;
     this.trs.forEach((tr, i) => tr.classList.toggle("spare", (sparse && !some.has(i))
-      || rows[i].when === (sparse ? "all" : "few")));
+      || rows[i].when === (sparse ? "all" : "few") || rows[i].since > this.at));
     $("figures").classList.toggle("all", !sparse);
     this.more.hidden = n <= FEW + 1;
-    this.more.textContent = allRows ? "fewer" : `all ${rows.filter(({ when }) => !when).length}`;
-    $("sheet").tFoot?.classList.toggle("sparse", sparse && !rows.some(({ when }) => when));
+    const summed = rows.some(({ when }) => when); // what is not seen is summed up in a row
+    this.more.textContent = allRows ? "fewer" : summed ? "more" : `all ${n}`;
+    $("sheet").tFoot?.classList.toggle("sparse", sparse && !summed);
   }
 
   /** Bring a row into the middle of the box, between the names of the columns and their sums,
@@ -305,7 +316,7 @@ class Watch {
       const row = tellingOf(this.sheet, this.at)[k]; // of the sheet that is there by then
       if (this.trs[row] === undefined) break;
       this.select(row, !this.handled);
-      const multiplies = $("products").childElementCount > 0;
+      const multiplies = this.sheet.products(row, this.at) !== undefined;
       if (multiplies && await this.multiplyRow(row, tell[k].hold)) return true;
       this.trs[row]?.classList.add("told");
       if (!multiplies && await over(tell[k].hold)) return true;

@@ -53,6 +53,11 @@ const MEANINGS = {
     + "weigh and add.",
   projection: "What a head has fetched is weighed with parameters, so that it becomes as long as "
     + "the stream.",
+  product: "Query times key, number by number, all added up: the larger, the better they fit.",
+  weighing: "Each number of the list times a parameter, all added up: large where the list "
+    + "looks like the parameters.",
+  power: "e, which is 2.718…, to the power of the number less the largest: 1 for the largest, "
+    + "and nearly 0 for what is far below.",
   norm: "Before a part reads the stream, its numbers are brought to one size.",
 };
 
@@ -62,6 +67,19 @@ function word(name, shown = name) {
     "aria-expanded": false });
   button.addEventListener("click", () => explain(button, MEANINGS[name]));
   return button;
+}
+
+/** What stands in titles and above columns: {as it is written: the name of its meaning}. */
+const NAMED = { LayerNorm: "norm", RMSNorm: "norm", Block: "block", normed: "norm", masked: "mask",
+  bent: "bend", keys: "key", values: "value", "q · k": "product", "w · x": "weighing",
+  "e^": "power", kept: "top-k", ...Object.fromEntries(["head", "feed-forward", "query", "key",
+    "value", "output", "stream", "weight", "logit", "score", "probability"].map((n) => [n, n])) };
+const WORDS = new RegExp(`(?<![\\p{L}“])(${Object.keys(NAMED).map((name) =>
+  name.replace("^", "\\^")).join("|")})(?![\\p{L}”])`, "u");
+
+/** A title or the name of a column, in which the words that have a meaning can be asked. */
+function withWords(text) {
+  return text.split(WORDS).map((part, i) => (i % 2 ? word(NAMED[part], part) : part));
 }
 
 /** In the HTML a word is <b data-word="name">as it is written there</b>. */
