@@ -32,8 +32,11 @@ async function travel(canvas, from, to, milliseconds, delay = 0) {
   ghost.remove();
 }
 
+let landed = 0; // how often all was landed; what was on its way before does not go on
+
 /** Away with all that is on its way. */
 function land() {
+  landed++;
   for (const ghost of document.querySelectorAll(".ghost")) {
     for (const way of ghost.getAnimations()) way.cancel();
     ghost.remove();
@@ -50,7 +53,8 @@ function placeOf(name) {
 /** Let strips come, each when those have come of which it is made. boxes: as showStrips gives
  * them; ways: [{box, from, to}], from: names of the drawing, or numbers of boxes; to: where in the
  * drawing a copy goes on. */
-async function comeStrips(boxes, ways, isOver) {
+async function comeStrips(boxes, ways) {
+  const before = landed, isOver = () => landed !== before;
   for (const { box } of ways) box.classList.add("coming");
   let waiting = 0;
   const near = ({ from }) => from.some((one) => typeof one === "number" || one === "input");
@@ -61,8 +65,9 @@ async function comeStrips(boxes, ways, isOver) {
       return source ? travel(source.firstChild, source, box, NEAR)
         : placeOf(one) && travel(canvas, placeOf(one), box, WAY, delay);
     }));
+    if (isOver()) return;
     box.classList.remove("coming");
-    if (to && placeOf(to) && !isOver()) await travel(canvas, box, placeOf(to), WAY);
+    if (to && placeOf(to)) await travel(canvas, box, placeOf(to), WAY);
   };
   await Promise.all(ways.filter((way) => !near(way)).map((way) => comes(way, AFTER * waiting++)));
   for (const way of ways.filter(near)) {

@@ -179,13 +179,13 @@ class Watch {
     const ways = sheet.columns.filter(({ sign }) => sign !== undefined)
       .map(({ step, from, to }, k) => ({ step, from, to, box: this.boxes[k] }))
       .filter(({ step, from }) => step > before && step <= at && from.length);
-    const { input } = this.boxes, isOver = () => this.at !== at || this.sheet !== sheet;
+    const { input } = this.boxes;
     if (still) return;
     if (before < 1 && input) ways.unshift({ box: input, from: sheet.input.from });
-    comeStrips(this.boxes, ways, isOver);
+    comeStrips(this.boxes, ways);
     const boxes = [...$("products").querySelectorAll(".cells")];
     const beside = sheet.beside?.(this.row, at) ?? [];
-    comeStrips(boxes, beside.map(({ from }, k) => ({ box: boxes[k], from })), isOver);
+    comeStrips(boxes, beside.map(({ from }, k) => ({ box: boxes[k], from })));
     if (!this.playing) comeFactors(this.placesOf(this.row), NEAR);
   }
 
