@@ -311,7 +311,7 @@ def test_what_later_layers_make_of_a_head_is_torchs_and_told_where_it_is_more(
     assert more == [", with what later layers make of it −2.00", ""]
 
 
-def test_any_head_computes_within_fifteen_seconds_and_at_any_pace(visit, gpt, models):
+def test_any_head_computes_within_twenty_seconds_and_at_any_pace(visit, gpt, models):
     for model in models.values():
         browser = visit(model, prompt=WINDOW)
         shown(browser, "head 1.1")
@@ -323,7 +323,7 @@ def test_any_head_computes_within_fifteen_seconds_and_at_any_pace(visit, gpt, mo
                 "lastingAll(sheet), "
                 "sheet.steps.map((_, i) => tellingOf(sheet, i + 1).length)]; })()"
             )
-            assert 8000 < plan[0] <= 15000 and plan[1] == [3, 0, 0, 1, 1, 1], name
+            assert 8000 < plan[0] <= 20000 and plan[1] == [3, 0, 0, 1, 1, 1], name
     assert browser.evaluate("$('walk-pace').checkVisibility() && !walking")
     turn(browser, "walk-pace", "2.5")
     assert browser.evaluate("pace()") == 2.5

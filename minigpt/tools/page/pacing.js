@@ -9,7 +9,7 @@ const AGAIN = 1200; // and on the next such
 const SWEEP = 600; // for all others together
 const REST = 500; // after a step
 const PASSING = { sweep: 350, rest: 450 }; // a step that no row tells
-const WORD = 250; // to read a word of the walk's sentence
+const WORD = 250; // to read a word
 
 /** How many times as fast it is played as planned. */
 const pace = () => Number($("walk-pace").value);
@@ -29,15 +29,16 @@ function saidOf({ steps }, at) {
   return { why: short ? briefWhy : why, says: short ? brief : says };
 }
 
-/** {tell: [{row, hold}], sweep, rest}: milliseconds of a step at the steady pace. Whoever clicks
- * a part sees it whole, and can go through it by hand; the walk waits for its reader. */
+/** {tell: [{row, hold}], sweep, rest}: milliseconds of a step at the steady pace. The walk waits
+ * until all is read; whoever clicks a part sees it whole, reads what each step is for, and can go
+ * through it by hand. */
 function planOf(sheet, at) {
   const tell = tellingOf(sheet, at).map((row, k) => ({ row,
     hold: !sheet.products(row, at) ? HOLD : k ? AGAIN : MULTIPLY }));
   const { sweep, rest } = tell.length ? { sweep: SWEEP, rest: REST } : PASSING;
   const shown = sum(tell.map(({ hold }) => hold)) + sweep;
   const { why, says } = saidOf(sheet, at);
-  const read = walking ? WORD * wordsIn([...why, " ", ...says]) - shown : 0;
+  const read = WORD * wordsIn(walking ? [...why, " ", ...says] : why) - shown;
   return { tell, sweep, rest: Math.max(rest, read) };
 }
 
