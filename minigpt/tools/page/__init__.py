@@ -35,8 +35,8 @@ from minigpt.training import Progress
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = """forward generation unfold side characters drawing maps picture address
-state tokens words film text writing editing strips travel vectors effect sheets pacing
-multiply watch walk glance trail inside card answers tour page""".split()
+state tokens words film text writing editing strips travel vectors neurons effect sheets
+pacing multiply table watch walk glance trail inside card answers tour page""".split()
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data
 BARS = 8  # as ROWS of state.js: the likeliest that are shown, before "others"

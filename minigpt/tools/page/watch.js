@@ -38,7 +38,7 @@ class Watch {
     this.row = sheet.shown;
     $("watch-title").replaceChildren(...withWords(sheet.title));
     this.showSteps();
-    this.showTable();
+    this.trs = showTable(sheet, this.more);
     this.boxes = showStrips(sheet, (row) => this.choose(row));
     this.step(ledTo(Math.min(open, sheet.steps.length)));
   }
@@ -54,94 +54,6 @@ class Watch {
     });
     $("steps").replaceChildren(...this.chips.map((chip, i) =>
       element("li", { hidden: ledTo(i + 1) !== i + 1 }, chip)));
-  }
-
-  showTable() {
-    const { first, rows, columns } = this.sheet, foot = columns.some((c) => c.foot !== undefined);
-    const head = element("tr", {}, element("th", { scope: "col" },
-      element("span", { className: "first", textContent: first }), this.more));
-    for (const column of columns) {
-      const th = this.cell("th", column, withWords(column.head.join("")));
-      if (column.above) th.append(cells(column.above, largestOf([column.above])));
-      head.append(th);
-    }
-    this.trs = rows.map(({ label, aside, later }, i) => {
-      const tr = element("tr", { tabIndex: -1, className: later ? "later" : "" });
-      tr.style.setProperty("--i", i + 1);
-      tr.append(element("th", { scope: "row" }, label,
-        element("small", { textContent: aside })));
-      for (const column of columns) {
-        tr.append(column.values ? this.numberCell(column, i)
-          : this.stripCell(column, column.vectors[i]));
-      }
-      return tr;
-    });
-    const last = element("tr", {}, element("th", { scope: "row" }, this.sumName()));
-    for (const column of columns) last.append(this.footCell(column));
-    const part = (tag, ...trs) => element(tag, {}, ...trs);
-    $("sheet").replaceChildren(part("thead", head), part("tbody", ...this.trs),
-      ...(foot ? [part("tfoot", last)] : []));
-  }
-
-  /** "sum", which is seen from the first sum on. */
-  sumName() {
-    const name = element("span", { className: "of-sum" }, "sum",
-      element("small", { className: "of-all", textContent: "of all" }));
-    const steps = this.sheet.columns.filter((c) => c.foot !== undefined).map((c) => c.step);
-    name.style.setProperty("--s", Math.min(...steps));
-    return name;
-  }
-
-  /** A cell that is seen from its column's step on. */
-  cell(tag, { step, bar, vectors, tinted, between }, children) {
-    const made = element(tag, { className: `of-step s${step}` }, ...children);
-    made.classList.toggle("main-of", Boolean(bar));
-    made.classList.toggle("strip-of", Boolean(vectors));
-    made.classList.toggle("tinted-of", Boolean(tinted));
-    made.classList.toggle("between", Boolean(between));
-    made.style.setProperty("--s", step);
-    if (tag === "th") made.scope = "col";
-    return made;
-  }
-
-  numberCell(column, i) {
-    const { values, digits = 2, tinted } = column, value = values[i];
-    const read = column.signed ? signed : number;
-    const td = this.cell("td", column, [value === null ? "" : read(value, digits)]);
-    if (column.bar) {
-      const most = Math.max(...values.map((v) => Math.abs(v ?? 0)), 1e-9);
-      td.classList.add("barred");
-      td.style.setProperty("--share", Math.abs(value ?? 0) / most);
-    }
-    if (tinted) {
-      column.most ??= Math.max(...values.map(Math.abs), 1e-9);
-      td.classList.add("tinted");
-      td.classList.toggle("below", value < 0);
-      td.style.setProperty("--share", Math.abs(value) / column.most);
-    }
-    if (column.signed || column.shaded) {
-      td.classList.toggle("against", value < 0 && !isZero(value, digits));
-    }
-    return td;
-  }
-
-  /** A vector as a strip, on the scale of its column. */
-  stripCell(column, vector) {
-    column.most ??= largestOf(column.vectors);
-    const td = this.cell("td", column, [cells(vector, column.most)]);
-    td.style.setProperty("--i", 0); // it does not wait for its row
-    td.classList.add("strip");
-    return td;
-  }
-
-  footCell(column) {
-    const { foot, note = "", digits = 2 } = column;
-    if (foot === undefined) return this.cell("td", column, []);
-    const text = column.signed ? signed(foot, digits) : number(foot, digits);
-    const td = column.vectors ? this.stripCell(column, foot)
-      : this.cell("td", column, [text, element("small", { textContent: note })]);
-    td.style.setProperty("--i", this.trs.length); // a sum comes with the last row
-    return td;
   }
 
   /** Go to a step, from 1 on: its columns are seen, and those before. */
