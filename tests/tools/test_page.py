@@ -409,6 +409,11 @@ def test_unknown_characters_are_told_and_mended_with_a_click(visit, gpt):
     assert "at least one" in browser.evaluate(complaint)
     enter(browser, "the\u00a0Ö and—7")
     assert "never seen \u00a0 Ö — 7." in browser.evaluate(complaint)
+    # Nothing is shown of the text before, and nothing can be written.
+    shown = "['glance', 'parts', 'drawing'].map((id) => $(id).checkVisibility("
+    shown += "{ visibilityProperty: true }))"
+    pressable = "$('go').getAttribute('aria-disabled') !== 'true'"
+    assert browser.evaluate(shown) == [False] * 3 and not browser.evaluate(pressable)
     browser.evaluate("$('again').click()")
     assert text(browser) == PROMPT  # nothing is done before that is mended
     for mended in ("the Ö and—7", "the  and"):
@@ -418,6 +423,8 @@ def test_unknown_characters_are_told_and_mended_with_a_click(visit, gpt):
     assert "11,250 characters; this page reads 10,000" in browser.evaluate(complaint)
     enter(browser, "dog")
     assert after(browser, "edit", 3) == "dog" and not browser.evaluate(complaint)
+    assert browser.evaluate(shown) == [True] * 3 and browser.evaluate(pressable)
+    assert "dog" in browser.evaluate("$('position').textContent")
 
 
 def test_every_field_has_a_name_and_every_live_region_is_polite(visit, gpt):

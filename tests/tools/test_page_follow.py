@@ -61,6 +61,22 @@ def test_a_click_leads_through_few_steps_and_a_head_of_the_first_block(visit, gp
     assert "every=1" in browser.evaluate("location.hash")
 
 
+def test_the_offer_goes_when_it_is_taken_and_nothing_begins_while_the_page_moves(
+    visit, gpt
+):
+    browser = visit(gpt, address={"text": PROMPT})
+    browser.evaluate("localStorage.clear(), $('tour').hidden = false")
+    browser.evaluate(
+        "globalThis.playedAt = new Promise((done) => { const play = watching.play; "
+        "watching.play = () => { done(scrollY); play.call(watching); }; }), 0"
+    )
+    browser.evaluate("$('tour-follow').click()")
+    began = browser.evaluate("playedAt")
+    assert browser.evaluate("$('tour').hidden") and began > 0
+    assert browser.evaluate("wait(300).then(() => scrollY)") == began
+    browser.evaluate("localStorage.clear()")
+
+
 def test_it_is_played_to_the_row_that_is_drawn_and_then_goes_on(visit, gpt):
     browser = visit(gpt)
     after(browser, "go", len(PROMPT) + 30, count=30, temperature=1.5)

@@ -44,7 +44,8 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
           ...(b ? [", and a ", word("bias"), " is added"] : []), `.${off}`] },
       { name: "bend", lit, why: ["A neuron that finds nothing stays silent."], briefWhy: pattern,
         ...(silent < 0 ? { tell: 1 } : { telling: [0, silent], row: silent }),
-        brief: [...bendSays(bends[2] ?? bends[0]), ` ${fires} of them fire here.${off}`],
+        brief: ["Each weighs the normed ", word("stream"), ". ", ...bendSays(bends[2] ?? bends[0]),
+          ` ${fires} fire here.${off}`],
         says: [...bendSays(bends[0]), ` ${fires} of ${n} neurons fire here. Without the bend two `
           + "layers in a row would be no more than one."] },
       { name: "add", lit, row: 0,
