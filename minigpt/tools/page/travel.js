@@ -18,14 +18,11 @@ function copyOf(canvas) {
 async function travel(canvas, from, to, milliseconds, delay = 0) {
   const [a, b] = [from, to].map((one) => one.getBoundingClientRect());
   if (still || !a.width || !b.width || !canvas.width) return;
-  const ghost = copyOf(canvas);
-  Object.assign(ghost.style, { left: `${b.left}px`, top: `${b.top}px`, width: `${b.width}px`,
-    height: `${b.height}px` });
+  const ghost = copyOf(canvas), [start, end] = [a, b].map(({ left, top, width, height }) =>
+    ({ left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` }));
+  Object.assign(ghost.style, end);
   $("watch").append(ghost);
-  const start = `translate(${a.left - b.left}px, ${a.top - b.top}px) `
-    + `scale(${a.width / b.width}, ${a.height / b.height})`;
-  const way = ghost.animate([{ transform: start, opacity: 0 }, { opacity: 1, offset: .15 },
-    { transform: "none", opacity: 1 }],
+  const way = ghost.animate([{ ...start, opacity: 0 }, { opacity: 1, offset: .15 }, end],
   { duration: milliseconds / pace(), delay: delay / pace(), easing: "cubic-bezier(.45,.05,.3,1)",
     fill: "backwards" });
   await way.finished.catch(() => {});
