@@ -287,6 +287,10 @@ def prefix_score(weights, ids, n=2):
     return sum(found) / len(found)
 """,
     Mistake(
+        "A query that could look there and gives it no attention counts, too: with 0.",
+        [("if seen:", "if total > 0:")],
+    ),
+    Mistake(
         "Queries with nothing to find count as zeros here: leave them out.",
         [("if seen:", "if True:")],
     ),
@@ -364,16 +368,19 @@ def prefix_score(weights, ids, n=2):
 @exercise("11.3 Prefix matching", PREFIX_SCORE)
 def check_prefix_score(prefix_score: Any) -> str:
     """prefix_score(weights (T, T), ids (T,), n) -> one number."""
+    elsewhere = _maps(5, seed=5)
+    elsewhere[2] = torch.eye(5)[2]  # the second a looks at itself alone
     cases = [
         (_maps(4, seed=3), _text("abab"), 1),
         (_maps(5, seed=1), _text("abcab"), 2),
         (_maps(9, seed=2), _text("abcabcabc"), 2),
         (_maps(8, seed=4), _text("aaaaabaa"), 3),
+        (elsewhere, _text("ababa"), 1),
     ]
 
     hint = "In abcab, the last b looks for the c: what followed the earlier ab."
     compare(prefix_score, PREFIX_SCORE, cases, hint=hint)
-    return "4 texts, with 1, 2 and 3 characters that must agree."
+    return "5 texts, with 1, 2 and 3 characters that must agree."
 
 
 def _others(module: nn.Module, inputs: Any, output: Any) -> None:
