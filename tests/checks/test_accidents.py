@@ -20,6 +20,8 @@ CASES = [  # an answer's line, what it may become, the solution's line, what it 
     ("x * n", "x / n", "x.sum() + n", "invents"),
     ("x * n", "x / n", "x.sum() / n", ""),
     ("n + 1", "n + 1 + n", "3 * n + n", "doubles"),
+    ("3 * (x + n)", "3 * x + n", "3 * x * n", "regroups"),
+    ("3 * (x + n)", "3 * x + n", "2 * x + n", ""),
 ]
 
 

@@ -90,6 +90,20 @@ def doubles(mutant: Mutant, text: str, right: str) -> bool:
     return any(len(set(parts)) < len(parts) for parts in joined)
 
 
+def regroups(mutant: Mutant, text: str, right: str) -> bool:
+    """3 * (x + n) becomes 3 * x + n, and the solution has no such sum of a product."""
+    if mutant.change is not Change.ORDER or mutant.was == mutant.now:
+        return False
+    before, after = _nodes(mutant.was), _nodes(mutant.now)
+    if not (before and after) or _words(mutant.was) != _words(mutant.now):
+        return False
+    ours = {_shape(node) for node in _nodes(right) if isinstance(node, ast.BinOp)}
+    old, new = (part[2] for part in (before, after))  # behind Module and Expr
+    if not (isinstance(old, ast.BinOp) and isinstance(new, ast.BinOp)):
+        return False
+    return type(old.op) is not type(new.op) and _shape(new) not in ours
+
+
 ACCIDENTS = (
     strange_number,
     done_twice,
@@ -98,6 +112,7 @@ ACCIDENTS = (
     renames,
     invents,
     doubles,
+    regroups,
 )
 OVERWRITING = "scatter", "masked_scatter", "index_copy", "copy_", "fill_", "zero_"
 ALIKE = {"T": "transpose", "mT": "transpose", "permute": "transpose", "sqrt": "Pow"}
@@ -139,3 +154,11 @@ def _joined(node: ast.expr, kind: type) -> list[str]:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, kind):
         return [ast.dump(node)]
     return _joined(node.left, kind) + _joined(node.right, kind)
+
+
+def _shape(node: ast.AST) -> str:
+    """Which operations an expression is made of, as "Add(Mult(., .), .)"."""
+    if not isinstance(node, ast.BinOp):
+        return "."
+    left, right = _shape(node.left), _shape(node.right)
+    return f"{type(node.op).__name__}({left}, {right})"

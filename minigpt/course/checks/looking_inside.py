@@ -315,6 +315,10 @@ def prefix_score(weights, ids, n=2):
         [("total + weights[t, s]", "weights[t, s]")],
     ),
     Mistake(
+        "s may be t itself: in aa, the second a looks at what followed the first.",
+        [("range(n, t + 1)", "range(n, t)")],
+    ),
+    Mistake(
         "You take one match only, the first; add up what t gives to all of them.",
         [
             (

@@ -62,6 +62,16 @@ def rms_norm_with_gain(x, gain):
             ("x.square().mean(dim=-1", "x.square().mean(dim=1"),
         ],
     ),
+    Mistake(
+        "A row of zeros becomes the gain; it stays zeros, which the tiny number under "
+        "the root sees to.",
+        [
+            (
+                "x / (mean_square + 1e-6).sqrt()",
+                "torch.where(mean_square == 0, 1, x / (mean_square + 1e-6).sqrt())",
+            ),
+        ],
+    ),
 )
 
 

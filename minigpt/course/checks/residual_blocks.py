@@ -318,6 +318,10 @@ class HandNorm(nn.Module):
         ],
     ),
     Mistake(
+        "gamma multiplies beta, too; beta is added behind it.",
+        [("self.gamma * normed + self.beta", "self.gamma * (normed + self.beta)")],
+    ),
+    Mistake(
         "The future is hidden, but the variance is divided by n_embd - 1.",
         [("centred.pow(2).mean(", "x.var(")],
     ),

@@ -111,6 +111,10 @@ def scaled_scores(x, W_query, W_key):
             ("q.shape[-1] ** 0.5", "q.shape[-1]"),
         ],
     ),
+    Mistake(
+        "The keys ask here, and the queries are asked: rows and columns are exchanged.",
+        [("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)")],
+    ),
 )
 
 
@@ -172,7 +176,7 @@ def _looks(pair: Any, distance: int, T: int) -> torch.Tensor:
     loud = (attention_weights(1e3 * q.double(), k.double()) * marked).sum(-1)
     if (loud[asks[:, 0]] >= 0.99).all() and (share[asks] < 0.99).any():
         raise core.Explained(
-            f"Right place, but too soft: only {share[asks].min():.0%} attention.",
+            f"Right place, but too soft: only {share[asks].min():.2%} attention.",
             "Scores are divided by √head_size: use numbers that grow with it.",
         )
     return torch.where(share >= 0.99, marked, weights) * asks
