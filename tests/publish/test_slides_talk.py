@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
-from minigpt.course.drawings import lecture
+from minigpt.course.drawings import lecture, lecture_steps
 from minigpt.course.publish import (
     shared,
     slides,
@@ -15,6 +15,7 @@ from minigpt.course.publish import (
     slides_heat,
     slides_layout,
     slides_parts,
+    slides_shown,
     slides_talk,
     slides_words,
 )
@@ -92,7 +93,8 @@ def test_what_a_talk_shows_has_the_numbers_of_its_lesson(path):
     known = {number.replace(",", "") for number in NUMBER.findall(told)}
     known |= {f"{len(slides_dots.rows(text))}" for text in printed}
     for entry in slides_talk.read(path.stem):
-        shown = [entry.fields.get(key, "") for key in ("above", "below", "rows")]
+        keys = ("above", "below", "rows", "table", "dots", "instead", "draw", "first")
+        shown = [entry.fields.get(key, "") for key in keys]
         for number in NUMBER.findall(" ".join([entry.title, *shown])):
             assert number.replace(",", "") in known, (entry.cell, number)
 
@@ -180,7 +182,7 @@ def test_a_slide_that_is_left_out_is_said_on_the_one_before():
 def test_a_figure_is_drawn_for_a_slide():
     (slide,) = stack_of(made_of(), "## a\n\n## b")
     assert len(slide["parts"]) == 2
-    cell = slides_talk.drawn("schedule")
+    cell = slides_shown.drawn("schedule")
     assert slides_parts.is_figure({"what": "output", "cell": cell})
     (output,) = cell.outputs
     assert output.metadata["image/png"]["alt"] == lecture.schedule().alt
@@ -189,7 +191,7 @@ def test_a_figure_is_drawn_for_a_slide():
 
 def test_a_figure_stands_in_place_of_code_and_what_it_prints():
     notebook = made_of(code("a", "f()"))
-    talk = "## a A claim\n\nabove: Look:\nbelow: So.\ninstead: leak"
+    talk = "## a A claim\n\nabove: Look:\nbelow: So.\ninstead: toy"
     slide = stack_of(notebook, talk)[-1]
     assert [part["what"] for part in slide["parts"]] == [
         "text",
@@ -201,10 +203,16 @@ def test_a_figure_stands_in_place_of_code_and_what_it_prints():
 
 
 @pytest.mark.parametrize(
-    "name", ["roles", "saturation", "leak", "masks", "gradients", "knobs", "dropped"]
+    "field",
+    "roles saturation masks gradients knobs dropped variances shuffled toy wirings "
+    "normed known read leak opposite".split()
+    + ["by_hand | g", "by_hand | o", "asked | 0.99", "rates | pre-norm | no norm"],
 )
-def test_a_drawing_for_a_lecture_can_be_read_aloud(name):
-    assert len(getattr(lecture, name)().alt.split()) > 15
+def test_a_drawing_for_a_lecture_can_be_read_aloud(field):
+    (output,) = slides_shown.drawn(field).outputs
+    told = [output.metadata["image/png"], *output.metadata.get("steps", [])]
+    assert all(len(one["alt"].split()) > 10 for one in told)
+    assert len({one["alt"] for one in told}) == len(told)
 
 
 def printed_in(name):
@@ -226,17 +234,41 @@ def test_drawings_for_a_lecture_have_the_numbers_of_their_lesson():
         assert told and line
         rounded = ", ".join(f"{float(number):.2f}" for number in line[1].split())
         assert (told[1], told[2]) == (rounded, f"{float(line[2]):.2f}")
-    assert "0.125, 0, 0; 0.125, 0.5, 0; 0.75, 0.5, 1" in lecture.leak().alt
+    last = lecture_steps.leak()[-1].alt
+    assert "0.125, 0, 0; 0.125, 0.5, 0; 0.75, 0.5, 1" in last
     assert "first column tensor([[0.1250, 0.1250, 0.7500]])" in printed
-    for drawn, lesson, line in (
-        (lecture.knobs(), "06_full_training", r"([\d. ]+) {'top_k': 2}"),
-        (lecture.dropped(), "05_residual_blocks", r"training: +tensor\(\[(.*)\]\)"),
-    ):
-        text = printed_in(lesson)
-        numbers = [float(n) for n in re.findall(r"[\d.]+", re.search(line, text)[1])]
-        told = re.findall(r"\d\.\d\d+", drawn.alt)
-        last = [float(n) for n in told][-len(numbers) :]
-        assert last == pytest.approx(numbers, abs=0.004)
+    line = re.search(r"([\d. ]+) {'top_k': 2}", printed_in("06_full_training"))
+    numbers = [float(n) for n in line[1].split()]
+    told = [float(n) for n in re.findall(r"\d\.\d\d+", lecture.knobs().alt)]
+    assert told[-len(numbers) :] == pytest.approx(numbers, abs=0.004)
+
+
+def test_what_is_computed_by_hand_is_what_the_lesson_prints():
+    printed = printed_in("03_self_attention")
+    assert "n [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 4.0, 1.0]" in printed
+    assert "n: 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 4, 1;" in lecture_steps.known()[-1].alt
+    assert "key of n [20.0, 8.0]" in printed
+    assert "(20, 8)" in lecture_steps.read()[-1].alt
+    assert "strong hat\nstronnnnnt" in printed
+    for letter, gets in zip("strong hat", "stronnnnnt"):
+        if "strong hat".index(letter) == "strong hat".rindex(letter):
+            alt = lecture_steps.by_hand(letter)[-1].alt
+            assert re.search(rf"gets [\d.]+ · {gets}", alt), alt
+    assert lecture.toy().alt.split(": ")[1].split(".")[0] in printed
+    assert lecture.asked("0.99").alt.split(": ")[1][:24] in printed
+    printed = printed_in("05_residual_blocks")
+    for one in re.findall(r"\[([-\d., ]+)\]", printed)[:8]:
+        told = ", ".join(f"{float(n):.0f}" for n in one.split(","))
+        assert told in lecture_steps.opposite()[-1].alt
+    assert "-1.07, -0.53, 0.00, 1.60" in lecture.normed().alt
+    assert "tensor([-1.0690, -0.5345,  0.0000,  1.6036])" in printed
+
+
+def test_the_dropout_of_a_lecture_keeps_the_mean():
+    told = re.search(r"In training: (.*), mean 1", lecture.dropped().alt)
+    numbers = [float(n) for n in told[1].split(", ")]
+    assert numbers.count(0) == len(numbers) / 4
+    assert sum(numbers) / len(numbers) == pytest.approx(1, abs=0.01)
 
 
 def test_the_rows_of_dots_get_other_labels_and_make_a_staircase():

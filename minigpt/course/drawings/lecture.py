@@ -3,11 +3,14 @@
 import torch
 import torch.nn.functional as F
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
+from minigpt.attention import attention
+from minigpt.course import record
 from minigpt.course.drawings.canvas import FILL
 from minigpt.course.drawings.spine import MIDDLE, cells
-from minigpt.course.plots import COLORS, Picture, Style
+from minigpt.course.plots import COLORS, STYLES, Picture, Style
+from minigpt.course.toys import last_capital
 from minigpt.generation import probabilities
 from minigpt.optimizer import learning_rate_at
 from minigpt.training import preset
@@ -127,32 +130,6 @@ def grid(ax: Axes, table: list[list[str]], lit: set[tuple[int, int]]) -> None:
             ax.text(x + 0.5, y + 0.5, word, fontsize=17, **MIDDLE)
 
 
-def leak() -> Picture:
-    """The softmax of 03's piece of three positions over the wrong dimension, before and
-    after the last position asks for something else."""
-    before = torch.tensor([[1.0, 0, 0], [1, 1, 0], [2, 1, 1]])
-    after = before.clone()
-    after[2, 0] = 6
-    fig = Picture(figsize=(12, 4.1), layout="constrained")
-    panels = (
-        ("right: each row / its sum", before, 1, set()),
-        ("wrong: each column / its sum", before, 0, set()),
-        ("the last row asks anew", after, 0, {(0, 0), (1, 0), (2, 0)}),
-    )
-    told = []
-    for ax, (title, exp, dim, lit) in zip(fig.subplots(1, 3), panels):
-        table = exp / exp.sum(dim=dim, keepdim=True)
-        words = [[f"{v:.3f}".rstrip("0").rstrip(".") for v in row] for row in table]
-        seen = [
-            [w if x <= y else "" for x, w in enumerate(r)] for y, r in enumerate(words)
-        ]
-        grid(ax, seen, lit)
-        ax.set_title(title, fontsize=18)
-        told.append(f"{title}: {'; '.join(', '.join(row) for row in words)}")
-    fig.alt = f"Three tables of weights. {'. '.join(told)}."
-    return fig
-
-
 def masks() -> Picture:
     """Who may look at whom: with a mask, without one, and from one text at another."""
     fig = Picture(figsize=(12, 3.9), layout="constrained")
@@ -229,11 +206,13 @@ def knobs() -> Picture:
 
 
 def dropped() -> Picture:
-    """What dropout makes of eight ones, in training and in evaluation, as in 05."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1337)
-        training = F.dropout(torch.ones(8), 0.25).tolist()
-    rows = [("training", training), ("evaluation", [1.0] * 8)]
+    """What dropout of a quarter makes of eight ones if it takes a quarter of them, and
+    their mean; and that evaluation leaves them."""
+    p, count = 0.25, 8
+    kept = torch.ones(count)
+    kept[[1, 6]] = 0
+    training = (kept / (1 - p)).tolist()
+    rows = [("training", training), ("evaluation", [1.0] * count)]
     fig = Picture(figsize=(12, 2.9), layout="constrained")
     ax = fig.subplots()
     grid(
@@ -244,11 +223,215 @@ def dropped() -> Picture:
         ],
         {(0, x) for x, v in enumerate(training) if not v},
     )
-    for y, (name, _) in enumerate(rows):
+    for y, (name, row) in enumerate(rows):
         ax.text(-0.2, y + 0.5, name, fontsize=18, ha="right", va="center")
-    ax.set(xlim=(-1.9, 8.1))
+        mean = sum(row) / count
+        ax.text(count + 0.2, y + 0.5, f"mean {mean:.0f}", fontsize=18, va="center")
+    ax.set(xlim=(-1.9, count + 1.5))
     fig.alt = (
-        "Eight ones behind dropout of a quarter. In training: "
-        f"{', '.join(f'{v:.2f}' for v in training)}. In evaluation all stay 1."
+        f"Eight ones behind dropout with p = {p}. In training: "
+        f"{', '.join(f'{v:.2f}' for v in training)}, mean 1. In evaluation all stay 1."
     )
+    return fig
+
+
+def variances() -> Picture:
+    """How scores of random queries and keys spread: the more numbers, the wider; and
+    what the root makes of the widest."""
+    dice = torch.Generator().manual_seed(1337)
+    panels = [(f"{size} numbers", size, 1.0) for size in (4, 16, 64)]
+    panels.append(("64, divided by 8", 64, 8.0))
+    fig = Picture(figsize=(12, 4), layout="constrained")
+    for n, (ax, (title, size, root)) in enumerate(zip(fig.subplots(1, 4), panels)):
+        keys, queries = torch.randn(2, 100, 8, size, generator=dice)
+        scores = (queries @ keys.transpose(-2, -1) / root).flatten()
+        color = COLORS[1] if n == 3 else COLORS[0]
+        ax.hist(scores.tolist(), bins=torch.arange(-30, 31).tolist(), color=color)
+        ax.set_title(title, fontsize=18)
+        ax.set_xlabel(f"variance about {size / root**2:.0f}", fontsize=18, color=color)
+        ax.set(xlim=(-30, 30), xticks=[-20, 0, 20], yticks=[])
+        ax.tick_params(labelsize=16)
+        ax.grid(False)
+    fig.alt = (
+        "Four histograms of scores. With 4, 16 and 64 numbers in a query they get "
+        "wider and wider, with a variance of about 4, 16 and 64; divided by the root, "
+        "8, the "
+        "last ones are as narrow as single numbers, variance 1."
+    )
+    return fig
+
+
+def shuffled() -> Picture:
+    """What a head without a mask makes of a line and of the same letters in another
+    order: the same vectors, in that order."""
+    dice = torch.Generator().manual_seed(1337)
+    line, order = "strong", [2, 4, 0, 5, 3, 1]
+    q, k, v = torch.randn(3, len(line), 4, generator=dice)
+    fig = Picture(figsize=(12, 3.6), layout="constrained")
+    axes = fig.subplots(1, 2, gridspec_kw={"wspace": 0.12})
+    for ax, places in zip(axes, (list(range(len(line))), order)):
+        out, _ = attention(q[places], k[places], v[places], causal=False)
+        ax.imshow(out.T, cmap="cividis", vmin=-1.5, vmax=1.5, aspect="auto")
+        letters = [line[place] for place in places]
+        ax.set_xticks(range(len(line)), letters, fontsize=24)
+        ax.xaxis.tick_top()
+        ax.set(yticks=[])
+        ax.set_xlabel("a column: what comes out at this letter", fontsize=17)
+        ax.tick_params(length=0)
+        ax.grid(False)
+    fig.alt = (
+        "Outputs of attention without a mask, a column of four shades for each letter: "
+        "for 'strong', and for the same letters shuffled. Each letter has the same "
+        "column in both pictures."
+    )
+    return fig
+
+
+def toy() -> Picture:
+    """The beginning of 03's toy text; capitals, and the letters behind each ?, stand
+    out."""
+    text, wide = last_capital(60_000)[:70], 35
+    fig = Picture(figsize=(12.3, 1.9), layout="constrained")
+    ax = fig.subplots()
+    spelled(ax, text, wide)
+    fig.alt = (
+        f"The first letters of the toy text: {text}. Capitals are orange, and so green "
+        "is each letter behind a question mark: the last capital, written small."
+    )
+    return fig
+
+
+def line(text: str) -> Picture:
+    """A short line of the toy, letter by letter."""
+    fig = Picture(figsize=(12, 1.6), layout="constrained")
+    spelled(fig.subplots(), text, len(text))
+    fig.alt = f"The line {text}, letter by letter; its capitals stand out."
+    return fig
+
+
+def spelled(ax: Axes, text: str, wide: int, asked: bool = False) -> None:
+    """A toy text in squares, so many in a row: capitals orange, answers green. asked:
+    only where a capital stood before."""
+    ax.set_axis_off()
+    ax.set(xlim=(-0.1, wide + 0.1), ylim=(1.4 * (len(text) / wide) - 0.2, -0.2))
+    for n, letter in enumerate(text):
+        answer = text[n - 1 : n] == "?"
+        known = not asked or any(c.isupper() for c in text[:n])
+        fill = "#F5A623" if letter.isupper() else FILL["tensor"]
+        fill = "#8FCFA3" if answer and known else fill
+        y, x = divmod(n, wide)
+        ax.add_patch(Rectangle((x, 1.4 * y), 1, 1, fc=fill, ec="0.35", lw=1.2))
+        weight = "bold" if fill != FILL["tensor"] else "normal"
+        ax.text(x + 0.5, 1.4 * y + 0.52, letter, fontsize=18, weight=weight, **MIDDLE)
+
+
+def asked(share: str) -> Picture:
+    """A window of new toy text, where a head is asked; share: in how many cases it is
+    right."""
+    text = last_capital(60_000)[50_000:50_025]
+    fig = Picture(figsize=(12.3, 4), layout="constrained")
+    top, below = fig.subplots(2, 1, height_ratios=[1, 1.9])
+    spelled(top, text, len(text), asked=True)
+    below.set_axis_off()
+    below.set(xlim=(0, 1), ylim=(0, 1))
+    large: Style = {"fontsize": 96, "weight": "bold", "color": COLORS[0]}
+    below.text(0.5, 0.62, share, **MIDDLE, **large)
+    below.text(0.5, 0.06, "of the green letters are guessed", fontsize=20, **MIDDLE)
+    fig.alt = (
+        f"A window of new text: {text}. The letters behind a question mark are green: "
+        f"the head guesses {share} of such letters."
+    )
+    return fig
+
+
+def wirings() -> Picture:
+    """Two layers without plus signs, and with them."""
+    fig = Picture(figsize=(12.2, 2.5), layout="constrained")
+    axes = fig.subplots(1, 2)
+    line: Style = {"arrowstyle": "-|>", "mutation_scale": 18, "lw": 2.2}
+    line |= {"shrinkA": 0, "shrinkB": 0, "color": "black"}
+    for ax, adds in zip(axes, (False, True)):
+        ax.set(xlim=(0, 10), ylim=(3.1, 0))
+        ax.set_axis_off()
+        ax.set_title("add" if adds else "replace", fontsize=20, weight="bold")
+        high = 0.75 if adds else 1.9
+        for x, name in ((2.7, "attention"), (6.9, "feed-forward")):
+            corner = (x - 1.25, high - 0.5)
+            look: Style = {"fc": FILL["layer"], "ec": "0.25", "lw": 1.5}
+            style = "round,pad=0,rounding_size=0.2"
+            ax.add_patch(FancyBboxPatch(corner, 2.5, 1, boxstyle=style, **look))
+            ax.text(x, high, name, fontsize=16, **MIDDLE)
+        ax.text(0.3, 2.4 if adds else 1.9, "x", fontsize=22, **MIDDLE)
+        if not adds:
+            for tail, head in ((0.6, 1.45), (3.95, 5.65), (8.15, 9.6)):
+                ax.add_patch(FancyArrowPatch((tail, 1.9), (head, 1.9), **line))
+            continue
+        ax.plot([0.6, 9.4], [2.4, 2.4], color=COLORS[4], lw=9, ls="-", zorder=0.5)
+        ax.add_patch(FancyArrowPatch((0.6, 2.4), (9.6, 2.4), **line))
+        for x in (2.7, 6.9):
+            ax.plot([x - 1.8, x - 1.8, x - 1.25], [2.4, 0.75, 0.75], "k-", lw=2.2)
+            ax.plot([x + 1.25, x + 1.7], [0.75, 0.75], "k-", lw=2.2)
+            ax.add_patch(FancyArrowPatch((x + 1.7, 0.75), (x + 1.7, 2.1), **line))
+            circle = {"boxstyle": "circle,pad=0.1", "fc": "white", "ec": "0.25"}
+            ax.text(x + 1.7, 2.4, "+", fontsize=17, bbox=circle, **MIDDLE)
+    fig.alt = (
+        "Two wirings of attention and feed-forward. Replace: x goes through one and "
+        "then through the other. Add: x runs straight on, and what each of them makes "
+        "of it on a side road is added to it."
+    )
+    return fig
+
+
+def rates(*names: str) -> Picture:
+    """The loss of these stacks of 05 after 200 steps against the learning rate."""
+    runs = record.load("05-norm")
+    fig = Picture(figsize=(11.5, 4.2), layout="constrained")
+    ax = fig.subplots()
+    known = ("pre-norm", "post-norm", "no norm")
+    told = []
+    for name in names:
+        points = {
+            float(key.split("rate ")[1].split(",")[0]): one.mean()
+            for key, one in runs.items()
+            if key.startswith(name)
+        }
+        n = known.index(name)
+        look: Style = {"color": COLORS[n], "ls": STYLES[n], "marker": "os^"[n]}
+        ax.plot(list(points), list(points.values()), lw=3.5, ms=10, **look)
+        x, y = list(points.items())[-1]
+        label = f"{name} {y:.2f}"
+        ax.text(x * 1.04, y, label, color=COLORS[n], va="center", **LETTERS)
+        all_told = ", ".join(f"{rate:g}: {loss:.2f}" for rate, loss in points.items())
+        told.append(f"{name}: {all_told}")
+    ax.set_xscale("log")
+    ax.set_xticks([0.001, 0.003, 0.006, 0.01, 0.02])
+    ax.set_xticklabels(["0.001", "0.003", "0.006", "0.01", "0.02"])
+    ax.minorticks_off()
+    ax.set(xlim=(0.0009, 0.034))
+    ax.set_xlabel("learning rate", **LETTERS)
+    ax.set_ylabel("loss after 200 steps", **LETTERS)
+    ax.tick_params(labelsize=15)
+    fig.alt = f"Validation loss against the learning rate. {'; '.join(told)}."
+    return fig
+
+
+def normed() -> Picture:
+    """Four numbers before a LayerNorm and behind it, as in 05."""
+    x = torch.tensor([1.0, 2.0, 3.0, 6.0])
+    fig = Picture(figsize=(12, 4), layout="constrained")
+    told = []
+    panels = (("before: mean 3, variance 3.5", x), ("behind: mean 0, variance 1", None))
+    for n, (ax, (title, values)) in enumerate(zip(fig.subplots(1, 2), panels)):
+        shown = (F.layer_norm(x, (4,)) if values is None else values).tolist()
+        ax.bar(range(4), shown, color=COLORS[n])
+        ax.axhline(0, color="0.4", lw=1)
+        for place, value in enumerate(shown):
+            word = f"{value:.2f}" if n else f"{value:.0f}"
+            y = value + (0.4 if value >= 0 else -0.5)
+            ax.text(place, y, word.replace("-", "−"), fontsize=18, **MIDDLE)
+        ax.set_title(title, fontsize=18)
+        ax.set(ylim=(-2.2, 7), xticks=[], yticks=[])
+        ax.grid(False)
+        told.append(f"{title}: {', '.join(f'{value:.2f}' for value in shown)}")
+    fig.alt = f"Four numbers as bars. {'; '.join(told)}."
     return fig

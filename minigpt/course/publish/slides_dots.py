@@ -47,10 +47,15 @@ def quantity(source: str) -> str:
 
 
 def drawn(
-    output: NotebookNode, of: str = "", labels: Sequence[str] = (), steps: bool = False
+    output: NotebookNode,
+    of: str = "",
+    labels: Sequence[str] = (),
+    steps: bool = False,
+    waits: bool = False,
 ) -> NotebookNode | None:
     """A printed table as an output that shows it as dots; None for another output. of:
-    what was measured; labels: of the rows, where others than the printed are clearer.
+    what was measured; labels: of the rows, where others than the printed are clearer;
+    waits: the dots come at key presses.
     """
     printed = output.get("text", "")
     told = rows(printed)
@@ -61,24 +66,34 @@ def drawn(
     high = max(LOWEST, min(HIGH, TALL // len(told)))
     return nbformat.v4.new_output(
         "display_data",
-        {"text/html": svg(told, high, of, steps), "text/plain": printed},
+        {"text/html": svg(told, high, of, steps, waits), "text/plain": printed},
         metadata={"high": high * len(told) + BELOW, "of": of},
     )
 
 
-def again(output: NotebookNode, labels: Sequence[str], steps: bool) -> NotebookNode:
-    """Dots drawn once more, with other labels or in steps; another output as it is."""
+def again(
+    output: NotebookNode, labels: Sequence[str], steps: bool, waits: bool = False
+) -> NotebookNode:
+    """Dots drawn once more, with other labels, in steps, or so that they wait for key
+    presses; another output as it is."""
     if "of" not in output.get("metadata", {}):
         return output
     stream = nbformat.v4.new_output("stream", text=output.data["text/plain"])
-    return drawn(stream, output.metadata.of, labels, steps) or output
+    return drawn(stream, output.metadata.of, labels, steps, waits) or output
 
 
 def svg(
-    told: list[tuple[str, str, float]], row: int, of: str = "", steps: bool = False
+    told: list[tuple[str, str, float]],
+    row: int,
+    of: str = "",
+    steps: bool = False,
+    waits: bool = False,
+    alike: bool = True,
 ) -> str:
     """The rows, each so many pixels high, as a picture with its description; below them
-    what was measured, and the ends of the axis."""
+    what was measured, and the ends of the axis. waits: each dot but one with which
+    others are compared comes at a key press. alike: may all be compared with the
+    first?"""
     high = row * len(told)
     values = [float(value.replace(",", "")) for _, value, _ in told]
     lowest = min(v - s / 2 for v, (_, _, s) in zip(values, told))
@@ -91,9 +106,10 @@ def svg(
         return round(left + (value - lowest) * scale, 1)
 
     parts = []
-    one = compares(told) or steps
+    first = alike and compares(told)
+    one = first or steps
     starts = [values[0], *values[:-1]] if steps else [values[0] if one else None]
-    for n in range(len(told)) if steps else [0] * compares(told):
+    for n in range(len(told)) if steps else [0] * first:
         end = row * (n + 1.5) if steps else high
         if n < len(told) - 1:
             parts.append(
@@ -105,8 +121,10 @@ def svg(
         start = starts[min(n, len(starts) - 1)]
         start = at if start is None else x(start)
         side = at + max(14, spread / 2 * scale + 8)
+        group = ' class="fragment"' if waits and (n or not one) else ""
         parts += [
             f'<text x="0" y="{y + 8}">{html.escape(label)}</text>',
+            f"<g{group}>",
             f'<line x1="{start}" x2="{at}" y1="{y}" '
             f'y2="{y}" stroke="{FAINT}" stroke-width="2"/>',
             f'<line x1="{x(value - spread / 2)}" x2="{x(value + spread / 2)}" y1="{y}" '
@@ -114,9 +132,9 @@ def svg(
             f'<circle cx="{at}" cy="{y}" r="9" stroke="{BLUE}" stroke-width="4" '
             f'fill="{BLUE if n or not one else "#fff"}"/>',
             f'<text x="{side}" y="{y + 8}" stroke="#fff" stroke-width="6" '
-            f'paint-order="stroke" font-weight="600">{number}</text>',
+            f'paint-order="stroke" font-weight="600">{number}</text></g>',
         ]
-    ends = [f"{end:.{places}f}" for end in (lowest, highest)]
+    ends = [f"{end:,.{places}f}" for end in (lowest, highest)]
     line = [of] if of else []
     line += ["bar: spread of the seeds"] if any(s for _, _, s in told) else []
     line += [f"axis from {ends[0]} to {ends[1]}"]

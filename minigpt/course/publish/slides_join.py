@@ -23,12 +23,15 @@ from minigpt.course.publish.slides_words import WORDS, shortened
 
 THIN = 270  # pixels: a slide with less in it joins another, where there is room
 MINUTES, LINE, QUESTION = 1.2, 0.15, 2  # that a slide, a line of code, a question take
+STEP = 0.4  # minutes for each step of a drawing that grows
 LIST = re.compile(r"- |\d+\. ")
 
 
 def tell_more(slide: dict) -> None:
     """Show more of a section that begins with words alone: its first paragraph, lists
     and tables in place of one sentence, as far as there is room."""
+    if not slide["parts"]:  # a lecturer will fill it
+        return
     heading, *rest = slide["parts"]
     lists = [n for n, part in enumerate(rest) if LIST.match(part["cell"].source)]
     if not re.match("##+ (?!Recap)", heading["cell"].source) or not slide["notes"]:
@@ -133,16 +136,25 @@ def tell_lengths(stacks: list[list[dict]]) -> None:
 
 
 def minutes(slide: dict) -> float:
-    """How long a slide takes in a lecture: more with code, and with a question."""
+    """How long a slide takes in a lecture: more with code, a question, and steps."""
     code = [p["cell"].source for p in slide["parts"] if p["what"] == "code"]
     lines = sum(len([one for one in c.splitlines() if one.strip()]) for c in code)
     asks = any(
         re.match(r"\*\*(Predict|Think)", p["cell"].source) for p in slide["parts"]
     )
-    return MINUTES + LINE * lines + QUESTION * asks
+    steps = sum(
+        len(output.get("metadata", {}).get("steps", []))
+        for part in slide["parts"]
+        for output in part["cell"].get("outputs", [])
+    )
+    return MINUTES + LINE * lines + QUESTION * asks + STEP * steps
 
 
-def second_lecture(titles: list[str]) -> str:
-    """What stands on the slide with which the second lecture begins."""
+def second_lecture(titles: list[str], pictured: bool) -> list[str]:
+    """What stands on the slide with which the second lecture begins; pictured: the
+    sections of the first are said, for a picture stands there."""
     before = "\n".join(f"- {one}" for one in titles[1:])
-    return f"# {titles[0]}\n\n**The second lecture.** In the first:\n\n{before}"
+    begins = f"# {titles[0]}\n\n**The second lecture.**"
+    if pictured:
+        return [begins, "In the first lecture:", before]
+    return [f"{begins} In the first:\n\n{before}"]

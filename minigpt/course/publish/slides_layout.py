@@ -1,12 +1,18 @@
 """Which cells of a lesson stand together on a slide, one slide after the other."""
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import nbformat
 from nbformat import NotebookNode
 
-from minigpt.course.publish import slides_after, slides_dots, slides_heat, slides_talk
+from minigpt.course.publish import (
+    slides_after,
+    slides_dots,
+    slides_heat,
+    slides_shown,
+    slides_talk,
+)
 from minigpt.course.publish.slides_join import (
     joined,
     second_lecture,
@@ -67,7 +73,8 @@ def stacks(notebook: NotebookNode, talk: Sequence[slides_talk.Entry] = ()) -> li
     fragment or not) and notes (cells). talk: what a lecturer wrote for slides; a cell
     that it gives a title begins one, and the section's title goes to its foot.
     """
-    layout = Layout({entry.cell for entry in talk if entry.begins})
+    codes = {e.cell: e.fields["code"] for e in talk if "code" in e.fields}
+    layout = Layout({entry.cell for entry in talk if entry.begins}, codes)
     for cell, following in zip(notebook.cells, [*notebook.cells[1:], None]):
         if cell.cell_type == "markdown":
             layout.add_text(cell)
@@ -90,8 +97,11 @@ def stacks(notebook: NotebookNode, talk: Sequence[slides_talk.Entry] = ()) -> li
 class Layout:
     """Puts the cells of a lesson on slides, one after the other."""
 
-    def __init__(self, titled: Set[str] = frozenset()) -> None:
+    def __init__(
+        self, titled: Set[str] = frozenset(), codes: Mapping[str, str] | None = None
+    ) -> None:
         self.titled = titled  # ids of cells that begin a slide
+        self.codes = codes or {}  # {id: what is shown of its code}; empty: all of all
         self.stacks: list[list[dict]] = []
         self.titles: list[str] = []  # of the sections of this lecture
         self.section = ""  # the last of them
@@ -142,13 +152,18 @@ class Layout:
         if SECOND in cell.metadata.get("tags", []):
             self.stacks.append([])
             self.begin(cell, "opening")
-            self.put("text", text_cell(second_lecture(self.titles)))
+            shown = [p for p in self.stacks[0][0]["parts"] if is_figure(p)]
+            opening, *before = second_lecture(self.titles, bool(shown))
+            self.put("text", text_cell(opening))
+            self.slide["parts"] += [{**part, "fragment": False} for part in shown]
+            self.slide["notes"] += map(text_cell, before)
             self.titles = self.titles[:1]
         self.found = self.told = ""
-        if cell.id in self.titled and not re.search("^#", cell.source, re.M):
+        asks = "**Predict" in cell.source  # and needs all that stands before it
+        apart = cell.id in self.titled and not re.search("^#", cell.source, re.M)
+        if apart and not asks:
             self.go_on(cell)
             self.full = self.asked = self.result = False
-        asks = "**Predict" in cell.source  # and needs all that stands before it
         for kind, source in seen_and_said(cell.source, self.section == "Recap"):
             if self.result and re.match(r"\*\*[^*]{45,}\*\*", source):
                 kind = "said"  # a finding
@@ -158,7 +173,10 @@ class Layout:
             if kind == "seen":
                 shown = text_cell(as_shown(source, asks))
                 before = self.before(source)
-                if not heading and self.wants_a_slide(source, shown):
+                wants = (
+                    apart and source.startswith("**Predict")
+                ) or self.wants_a_slide(source, shown)
+                if not heading and wants:
                     self.go_on_to_ask(cell, bool(before))
                     self.full = False
                 if before:
@@ -327,9 +345,15 @@ class Layout:
                 slides_dots.drawn(one, of) or slides_heat.drawn(one) or one
                 for one in printed
             ]
+        told = self.choose(code)
+        if told and not cell.outputs and cell.id in self.titled:
+            self.go_on(cell)  # a lecturer fills it
+            self.full = True
         if cell.id in self.titled and self.slide["parts"]:
             self.full = True
         if len(figures) == 1 and not printed and self.figure_goes_first(code):
+            if self.full:
+                self.go_on_with_lead(code, 0, "output")
             self.put("output", code)
             self.go_on(cell)
             self.put("code", code)
@@ -352,6 +376,17 @@ class Layout:
         if code.source or cell.outputs:  # else the words lead to what comes next
             self.said = []
         self.result = bool(cell.outputs)
+        self.slide["notes"] += told
+
+    def choose(self, code: NotebookNode) -> list[NotebookNode]:
+        """Leave of a cell's code what a lecturer shows; a note that says where the rest
+        stands."""
+        if not self.codes or not code.source:
+            return []
+        code.source = slides_shown.listing(code.source, self.codes.get(code.id, ""))
+        place = code.get("execution_count")
+        words = f"The code stands in the notebook, cell [{place}]."
+        return [] if code.source or not place else [text_cell(words)]
 
     def only_prepares(self, code: NotebookNode) -> bool:
         """Is code only a few assignments, which would make the figure below small?"""
@@ -372,6 +407,8 @@ class Layout:
         """Whether a figure stands below the claim of its section, and how it was made
         on the next slide: where both leave each other no room."""
         both = height("code", code) + height("output", code)
+        if code.id in self.codes:
+            return bool(code.source)
         return (
             only_claim(self.slide)
             and 0 < len(code.source.splitlines()) <= BRIEF

@@ -18,14 +18,25 @@ its id: that is a slide on which a cell goes on. The fields, all optional, a lin
     rows:  a | b | c: other labels for the rows of dots
     steps: yes: each row of dots is compared with the one before it
     skip:  yes: the slide is left out, and what stands on it is said
-    draw:  a function of minigpt.course.drawings.lecture, whose figure ends the slide
-    instead: such a figure, in place of the slide's code and what it prints
+    code:  yes: the cell's code is shown, or only what is named: Head.forward Block
+    draw:  a drawing of minigpt.course.drawings, lecture or lecture_steps, which ends
+           the slide; what it is told stands behind its name: rates | pre-norm
+    first: such a drawing, below the title and above all else
+    instead: such a drawing, in place of the slide's code and what it prints
+    table: the same for a table, and in place of lists: a | b // c | d, the first row
+           is its head
+    dots:  the same for rows of dots: what is measured | one 1.2 | another 1.3
+    cards: yes: printed samples stand beside each other
+    reveal: yes: list items, rows of dots, a table's last column or the result come at
+           key presses
+    cover: 10-80x5-40: this part of a figure waits, too: from left to right and from top
+           to bottom in hundredths
 
-All else is what to say, and comes first in the notes.
+If one entry of a lesson has a field `code`, the cells that have none show their results
+alone, and the notes say where their code stands. All else in an entry is what to say,
+and comes first in the notes.
 """
 
-import base64
-import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,8 +45,7 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from minigpt.course.drawings import lecture
-from minigpt.course.publish import slides_dots
+from minigpt.course.publish import slides_dots, slides_shown
 from minigpt.course.publish.slides_parts import (
     asks,
     part_of,
@@ -46,7 +56,10 @@ from minigpt.course.publish.slides_parts import (
 TALKS = Path(__file__).resolve().parent / "talks"
 HEADING = re.compile(r"^## ([\w-]+)(\+?) ?(.*)$", re.M)
 STAYS = re.compile(r"#|\$\$|- |\d+\. |\||```")  # headings, formulas, lists, tables
-FIELD = re.compile(r"^(above|below|rows|steps|skip|draw|instead): +(.+)\n?", re.M)
+FIELDS = (
+    "above below rows steps skip code draw first instead table dots cards reveal cover"
+)
+FIELD = re.compile(rf"^({FIELDS.replace(' ', '|')}): +(.+)\n?", re.M)
 
 
 class Entry(NamedTuple):
@@ -103,13 +116,35 @@ def tell(stacks: list[list[dict]], talk: Sequence[Entry]) -> list[Entry]:
         for part in slide["parts"] if entry.fields else []:
             if part["what"] == "output":
                 part["cell"] = with_rows(part["cell"], entry.fields)
+        show(slide, entry.fields)
         if "below" in entry.fields:
             put_below(slide, entry.fields["below"])
-        if "instead" in entry.fields:
-            put_instead(slide, entry.fields["instead"])
-        if "draw" in entry.fields:
-            slide["parts"].append(part_of("output", drawn(entry.fields["draw"])))
+        if "cover" in entry.fields:
+            slides_shown.cover(slide, entry.fields["cover"])
+        if "reveal" in entry.fields:
+            slides_shown.one_by_one(slide)
     return left
+
+
+def show(slide: dict, fields: dict[str, str]) -> None:
+    """Put what a lecturer shows on a slide."""
+    waits = "reveal" in fields
+    if "instead" in fields:
+        slides_shown.put_in_place(slide, slides_shown.drawn(fields["instead"]))
+    if "table" in fields:
+        slides_shown.put_in_place(
+            slide, slides_shown.table(fields["table"], waits), False
+        )
+    if "dots" in fields:
+        slides_shown.put_in_place(slide, slides_shown.dots(fields["dots"], waits))
+    if "cards" in fields:
+        for part in slide["parts"]:
+            if part["what"] == "output":
+                part["cell"] = slides_shown.cards(part["cell"])
+    if "first" in fields:
+        slides_shown.put_first(slide, slides_shown.drawn(fields["first"]))
+    if "draw" in fields:
+        slide["parts"].append(part_of("output", slides_shown.drawn(fields["draw"])))
 
 
 def leave_out(stack: list[dict], slide: dict) -> None:
@@ -155,36 +190,15 @@ def put_below(slide: dict, source: str) -> None:
         parts.append(text_part(source, fragment=True))
 
 
-def put_instead(slide: dict, name: str) -> None:
-    """A figure where code and results stood."""
-    kinds = [part["what"] for part in slide["parts"]]
-    place = kinds.index("code" if "code" in kinds else "output")
-    slide["parts"] = [part for part in slide["parts"] if part["what"] == "text"]
-    slide["parts"].insert(place, part_of("output", drawn(name)))
-
-
 def with_rows(cell: NotebookNode, fields: dict[str, str]) -> NotebookNode:
     """A result whose dots have other labels, or are compared step by step."""
     labels = [label.strip() for label in fields.get("rows", "").split("|")]
-    steps = "steps" in fields
+    steps, waits = "steps" in fields, "reveal" in fields
     outputs = [
-        slides_dots.again(one, labels if labels[0] else [], steps)
+        slides_dots.again(one, labels if labels[0] else [], steps, waits)
         for one in cell.get("outputs", [])
     ]
     return nbformat.from_dict(cell | {"outputs": outputs})
-
-
-def drawn(name: str) -> NotebookNode:
-    """The figure of a function of drawings.lecture, as a cell that shows it."""
-    figure, buffer = getattr(lecture, name)(), io.BytesIO()
-    figure.savefig(buffer, format="png", bbox_inches="tight")
-    png = base64.b64encode(buffer.getvalue()).decode("ascii")
-    output = nbformat.v4.new_output(
-        "display_data",
-        {"image/png": png, "text/plain": f"Figure: {figure.alt}"},
-        metadata={"image/png": {"alt": figure.alt}},
-    )
-    return nbformat.v4.new_code_cell("", id=f"drawn-{name}", outputs=[output])
 
 
 def say(stacks: list[list[dict]]) -> None:

@@ -51,7 +51,7 @@ function standBeside(slide) {
   const image = figure?.querySelector("img");
   const words = [...slide.children].filter(
     (part) => part !== figure && part.matches(".text, .fragment") && !part.querySelector("h1, h2, h3"));
-  const other = slide.querySelector(".code, .output, .ask, .text table, img ~ img");
+  const other = slide.querySelector(".code, .output, .ask, .text table, img ~ img:not(.fragment)");
   if (!image || other || !words.length || slide.matches(".opening")) return;
   if (image.naturalWidth > SQUARE * image.naturalHeight) return;
   const pair = Object.assign(document.createElement("div"), { className: "pair" });
