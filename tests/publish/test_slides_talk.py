@@ -205,7 +205,7 @@ def test_a_figure_stands_in_place_of_code_and_what_it_prints():
 @pytest.mark.parametrize(
     "field",
     "roles saturation masks gradients knobs dropped variances shuffled toy wirings "
-    "normed known read leak opposite".split()
+    "whole normed known read leak opposite".split()
     + ["by_hand | g", "by_hand | o", "asked | 0.99", "rates | pre-norm | no norm"],
 )
 def test_a_drawing_for_a_lecture_can_be_read_aloud(field):

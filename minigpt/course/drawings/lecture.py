@@ -356,21 +356,21 @@ def wirings() -> Picture:
         ax.set_title("add" if adds else "replace", fontsize=20, weight="bold")
         high = 0.75 if adds else 1.9
         for x, name in ((2.7, "attention"), (6.9, "feed-forward")):
-            corner = (x - 1.25, high - 0.5)
+            corner = (x - 1.4, high - 0.5)
             look: Style = {"fc": FILL["layer"], "ec": "0.25", "lw": 1.5}
             style = "round,pad=0,rounding_size=0.2"
-            ax.add_patch(FancyBboxPatch(corner, 2.5, 1, boxstyle=style, **look))
+            ax.add_patch(FancyBboxPatch(corner, 2.8, 1, boxstyle=style, **look))
             ax.text(x, high, name, fontsize=16, **MIDDLE)
         ax.text(0.3, 2.4 if adds else 1.9, "x", fontsize=22, **MIDDLE)
         if not adds:
-            for tail, head in ((0.6, 1.45), (3.95, 5.65), (8.15, 9.6)):
+            for tail, head in ((0.6, 1.3), (4.1, 5.5), (8.3, 9.6)):
                 ax.add_patch(FancyArrowPatch((tail, 1.9), (head, 1.9), **line))
             continue
         ax.plot([0.6, 9.4], [2.4, 2.4], color=COLORS[4], lw=9, ls="-", zorder=0.5)
         ax.add_patch(FancyArrowPatch((0.6, 2.4), (9.6, 2.4), **line))
         for x in (2.7, 6.9):
-            ax.plot([x - 1.8, x - 1.8, x - 1.25], [2.4, 0.75, 0.75], "k-", lw=2.2)
-            ax.plot([x + 1.25, x + 1.7], [0.75, 0.75], "k-", lw=2.2)
+            ax.plot([x - 1.8, x - 1.8, x - 1.4], [2.4, 0.75, 0.75], "k-", lw=2.2)
+            ax.plot([x + 1.4, x + 1.7], [0.75, 0.75], "k-", lw=2.2)
             ax.add_patch(FancyArrowPatch((x + 1.7, 0.75), (x + 1.7, 2.1), **line))
             circle = {"boxstyle": "circle,pad=0.1", "fc": "white", "ec": "0.25"}
             ax.text(x + 1.7, 2.4, "+", fontsize=17, bbox=circle, **MIDDLE)
@@ -434,4 +434,64 @@ def normed() -> Picture:
         ax.grid(False)
         told.append(f"{title}: {', '.join(f'{value:.2f}' for value in shown)}")
     fig.alt = f"Four numbers as bars. {'; '.join(told)}."
+    return fig
+
+
+def whole() -> Picture:
+    """The whole GPT in large letters, with the lesson that built each part."""
+    fig = Picture(figsize=(12.3, 4.4))
+    fig.set_layout_engine("none")
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, 12.3), ylim=(4.4, 0))
+    ax.set_axis_off()
+    frame: Style = {"fc": "#F4F4F4", "ec": "0.4", "ls": "--", "zorder": 0}
+    style = "round,pad=0,rounding_size=0.15"
+    ax.add_patch(FancyBboxPatch((2.6, 0.15), 6.1, 3.55, boxstyle=style, **frame))
+    ax.text(5.65, 4.05, "a block; here stand two of them", fontsize=17, **MIDDLE)
+    ax.plot([2.3, 9], [3.1, 3.1], color=COLORS[4], lw=9, ls="-", zorder=0.5)
+    look: Style = {"arrowstyle": "-|>", "mutation_scale": 18, "lw": 2, "shrinkA": 0}
+    look |= {"shrinkB": 0, "color": "black"}
+
+    def arrow(tail: tuple[float, float], head: tuple[float, float]) -> None:
+        ax.add_patch(FancyArrowPatch(tail, head, **look))
+
+    def part(
+        x: float, y: float, wide: float, name: str, lesson: str, kind: str = "layer"
+    ) -> None:
+        corner = (x - wide / 2, y - 0.38)
+        shape = style if kind == "layer" else "square,pad=0"
+        box: Style = {"boxstyle": shape, "fc": FILL[kind], "ec": "0.25", "lw": 1.5}
+        ax.add_patch(FancyBboxPatch(corner, wide, 0.76, **box))
+        ax.text(x, y, name, fontsize=16, **MIDDLE)
+        small: Style = {"fontsize": 14, "color": COLORS[0], "weight": "bold"}
+        ax.text(x, y - 0.58, lesson, **MIDDLE, **small)
+
+    part(0.4, 3.1, 0.6, "ids", "01", "tensor")
+    part(1.65, 3.1, 1.5, "embeddings", "03")
+    for norm, x, wide, name, lesson in (
+        (3.2, 4.5, 1.25, "attention", "03, 04"),
+        (6.15, 7.65, 1.7, "feed-forward", "05"),
+    ):
+        part(norm, 1.15, 0.8, "norm", "05")
+        part(x, 1.15, wide, name, lesson)
+        arrow((norm, 3.1), (norm, 1.53))
+        arrow((norm + 0.4, 1.15), (x - wide / 2, 1.15))
+        arrow((x, 1.53), (x, 2.82))
+        circle = {"boxstyle": "circle,pad=0.12", "fc": "white", "ec": "0.25"}
+        ax.text(x, 3.1, "+", fontsize=18, bbox=circle, **MIDDLE)
+    for x, wide, name, lesson in (
+        (9.4, 0.8, "norm", "05"),
+        (10.5, 1.05, "lm_head", "03"),
+    ):
+        part(x, 3.1, wide, name, lesson)
+    part(11.75, 3.1, 0.85, "logits", "01", "tensor")
+    for tail, head in ((0.7, 0.9), (2.4, 4.22), (4.78, 7.37), (7.93, 9), (9.8, 9.97)):
+        arrow((tail, 3.1), (head, 3.1))
+    arrow((11.03, 3.1), (11.32, 3.1))
+    fig.alt = (
+        "The whole GPT in a row: ids, embeddings, then blocks, each with a norm and "
+        "attention and a norm and the feed-forward layer on side roads that are added "
+        "to the straight line, then a last norm, lm_head, logits. Above each part "
+        "stands its lesson."
+    )
     return fig
