@@ -206,7 +206,12 @@ def test_a_figure_stands_in_place_of_code_and_what_it_prints():
     "field",
     "roles saturation masks gradients knobs dropped variances shuffled toy wirings "
     "whole normed known read leak opposite".split()
-    + ["by_hand | g", "by_hand | o", "asked | 0.99", "rates | pre-norm | no norm"],
+    + [
+        "by_hand | g",
+        "by_hand | o",
+        "asked | 0.99 | 908",
+        "rates | pre-norm | no norm",
+    ],
 )
 def test_a_drawing_for_a_lecture_can_be_read_aloud(field):
     (output,) = slides_shown.drawn(field).outputs
@@ -255,7 +260,7 @@ def test_what_is_computed_by_hand_is_what_the_lesson_prints():
             alt = lecture_steps.by_hand(letter)[-1].alt
             assert re.search(rf"gets [\d.]+ · {gets}", alt), alt
     assert lecture.toy().alt.split(": ")[1].split(".")[0] in printed
-    assert lecture.asked("0.99").alt.split(": ")[1][:24] in printed
+    assert lecture.asked("0.99", "908").alt.split(": ")[1][:24] in printed
     printed = printed_in("05_residual_blocks")
     for one in re.findall(r"\[([-\d., ]+)\]", printed)[:8]:
         told = ", ".join(f"{float(n):.0f}" for n in one.split(","))

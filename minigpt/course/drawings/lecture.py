@@ -325,9 +325,9 @@ def spelled(ax: Axes, text: str, wide: int, asked: bool = False) -> None:
         ax.text(x + 0.5, 1.4 * y + 0.52, letter, fontsize=18, weight=weight, **MIDDLE)
 
 
-def asked(share: str) -> Picture:
-    """A window of new toy text, where a head is asked; share: in how many cases it is
-    right."""
+def asked(share: str, cases: str) -> Picture:
+    """A window of new toy text, where a head is asked; share: in how many of these
+    cases it is right."""
     text = last_capital(60_000)[50_000:50_025]
     fig = Picture(figsize=(12.3, 4), layout="constrained")
     top, below = fig.subplots(2, 1, height_ratios=[1, 1.9])
@@ -336,10 +336,10 @@ def asked(share: str) -> Picture:
     below.set(xlim=(0, 1), ylim=(0, 1))
     large: Style = {"fontsize": 96, "weight": "bold", "color": COLORS[0]}
     below.text(0.5, 0.62, share, **MIDDLE, **large)
-    below.text(0.5, 0.06, "of the green letters are guessed", fontsize=20, **MIDDLE)
+    below.text(0.5, 0.06, f"of {cases} such letters are guessed", fontsize=20, **MIDDLE)
     fig.alt = (
         f"A window of new text: {text}. The letters behind a question mark are green: "
-        f"the head guesses {share} of such letters."
+        f"the head guesses {share} of {cases} such letters."
     )
     return fig
 

@@ -9,14 +9,16 @@ import re
 from collections.abc import Sequence
 
 import nbformat
+from matplotlib.text import Text
 from nbformat import NotebookNode
 from PIL import Image, ImageDraw
 
-from minigpt.course.drawings import lecture, lecture_steps
+from minigpt.course.drawings import lecture, lecture_steps, spine
 from minigpt.course.plots import Picture
 from minigpt.course.publish import slides_dots
 from minigpt.course.publish.slides_parts import asks, is_figure, part_of, text_part
 
+LETTERS = 13.5  # points of a drawing's letters, at least
 LINE = 52  # pixels of a table's row
 COLUMNS = 3  # of cards
 CARD, TALL_CARD = (
@@ -38,11 +40,23 @@ def drawn(field: str) -> NotebookNode:
     """The figure of a drawing for lectures, as a cell that shows it: its name, and what
     it is told, between bars. Several pictures follow each other at key presses."""
     name, *told = words_of(field)
-    made = getattr(lecture, name, None) or getattr(lecture_steps, name)
+    (made,) = [
+        vars(one)[name]
+        for one in (lecture, lecture_steps, spine)
+        if name in vars(one) and vars(one)[name].__module__ == one.__name__
+    ]
     pictures = made(*told)
     if isinstance(pictures, Picture):
+        enlarge(pictures)
         return figure(f"drawn-{name}", [(png_of(pictures, "tight"), pictures.alt)])
     return figure(f"drawn-{name}", [(png_of(one), one.alt) for one in pictures])
+
+
+def enlarge(picture: Picture) -> None:
+    """Let no letters of a picture be smaller than a lecture hall needs them."""
+    for text in picture.findobj(Text):
+        if isinstance(text, Text) and float(text.get_fontsize()) < LETTERS:
+            text.set_fontsize(LETTERS)
 
 
 def png_of(picture: Picture, box: str | None = None) -> str:

@@ -19,8 +19,8 @@ its id: that is a slide on which a cell goes on. The fields, all optional, a lin
     steps: yes: each row of dots is compared with the one before it
     skip:  yes: the slide is left out, and what stands on it is said
     code:  yes: the cell's code is shown, or only what is named: Head.forward Block
-    draw:  a drawing of minigpt.course.drawings, lecture or lecture_steps, which ends
-           the slide; what it is told stands behind its name: rates | pre-norm
+    draw:  a drawing of minigpt.course.drawings (lecture, lecture_steps or spine), which
+           ends the slide; what it is told stands behind its name: rates | pre-norm
     first: such a drawing, below the title and above all else
     instead: such a drawing, in place of the slide's code and what it prints
     table: the same for a table, and in place of lists: a | b // c | d, the first row
