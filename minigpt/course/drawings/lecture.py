@@ -271,7 +271,7 @@ def shuffled() -> Picture:
     axes = fig.subplots(1, 2, gridspec_kw={"wspace": 0.12})
     for ax, places in zip(axes, (list(range(len(line))), order)):
         out, _ = attention(q[places], k[places], v[places], causal=False)
-        ax.imshow(out.T, cmap="cividis", vmin=-1.5, vmax=1.5, aspect="auto")
+        ax.imshow(out.T.numpy(), cmap="cividis", vmin=-1.5, vmax=1.5, aspect="auto")
         letters = [line[place] for place in places]
         ax.set_xticks(range(len(line)), letters, fontsize=24)
         ax.xaxis.tick_top()

@@ -109,13 +109,16 @@ def svg(
     first = alike and compares(told)
     one = first or steps
     starts = [values[0], *values[:-1]] if steps else [values[0] if one else None]
-    for n in range(len(told)) if steps else [0] * first:
-        end = row * (n + 1.5) if steps else high
-        if n < len(told) - 1:
-            parts.append(
-                f'<line x1="{x(values[n])}" x2="{x(values[n])}" y1="{row * (n + 0.5)}" '
-                f'y2="{end}" stroke="{SOFT}" stroke-width="2" stroke-dasharray="6 6"/>'
-            )
+
+    def dashed(at: float, top: float, end: float) -> str:
+        """A line down from a dot to another row, or to the axis."""
+        return (
+            f'<line x1="{at}" x2="{at}" y1="{top}" y2="{end}" stroke="{SOFT}" '
+            'stroke-width="2" stroke-dasharray="6 6"/>'
+        )
+
+    if first and not steps:
+        parts.append(dashed(x(values[0]), row / 2, high))
     for n, ((label, number, spread), value) in enumerate(zip(told, values)):
         at, y = x(value), row * (n + 0.5)
         start = starts[min(n, len(starts) - 1)]
@@ -125,6 +128,7 @@ def svg(
         parts += [
             f'<text x="0" y="{y + 8}">{html.escape(label)}</text>',
             f"<g{group}>",
+            dashed(start, y - row + 11, y) if steps and n else "",
             f'<line x1="{start}" x2="{at}" y1="{y}" '
             f'y2="{y}" stroke="{FAINT}" stroke-width="2"/>',
             f'<line x1="{x(value - spread / 2)}" x2="{x(value + spread / 2)}" y1="{y}" '

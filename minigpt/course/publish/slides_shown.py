@@ -25,7 +25,7 @@ CARD, TALL_CARD = (
     170,
     380,
 )  # pixels of one of several rows of cards, and of the only one
-VEIL = (255, 255, 255, 244)  # what covers a part of a figure
+VEIL = (255, 255, 255, 255)  # what covers a part of a figure
 ITEM = re.compile(r"\n(?=- |\d+\. )")
 LIST = re.compile(r"- |\d+\. ")
 CODE = re.compile(r"`([^`]+)`")
