@@ -18,7 +18,8 @@ class Drawing {
       .filter((name) => this.sizes.get(name));
     this.from = element("b", { className: "glyph" });
     this.to = element("b", { className: "glyph" });
-    this.stage([word("embedding", "Embedding"), this.from], embeddings.map((n) => this.tile(n)));
+    this.way = element("i", { className: "way", "aria-hidden": true });
+    this.stage([this.way, word("embedding", "Embedding"), this.from], embeddings.map((n) => this.tile(n)));
     for (let layer = 1; layer <= n_layer; layer++) {
       const heads = element("div", { className: "heads" });
       heads.style.setProperty("--across", Math.ceil(Math.sqrt(n_head)));
@@ -36,6 +37,7 @@ class Drawing {
     const last = element("div", {}, this.tile("last biases", null, watch), biases);
     this.stage([word("logit", "Logits"), this.to], [this.bar("norm last", "norm"), last]);
     this.lights.set("to", this.to);
+    new ResizeObserver(() => this.carry()).observe(box);
   }
 
   /** How large a head is drawn: on a wide screen, or while one follows a character through, all
@@ -47,6 +49,26 @@ class Drawing {
     const room = walking || !narrow.matches ? low * Math.min(.9, wide / 1160) : wide < 480 ? .75 : 1;
     box.style.setProperty("--unit", `${room * Math.min(64, 184 / widest)}px`);
     box.style.setProperty("--tallest", widest);
+    this.carry();
+  }
+
+  /** The character goes along the line to the part that is lit last, and leaves it gold; it
+   * waits before the end, where what comes next will stand. */
+  carry(to = this.reached) {
+    this.reached = to;
+    const stage = to?.closest(".stage"), first = this.box.firstElementChild;
+    const leftOf = (one) => one.getBoundingClientRect().left - first.getBoundingClientRect().left;
+    if (!this.from?.offsetParent) return;
+    const { offsetLeft: home, offsetWidth: wide } = this.from;
+    const middle = home + wide / 2, free = wide / 2 + 6;
+    let at = middle;
+    if (stage?.contains(this.to)) at = leftOf(stage) - free;
+    else if (stage && stage !== first) {
+      const named = stage.querySelector("h3").firstElementChild;
+      at = Math.max(leftOf(to) + to.offsetWidth / 2, leftOf(named) + named.offsetWidth + free);
+    }
+    this.from.style.translate = `${at - middle}px`;
+    this.way.style.width = `${!stage ? 0 : to === this.to ? leftOf(to) : at}px`;
   }
 
   /** What is no part of its own, but a step of the way. */
@@ -65,7 +87,6 @@ class Drawing {
     const stages = [...this.box.children], here = stages.indexOf(last?.closest(".stage"));
     const groupOf = (one) => one.closest(".parts > *"), parts = last?.closest(".parts");
     stages.forEach((stage, i) => {
-      stage.classList.toggle("passed", i < here);
       const groups = [...stage.querySelector(".parts").children];
       const until = i < here || (last && i === here && !parts) ? groups.length
         : i === here ? groups.indexOf(groupOf(last)) : 0;
@@ -76,6 +97,7 @@ class Drawing {
       stage.classList.toggle("told", until === groups.length
         || (i === here && last.matches(".bar-of:last-child")));
     });
+    this.carry(last);
     return last;
   }
 
