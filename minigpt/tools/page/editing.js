@@ -1,14 +1,13 @@
 // The text as a field, and what to do about characters that the model does not know.
 "use strict";
 
-/** The text becomes a field; what the model wrote is selected, so that typing replaces it. */
+/** The text becomes a field; all of it is selected, so that typing replaces it. */
 function edit() {
   for (const side of sides) if (side.writing) side.stop();
   $("prompt").value = textOf(active.ids);
   showField(true);
   $("prompt").focus();
-  $("prompt").setSelectionRange(textOf(active.ids.slice(0, active.given)).length,
-    $("prompt").value.length);
+  $("prompt").select();
   $("status").textContent = "Type, then let it write (Ctrl+Enter). Esc ends the typing.";
 }
 

@@ -20,8 +20,9 @@ function effectOf(side, name, position, start, seen, id) {
   return known.get(key);
 }
 
-/** ", with what later layers make of it +2.31", where that is more than what it adds itself. */
+/** What the logit would be without the head, where that differs by more than what it adds itself. */
 function effectSays(effect, share) {
   return effect === null || Math.abs(effect) < Math.abs(share) + .05 ? ""
-    : `, with what later layers make of it ${signed(effect)}`;
+    : " Later layers read it, too: without this head the score would be "
+      + `${number(Math.abs(effect), 2)} ${effect > 0 ? "lower" : "higher"}.`;
 }

@@ -8,10 +8,11 @@ const FLIGHT = 450; // milliseconds in which a sum goes to its row
 let allTerms = false;
 
 /** left[i] × right[i] as three strips and as cells: the largest products, in their order, and
- * the others' sum; then the bias, if there is one. */
-function productCells({ names, left, right, bias }) {
+ * the others' sum; then the bias, if there is one. scale: what has the full colour in all three;
+ * else each has a scale of its own. */
+function productCells({ names, left, right, bias, scale }) {
   const products = Array.from(left, (v, i) => v * right[i]), n = products.length;
-  const most = largestOf([products]), few = !allTerms && n > TERMS + 1;
+  const most = scale ?? largestOf([products]), few = !allTerms && n > TERMS + 1;
   const some = few ? ranked(products.map(Math.abs)).slice(0, TERMS).sort((a, b) => a - b)
     : [...products.keys()];
   const cell = (title, total, k, ...factors) => {
@@ -34,7 +35,8 @@ function productCells({ names, left, right, bias }) {
     ...names.map((name) => element("i", { textContent: name })), element("b", { textContent: "×" }));
   $("products").terms = bias ? [...products, bias] : products;
   const strips = namedStrips([{ name: names[0], numbers: left, kind: "left" },
-    { name: names[1], numbers: right, kind: "right" }, { name: "×", numbers: products, kind: "made" }]);
+    { name: names[1], numbers: right, kind: "right" }, { name: "×", numbers: products, kind: "made" }],
+  scale);
   return [strips, legend, element("div", { className: "terms" },
     ...made, ...(n > TERMS + 1 ? [termsButton(n)] : []))];
 }

@@ -9,7 +9,8 @@
 // stands for the steps before it, too; tell: how many of the telling rows hold still, else all;
 // telling: others in their place; row: the one that does}],
 // input: {name, numbers, from}: the strip that the others are made of, columns: [{step, head,
-// values, digits, above, vectors, tinted, shaded, signed, sign, from, to, foot}], products(i,
+// values, digits, above, vectors, tinted, shaded, bar: true, or
+// what a whole bar is, signed, sign, from, to, foot}], products(i,
 // step): two vectors that are multiplied there, and where they come from; beside(i, step): other
 // strips, lines[step](i)}.
 "use strict";
@@ -74,10 +75,10 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
         ` of the head, ${n} numbers.`] },
       { name: "add", lit, tell: 1, why: [`What was fetched is written into the list of ${me}.`],
         brief: ["To the score (", word("logit"), `) of ${to} that ${off ? "would add" : "adds"} `
-          + `${signed(share)}${more}.`],
+          + `${signed(share)}.${more}`],
       says: ["The ", word("projection"), ` makes ${u.wrote.length} numbers of the ${n} and adds `
         + "them to the ", word("stream"), `. That ${off ? "would move" : "moves"} the `, word("logit"),
-      ` of the next ${UNIT}, ${to}, by ${signed(share)}${more}; each ${UNIT} has its share.`] },
+      ` of the next ${UNIT}, ${to}, by ${signed(share)}; each ${UNIT} has its share.${more}`] },
     ],
     columns: [
       { step: 1, head: ["query, keys"], above: u.query, vectors: u.keys },
@@ -85,7 +86,7 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
       { step: 2, head: [`÷ ${root}`], values: u.scores },
       { step: 3, head: ["masked"], values: u.masked },
       { step: 4, head: ["e^"], values: u.powers, foot: u.sum },
-      { step: 4, head: ["weight"], values: u.weights, bar: true, foot: sum(u.weights) },
+      { step: 4, head: ["weight"], values: u.weights, bar: 1, foot: sum(u.weights) },
       { step: 5, head: ["values, output"], vectors: u.values, foot: u.out },
       { step: 6, head: [`to ${to}`], values: u.adds, signed: true, foot: share },
     ],
@@ -94,7 +95,8 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
     products: (t, step) => ({
       1: { names: ["query", "key"], left: u.query, right: u.keys[t], from: ["above", "row"] },
       5: { names: ["value", "weight"], left: u.values[t],
-        right: u.values[t].map(() => u.weights[t]), from: ["row"] },
+        right: u.values[t].map(() => u.weights[t]), from: ["row"],
+        scale: largestOf([...u.values, u.weights]) }, // of all rows: a small weight is seen as such
     })[step],
     lines: [
       (t) => `q · k with ${other(t)} = ${number(u.dots[t], 3)}`,
@@ -171,7 +173,7 @@ function logitsSheet({ model, seen, me, came, chance }) {
       { step: 2 + cap, head: [temperature ? divided : "as it is"], values: at(u.cooled) },
       { step: 3 + cap, head: ["kept"], values: at(u.kept) },
       { step: 4 + cap, head: ["e^"], values: at(u.powers), foot: u.sum },
-      { step: 4 + cap, head: ["probability"], values: at(u.probs), bar: true, digits: 3,
+      { step: 4 + cap, head: ["probability"], values: at(u.probs), bar: 1, digits: 3,
         foot: sum(u.probs), note: rest ? `with ${rest} others` : "" },
       { step: 5 + cap, head: ["from"], values: at(u.from), digits: 3 },
       { step: 5 + cap, head: ["to"], values: at(u.upTo), digits: 3 },

@@ -13,11 +13,12 @@ function cells(numbers, most) {
   return box;
 }
 
-/** Strips with names, each on its own scale: lines: [{name, numbers, kind}] -> an element. */
-function namedStrips(lines) {
+/** Strips with names, on one scale or each on its own: lines: [{name, numbers, kind}]; most: what
+ * has the full colour -> an element. */
+function namedStrips(lines, most) {
   const longest = Math.max(...lines.map(({ numbers }) => numbers.length));
   return element("div", { className: "factors" }, ...lines.map(({ name, numbers, kind = "" }) => {
-    const box = cells(numbers, largestOf([numbers]));
+    const box = cells(numbers, most ?? largestOf([numbers]));
     box.style.setProperty("--part", numbers.length / longest);
     if (numbers.length < longest) box.classList.remove("apart");
     return element("div", { className: `factor ${kind}` },

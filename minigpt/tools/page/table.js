@@ -57,7 +57,7 @@ function numberCell(column, i) {
   const read = column.signed ? signed : number;
   const td = cellOf("td", column, [value === null ? "" : read(value, digits)]);
   if (column.bar) {
-    const most = Math.max(...values.map((v) => Math.abs(v ?? 0)), 1e-9);
+    const most = Number(column.bar) === column.bar ? column.bar : Math.max(...values.map((v) => Math.abs(v ?? 0)), 1e-9);
     td.classList.add("barred");
     td.style.setProperty("--share", Math.abs(value ?? 0) / most);
   }

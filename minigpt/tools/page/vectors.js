@@ -3,6 +3,8 @@
 // sheet is described in sheets.js; a column with a `sign` is also seen as a strip (strips.js).
 "use strict";
 
+const SHOWN = 2; // products that a line tells
+
 function embeddingSheet({ model, seen, row, token, me }) {
   const u = unfoldEmbedding(model, seen, token, row), C = u.sum.length;
   const why = [`A model reckons with numbers: so ${me} becomes ${C} of them.`];
@@ -87,8 +89,8 @@ function querySheet({ model, seen, part, me }) {
       { name: "key, value", lit, shown: [], why: ["What can it be found by, and what does it hand out?"],
         briefWhy: ["A ", word("head"),
           " makes three short lists of it: to ask, to answer, to hand out."],
-        brief: ["These are its ", word("query"), ", ", word("key"), " and ", word("value"),
-          `, ${n} numbers each; every other ${UNIT} has them, too.`],
+        brief: ["Its ", word("query"), ", ", word("key"), " and ", word("value"), ": each is the list "
+          + `times a learned table, ${n} numbers; every other ${UNIT} has them, too.`],
       says: ["In the same way, with other parameters, it makes a ",
         word("key"), ", to which later ones will compare their queries, and a ", word("value"),
         ", which it hands out."] },
@@ -102,9 +104,20 @@ function querySheet({ model, seen, part, me }) {
     lines: [
       (i) => `number ${i + 1} of the query: w · x${u.biasOf(i) ? " + b" : ""} = ${number(u.raw[i])}`,
       ...(how ? [(i) => `number ${i + 1}: ${number(u.raw[i])} becomes ${number(u.query[i])}`] : []),
-      (i) => `number ${i + 1} of the key: ${number(u.key[i])}, of the value: ${number(u.value[i])}`,
+      (i) => (walking && !$("every").checked ? `number ${i + 1} of the query: ${weighing(u, i)}`
+        : `number ${i + 1} of the key: ${number(u.key[i])}, of the value: ${number(u.value[i])}`),
     ],
   });
+}
+
+/** One number as a sum of products: the largest, and the others. */
+function weighing({ asked, raw, weightsOf, biasOf }, i) {
+  const weights = weightsOf(i), products = Array.from(asked, (v, k) => v * weights[k]);
+  const some = ranked(products.map(Math.abs)).slice(0, SHOWN), others = products.length - SHOWN;
+  const rest = raw[i] - biasOf(i) - sum(some.map((k) => products[k])), bias = biasOf(i);
+  return some.map((k) => `${bracket(asked[k])} × ${bracket(weights[k])}`).join(" + ")
+    + (others > 0 ? ` + ${bracket(rest)} (${others} others)` : "")
+    + `${bias ? ` + ${bracket(bias)} (bias)` : ""} = ${number(raw[i])}`;
 }
 
 /** What the heads of a block add to the stream. */
