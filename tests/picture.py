@@ -31,7 +31,7 @@ def take(path):
         browser = chromium.Chromium(WIDE, HIGH)
         size = {"width": WIDE, "height": HIGH, "deviceScaleFactor": 2, "mobile": False}
         browser.call("Emulation.setDeviceMetricsOverride", **size)
-        browser.open(page.as_uri(), "active.rested !== null && watched !== 'head 1.1'")
+        browser.open(page.as_uri(), "!active.writing && watched !== 'head 1.1'")
         browser.evaluate("wait(500)")
         clip = browser.evaluate(HEAD)
         shot = browser.call("Page.captureScreenshot", format="png", clip=clip)["data"]

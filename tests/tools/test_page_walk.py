@@ -345,7 +345,8 @@ def test_nothing_moves_when_the_model_comes(visit, browser, gpt, wide, high, fil
     added = browser.call("Page.addScriptToEvaluateOnNewDocument", source=SHIFTS)
     models = {"": {0: small_gpt().eval(), 10: gpt, "end": gpt}} if filmed else gpt
     visit(models, address={}, text=TEXT, stories=[STORY])
-    chromium.wait(lambda: browser.evaluate("active.rested !== null"), "the rest")
+    written = f"({QUIET}) && active.ids.length > 300"
+    chromium.wait(lambda: browser.evaluate(written), "the text")
     jumped = browser.evaluate("wait(300).then(() => jumped)")
     browser.call(
         "Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"]

@@ -146,7 +146,8 @@ class Drawing {
 
   /** shares: a Map by name, in logits; guesses: of each station the likeliest; from, to: the
    * last character read and the one that is predicted. */
-  update({ shares, off, guesses, watched, from, to, logit, probability }) {
+  update({ shares, off, guesses, watched, from, to, logit, probability,
+    knobbed = probability }) {
     this.shares = shares;
     const most = Math.max(...[...this.tiles.keys()].map((name) => Math.abs(shares.get(name))));
     for (const [name, { tile, share, box, radio }] of this.tiles) {
@@ -167,7 +168,8 @@ class Drawing {
     this.stations.forEach((station, i) => {
       if (i === guesses.length) {
         station.textContent = `“${to}”: logit ${number(logit, 2)}, probability `
-          + number(probability);
+          + number(probability)
+          + (number(knobbed) === number(probability) ? "" : `, with the knobs ${number(knobbed)}`);
         return;
       }
       const bars = guesses[i].map(({ char, probability }) => {

@@ -120,7 +120,8 @@ function showDrawing(side, position, seen, actual) {
   const shares = model.shares(seen, id);
   drawing.update({ shares, off: side.off, guesses, watched,
     from: glyph(texts[side.ids[position - 1]]), to: glyph(texts[id]),
-    logit: seen.logits[id], probability: probabilities(seen.logits)[id] });
+    logit: seen.logits[id], probability: probabilities(seen.logits)[id],
+    knobbed: probabilities(seen.logits, knobs())[id] });
   $("model-title").textContent = `Inside: what each part adds to “${glyph(texts[id])}”`;
   showCut(side);
 }

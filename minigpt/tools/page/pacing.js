@@ -21,6 +21,13 @@ function tellingOf({ steps, telling }, at) {
   return own ?? (row === undefined ? telling.slice(0, tell) : [row]);
 }
 
+/** These, and those that follow while one still reads. */
+function followingOf(sheet, at) {
+  const { row, telling } = sheet.steps[at - 1], first = tellingOf(sheet, at);
+  const further = row === undefined && !telling ? sheet.further ?? [] : [];
+  return [...first, ...further.filter((one) => !first.includes(one))];
+}
+
 /** What is said of a step: first what it is for, then what is computed; of the walk briefly, if
  * there is a brief sentence, which stands for the steps before it, too. */
 function saidOf({ steps }, at) {
@@ -36,9 +43,15 @@ function planOf(sheet, at) {
   const tell = tellingOf(sheet, at).map((row, k) => ({ row,
     hold: !sheet.products(row, at) ? HOLD : k ? AGAIN : MULTIPLY }));
   const { sweep, rest } = tell.length ? { sweep: SWEEP, rest: REST } : PASSING;
-  const shown = sum(tell.map(({ hold }) => hold)) + sweep;
   const { why, says } = saidOf(sheet, at);
-  const read = WORD * wordsIn(walking ? [...why, " ", ...says] : why) - shown;
+  let read = WORD * wordsIn(walking ? [...why, " ", ...says] : why)
+    - sum(tell.map(({ hold }) => hold)) - sweep;
+  for (const row of followingOf(sheet, at).slice(tell.length)) {
+    const hold = sheet.products(row, at) ? AGAIN : HOLD;
+    if (read < REST + hold) break;
+    tell.push({ row, hold });
+    read -= hold;
+  }
   return { tell, sweep, rest: Math.max(rest, read) };
 }
 

@@ -194,8 +194,6 @@ async function open() {
   await begin(idsOf(content.prompt));
   await write(field("count"));
   if (active.writing || active.chosen !== null || !$("prompt").hidden) return; // somebody acts
-  active.chosen = active.rested = midWord(active);
-  viewOf(active).show();
   await rest();
 }
 requestAnimationFrame(() => setTimeout(open)); // once the page is seen

@@ -4,7 +4,7 @@
 // A sheet: {title, first: what a row is, rows: [{label, aside, later, when: "few" or
 // "all", if it is seen only then, since: from which step on}], few: the rows that are seen at first, or null: those around
 // the one that is looked at; shown: the row to look at
-// first, telling: it and two more, steps: [{name, why: what it is for, says: what is computed,
+// first, telling: it and two more, further: those that follow while one still reads, steps: [{name, why: what it is for, says: what is computed,
 // lit: what lights up in the drawing, briefWhy and brief: what the walk says instead, which
 // stands for the steps before it, too; tell: how many of the telling rows hold still, else all;
 // telling: others in their place; row: the one that does}],
@@ -41,7 +41,7 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
     first: UNIT,
     rows: tokens.map((label, t) => ({ label, aside: back(row - t), later: t > row })),
     few: [...ranked(u.weights).slice(0, later ? FEW - 1 : FEW), ...(later ? [row + 1] : [])],
-    ...tellingRows(ranked(u.weights)),
+    ...tellingRows(ranked(u.weights)), further: ranked(u.weights).slice(0, FEW - 1),
     steps: [
       { name: "q · k", lit, shown: [],
         why: [`Each earlier ${UNIT} is asked: how well do you fit what I look for?`],
@@ -113,7 +113,7 @@ function headSheet({ model, rows, row, part, id, off, tokens, me, effect }) {
   };
 }
 
-function logitsSheet({ model, seen, me, came, chance }) {
+function logitsSheet({ model, seen, me, id, came, chance }) {
   const settings = knobs(), u = unfoldLogits(model, seen, settings), C = u.read.length;
   const { temperature, topK, topP } = settings, { softcap } = model.config;
   const order = ranked(u.logits).slice(0, V <= ALL ? V : MOST), rest = V - order.length;
@@ -129,7 +129,7 @@ function logitsSheet({ model, seen, me, came, chance }) {
     rows: order.map((id, k) => ({ label: glyph(texts[id]), aside: `${k + 1}.`,
       later: u.kept[id] === -Infinity })),
     few: [...order.keys()].slice(0, FEW),
-    ...tellingRows(order.keys()),
+    ...tellingRows(order.keys()), further: [...order.keys()].slice(0, FEW),
     steps: [
       { name: `w · x${b}`, lit, shown: [], tell: 2,
         why: [`Now each of the ${V} ${UNIT}s is asked: how well do you fit this list?`],
@@ -157,13 +157,14 @@ function logitsSheet({ model, seen, me, came, chance }) {
         brief: [...(temperature ? ["Divided by the ", word("temperature"), ` ${number(temperature, 2)}`]
           : ["At ", word("temperature"), " 0 the largest is taken"]),
         `, ${dropped ? `${dropped} of ${V} dropped by the knobs` : "none dropped"}; then `,
-        word("softmax"), "."],
+        word("softmax"), `.${knobsSay(u, id)}`],
       says: [word("softmax", "Softmax"), ": e to the power of each less the "
         + `largest, divided by their sum, ${number(u.sum, 2)}: the probabilities from which one `
         + "is drawn."] },
       { name: "draw", lit: drawing, tell: 1, row: drawnRow < 0 ? undefined : drawnRow,
         why: [`Chance decides: a random number falls on one ${UNIT}.`],
-        brief: [`Each is as wide as it is likely. ${drawSays(u.probs, came, chance)}`],
+        brief: [`Each is as wide as it is likely. ${drawSays(u.probs, came, chance)}`,
+          ...closing({ model, seen, me, came, chance, probs: u.probs })],
         says: [`Between 0 and 1 each ${UNIT} has a stretch as long as it is likely, in the order of `
         + `the vocabulary; the table has the likeliest first. ${drawSays(u.probs, came, chance)}`] },
     ],
@@ -195,6 +196,23 @@ function logitsSheet({ model, seen, me, came, chance }) {
         + `${number(u.upTo[order[k]], 3)}`,
     ],
   };
+}
+
+/** What the knobs make of the model's own probability, if that is seen. */
+function knobsSay({ logits, probs }, id) {
+  const own = number(softmax(logits)[id]), now = number(probs[id]);
+  return own === now ? "" : ` That takes “${glyph(texts[id])}” from ${own} to ${now}.`;
+}
+
+/** The way up in a sentence: what came, and which part did most for it. */
+function closing({ model, seen, me, came, chance, probs }) {
+  if (chance === undefined || came !== drawn(probs, () => chance)) return [];
+  const shares = model.shares(seen, came);
+  const parts = [...shares.keys()].filter((name) => /^(head|feed-forward) \d/.test(name));
+  const best = parts.reduce((a, b) => (shares.get(b) > shares.get(a) ? b : a));
+  return [" ", element("b", { className: "closing", textContent: `So after ${me} it drew “${glyph(texts[came])}”: `
+    + `heads fetched, neurons added, chance chose. ${best[0].toUpperCase()}${best.slice(1)} did most: `
+    + `${signed(shares.get(best))} of its score ${number(seen.logits[came], 2)}.` })];
 }
 
 /** Where the random number fell, or would. */

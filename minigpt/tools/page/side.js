@@ -67,7 +67,6 @@ class Side {
   begin(ids, seed) {
     this.stop();
     Object.assign(this, { ids: [...ids], given: ids.length, chosen: null, seed, wish: null });
-    this.rested = null; // the character that the page has chosen by itself
     this.drawn = []; // of each written position its settings and its probability then
     this.random = mulberry32(seed);
     this.forget();

@@ -104,7 +104,7 @@ function querySheet({ model, seen, part, me }) {
     lines: [
       (i) => `number ${i + 1} of the query: w · x${u.biasOf(i) ? " + b" : ""} = ${number(u.raw[i])}`,
       ...(how ? [(i) => `number ${i + 1}: ${number(u.raw[i])} becomes ${number(u.query[i])}`] : []),
-      (i) => (walking && !$("every").checked ? `number ${i + 1} of the query: ${weighing(u, i)}`
+      (i) => (walking && !$("every").checked ? `number ${i + 1} of ${how ? "w · x" : "the query"}: ${weighing(u, i)}`
         : `number ${i + 1} of the key: ${number(u.key[i])}, of the value: ${number(u.value[i])}`),
     ],
   });
@@ -217,7 +217,9 @@ function sumSheet({ title, terms, steps, total, named, to }) {
 function numbered(numbers, of = "number") {
   const [most] = ranked(Array.from(numbers, Math.abs));
   return { first: of, rows: Array.from(numbers, (_, i) => ({ label: String(i + 1), aside: "" })),
-    ...tellingRows([most, most + 1 < numbers.length ? most + 1 : most - 1], 2), few: null };
+    ...tellingRows([most, most + 1 < numbers.length ? most + 1 : most - 1], 2), few: null,
+    further: Array.from({ length: Math.min(FEW, numbers.length) }, (_, k) =>
+      (most + 2 + k) % numbers.length) };
 }
 
 /** A column that is a strip, too; from: where it comes from, the names of parts in the drawing

@@ -225,7 +225,7 @@ class Watch {
     this.trs.forEach((tr) => tr.classList.remove("told"));
     $("figures").style.setProperty("--upto", 0);
     for (let k = 0; k < tell.length; k++) {
-      const row = tellingOf(this.sheet, this.at)[k]; // of the sheet that is there by then
+      const row = followingOf(this.sheet, this.at)[k]; // of the sheet that is there by then
       if (this.trs[row] === undefined) break;
       this.select(row, !this.handled);
       const multiplies = this.sheet.products(row, this.at) !== undefined;

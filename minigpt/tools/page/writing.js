@@ -28,7 +28,6 @@ async function begin(ids) {
 /** Let all sides write `count` characters behind what they have. */
 async function write(count, pace = still ? Infinity : Number($("pace").value)) {
   $("status").textContent = "";
-  for (const side of sides) if (side.chosen === side.rested) side.chosen = null; // it follows
   await Promise.all(sides.map((side) => writeOne(side, count, pace)));
   remember();
 }
