@@ -233,6 +233,8 @@ def test_a_keyboard_is_enough(visit, gpt):
     chromium.wait(lambda: "Nothing comes before" in browser.evaluate(said), "a word")
     press(browser, "Enter")
     assert browser.evaluate("document.activeElement.id") == "prompt"
+    browser.call("Input.insertText", text="the fox")
+    assert browser.evaluate("$('prompt').value") == "the fox"  # in place of all
     press(browser, "Escape")
     assert browser.evaluate("$('prompt').hidden")
 

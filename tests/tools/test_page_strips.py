@@ -43,6 +43,26 @@ def test_the_cells_of_a_strip_have_the_colours_of_the_numbers_of_torch(visit, gp
         assert (torch.tensor(cells) - right).abs().max() < 3
 
 
+def test_a_small_weight_is_pale_and_so_is_what_it_makes_of_a_value(visit, gpt):
+    browser = visit(gpt, prompt=WINDOW)
+    shown(browser, "head 1.1")
+    weights = browser.evaluate("watching.sheet.columns.find((c) => c.bar).values")
+    most = browser.evaluate("watching.sheet.products(0, 5).scale")
+    paper, full = browser.evaluate("[colours().paper, colours().for]")
+    pixel = "getContext('2d').getImageData(0, 0, 1, 1).data.slice(0, 3)"
+    strip = "$('products').querySelector('.right canvas')"
+    for row, weight in enumerate(weights):
+        browser.evaluate(f"watching.step(5); watching.select({row})")
+        depth = (abs(weight) / most) ** 0.5
+        right = [p + depth * (f - p) for p, f in zip(paper, full, strict=True)]
+        assert browser.evaluate(f"Array.from({strip}.{pixel})") == pytest.approx(
+            right, abs=3
+        )
+        bar = f"watching.trs[{row}].querySelector('.barred').style"
+        share = float(browser.evaluate(f"{bar}.getPropertyValue('--share')"))
+        assert share == pytest.approx(weight)  # of one whole, in every sheet
+
+
 def test_strips_come_to_their_places_and_stay_there(visit, gpt):
     browser = visit(gpt, prompt=WINDOW)
     browser.evaluate(f"choose(active, {PLACE})")

@@ -192,6 +192,43 @@ def test_the_walk_leads_from_the_character_to_the_draw_and_lights_its_way(visit,
     assert browser.errors == []
 
 
+def test_the_character_moves_along_the_line_and_leaves_it_gold(visit, browser, gpt):
+    still = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+    browser.call("Emulation.setEmulatedMedia", features=still)
+    visit(gpt, prompt=WINDOW)
+    walk(browser)
+    where = "[drawing.from, drawing.way].map((e) => e.getBoundingClientRect().right)"
+    places = []
+    for number in (1, *range(4, STEPS + 1)):
+        browser.evaluate(f"goTo({number})")
+        places.append(browser.evaluate(where))
+    assert places == sorted(places)
+    assert len({at for at, _ in places}) > 7  # at each part, in both blocks
+    last = browser.evaluate("drawing.to.getBoundingClientRect().left")
+    assert places[-1][0] < last == pytest.approx(places[-1][1], abs=1)
+    press(browser, "Escape")
+    chromium.wait(lambda: browser.evaluate("!walking"), "the end")
+    assert browser.evaluate("drawing.way.offsetWidth") == 0
+    browser.call("Emulation.setEmulatedMedia", features=[])
+
+
+def test_a_number_of_the_query_is_told_as_a_sum_of_products(visit, models):
+    for _, model, browser, seen in beside_torch(visit, models):
+        attention = model.body[0].attention
+        raw = seen[attention.qkv][1][0, ROW]
+        browser.evaluate(f"choose(active, {PLACE}); startWalk()")
+        browser.evaluate("watched = 'query 1.1'; showInside()")
+        for row in (0, 1):
+            line = browser.evaluate(
+                f"watching.sheet.lines.at(-1)({row}).split(': ')[1]"
+            )
+            plain = line.replace("−", "-").replace("×", "*")
+            terms, total = re.sub(r"\([a-z\d ]+\)", "", plain).split(" = ")
+            assert eval(terms) == pytest.approx(float(total), abs=0.01)
+            assert float(total) == pytest.approx(raw[row].item(), abs=2e-3)
+        browser.evaluate("endWalk()")
+
+
 def test_keys_go_on_and_back_and_out(visit, gpt):
     browser = visit(gpt, prompt=WINDOW)
     browser.evaluate("watched = 'head 2.1'")

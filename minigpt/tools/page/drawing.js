@@ -54,9 +54,8 @@ class Drawing {
 
   /** The character goes along the line to the part that is lit last, and leaves it gold; it
    * waits before the end, where what comes next will stand. */
-  carry(to = this.reached) {
-    this.reached = to;
-    const stage = to?.closest(".stage"), first = this.box.firstElementChild;
+  carry() {
+    const to = this.reached, stage = to?.closest(".stage"), first = this.box.firstElementChild;
     const leftOf = (one) => one.getBoundingClientRect().left - first.getBoundingClientRect().left;
     if (!this.from?.offsetParent) return;
     const { offsetLeft: home, offsetWidth: wide } = this.from;
@@ -97,7 +96,8 @@ class Drawing {
       stage.classList.toggle("told", until === groups.length
         || (i === here && last.matches(".bar-of:last-child")));
     });
-    this.carry(last);
+    this.reached = last;
+    this.carry();
     return last;
   }
 

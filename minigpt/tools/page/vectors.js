@@ -3,7 +3,7 @@
 // sheet is described in sheets.js; a column with a `sign` is also seen as a strip (strips.js).
 "use strict";
 
-const SHOWN = 2; // products that a line tells
+const shownTerms = () => (narrow.matches ? 1 : 2); // products that a line tells
 
 function embeddingSheet({ model, seen, row, token, me }) {
   const u = unfoldEmbedding(model, seen, token, row), C = u.sum.length;
@@ -113,7 +113,8 @@ function querySheet({ model, seen, part, me }) {
 /** One number as a sum of products: the largest, and the others. */
 function weighing({ asked, raw, weightsOf, biasOf }, i) {
   const weights = weightsOf(i), products = Array.from(asked, (v, k) => v * weights[k]);
-  const some = ranked(products.map(Math.abs)).slice(0, SHOWN), others = products.length - SHOWN;
+  const some = ranked(products.map(Math.abs)).slice(0, shownTerms());
+  const others = products.length - some.length;
   const rest = raw[i] - biasOf(i) - sum(some.map((k) => products[k])), bias = biasOf(i);
   return some.map((k) => `${bracket(asked[k])} × ${bracket(weights[k])}`).join(" + ")
     + (others > 0 ? ` + ${bracket(rest)} (${others} others)` : "")
