@@ -42,13 +42,13 @@ function feedForwardSheet({ model, seen, part, id, off, me }) {
           ` of its own: they are multiplied with the ${C} numbers of the `, word("stream"),
           ` at ${me} after one more `, word("norm"), ", added up",
           ...(b ? [", and a ", word("bias"), " is added"] : []), `.${off}`] },
-      { name: "bend", lit, why: ["A neuron that finds nothing stays silent."], briefWhy: pattern,
+      { name: "bend", lit, further: [1, 2, 3], why: ["A neuron that finds nothing stays silent."], briefWhy: pattern,
         ...(silent < 0 ? { tell: 1 } : { telling: [0, silent], row: silent }),
         brief: ["Each weighs the normed ", word("stream"), ". ", ...bendSays(bends[2] ?? bends[0]),
           ` ${fires} fire here.${off}`],
         says: [...bendSays(bends[0]), ` ${fires} of ${n} neurons fire here. Without the bend two `
           + "layers in a row would be no more than one."] },
-      { name: "add", lit, row: 0,
+      { name: "add", lit, row: 0, further: [1, 2, 3],
         why: ["Each neuron that fires writes numbers of its own into the list."],
         brief: ["To the ", word("logit"), ` of ${to} that ${off ? "would add" : "adds"} ${addsUp}.`],
         says: [`Each has ${C} of them, and writes as strongly as it fires. That `

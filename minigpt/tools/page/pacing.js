@@ -23,8 +23,8 @@ function tellingOf({ steps, telling }, at) {
 
 /** These, and those that follow while one still reads. */
 function followingOf(sheet, at) {
-  const { row, telling } = sheet.steps[at - 1], first = tellingOf(sheet, at);
-  const further = row === undefined && !telling ? sheet.further ?? [] : [];
+  const { row, telling, further: own } = sheet.steps[at - 1], first = tellingOf(sheet, at);
+  const further = own ?? (row === undefined && !telling ? sheet.further ?? [] : []);
   return [...first, ...further.filter((one) => !first.includes(one))];
 }
 

@@ -7,7 +7,7 @@
 // first, telling: it and two more, further: those that follow while one still reads, steps: [{name, why: what it is for, says: what is computed,
 // lit: what lights up in the drawing, briefWhy and brief: what the walk says instead, which
 // stands for the steps before it, too; tell: how many of the telling rows hold still, else all;
-// telling: others in their place; row: the one that does}],
+// telling, further: others in their place; row: the one that does}],
 // input: {name, numbers, from}: the strip that the others are made of, columns: [{step, head,
 // values, digits, above, vectors, tinted, shaded, bar: true, or
 // what a whole bar is, signed, sign, from, to, foot}], products(i,
