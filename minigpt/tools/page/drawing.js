@@ -60,11 +60,13 @@ class Drawing {
     if (!this.from?.offsetParent) return;
     const { offsetLeft: home, offsetWidth: wide } = this.from;
     const middle = home + wide / 2, free = wide / 2 + 6;
+    const end = leftOf(this.to.closest(".stage")) - free;
     let at = middle;
-    if (stage?.contains(this.to)) at = leftOf(stage) - free;
+    if (stage?.contains(this.to)) at = end;
     else if (stage && stage !== first) {
       const named = stage.querySelector("h3").firstElementChild;
-      at = Math.max(leftOf(to) + to.offsetWidth / 2, leftOf(named) + named.offsetWidth + free);
+      at = Math.min(end, Math.max(leftOf(to) + to.offsetWidth / 2,
+        leftOf(named) + named.offsetWidth + free));
     }
     this.from.style.translate = `${at - middle}px`;
     this.way.style.width = `${!stage ? 0 : to === this.to ? leftOf(to) : at}px`;
