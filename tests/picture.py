@@ -23,7 +23,7 @@ AT = Path(__file__).resolve().parents[1] / ".github" / "page.png"
 
 
 def take(path):
-    """The head of the page of the course's model, at rest, as PNG."""
+    """The head of the page of the course's model, at a telling letter, as PNG."""
     load_text()  # or this says what to do
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
@@ -32,6 +32,7 @@ def take(path):
         size = {"width": WIDE, "height": HIGH, "deviceScaleFactor": 2, "mobile": False}
         browser.call("Emulation.setDeviceMetricsOverride", **size)
         browser.open(page.as_uri(), "!active.writing && watched !== 'head 1.1'")
+        browser.evaluate("choose(active, midWord(active))")  # where the walk begins
         browser.evaluate("wait(500)")
         clip = browser.evaluate(HEAD)
         shot = browser.call("Page.captureScreenshot", format="png", clip=clip)["data"]
