@@ -11,6 +11,7 @@ import re
 import threading
 import time
 
+import last_bits
 import pytest
 import torch
 import torch.nn as nn
@@ -112,11 +113,23 @@ def test_a_wrong_answer_hears_its_own_mistake(number, part, code):
     assert part in answer
 
 
+def made(solution):
+    """A solution's mistakes; with other last bits, without those that need all bits.
+
+    A score of -1e-9, a product with 1, is the same on all processors: so an answer that
+    adds 1e-9 to it makes a 0. The noise moves it.
+    """
+    for mistake in solution.mistakes:
+        exact = any("scores + 1e-" in new for _, new in mistake.edits)
+        if not (last_bits.SALT and exact):
+            yield mistake
+
+
 def listed():
     """Each mistake that stands behind a solution, and the answer that makes it."""
     for number in EXERCISES:
         solution = check_of(number).solution
-        for mistake in solution.mistakes:
+        for mistake in made(solution):
             code = solution.shown
             for old, new in mistake.edits:
                 code = code.replace(old, new)
@@ -482,7 +495,7 @@ def passes(program, asked, cases):
 @pytest.mark.parametrize("number", EXERCISES)
 def test_no_known_mistake_passes(number):
     every = [asked for asked in questions(number) if asked.mistakes]
-    for mistake in check_of(number).solution.mistakes:
+    for mistake in made(check_of(number).solution):
         program = check_of(number).solution.but(*mistake.edits)
         assert not all(passes(program, one, one.cases) for one in every), mistake.says
 

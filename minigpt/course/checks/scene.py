@@ -46,7 +46,7 @@ class Scene:
             for frame, line in walk
             if frame.f_globals.get("__name__", "__main__") == "__main__"
         ][-1]
-        self.last = walk[-1][0].f_globals.get("__name__", "")  # the module it came from
+        self.modules = [f.f_globals.get("__name__", "") for f, _ in walk]  # on its way
         code = self.frame.f_code
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
         number -= code.co_firstlineno - 1
@@ -228,7 +228,7 @@ def _of_math(error: BaseException, scene: Scene) -> str:
 def _layer(error: BaseException, scene: Scene) -> str:
     """That a linear layer gets another number of features than it takes."""
     sizes = re.search(r"\(\d+x(\d+) and (\d+)x\d+\)", str(error))
-    if sizes and scene.last == "torch.nn.modules.linear":
+    if sizes and "torch.nn.modules.linear" in scene.modules:
         return (
             f"A linear layer that takes {sizes[2]} numbers for each position is given "
             f"{sizes[1]}."
