@@ -50,6 +50,18 @@ def test_its_table_of_losses_is_the_record():
         assert cells.split(" | ") == expected, rung.name
 
 
+def test_its_losses_of_counts_are_the_records():
+    told = README.partition("**Plain counting")[2].partition("SPEED.md")[0]
+    windows = record.load("08-windows")["Kneser-Ney"]
+    speedrun = record.load("speedrun")
+    losses = [
+        windows.mean("windows of 64"),
+        speedrun["counts alone"].mean(),
+        speedrun["+ counts"].mean(),
+    ]
+    assert re.findall(r"\b1\.\d\d\b", told)[:3] == [f"{x:.2f}" for x in losses]
+
+
 def test_the_table_of_the_speed_run_is_the_record():
     text, above = SPEED.read_text(encoding="utf-8"), None
     for name, v in record.load("speedrun").items():

@@ -5,9 +5,8 @@ what the answer gives (like_slip). Both pass by accident now and then, so each m
 for all cases and for fresh ones, and go with what the answer's text says.
 
 The search is limited by counting candidates, so that a busy machine finds as much as an
-idle one. An answer of a usual size has 100 to 400 candidates, each of which is judged
-in a thousandth of a second; the limits cut off what is unlikely, and keep a check below
-some seconds.
+idle one. Of 118 wrong answers 29 came so far: the median tried 170 candidates, at about
+two thousandths of a second each. The limits keep a check below some seconds.
 """
 
 import ast
