@@ -472,7 +472,7 @@ def test_a_tour_leads_through_four_questions_until_one_key_ends_it_for_good(visi
         "3 of 4: What does it need?",
         "4 of 4: What does it write without it?",
     ]
-    guide = (ROOT / "minigpt/course/publish/README.md").read_text(encoding="utf-8")
+    guide = (ROOT / "notebooks/lectures/README.md").read_text(encoding="utf-8")
     asked = [f"{title.replace(' of 4: ', '. **')}**" for title in titles]
     places = [guide.index(f"\n{question} (") for question in asked]
     assert places == sorted(places)
