@@ -3,8 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Three processes for two cores: many tests wait for a browser, a clock, or each other.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
-COMPARE := $(PYTEST) -p minigpt.course.publish.compare --nbval --nbval-current-env \
-  --nbval-cell-timeout=900
+COMPARE := $(PYTEST) --nbval
 ifdef MINIGPT_DATA  # commands run in other folders, too; abspath would split at a blank
 export MINIGPT_DATA := $(or $(shell cd "$(MINIGPT_DATA)" && pwd),$(MINIGPT_DATA))
 endif

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+from syllabus import ROOT
 
-from minigpt.course.publish import compare
-from minigpt.course.publish.compare import settle, tolerance_of
+from minigpt.course import compare
+from minigpt.course.compare import settle, tolerance_of
 
 STORED = "loss  2.4123, spread 0.010 after 600 steps\n"
 
@@ -65,7 +66,7 @@ CELLS = [  # stored is 2.40: tag, source, None or what a failure says
 ]
 
 
-def test_cells_of_a_notebook_are_compared_as_their_tags_say(tmp_path):
+def test_pytest_nbval_compares_each_cell_as_its_tag_says(tmp_path):
     pytest.importorskip("nbval")
     new, cells = nbformat.v4, []
     for tag, source, _ in CELLS:
@@ -78,12 +79,12 @@ def test_cells_of_a_notebook_are_compared_as_their_tags_say(tmp_path):
         cells.append(cell)
     nbformat.write(new.new_notebook(cells=cells), tmp_path / "cells.ipynb")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "minigpt.course.publish.compare"]
-        + ["--nbval", "--nbval-current-env", "--color=no", "-p", "no:cacheprovider"]
-        + ["-o", "addopts=", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "--nbval", "--rootdir", tmp_path]
+        + ["-c", ROOT / "pyproject.toml", "-p", "no:cacheprovider"]
+        + ["-vv", "--color=no", tmp_path / "cells.ipynb"],
         capture_output=True,
         encoding="utf-8",
-        cwd=tmp_path,
+        cwd=ROOT,
         timeout=120,
     )
     for i, (tag, source, complaint) in enumerate(CELLS):

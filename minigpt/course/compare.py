@@ -1,16 +1,17 @@
 """How nbval compares what a notebook prints with what it printed before.
 
-    pytest -p minigpt.course.publish.compare --nbval --nbval-current-env notebooks
+    pytest --nbval notebooks/03*
 
-A cell is compared letter by letter, unless one of its tags says otherwise:
-`within-0.03` or `within-5%` compares numbers with a decimal point within that
-tolerance (absolute, or relative to the stored one) and everything else letter by
-letter; `tiny-shakespeare` and `transformers` compare only if that text or that library
-is there; and nbval's own `nbval-ignore-output` compares nothing. At the end stands what
-moved by more than half its tolerance. With OTHER_SEED=1338 in the environment only
-trainings are compared.
+pyproject.toml loads this plugin. A cell has to print the same letters as before, unless
+a tag says otherwise. With `within-0.03` or `within-5%`, numbers with a decimal point
+may differ by that much (absolute, or a share of the stored number); all else has to be
+the same. With `tiny-shakespeare` or `transformers`, a cell is compared only where that
+text or that library is there. nbval's own `nbval-ignore-output` compares nothing. The
+summary lists what moved by more than half its tolerance. With OTHER_SEED=1338 in the
+environment, seed 1337 becomes 1338 everywhere, and only trainings are compared.
 """
 
+import functools
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -25,17 +26,17 @@ TINY_SHAKESPEARE = 1_115_394  # characters
 NUMBER = re.compile(r" *[-+−]?\d[\d,]*\.\d+(?:e[-+]?\d+)?")
 MOVED = "difference in tolerances"
 TAG = re.compile(r"within-(\d+(?:\.\d+)?)(%?)")
-NEEDS = {  # tag: whether what its cells show can be shown here
+NEEDS = {  # tag: is it here?
     "tiny-shakespeare": lambda: len(load_text()) == TINY_SHAKESPEARE,
     "transformers": lambda: find_spec("transformers") is not None,
 }
-OTHER_SEED = os.environ.get("OTHER_SEED")  # takes the place of 1337 in all cells
+OTHER_SEED = os.environ.get("OTHER_SEED")
 TRAINED = re.compile(r"\b(train|evaluate|estimate_loss)\(")
 
 
 def tolerance_of(tags: Sequence[str]) -> Callable[[float], float] | None:
-    """function(stored number) -> how far a new one may be from it; None if no tag
-    states it."""
+    """function(stored number) -> how far a new one may be from it; None without such
+    a tag."""
     for tag in tags:
         if found := TAG.fullmatch(tag):
             size = float(found[1])
@@ -46,7 +47,7 @@ def tolerance_of(tags: Sequence[str]) -> Callable[[float], float] | None:
 def settle(stored: str, new: str, tolerance: Callable[[float], float]) -> str:
     """`new` with each number that is near enough replaced by the stored one.
 
-    With more or fewer numbers than stored, or other words, `new` stays as it is.
+    If the words differ, or the count of numbers, `new` stays as it is.
     """
     words, numbers = NUMBER.split(stored), NUMBER.findall(stored)
     if NUMBER.split(new) != words:
@@ -70,9 +71,11 @@ def _value(number: str) -> float:
 
 
 def pytest_collection_modifyitems(items: list) -> None:
-    """Give the cells of notebooks their way of comparing."""
-    cells = [item for item in items if hasattr(item, "compare_outputs")]
-    for item in cells:
+    """Give each cell of a notebook its way of comparing."""
+    is_here = functools.cache(lambda tag: NEEDS[tag]())
+    for item in items:
+        if not hasattr(item, "compare_outputs"):
+            continue
         item.parent.skip_compare += ("stderr", "text/html")
         tags = item.cell.metadata.get("tags", [])
         tolerance = tolerance_of(tags)
@@ -80,12 +83,10 @@ def pytest_collection_modifyitems(items: list) -> None:
             item.compare_outputs = _comparison(item, tolerance)
         if OTHER_SEED:
             item.cell.source = item.cell.source.replace("1337", OTHER_SEED)
-            trained = tolerance is not None and TRAINED.search(item.cell.source)
-            item.options["check"] = item.options["check"] and bool(trained)
-    for tag, is_there in NEEDS.items():
-        shows = [item for item in cells if tag in item.cell.metadata.get("tags", [])]
-        if shows and not is_there():
-            for item in shows:
+            if tolerance is None or not TRAINED.search(item.cell.source):
+                item.options["check"] = False
+        for tag in NEEDS.keys() & tags:
+            if not is_here(tag):
                 item.options["check"] = False
 
 
@@ -106,7 +107,7 @@ def _comparison(item: Any, tolerance: Callable[[float], float]) -> Callable:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tell which cells moved by more than half their tolerance, from all workers."""
+    """List the cells that moved by more than half their tolerance, from all workers."""
     for report in terminalreporter.getreports("passed"):
         moved = max([by for name, by in report.user_properties if name == MOVED] + [0])
         if moved > 0.5:
