@@ -70,8 +70,10 @@ portable: .venv/ready  ## the same with other last bits, seeds, threads, text (a
 	for seed in 1338 1339 1341; do OMP_NUM_THREADS=1 OTHER_SEED=$$seed $(COMPARE) \
 	  notebooks/0[1-6]*.ipynb || exit 1; done
 
+WHICH := $(if $(ARGS),$(ARGS:%=notebooks/%*.ipynb),notebooks/*.ipynb notebooks/*/*.ipynb)
 notebooks: .venv/ready  ## execute all notebooks in place; ARGS="03 exercises/05" for some
-	$(BIN)/python -m minigpt.course.publish.execute $(ARGS)
+	@ls $(WHICH) > /dev/null
+	$(BIN)/python -m nbconvert --inplace --config .jupyter/run.py $(WHICH)
 
 experiments: .venv/ready  ## measure the whole record anew (hours); ARGS="03-root"
 	$(BIN)/python -m minigpt.course.experiments $(or $(ARGS),--all)

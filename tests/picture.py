@@ -1,6 +1,7 @@
-"""Take the README's picture of the page anew: python tests/picture.py
+"""Make the README's two pictures again: python tests/picture.py
 
-It needs Chromium, and Tiny Shakespeare, of which the page tells what it read.
+The ladder is drawn from the record. The page is a screenshot: that needs Chromium, and
+Tiny Shakespeare, because the page says what it read.
 """
 
 import base64
@@ -11,6 +12,7 @@ from pathlib import Path
 import chromium
 from PIL import Image
 
+from minigpt.course import ladder, plots
 from minigpt.data import load_text
 from minigpt.files import write_whole
 from minigpt.stored import FOLDER
@@ -19,7 +21,7 @@ from minigpt.tools.command_line import main
 WIDE, HIGH = 960, 800
 HEAD = "(({ width, height }) => ({ x: 0, y: 0, width, height, scale: 1 }))"
 HEAD += "(document.querySelector('header').getBoundingClientRect())"
-AT = Path(__file__).resolve().parents[1] / ".github" / "page.png"
+PICTURES = Path(__file__).resolve().parents[1] / ".github"
 
 
 def take(path):
@@ -45,4 +47,6 @@ def take(path):
 
 
 if __name__ == "__main__":
-    take(AT)
+    ladder_figure = plots.ladder(ladder.recorded())
+    ladder_figure.savefig(PICTURES / "ladder.png", dpi=120, metadata={"Software": None})
+    take(PICTURES / "page.png")

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from syllabus import ROOT
 
-from minigpt.course import compare
-from minigpt.course.compare import settle, tolerance_of
+from minigpt.course import compare_outputs as compare
+from minigpt.course.compare_outputs import settle, tolerance_of
 
 STORED = "loss  2.4123, spread 0.010 after 600 steps\n"
 

@@ -1,30 +1,26 @@
 """Every notebook is well formed; that it runs is checked by nbval."""
 
 import ast
-import copy
 import html
 import re
 import warnings
 
 import nbformat
 import pytest
-from syllabus import MAIN_LINE, NOTEBOOKS
+from exercises import exercises_of
+from syllabus import MAIN_LINE, NOTEBOOKS, exercises
 
+from minigpt.course.checks.solutions import texts
 from minigpt.course.publish import shared
-from minigpt.course.publish.execute import fold_solutions, name_checks
 
 PATHS = shared.every_path(NOTEBOOKS)
 MAIN = shared.notebook_paths(NOTEBOOKS)
 ANSWER = re.compile(r"# ((?:Exercise|Bug hunt) \d\d\.\d+)\n")
 TAGS = re.compile(
-    r"nbval-ignore-output|tiny-shakespeare|transformers|within-[\d.]+%?|second-lecture"
-    r"|finding-\d(?:-\d)?|result-only"
+    r"nbval-[a-z-]+|raises-exception|tiny-shakespeare|transformers|within-[\d.]+%?"
+    r"|hide-input|remove-input|answer-key|second-lecture|finding-\d(?:-\d)?|result-only"
 )
-
-
-def number_of(path):
-    """As in 08b_counts.ipynb: "08b"."""
-    return path.stem.partition("_")[0]
+METADATA = {"tags", "slideshow", "nbgrader", "jupyter"}  # .jupyter/run.py keeps these
 
 
 def name_of(path):
@@ -63,7 +59,7 @@ def test_no_stray_metadata_is_stored(notebook):
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
     for cell in notebook.cells:
-        assert set(cell.metadata) <= {"tags"}, cell.id
+        assert set(cell.metadata) <= METADATA, cell.id
         for tag in cell.metadata.get("tags", []):
             assert TAGS.fullmatch(tag), f"{cell.id}: {tag}"
 
@@ -170,22 +166,10 @@ def test_an_exercise_is_prompt_answer_check_demonstration_solution(notebook):
     assert [c for c in code_cells(notebook) if calls.search(c.source)] == checked
 
 
-def test_the_folded_solutions_are_those_that_the_checks_run(notebook):
-    before = copy.deepcopy(notebook.cells)
-    answers = [cell for cell in notebook.cells if ANSWER.match(cell.source)]
-    assert fold_solutions(notebook) == len(answers)
-    changed = [c.id for c, b in zip(notebook.cells, before) if c.source != b.source]
-    assert changed == [], "make notebooks writes them"
-
-
-def test_cells_behind_an_exercises_answer_are_called_after_it(notebook):
-    ids = [cell.id for cell in notebook.cells]
-    for cell in notebook.cells:
-        before, _, what = cell.id.rpartition("-")
-        if before in ids and what in ("check", "demo"):
-            cell.id = f"new-{cell.id[::-1]}"  # as an editor draws one
-    name_checks(notebook)
-    assert [cell.id for cell in notebook.cells] == ids
+@pytest.mark.parametrize("number", exercises())
+def test_a_displayed_solution_is_the_one_that_the_checks_run(number):
+    shown = {n: exercise.solution for n, exercise in exercises_of(number).items()}
+    assert shown == {n: f"{text}\n" for n, text in texts(number).items()}
 
 
 def test_nine_in_ten_cells_with_output_are_compared():
