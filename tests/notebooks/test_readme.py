@@ -16,7 +16,7 @@ from minigpt.tools import command_line
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SPEED = ROOT / "minigpt" / "course" / "SPEED.md"
-GUIDE = ROOT / "minigpt" / "course" / "publish" / "README.md"
+GUIDE = ROOT / "notebooks" / "lectures" / "README.md"
 
 
 def test_what_it_lets_the_gpt_write_is_what_00_prints():
