@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from minigpt.course.checks.diagnosis import Miss, diagnosed, mended
-from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.findings import Finding, Kind, found
+from minigpt.course.checks.old_errors import Problem
 from minigpt.course.checks.question import Question
 from minigpt.course.checks.reading import second_name
 from minigpt.course.checks.running import run

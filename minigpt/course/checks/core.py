@@ -54,17 +54,17 @@ import torch
 
 from minigpt.course.checks import search, telling
 from minigpt.course.checks.comparing import compare
-from minigpt.course.checks.errors import Explained, NotAttempted, Problem
 from minigpt.course.checks.evidence import undoes
+from minigpt.course.checks.exercise import states as _exercises
 from minigpt.course.checks.findings import Finding, Kind, found
 from minigpt.course.checks.mutations import Mutant
+from minigpt.course.checks.old_errors import Explained, NotAttempted, Problem
 from minigpt.course.checks.reading import source, unreadable_cell
 from minigpt.course.checks.rules import Change
 from minigpt.course.checks.running import attempted, call
 from minigpt.course.checks.solutions import Solution
 
 __all__ = ["Explained", "Problem", "call", "compare", "exercise", "progress"]
-_exercises: dict[str, str] = {}  # title -> "open", "tried" or "solved", in their order
 _checkers: dict[str, tuple] = {}  # number -> (module, name) of its checker
 _missed: dict[str, tuple] = {}  # title -> (place, text of the answer) of the last miss
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from minigpt.course.checks import measuring, probing, search, tracing
-from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.evidence import shows
 from minigpt.course.checks.findings import Finding, Kind, found
+from minigpt.course.checks.old_errors import Problem
 from minigpt.course.checks.question import Question
 from minigpt.course.checks.reading import (
     lost,

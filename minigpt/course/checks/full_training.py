@@ -9,8 +9,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.course.checks.core import Explained, call, compare, exercise
-from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.findings import Kind
+from minigpt.course.checks.old_errors import Problem
 from minigpt.course.checks.reading import source
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import as_tensor, randn, tensor_of

@@ -8,7 +8,7 @@ import torch.nn as nn
 
 from minigpt.attention import Head, attention, attention_weights
 from minigpt.course.checks.core import Explained, call, compare, exercise
-from minigpt.course.checks.errors import Problem
+from minigpt.course.checks.old_errors import Problem
 from minigpt.course.checks.reading import lost, source
 from minigpt.course.checks.solutions import Mistake, Solution
 from minigpt.course.checks.values import same

@@ -12,8 +12,8 @@ from types import CodeType
 from typing import NamedTuple
 
 from minigpt.course.checks.evidence import neighbours
+from minigpt.course.checks.old_slips import Slip, all_slips
 from minigpt.course.checks.rules import EQUAL, REPLACED, Change
-from minigpt.course.checks.slips import Slip, all_slips
 from minigpt.course.checks.trees import head, replaced
 
 

@@ -16,8 +16,13 @@ from typing import Any
 import torch
 import torch.nn as nn
 
-from minigpt.course.checks.errors import NotAttempted, Problem, no_function, to_raise
 from minigpt.course.checks.findings import Kind, found
+from minigpt.course.checks.old_errors import (
+    NotAttempted,
+    Problem,
+    no_function,
+    to_raise,
+)
 from minigpt.course.checks.reading import is_skeleton
 from minigpt.course.checks.values import as_tensor, describe, same
 

@@ -8,8 +8,8 @@ A miss is helped in two steps. At first the learner hears what is wrong and wher
 `tell`, also what belongs there instead.
 """
 
-from minigpt.course.checks.errors import Problem
 from minigpt.course.checks.findings import Finding, Kind
+from minigpt.course.checks.old_errors import Problem
 from minigpt.course.checks.telling_slips import tell_like_slip, tell_own_slip
 
 SENTENCES = {  # kind: a sentence with the finding's details, a hint

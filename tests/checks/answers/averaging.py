@@ -37,35 +37,33 @@ FILL = 'scores.masked_fill(future, float("-inf"))'
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "02.1": {
-        "this line changed: `return x[:, :t]": mean(
+        "for i in range(t + 1))) / (t + 1)": mean(
             "sum(x[:, i] for i in range(t)) / t if t else x[:, 0] * math.nan"
         ),
-        "changes `x` in place": mean("x[:, : t + 1].cumsum_(1)[:, t] / (t + 1)"),
+        "changes its input `x`": mean("x[:, : t + 1].cumsum_(1)[:, t] / (t + 1)"),
         "It raised IndexError": mean("torch.stack([x[t], x[t]])"),
     },
     "02.2": {
-        "float('-inf'))` left out": fading(HIDE),
-        "but for `past.T` where `past`": fading(("~past", "~past.T")),
-        "but for `past` where": fading(("~past", "past")),
-        "but for `time - time[:, None]` wh": fading(
+        "a line is missing": fading(HIDE),
+        "there is too much in `past.T`": fading(("~past", "~past.T")),
+        "a sign is wrong in `scores.masked_fill(past": fading(("~past", "past")),
+        "wrong order in `time - time[:, None]`": fading(
             ("time[:, None] - time)", "time - time[:, None])")
         ),
     },
     "02.3": {
-        "for `-2` where `-1` belongs": nats(("len(ids)))", "len(ids)), -2)")),
-        "`+ 1` left out after `past @ one_hot`": nats(
+        "a number is wrong in `torch.tril(": nats(("len(ids)))", "len(ids)), -2)")),
+        "something is missing in `past @ one_hot`": nats(
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),
-        "The result is not right yet": nats(("one_hot + 1", "one_hot + 9")),
+        "The result isn't right yet": nats(("one_hot + 1", "one_hot + 9")),
     },
     "02.4": {
-        "this line changed: `scores = scores`": attend((FILL, "scores")),
-        "for `-100.0` where `float('-inf')`": attend(
-            TRUE_PAST, ('float("-inf")', "-100.0")
-        ),
-        "a key of zeros has the score 0": attend(("= q @", "= (q + 1e-6) @")),
-        "`torch.triu(torch.ones(T, T), diagonal=1)`": (
+        "4 of 6 numbers": attend((FILL, "scores")),
+        "It's right for 4 of 5 inputs": attend(TRUE_PAST, ('float("-inf")', "-100.0")),
+        "of the 30 numbers are nan": attend(("= q @", "= (q + 1e-6) @")),
+        "torch.triu(torch.ones(T, T), diagonal=1)": (
             "def attend(x, q, k):\n"
             "    T = x.shape[1]\n"
             "    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5\n"

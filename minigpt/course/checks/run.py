@@ -1,0 +1,153 @@
+"""Running a learner's code: whatever it does, the check goes on and says it."""
+
+import contextlib
+import copy
+import ctypes
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any
+
+import torch
+import torch.nn as nn
+
+from minigpt.course.checks.results import as_tensor, same
+
+SECONDS = 3.0  # an answer that computes longer than this hangs
+
+
+class Wrong(Exception):
+    """Raised by an exercise's `work` that can say itself what is wrong.
+
+    untouched: whether the bug of a bug hunt is as it was.
+    """
+
+    def __init__(self, says: str, hint: str = "", untouched: bool = False):
+        super().__init__(says)
+        self.says, self.hint, self.untouched = says, hint, untouched
+
+
+class Endless(Exception):
+    """Stands for what an answer raises that had to be stopped."""
+
+
+class Outcome:
+    """What a program made of some inputs: a value, or an error; and what it changed."""
+
+    def __init__(self, value: Any = None, error: Any = None, changed: Any = ()):
+        self.value, self.error, self.changed = value, error, list(changed)
+
+    def agrees(self, other: "Outcome", atol: float) -> bool:
+        """Whether both gave the same, or raised the same."""
+        if self.error or other.error:
+            return type(self.error) is type(other.error) and (
+                not isinstance(self.error, Wrong) or self.error.says == other.error.says
+            )
+        return same(self.value, other.value, atol)
+
+
+def run(call: Callable, inputs: tuple, seconds: float = SECONDS) -> Outcome:
+    """call(*inputs) on copies of the inputs, in time, with the same luck each time."""
+    given = copy.deepcopy(inputs)
+    found: list[Outcome] = []
+
+    def act() -> None:
+        torch.default_generator.manual_seed(0)
+        torch.set_default_dtype(torch.float32)
+        try:
+            found.append(Outcome(call(*given)))
+        except BaseException as error:  # the learner's code may raise anything
+            found.append(Outcome(error=error))
+
+    if not in_time(act, seconds) or not found:
+        return Outcome(error=Endless())
+    pairs = enumerate(zip(given, inputs))
+    found[0].changed = [i for i, (now, then) in pairs if _changed(now, then)]
+    return found[0]
+
+
+def in_time(act: Callable[[], object], seconds: float) -> bool:
+    """Run act() in a thread; False if it had to be stopped.
+
+    It gets so many seconds of computing, so that a busy machine does not count against
+    it, but at most four times as many by the clock. Importing modules is for nothing:
+    the first optimizer of a process imports for seconds.
+    """
+    thread = threading.Thread(target=act, daemon=True)
+    since, busy, modules = time.monotonic(), time.process_time(), len(sys.modules)
+    thread.start()
+    try:
+        while thread.is_alive():
+            if len(sys.modules) != modules:
+                modules = len(sys.modules)
+                since, busy = time.monotonic(), time.process_time()
+            thread.join(min(0.05, seconds / 4))
+            waited, computed = time.monotonic() - since, time.process_time() - busy
+            if min(computed, waited) > seconds or waited > 4 * seconds:
+                break
+        return not thread.is_alive()
+    finally:
+        for _ in range(5):  # an `except:` of the learner's may catch one or two
+            if thread.is_alive():
+                interrupt(thread)
+                thread.join(0.1)
+
+
+def interrupt(thread: threading.Thread) -> None:
+    """Raise SystemExit in another thread, as soon as it runs Python again.
+
+    It is the one exception that ends a thread without a word, wherever it strikes.
+    """
+    end = ctypes.py_object(SystemExit)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), end)
+
+
+def _changed(now: Any, then: Any) -> bool:
+    """Whether an input, or what is in it, has other numbers than before."""
+    if isinstance(then, nn.Module):
+        return _changed(now.state_dict(), then.state_dict())
+    if isinstance(then, dict):
+        return now.keys() != then.keys() or any(_changed(now[k], then[k]) for k in then)
+    if isinstance(then, (list, tuple)):
+        return len(now) != len(then) or any(map(_changed, now, then))
+    if isinstance(then, torch.Tensor) or type(then).__name__ == "ndarray":
+        return as_tensor(then) is not None and not same(now, then, atol=0.0)
+    plain = isinstance(then, (bool, int, float, str, bytes))  # in a list, say
+    return plain and now is not then and now != then
+
+
+@contextlib.contextmanager
+def settings_kept() -> Generator[None]:
+    """Inside floats are float32; afterwards torch's settings are as they were.
+
+    Its randomness, its threads and its usual kind of float are.
+    """
+    threads, kind = torch.get_num_threads(), torch.get_default_dtype()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.set_default_dtype(torch.float32)
+            yield
+        finally:
+            torch.set_default_dtype(kind)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+
+
+def in_float32(value: Any) -> Any:
+    """A copy of a learner's model or tensor that was made in another kind of float."""
+    if isinstance(value, nn.Module):
+        return copy.deepcopy(value).float()
+    floats = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.float() if floats else value
+
+
+@contextlib.contextmanager
+def silence() -> Generator[None]:
+    """Inside, nothing is printed and nobody is warned: a program is run once more."""
+    with open(os.devnull, "w") as nowhere, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            yield
