@@ -8,7 +8,7 @@ ifdef MINIGPT_DATA  # commands run in other folders, too; abspath would split at
 export MINIGPT_DATA := $(or $(shell cd "$(MINIGPT_DATA)" && pwd),$(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test unit portable notebooks experiments train sample page bench slides book worksheets nbgrader otter colab door lint clean
+.PHONY: help lab test unit portable notebooks experiments train sample page bench slides book worksheets nbgrader colab door lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -96,14 +96,19 @@ slides: .venv/publish  ## each notebook as slides, one offline file: build/slide
 book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html; REPO=owner/name
 	$(BIN)/python -m minigpt.course.publish.book $(if $(REPO),--repo $(REPO))
 
-worksheets: .venv/ready  ## notebooks without solutions, and the solutions: build/worksheets
-	$(BIN)/python -m minigpt.course.publish.worksheets
+EXERCISES := $(wildcard notebooks/exercises/*.ipynb)
+BUILD := build
+worksheets: .venv/ready  ## the exercises without solutions and outputs: build/worksheets
+	$(BIN)/python -m nbconvert --to notebook --output-dir "$(BUILD)/worksheets" \
+	  --TagRemovePreprocessor.enabled=True \
+	  --TagRemovePreprocessor.remove_cell_tags=answer-key \
+	  --ClearOutputPreprocessor.enabled=True $(EXERCISES)
 
-nbgrader: .venv/ready  ## a course folder that nbgrader marks by itself: build/nbgrader
-	$(BIN)/python -m minigpt.course.publish.nbgrader
-
-otter: .venv/ready  ## the same assignments for Otter-Grader: build/otter
-	$(BIN)/python -m minigpt.course.publish.otter
+nbgrader:  ## a course folder for nbgrader with all exercises: build/nbgrader
+	for sheet in $(EXERCISES); do \
+	  into="$(BUILD)/nbgrader/source/$$(basename $$sheet .ipynb)"; \
+	  mkdir -p "$$into" && cp $$sheet "$$into" || exit 1; done
+	cp .jupyter/nbgrader_config.py "$(BUILD)/nbgrader"
 
 colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
 	$(BIN)/python -m minigpt.course.publish.colab $(if $(REPO),--repo $(REPO))

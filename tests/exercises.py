@@ -3,8 +3,8 @@
 An exercise is, in this order: a markdown cell with its heading (and cells that
 prepare something for it), a code cell that begins with `# Exercise 02.1` (or
 `# Bug hunt 02.6`) and holds the answer, a code cell that calls the check, perhaps
-one that demonstrates the answer, and a markdown cell with the hint and, in a fold
-called Solution, a python block that mends the answer.
+one that demonstrates the answer, a markdown cell with the hint, and a markdown cell
+tagged `answer-key` whose python block is the solution.
 """
 
 import contextlib
@@ -42,11 +42,16 @@ def exercises_of(name):
         if cell.cell_type != "code" or not head:
             continue
         check, *after = cells[place + 1 :]
-        text = next(c.source for c in after if c.cell_type == "markdown")
-        fold = re.search(r"<summary>Solution.*?```python\n(.*?)```", text, re.S)
-        assert fold, f"{head[0]} has no folded solution after its check"
-        found[head[2]] = Exercise(*head.groups(), cell.source, check.source, fold[1])
+        call = check.source.splitlines()[-1]  # below the line that imports it
+        solution = solution_in(after)
+        found[head[2]] = Exercise(*head.groups(), cell.source, call, solution)
     return found
+
+
+def solution_in(cells):
+    """The python block of the first of these cells that is tagged as an answer key."""
+    key = next(c for c in cells if "answer-key" in c.metadata.get("tags", []))
+    return re.search(r"```python\n(.*?)```", key.source, re.S)[1]
 
 
 def headings_of(name):

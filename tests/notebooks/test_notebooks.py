@@ -155,15 +155,31 @@ def test_an_exercise_is_prompt_answer_check_demonstration_solution(notebook):
         before, (check, *after) = notebook.cells[:place], notebook.cells[place + 1 :]
         prompt = [cell for cell in before if cell.cell_type == "markdown"][-1]
         assert prompt.source.startswith(f"### {title[1]}: ")
-        (only,) = ast.parse(check.source).body
-        assert ast.unparse(only.value.func).startswith("check_"), check.id
+        imported, call = ast.parse(check.source).body  # fresh, whatever an answer made
+        assert [name.name for name in imported.names] == [call.value.func.id]
         assert check.id == f"{answer.id}-check"
         if after[0].cell_type == "code":
             assert after.pop(0).id == f"{answer.id}-demo"
-        assert "<summary>Solution" in after[0].source
+        hint, solution = after[:2]
+        assert hint.source.startswith("<details><summary>Hint")
+        assert solution.source.startswith("<details><summary>Solution")
+        assert solution.metadata.tags == ["answer-key"]
         checked.append(check)
     calls = re.compile(r"\bcheck_\w+\(")
     assert [c for c in code_cells(notebook) if calls.search(c.source)] == checked
+
+
+def test_nbgrader_is_told_what_each_cell_of_code_is_for(notebook):
+    """answer: the learner's; check: graded, locked; the rest that is given: locked."""
+    answers = {cell.id for cell in notebook.cells if ANSWER.match(cell.source)}
+    for cell in notebook.cells:
+        answer, _, part = cell.id.rpartition("-")
+        about = cell.metadata.get("nbgrader", {"grade_id": cell.id})
+        assert about["grade_id"] == cell.id
+        assert about.get("solution", False) == (cell.id in answers)
+        assert about.get("grade", False) == (answer in answers and part == "check")
+        if about.get("grade"):
+            assert about["locked"] and about["points"] > 0
 
 
 @pytest.mark.parametrize("number", exercises())

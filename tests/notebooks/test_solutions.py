@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from exercises import solution_in
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -10,7 +11,6 @@ from minigpt.course.publish import shared
 
 PATHS = shared.notebook_paths(shelf="exercises")
 ANSWER = re.compile(r"# (?:Exercise|Bug hunt) \d\d\w?\.\d+\n")
-FOLD = re.compile(r"<summary>Solution[^<]*</summary>.*?```python\n(.*?)```", re.S)
 
 
 def with_solutions(notebook):
@@ -19,8 +19,7 @@ def with_solutions(notebook):
     for place, cell in enumerate(notebook.cells):
         if cell.cell_type == "code" and ANSWER.match(cell.source):
             check, *after = notebook.cells[place + 1 :]
-            text = next(c.source for c in after if c.cell_type == "markdown")
-            cell.source = FOLD.search(text)[1]
+            cell.source = solution_in(after)
             checks.append(check)
     return checks
 

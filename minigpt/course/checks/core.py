@@ -46,6 +46,7 @@ with all of the kind. A *symptom* says what wrong results look like, and not why
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,7 @@ from minigpt.course.checks.reading import source, unreadable_cell
 from minigpt.course.checks.rules import Change
 from minigpt.course.checks.running import attempted, call
 from minigpt.course.checks.solutions import Solution
+from minigpt.course.checks.values import other_numbers
 
 __all__ = ["Explained", "Problem", "call", "compare", "exercise", "progress"]
 _checkers: dict[str, tuple] = {}  # number -> (module, name) of its checker
@@ -91,20 +93,22 @@ class Result:
         mark = {"open": "○", "solved": "✓"}.get(self.state, "✗")
         return f"{mark} {self.title}: {self.message}"
 
-    def points(self, most: float) -> float:
-        """Of `most` points the share, in hundredths; all of them only when solved."""
-        part = most if self else min(self.share * most, max(most - 0.01, 0.0))
-        return round(float(part), 2)
+    def __repr__(self) -> str:
+        """The share in hundredths, which nbgrader reads; 1.0 only when solved."""
+        return str(1.0 if self else round(min(float(self.share), 0.99), 2))
 
     def _ipython_display_(self) -> None:
-        """Nothing: the check has printed its message already."""
+        """Nothing, since the check has printed its message; nbgrader gets the share."""
+        if _is_graded():
+            raise NotImplementedError  # then IPython shows the repr
 
 
 def exercise(title: str, solution: Solution | None = None) -> Callable:
     """Decorate a checker: `@exercise("02.1 The present included", MEAN_SO_FAR)`.
 
     The checker returns what it verified, or raises Explained. The check prints one
-    message and returns a Result; with tell=True, it says what belongs where. The
+    message and returns a Result; with tell=True, it says what belongs where. When
+    nbgrader runs it, a right answer is tried once more, with other numbers. The
     learner's answer may be anything: no exception gets out of the check, and torch's
     state stays as it was. Raises ValueError if another checker has the number.
     """
@@ -120,7 +124,10 @@ def exercise(title: str, solution: Solution | None = None) -> Callable:
 
         @functools.wraps(checker)
         def check(*answers: Any, tell: bool = False) -> Result:
-            result = _result(title, checker, answers, tell)
+            result = _result(title, checker, answers, tell or _is_graded())
+            if result and _is_graded():
+                with other_numbers():  # not those that an answer may have by heart
+                    result = _result(title, checker, answers, tell=True)
             if _exercises[title] != "solved" and result.state in ("tried", "solved"):
                 _exercises[title] = result.state
             print(result)
@@ -130,6 +137,11 @@ def exercise(title: str, solution: Solution | None = None) -> Callable:
         return check
 
     return decorate
+
+
+def _is_graded() -> bool:
+    """Whether nbgrader runs the notebook, and not a learner."""
+    return "NBGRADER_EXECUTION" in os.environ
 
 
 def _result(title: str, checker: Callable, answers: tuple, tell: bool) -> Result:
@@ -221,6 +233,8 @@ def _settings_kept() -> Generator[None]:
 
 def progress() -> None:
     """Print what has been solved since the kernel started, and what comes next."""
+    if not _exercises:
+        return print("Nothing has been checked yet: run the first check.")
     marks = {"open": "○ open", "tried": "◐ tried", "solved": "● solved"}
     for title, state in _exercises.items():
         print(f"{marks[state]:10}{title}")
