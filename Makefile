@@ -8,7 +8,7 @@ ifdef MINIGPT_DATA  # commands run in other folders, too; abspath would split at
 export MINIGPT_DATA := $(or $(shell cd "$(MINIGPT_DATA)" && pwd),$(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test unit portable notebooks experiments train sample page bench slides book worksheets nbgrader colab door lint clean
+.PHONY: help lab test unit portable notebooks experiments train sample page bench slides book worksheets nbgrader colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -112,9 +112,6 @@ nbgrader:  ## a course folder for nbgrader with all exercises: build/nbgrader
 
 colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
 	$(BIN)/python -m minigpt.course.publish.colab $(if $(REPO),--repo $(REPO))
-
-door: .venv/ready  ## write the README's minutes, exercises and links; REPO=owner/name
-	$(BIN)/python -m minigpt.course.publish.door $(if $(REPO),--repo $(REPO))
 
 lint: .venv/ready  ## ruff over package, tests and notebooks; types of the package
 	$(BIN)/ruff check .

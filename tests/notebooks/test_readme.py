@@ -6,12 +6,11 @@ import re
 import nbformat
 import pytest
 from every_exercise import EXERCISES, names
-from exercises import play
-from syllabus import ROOT
+from exercises import headings_of, play
+from syllabus import MAIN_LINE, ROOT, exercises
 
 import minigpt
 from minigpt.course import ladder, record
-from minigpt.course.publish import door, shared
 from minigpt.tools import command_line
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,7 +25,7 @@ def test_what_it_lets_the_gpt_write_is_what_00_prints():
     start = ROOT / "notebooks" / "00_start_here.ipynb"
     outputs = [
         output.get("text", "")
-        for cell in shared.read(start).cells
+        for cell in nbformat.read(start, as_version=4).cells
         for output in cell.get("outputs", [])
     ]
     assert any(printed.startswith(sample) for printed in outputs)
@@ -93,56 +92,50 @@ def test_help_names_every_module():
 
 
 def test_its_exercises_are_those_of_the_notebooks():
-    assert "\n" + door.exercises() + "\n" in README, "make door writes them"
+    told = dict(re.findall(r"^\| (\d\d\.\d+) \| \[(.*?)\]\(", README, re.M))
+    assert told == {n: t for name in exercises() for n, t in headings_of(name).items()}
 
 
-def test_its_minutes_are_those_of_the_notebooks():
-    new = door.written(README)
-    rows = zip(door.ROW.findall(README), door.ROW.findall(new), strict=True)
-    for (_, name, said, _), (_, _, now, _) in rows:
-        pairs = zip(said.split("–"), now.split("–"), strict=True)
-        for before, after in pairs:
-            assert int(before) == pytest.approx(int(after), rel=0.1, abs=2), (
-                f"{name}: make door"
-            )
-    assert len(door.ROW.findall(new)) >= 7
+MINUTES = r"(?:about |up to )?(\d+(?:–\d+)?)"  # 75, about 75, 35–75
 
 
-def test_a_newcomers_minutes():
-    cells = [nbformat.v4.new_markdown_cell("word " * 149 + "**Predict**")]
-    cells.append(nbformat.v4.new_code_cell("a\n\nb\nc"))
-    figure = {"image/png": "", "text/plain": "Figure"}
-    cells[1].outputs = [
-        nbformat.v4.new_output("stream", text="1\n" * 13),
-        nbformat.v4.new_output("display_data", figure),
-    ]
-    made = nbformat.v4.new_notebook(cells=cells)
-    assert shared.minutes(made) == round(1 + 1.5 + (3 * 7 + 13 * 3) / 60 + 1)
-    cells[1].source = "f(1)\n" * 40 + "g(f(2), len([3]))\n" + "f(4)\n" * 9
-    assert shared.first_calls([cells[1].source] * 2) == 2  # f and g, not len
-    assert shared.minutes(made, torch_is_new=True) == round(
-        1.5 + 1.5 + (50 * 15 + 2 * 20 + 13 * 5) / 60 + 1.5
+def minutes_in(path):
+    """{"01": "35–75"}: what a text's table rows, by the lesson that they link to, say
+    in a cell of their own: "35–75", "35–75 min", "75 minutes"."""
+    rows = re.compile(
+        r"^\| \[[^\n]*?\]\((?:notebooks/)?(\d\db?)_\w+\.ipynb\)(.*)$", re.M
     )
-    assert [door.hours(m) for m in (180, 181, 211, 240)] == [
-        "3 hours",
-        "3½ hours",
-        "4 hours",
-        "4 hours",
-    ]
+    said = {}
+    for lesson, row in rows.findall(text_of(path)):
+        cells = [cell.strip() for cell in row.split("|")]
+        for cell in cells:
+            if found := re.fullmatch(rf"{MINUTES}(?: min| minutes)?", cell):
+                said.setdefault(lesson, found[1])
+    return said
 
 
-def test_it_leads_to_what_is_published_once_it_is():
-    unset = door.written(README)
-    assert "github.io" not in unset and "badge.svg" not in unset
-    told = door.written(README, "Owner/name")
-    for link in (
-        "https://owner.github.io/name/model.html",
-        "https://owner.github.io/name/)",
-        "https://colab.research.google.com/github/Owner/name/blob/colab/00_start_here",
-        "https://github.com/Owner/name/actions/workflows/tests.yml/badge.svg",
-    ):
-        assert link in told
-    assert door.written(told) == unset
+def text_of(path):
+    """A page as it is, or all markdown of a notebook."""
+    if path.suffix == ".md":
+        return path.read_text(encoding="utf-8")
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def test_readme_and_00_promise_the_minutes_that_the_lesson_promises():
+    lessons = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    promised = {}
+    for path in lessons:
+        found = re.search(rf"^\| Time \| {MINUTES} minutes", text_of(path), re.M)
+        assert found, f"{path.name}: no row | Time | … minutes at its top"
+        promised[path.name.partition("_")[0]] = found[1]
+    readme, start = minutes_in(ROOT / "README.md"), minutes_in(lessons[0])
+    for name in MAIN_LINE:
+        assert name[:2] in readme, f"README.md: no row with the minutes of {name}"
+        assert name[:2] in {*start, "00"}, f"00: no row with the minutes of {name}"
+    for page, said in (("README.md", readme), ("00", start)):
+        told = {lesson: promised[lesson] for lesson in said}
+        assert said == told, f"{page} and the lessons promise different minutes"
 
 
 def code_in(path):
