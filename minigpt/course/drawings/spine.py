@@ -27,7 +27,7 @@ WAY = [  # name, second line, notebook; left edge, upper edge, width, height
     ("one head", None, "03", 5.2, 1.42, 2.45, 1.13),
     ("mean of the past", "", "02", 5.35, 1.84, 2.15, 0.58),
     ("feed-\nforward", "", "05", 7.95, 1.0, 1.25, 1.7),
-    ("logits", "V numbers", "01", 9.8, 1.15, 1.25, 0.8),
+    ("logits", "65 scores", "01", 9.8, 1.15, 1.25, 0.8),
     ("next character", "t", "01", 11.35, 1.15, 1.9, 0.8),
 ]
 
@@ -275,8 +275,8 @@ def shell() -> Picture:
     drawing.plus("plus", 2.4, 0.6)
     drawing.box("x", 3.15, 0.6, "vectors", "(B, T, C)", width=0.9)
     drawing.box("body", 4.3, 0.6, "body", "what changes", "layer", 1.0)
-    drawing.box("lm_head", 5.4, 0.6, "lm_head", "C → V", "layer", 0.85)
-    drawing.box("logits", 6.45, 0.6, "logits", "(B, T, V)", width=0.85)
+    drawing.box("lm_head", 5.4, 0.6, "lm_head", "C → 65", "layer", 0.85)
+    drawing.box("logits", 6.45, 0.6, "logits", "(B, T, 65)", width=0.85)
     drawing.arrow("idx", "tokens", sideways=True)
     drawing.arrow("idx", "places", sideways=True)
     drawing.arrow("tokens", "plus", sideways=True)
@@ -437,8 +437,8 @@ def gpt() -> Picture:
         drawing.arrow("fork", f"norm{i}", sideways=False)
         drawing.arrow(label, f"plus{i}", sideways=False)
     part("norm", 6.82, 1.3, "norm", "(B, T, C)", "05", 0.74)
-    part("lm_head", 7.67, 1.3, "lm_head", "(B, T, V)", "03", 0.74)
-    part("logits", 8.55, 1.3, "logits", "(B, T, V)", "01", 0.8, "tensor")
+    part("lm_head", 7.67, 1.3, "lm_head", "(B, T, 65)", "03", 0.74)
+    part("logits", 8.55, 1.3, "logits", "(B, T, 65)", "01", 0.8, "tensor")
     line = ["ids", "embeddings", "plus1", "plus2", "norm", "lm_head", "logits"]
     for start, end in zip(line, line[1:]):
         drawing.arrow(start, end)

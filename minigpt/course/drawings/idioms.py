@@ -1,0 +1,105 @@
+"""Drawings of notebook 00b: what happens to the numbers of a tensor. Each returns a
+figure that knows its own alternative text, `fig.alt`."""
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from minigpt.course.plots import Picture, Style
+
+# A color for each row of the first tensor, light enough for black letters.
+ROWS = ["#A8D1EE", "#F8CE7E", "#B5E0C4"]
+MIDDLE: Style = {"ha": "center", "va": "center"}
+
+
+def broadcast() -> Picture:
+    """A column (3, 1) plus a row (4,): both are repeated until they are (3, 4)."""
+    fig, ax = board(width=15.6, height=4.2)
+    column, row = [0, 10, 20], [0, 1, 2, 3]
+    left = [[c for _ in row] for c in column]
+    below = [row for _ in column]
+    total = [[c + r for r in row] for c in column]
+    grid(ax, 0, left, color=lambda r, c: ROWS[r], real=lambda r, c: c == 0)
+    grid(ax, 5.6, below, color=lambda r, c: "#DDDDDD", real=lambda r, c: r == 0)
+    grid(ax, 11.2, total, color=lambda r, c: ROWS[r])
+    names = ["column  (3, 1)", "row  (4,)", "column + row  (3, 4)"]
+    for x, name in zip((2, 7.6, 13.2), names):
+        ax.text(x, -0.45, name, fontsize=14, **MIDDLE)
+    ax.text(4.8, 1.5, "+", fontsize=22, **MIDDLE)
+    ax.text(10.4, 1.5, "=", fontsize=22, **MIDDLE)
+    fig.alt = (
+        "Three grids of 3 by 4. Left: the column 0, 10, 20, and pale copies of it to "
+        "its right. Middle: the row 0, 1, 2, 3, and pale copies below it. Right: "
+        "their sums, 0 to 3, 10 to 13 and 20 to 23."
+    )
+    return fig
+
+
+def view() -> Picture:
+    """Six numbers in a row, and the same in two rows of three."""
+    fig, ax = board(width=11.6, height=3.1)
+    one = [list(range(6))]
+    two = [[0, 1, 2], [3, 4, 5]]
+    grid(ax, 0, one, color=lambda r, c: ROWS[c // 3], top=0.5)
+    grid(ax, 8.2, two, color=lambda r, c: ROWS[r])
+    ax.text(3, -0.45, "x  (6,)", fontsize=14, **MIDDLE)
+    ax.text(9.7, -0.45, "x.view(2, 3)", fontsize=14, **MIDDLE)
+    ax.text(7.1, 1.0, "→", fontsize=22, **MIDDLE)
+    fig.alt = (
+        "Left: the numbers 0 to 5 in one row. Right: the same numbers in the same "
+        "order in two rows, 0 1 2 above 3 4 5."
+    )
+    return fig
+
+
+def transpose() -> Picture:
+    """A matrix (2, 3), transposed, and viewed as (3, 2): the same shape, other rows."""
+    fig, ax = board(width=13.2, height=4.2)
+    two = [[0, 1, 2], [3, 4, 5]]
+    turned = [[0, 3], [1, 4], [2, 5]]
+    viewed = [[0, 1], [2, 3], [4, 5]]
+    grid(ax, 0, two, color=lambda r, c: ROWS[r], top=0.5)
+    grid(ax, 5.4, turned, color=lambda r, c: ROWS[c])
+    grid(ax, 10.4, viewed, color=lambda r, c: ROWS[viewed[r][c] // 3])
+    names = ["m  (2, 3)", "m.transpose(0, 1)  (3, 2)", "m.view(3, 2)  (3, 2)"]
+    for x, name in zip((1.5, 6.4, 11.4), names):
+        ax.text(x, -0.45, name, fontsize=14, **MIDDLE)
+    ax.text(4.2, 1.5, "→", fontsize=22, **MIDDLE)
+    ax.text(9.0, 1.5, "but", fontsize=15, **MIDDLE)
+    fig.alt = (
+        "Left: rows 0 1 2 and 3 4 5. Middle, transposed: rows 0 3, 1 4 and 2 5, so "
+        "each row has become a column. Right, viewed with the same shape: rows 0 1, "
+        "2 3 and 4 5, the numbers in their old order."
+    )
+    return fig
+
+
+def board(width: float, height: float) -> tuple[Picture, Axes]:
+    """A figure with an empty space, one unit for a cell, its top at -0.8."""
+    fig = Picture(figsize=(0.62 * width, 0.62 * height), layout="constrained")
+    ax = fig.subplots()
+    ax.set(xlim=(-0.6, width), ylim=(height - 0.9, -0.8), aspect="equal")
+    ax.set_axis_off()
+    return fig, ax
+
+
+def grid(
+    ax: Axes,
+    x: float,
+    numbers: list[list[int]],
+    color: Any,
+    real: Any = lambda r, c: True,
+    top: float = 0,
+) -> None:
+    """Numbers in cells. color, real: functions of row and column; where real says no,
+    the cell is a pale copy of another."""
+    for r, row in enumerate(numbers):
+        for c, number in enumerate(row):
+            pale = not real(r, c)
+            style: Style = {"ec": "0.35", "lw": 1.3, "ls": "--" if pale else "-"}
+            style["fc"] = "white" if pale else color(r, c)
+            ax.add_patch(Rectangle((x + c, top + r), 1, 1, **style))
+            shade = "0.55" if pale else "black"
+            place = (x + c + 0.5, top + r + 0.5)
+            ax.text(*place, str(number), fontsize=15, color=shade, **MIDDLE)
