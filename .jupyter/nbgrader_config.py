@@ -99,5 +99,6 @@ c.Autograde.autograde_preprocessors = [
     CheckCellMetadata,
 ]
 c.Execute.timeout = 60  # seconds for one cell
+c.Execute.iopub_timeout = 60  # nbgrader's 4 are too few for a busy machine
 c.IgnorePattern.enabled = True
 c.IgnorePattern.pattern = ".*"  # a line on stderr is no failure
