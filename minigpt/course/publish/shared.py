@@ -272,26 +272,6 @@ def site(repo: str) -> str:
     return f"https://{owner.lower()}.github.io/{name}/"
 
 
-def handed_out(source: str, repo: str = "", beside: Iterable[str] = ()) -> str:
-    """A text of the exercises for those who get it without the other notebooks.
-
-    A link to the sheets named in `beside` stays. Any other leads to the published
-    book, or becomes the notebook's name where none is published.
-    """
-
-    def link(found: re.Match[str]) -> str:
-        text, up, other, name, anchor = found.groups()
-        if not up and not other and name in beside:
-            return found[0]
-        shelf = (other or "").strip("/") or ("" if up else "exercises")
-        if repo:
-            return f"[{text}]({site(repo)}{web_name(name)}{anchor or ''})"
-        named = re.match(r"\d\d", text) and (shelf == "" or text.endswith(shelf))
-        return text if named else f"{text} (`{f'{shelf}/{name}'.strip('/')}`)"
-
-    return re.sub(r"\[([^\]]+)" + LINK.pattern, link, to_files(source, repo))
-
-
 def script(name: str, path: str) -> str:
     """A script of a package of npm, safe to stand inside a page."""
     text = npm.read(name, path).decode("utf-8")
