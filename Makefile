@@ -1,6 +1,7 @@
 # `make lab` opens the course, `make test` checks it, `make help` lists the rest.
 PYTHON ?= python3
 BIN := .venv/bin
+BUILD := build
 # Three processes for two cores: many tests wait for a browser, a clock, or each other.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 COMPARE := $(PYTEST) --nbval
@@ -13,41 +14,17 @@ endif
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-# `.venv/ready` says which torch is there: cpu or gpu. A folder that never became ready,
-# whose Python is gone, or that has no CUDA when GPU=1 asks for it, is made anew.
-NOW := $(shell $(BIN)/python -V >/dev/null 2>&1 && cat .venv/ready 2>/dev/null || echo none)
-ANEW := $(filter none$(if $(GPU), cpu),$(NOW))
-KIND := $(if $(GPU)$(filter gpu,$(NOW)),gpu,cpu)
-ifneq ($(ANEW),)
-.PHONY: .venv/ready
-endif
+# lab.py sets up, where that is needed; GPU=1 reaches it through the environment.
+.venv/ready: FORCE
+	@$(PYTHON) minigpt/tools/lab.py set-up
+FORCE:
 
-OLD := minigpt needs Python 3.10 or newer, and $(PYTHON) is Python %d.%d. Get a newer \
-  one from python.org, then give its name: make lab PYTHON=python3.13
-
-# On Linux PyPI has torch with CUDA, 3 GB: the CPU build has an index of its own. If
-# that does not answer within 15 seconds, the usual index serves.
-CPU_TORCH := --no-deps --retries 0 --timeout 15 \
-  --extra-index-url https://download.pytorch.org/whl/cpu
-
-.venv/ready: requirements.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 10) and "$(OLD)" % v)'
-	$(PYTHON) -m venv $(if $(ANEW),--clear) .venv
-ifeq ($(shell uname) $(KIND),Linux cpu)
-	-$(BIN)/python -m pip install --quiet $(CPU_TORCH) $$(grep ^torch= requirements.txt)
-endif
-	$(BIN)/python -m pip install --quiet -r requirements.txt
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
-	@echo $(KIND) > $@
-
-.venv/publish: .venv/ready  # Node's npm, 60 MB: only slides and book need it
+.venv/publish: .venv/ready  # Sphinx and Node's npm: only slides and book need them
 	$(BIN)/python -m pip install --quiet --editable ".[publish]"
 	@touch $@
 
-# .jupyter/overrides.json keeps JupyterLab from asking whether it may fetch news.
-lab: .venv/ready  ## set up on first use, then open JupyterLab; GPU=1: torch with CUDA
-	$(BIN)/python -m jupyter lab --ServerApp.root_dir=. --LabApp.app_settings_dir=.jupyter \
-	  --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
+lab:  ## set up on first use, then open JupyterLab; GPU=1: torch with CUDA
+	@$(PYTHON) minigpt/tools/lab.py
 
 test: .venv/ready  ## unit tests, and every notebook run and compared; ARGS="notebooks/03*"
 	OMP_NUM_THREADS=1 $(COMPARE) $(or $(ARGS),notebooks tests)
@@ -93,8 +70,15 @@ bench: .venv/ready  ## time all presets beside nanoGPT's demo (six minutes); ARG
 slides: .venv/publish  ## each notebook as slides, one offline file: build/slides
 	$(BIN)/python -m minigpt.course.publish.slides
 
-book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html; REPO=owner/name
-	$(BIN)/python -m minigpt.course.publish.book $(if $(REPO),--repo $(REPO))
+# What myst-nb leaves beside its output goes to build/sphinx, as all other steps do.
+book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html
+	rm -rf $(BUILD)/sphinx $(BUILD)/book
+	mkdir -p $(BUILD)
+	cp -r .jupyter/book $(BUILD)/sphinx
+	cp -r notebooks/* $(BUILD)/sphinx
+	$(BIN)/python -m minigpt page --checkpoint minigpt/stored/gpt.pt --out $(BUILD)/sphinx/model.html
+	$(BIN)/python -m sphinx -q -d $(BUILD)/sphinx/doctrees $(BUILD)/sphinx $(BUILD)/sphinx/html
+	mv $(BUILD)/sphinx/html $(BUILD)/book
 
 EXERCISES := $(wildcard notebooks/exercises/*.ipynb)
 BUILD := build

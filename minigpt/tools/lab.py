@@ -1,73 +1,68 @@
-"""The course set up and opened with nothing but Python, where there is no make:
+"""The course set up and opened, with nothing but Python. `make lab` does the same.
 
-    python minigpt/tools/lab.py
+    python minigpt/tools/lab.py            fills .venv, if need be; opens JupyterLab
+    python minigpt/tools/lab.py set-up     fills .venv, if need be
 
-fills .venv with what requirements.txt asks for, unless that is done, and opens
-JupyterLab at notebook 00. Another word behind it, as `set-up`, leaves it closed.
+With GPU=1 in the environment Linux gets torch with CUDA.
 """
-
-from __future__ import annotations  # an old Python, too, reads on to its message
 
 import os
 import subprocess
 import sys
-import venv
-from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".venv"
 PYTHON = FOLDER / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-READY = FOLDER / "ready"  # says which torch is there, as for the Makefile
+READY = FOLDER / "ready"  # says which torch is there, "cpu" or "gpu"
 ASKED = [ROOT / "requirements.txt", ROOT / "pyproject.toml"]
 PIP = [PYTHON, "-m", "pip", "install", "--quiet"]
-# On Linux PyPI has torch with CUDA, 3 GB: the CPU build has an index of its own. If
-# that does not answer, the usual index serves.
+# On Linux PyPI has torch with CUDA, 3 GB. The CPU build has an index of its own. If
+# that one does not answer within 15 seconds, the usual index serves.
 CPU = ["--no-deps", "--retries", "0", "--timeout", "15"]
 CPU += ["--extra-index-url", "https://download.pytorch.org/whl/cpu"]
+# .jupyter/overrides.json keeps JupyterLab from asking whether it may fetch news.
 LAB = [PYTHON, "-m", "jupyter", "lab", "--ServerApp.root_dir=."]
 LAB += ["--LabApp.app_settings_dir=.jupyter"]
 LAB += ["--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb"]
 OLD = (
     "minigpt needs Python 3.10 or newer, and this is Python %d.%d. Get a newer one "
-    "from python.org, then type its name in place of this one's: py -3.13 "
-    "minigpt\\tools\\lab.py, or elsewhere python3.13 minigpt/tools/lab.py"
+    "from python.org, then say its name: make lab PYTHON=python3.13, or without make "
+    "python3.13 minigpt/tools/lab.py, or on Windows py -3.13 minigpt\\tools\\lab.py"
 )
 
 
-def is_ready() -> bool:
-    """Whether .venv has what the project asks for today."""
-    if not (READY.is_file() and PYTHON.exists()):
-        return False
-    return all(READY.stat().st_mtime >= path.stat().st_mtime for path in ASKED)
-
-
-def set_up() -> None:
-    """Fill .venv; one that never became ready, or has no Python, is made anew."""
-    if not (READY.is_file() and PYTHON.exists()):
-        venv.create(FOLDER, clear=True, with_pip=True)
+def set_up(gpu: bool) -> None:
+    """Fill .venv, unless it has what the project asks for today. One that never became
+    ready, whose Python is gone, or that has no CUDA when it should, is made anew."""
+    there = READY.is_file() and PYTHON.exists()
+    kind = READY.read_text(encoding="utf-8").strip() if there else None
+    if kind is None or (gpu and kind == "cpu"):
+        if sys.version_info < (3, 10):  # noqa: UP036 - pip has not looked yet
+            sys.exit(OLD % sys.version_info[:2])
+        run([sys.executable, "-m", "venv", "--clear", FOLDER])
+        kind = "gpu" if gpu else "cpu"
+    elif READY.stat().st_mtime >= max(path.stat().st_mtime for path in ASKED):
+        return
     print("This takes a few minutes, once: 1.4 GB come into .venv.", flush=True)
-    if sys.platform == "linux":
+    if sys.platform == "linux" and kind == "cpu":
         asked = ASKED[0].read_text(encoding="utf-8").split()
-        run([*PIP, *CPU, *(line for line in asked if line.startswith("torch="))], False)
-    run([*PIP, "-r", "requirements.txt"])
-    run([*PIP, "--no-deps", "--editable", "."])
-    READY.write_text("cpu\n", encoding="utf-8")
+        run(PIP + CPU + [line for line in asked if line.startswith("torch=")], False)
+    run(PIP + ["-r", "requirements.txt"])
+    run(PIP + ["--no-deps", "--editable", "."])
+    READY.write_text(kind + "\n", encoding="utf-8")
 
 
-def run(command: Sequence[object], must: bool = True) -> None:
+def run(command: list, must: bool = True) -> None:
     """Run a command in the project's folder; an error ends this one, if it must."""
-    done = subprocess.run([str(part) for part in command], cwd=ROOT)
-    if must and done.returncode:
-        sys.exit(done.returncode)
+    code = subprocess.call([str(part) for part in command], cwd=str(ROOT))
+    if must and code:
+        sys.exit(code)
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: list) -> None:
     """Set up if need be, then open JupyterLab, which stays until Ctrl+C."""
-    if sys.version_info < (3, 10):  # noqa: UP036 - this file runs before pip looks
-        sys.exit(OLD % sys.version_info[:2])
-    if not is_ready():
-        set_up()
+    set_up(gpu=bool(os.environ.get("GPU")))
     if not arguments:
         try:
             run(LAB)
