@@ -94,8 +94,8 @@ nbgrader:  ## a course folder for nbgrader with all exercises: build/nbgrader
 	  mkdir -p "$$into" && cp $$sheet "$$into" || exit 1; done
 	cp .jupyter/nbgrader_config.py "$(BUILD)/nbgrader"
 
-colab: .venv/ready  ## notebooks that carry the package along: build/colab; REPO=owner/name
-	$(BIN)/python -m minigpt.course.publish.colab $(if $(REPO),--repo $(REPO))
+colab: .venv/ready  ## notebooks that carry the package along: build/colab
+	$(BIN)/python .jupyter/colab.py
 
 lint: .venv/ready  ## ruff over package, tests and notebooks; types of the package
 	$(BIN)/ruff check .

@@ -34,6 +34,8 @@ def build(folder: Path, repository: str | None) -> None:
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
     first = FIRST.format(package=base64.encodebytes(packed()).decode("ascii"))
     for path in sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb")):
+        if path.parent.name == "lectures":  # these become slides
+            continue
         place = path.relative_to(ROOT).as_posix()
         notebook = nbformat.read(path, as_version=4)
         for cell in notebook.cells:
