@@ -11,7 +11,7 @@ import torch
 import torch.nn as nn
 
 from minigpt.course.experiments.fit import cpu, grid, run
-from minigpt.course.experiments.small_models import STEPS
+from minigpt.course.experiments.small_models import AT_RATE, STEPS
 from minigpt.gpt import GPTConfig
 from minigpt.hints import Model
 from minigpt.training import TrainConfig
@@ -43,6 +43,13 @@ def equal_start(model: Model) -> None:
 def large_head(model: Model) -> None:
     """`lm_head` starts as large as the other matrices, not near zero."""
     model.lm_head.weight.mul_(0.02 * math.sqrt(768 / model.config.n_embd) / 0.01)
+
+
+def no_norm(model: Model) -> None:
+    """No LayerNorm anywhere: not in the blocks, and none before `lm_head`."""
+    for block in model.body[:-1]:
+        block.norm1, block.norm2 = nn.Identity(), nn.Identity()
+    model.body[-1] = nn.Identity()
 
 
 def gelu(model: Model) -> None:
@@ -131,6 +138,7 @@ STEPS_LAST = [*STEPS_FIRST[1:], STEPS_FIRST[0]]  # both ways end alike
 
 short = partial(run, base=cpu, steps=600)
 WARM, COLD = {"warm-up": {}}, {"no warm-up": {"warmup_steps": 0}}
+NO_NORM = {"our start, no norm": {"change": no_norm}}
 HEAD = {"lm_head not smaller": RECIPE["lm_head not smaller"]}
 AT = {"learning_rate": [2e-3, 3e-3, 5e-3]}
 EXPERIMENTS = {
@@ -142,6 +150,9 @@ EXPERIMENTS = {
     | grid(STEPS, short, variant=COLD, steps=[2400], learning_rate=[2e-3, 3e-3]),
     "06-start": grid(STEPS, short, variant=HEAD, steps=[600], **AT)
     | grid(STEPS, short, variant=HEAD, steps=[2400], learning_rate=[3e-3]),
+    "06-no-norm": grid(
+        AT_RATE, short, variant=NO_NORM, learning_rate=[3e-3, 5e-3, 1e-2, 2e-2]
+    ),
     "06-last-step": {"three blocks": partial(between, **THREE_BLOCKS)}
     | way(*STEPS_FIRST)
     | way(*STEPS_LAST[:-1]),
