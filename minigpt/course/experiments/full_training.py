@@ -151,7 +151,7 @@ EXPERIMENTS = {
     "06-start": grid(STEPS, short, variant=HEAD, steps=[600], **AT)
     | grid(STEPS, short, variant=HEAD, steps=[2400], learning_rate=[3e-3]),
     "06-no-norm": grid(
-        AT_RATE, short, variant=NO_NORM, learning_rate=[3e-3, 5e-3, 1e-2, 2e-2]
+        AT_RATE, short, variant=NO_NORM, learning_rate=[3e-3, 5e-3, 1e-2]
     ),
     "06-last-step": {"three blocks": partial(between, **THREE_BLOCKS)}
     | way(*STEPS_FIRST)
