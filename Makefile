@@ -9,7 +9,7 @@ ifdef MINIGPT_DATA  # commands run in other folders, too; abspath would split at
 export MINIGPT_DATA := $(or $(shell cd "$(MINIGPT_DATA)" && pwd),$(MINIGPT_DATA))
 endif
 
-.PHONY: help lab test unit portable notebooks experiments train sample page bench slides book worksheets nbgrader colab lint clean
+.PHONY: help lab test unit portable notebooks experiments train sample page slides book worksheets nbgrader colab lint clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -63,9 +63,6 @@ sample: .venv/ready  ## let model.pt write; ARGS="--prompt JULIET: --temperature
 
 page: .venv/ready  ## model.pt as one HTML file to open and pass on: build/page.html
 	$(BIN)/python -m minigpt page --out build/page.html $(ARGS)
-
-bench: .venv/ready  ## time all presets beside nanoGPT's demo (six minutes); ARGS="--quick"
-	$(BIN)/python -m minigpt bench $(ARGS)
 
 slides: .venv/publish  ## each notebook as slides, one offline file: build/slides
 	$(BIN)/python -m minigpt.course.publish.slides

@@ -1,4 +1,4 @@
-"""python -m minigpt train | sample | export | page | speedrun | bench | doctor."""
+"""python -m minigpt train | sample | export | page | speedrun | doctor."""
 
 import io
 import sys

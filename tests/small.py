@@ -8,9 +8,6 @@ import torch.nn as nn
 
 from minigpt.data import CharTokenizer
 from minigpt.gpt import GPT, GPTConfig
-from minigpt.modern.counting import CountingGPT, Smoothing
-from minigpt.modern.counts import ContinuationCounts
-from minigpt.modern.model import ModernConfig
 from minigpt.training import TrainConfig, train
 
 CORPUS = "the quick brown fox jumps over the lazy dog; " * 40
@@ -67,16 +64,6 @@ def opinionated(config, seed=0):
 
 def seeded(seed=3):
     return torch.Generator().manual_seed(seed)
-
-
-class CountingConfig(ModernConfig):
-    """Of a CountingGPT beside the counts of a text."""
-
-    def build(self):
-        """The model, with new weights."""
-        ids = torch.randint(self.vocab_size, (300,), generator=seeded())
-        counts = ContinuationCounts(ids, self.vocab_size, order=3)
-        return CountingGPT(self, counts, Smoothing(3))
 
 
 class Recorder(nn.Module):

@@ -73,13 +73,6 @@ LESSONS = {
             "modern/experts": "MixtureOfExperts",
         },
     ),
-    "08b_counts": Lesson(
-        "",  # in `modern`, too
-        {
-            "modern/counting": "fold_batch known CountingGPT",
-            "modern/counts": "window_counts",
-        },
-    ),
     "09_fast_generation": Lesson(
         "fast",
         {"fast/cache": "causal_mask KVCache attend gpt_with_cache"},

@@ -8,7 +8,6 @@ import torch
 from minigpt.hints import Model
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.muon import Muon, Together
-from minigpt.modern.ngrams import NgramConfig
 from minigpt.require import require
 from minigpt.training import TrainConfig
 
@@ -73,17 +72,3 @@ def minute_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
     model, plan = modern_preset(vocab_size)
     parts = dict(activation="swiglu", value_residual=True, embedding_mix=True)
     return replace(model, n_layer=2, **parts), plan
-
-
-def ngram_preset(vocab_size: int) -> tuple[NgramConfig, MuonConfig]:
-    """One block behind pairs and triples: the speed run's best without counts."""
-    model = NgramConfig(vocab_size, 256, n_layer=1, n_head=4, n_embd=128)
-    plan = replace(modern_preset(vocab_size)[1], batch_size=4, block_size=256)
-    return model, replace(plan, steps=3400)
-
-
-def counting_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
-    """A smaller GPT beside counts, which know much."""
-    model, plan = modern_preset(vocab_size)
-    model = replace(model, block_size=256, n_layer=2, n_head=3, n_embd=96)
-    return model, replace(plan, batch_size=4, block_size=256, learning_rate=4e-3)

@@ -1,4 +1,4 @@
-"""python -m minigpt train | sample | export | page | speedrun | bench | doctor."""
+"""python -m minigpt train | sample | export | page | speedrun | doctor."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ from minigpt.modern.recipe import minute_preset
 from minigpt.parallel.meeting import joined, own_device, restarts
 from minigpt.parallel.workers import Worker, first, standing, total
 from minigpt.require import require
-from minigpt.tools import benchmark, doctor, export, page, speedrun
+from minigpt.tools import doctor, export, page, speedrun
 from minigpt.tools.corpus import Ids, read_ids, read_tokens
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.locking import only_one
@@ -48,8 +48,7 @@ def parser() -> ArgumentParser:
         ("sample", add_sample, run_sample, "write text"),
         ("export", export.add_options, export.main, "the model as GPT-2's files"),
         ("page", page.add_options, page.main, "the model as one HTML file"),
-        ("speedrun", speedrun.add_options, speedrun.main, "one minute: your recipe"),
-        ("bench", benchmark.add_options, benchmark.main, "a race with nanoGPT's demo"),
+        ("speedrun", speedrun.add_options, speedrun.main, "race a recipe of yours"),
         ("doctor", doctor.add_options, doctor.main, "does this device compute right?"),
     ):
         command = commands.add_parser(name, help=does)
@@ -60,7 +59,7 @@ def parser() -> ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted
-    (1: a speed run was too long, or the doctor found a fault)."""
+    (1: the doctor found a fault)."""
     options = parser().parse_args(argv)
     try:
         return options.run(options)

@@ -14,7 +14,6 @@ from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from minigpt.files import save_whole
 from minigpt.hints import Model
 from minigpt.modern.model import ModernConfig
-from minigpt.modern.ngrams import NgramConfig
 from minigpt.modern.recipe import MuonConfig
 from minigpt.stored import FOLDER, load_stored
 from minigpt.tokens.byte_pairs import BytePairTokenizer
@@ -22,7 +21,6 @@ from minigpt.training import Run
 
 LATER = [  # than lesson 06
     ModernConfig,
-    NgramConfig,
     MuonConfig,
     BytePairTokenizer,
     GPT2Config,

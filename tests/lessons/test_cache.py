@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from small import CountingConfig, opinionated, seeded
+from small import opinionated, seeded
 from torch.testing import assert_close
 
 from minigpt import generation
@@ -16,9 +16,7 @@ from minigpt.fast.reader import Reader, can_cache, forward_with_cache
 from minigpt.fast.writing import generate
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.language_model import LanguageModel
-from minigpt.modern.counts import window_counts
 from minigpt.modern.model import ModernConfig, ModernGPT
-from minigpt.modern.ngrams import NgramConfig
 from minigpt.multi_head import CausalSelfAttention
 
 V, T, C = 11, 16, 24
@@ -31,9 +29,6 @@ CONFIGS = {
     "grouped": ModernConfig(**SHAPE, n_kv_head=2, softcap=5.0),
     "one key head": ModernConfig(**SHAPE, n_kv_head=1, embedding_mix=True),
     "modern, learned positions": ModernConfig(**SHAPE, rotary=False, bias=True),
-    "n-grams": NgramConfig(**SHAPE),
-    "counts": CountingConfig(**SHAPE, value_residual=True, embedding_mix=True),
-    "counts, learned positions": CountingConfig(**SHAPE, rotary=False),
 }
 ROTARY = ["modern", "grouped", "one key head"]
 
@@ -49,11 +44,7 @@ def rotary(request):
 
 
 def assert_same_logits(ours, expected):
-    """Sums of float32 in another order: an error is measured by the largest logit.
-
-    Beside counts that is 20 where it is 4 elsewhere. Most of it is common to all
-    characters, and a softmax drops it: many times the logarithm of 1 / V.
-    """
+    """Sums of float32 in another order: an error is measured by the largest logit."""
     assert_close(ours, expected, rtol=0, atol=1e-5 * expected.abs().max().item())
 
 
@@ -145,13 +136,6 @@ def test_only_the_key_heads_take_memory():
     assert sizes["one key head"] == (3, 1, 1, T, 6)
 
 
-@pytest.mark.parametrize("new", [1, 2, T])
-def test_the_newest_counts_in_the_window_are_the_last_rows_of_all(new):
-    idx = some_text(2) % 2
-    newest = window_counts(idx, V, 4, start=T - new)
-    assert torch.equal(newest, window_counts(idx, V, 4)[:, -new:])
-
-
 # --- writing ---
 
 
@@ -197,15 +181,6 @@ def test_how_many_characters_are_read_for_each_that_is_written(rotary):
     assert read(None) == [1] * T + ([half + 1] + [1] * (half - 1)) * 4
     assert read("half", prompt=T + 5, length=3) == [T, half + 1, 1]
     assert read("slide") == [1] * T + [T] * (2 * T)
-
-
-@pytest.mark.parametrize("name", ["n-grams", "counts"])
-def test_beside_counts_and_n_grams_a_character_meets_the_blocks_once(name):
-    model, sizes = opinionated(CONFIGS[name]), []
-    feed_forward = model.body[1].feed_forward
-    feed_forward.register_forward_hook(lambda *a: sizes.append(a[1][0].shape[1]))
-    generate(model, some_text(1, 3), T - 2)
-    assert sizes == [3] + [1] * (T - 3)
 
 
 def test_a_window_that_cannot_be_is_refused(rotary):

@@ -4,14 +4,12 @@ import math
 
 import pytest
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
 from torch.testing import assert_close
 
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import ModernBlock, ModernConfig
-from minigpt.modern.ngrams import NgramConfig, NgramEmbedding
 from minigpt.modern.parts import (
     ModernFeedForward,
     ShortConvolution,
@@ -350,47 +348,6 @@ def test_a_shape_that_makes_no_sense_is_refused_with_value_and_remedy(wrong, nee
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"^{name} is {value!r}; give .*{need}"):
         config(**wrong)
-
-
-# --- Pairs and triples of characters. ---
-
-
-def test_ngram_rows_are_those_of_the_last_two_and_three_characters():
-    torch.manual_seed(0)
-    V, idx = 4, torch.tensor([[1, 2, 3, 2, 3]])
-    grams = NgramEmbedding(V, n_embd=3, rows=V**3).eval()
-    assert grams(idx).abs().max() == 0
-    nn.init.normal_(grams.pairs.weight)
-    nn.init.normal_(grams.triples.weight)
-    seen, row = grams(idx)[0], [0, 0, *idx[0].tolist()]  # 0 stands before the text
-    for t in range(5):
-        a, b, c = row[t : t + 3]
-        expected = grams.pairs.weight[c + V * b]
-        expected = expected + grams.triples.weight[c + V * b + V**2 * a]
-        assert_close(seen[t], expected)
-    for T in range(1, 5):
-        assert_close(grams(idx[:, :T])[0], seen[:T])
-    grams.pairs.weight.data.fill_(0.5)
-    grams.triples.weight.data.fill_(1.0)
-    heard = grams.train()(idx.expand(8, -1))  # (8, 5, 3), doubled where it is heard
-    assert set(heard.flatten().tolist()) == {0.0, 1.0, 2.0, 3.0}
-    assert torch.equal(heard[..., 0], heard[..., 2])
-
-
-def test_a_new_ngram_model_is_the_modern_one_and_stays_causal():
-    torch.manual_seed(0)
-    config = NgramConfig(5, 8, n_layer=1, n_head=2, n_embd=8, zero_init=False)
-    model, plain = config.build().eval(), ModernConfig(**vars(config)).build().eval()
-    plain.load_state_dict(model.state_dict(), strict=False)
-    idx = torch.randint(5, (2, 8))
-    assert_close(model(idx)[0], plain(idx)[0])
-    nn.init.normal_(model.ngrams.triples.weight)
-    nn.init.normal_(model.convolution.weight)
-    changed = idx.clone()
-    changed[:, 5:] = (changed[:, 5:] + 1) % 5
-    before, after = model(idx)[0], model(changed)[0]
-    assert_close(before[:, :5], after[:, :5])
-    assert (before - after)[:, 5].abs().max() > 1e-4
 
 
 def test_the_eps_of_the_norms_is_a_field():

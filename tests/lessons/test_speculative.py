@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 import torch.nn as nn
-from small import CountingConfig, opinionated, seeded
+from small import opinionated, seeded
 from torch.testing import assert_close
 
 from minigpt.bigram import BigramLanguageModel
@@ -20,7 +20,6 @@ SHAPE = dict(vocab_size=V, block_size=T, n_layer=2, n_head=2, n_embd=8)
 CONFIGS = {
     "gpt": GPTConfig(**SHAPE),
     "modern": ModernConfig(**SHAPE, n_kv_head=1, zero_init=False),
-    "counts": CountingConfig(**SHAPE, zero_init=False),
 }
 START = torch.tensor([[1, 3]])
 TEXT = torch.randint(V, (300,), generator=torch.Generator().manual_seed(1)) ** 2 % V

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import runpy
 
 import nbformat
 import pytest
@@ -12,6 +13,7 @@ from the_exercises import EXERCISES, names
 import minigpt
 from minigpt.course import ladder, record
 from minigpt.tools import command_line
+from minigpt.tools.speedrun import RECIPES
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SPEED = ROOT / "minigpt" / "course" / "SPEED.md"
@@ -52,25 +54,22 @@ def test_its_table_of_losses_is_the_record():
 
 def test_its_losses_of_counts_are_the_records():
     told = README.partition("**Plain counting")[2].partition("SPEED.md")[0]
-    windows = record.load("08-windows")["Kneser-Ney"]
-    speedrun = record.load("speedrun")
-    losses = [
-        windows.mean("windows of 64"),
-        speedrun["counts alone"].mean(),
-        speedrun["+ counts"].mean(),
-    ]
+    counts = record.load("07-kneser-ney")["Kneser-Ney"]
+    windows = [counts.mean(f"windows of {T}") for T in (64, 256)]
+    losses = [*windows, record.load("speedrun")["with_counts"].mean()]
     assert re.findall(r"\b1\.\d\d\b", told)[:3] == [f"{x:.2f}" for x in losses]
 
 
 def test_the_table_of_the_speed_run_is_the_record():
-    text, above = SPEED.read_text(encoding="utf-8"), None
+    text = SPEED.read_text(encoding="utf-8")
     for name, v in record.load("speedrun").items():
-        row = re.search(rf"^\| {re.escape(name)} \| \d+ \| (.*) \|$", text, flags=re.M)
-        new = above is None or name in ("counts alone", "GPT alone")
-        gain = "–" if new else str(record.difference(above, v))
-        expected = f"{v.mean():.3f} | {v.spread():.3f} | {v.values('steps')[0]:,}"
-        assert row[1] == f"{expected} | {gain}", name
-        above = v
+        row = re.search(rf"^\| \[`{name}.py`\].* \| \d+ \| (.*) \|$", text, re.M)
+        recipe = runpy.run_path(str(RECIPES / f"{name}.py"))
+        assert row[1] == f"{v.mean():.3f} | {v.spread():.3f} | {recipe['STEPS']:,}"
+    counts = record.load("07-kneser-ney")["Kneser-Ney"]
+    for T in (64, 256):
+        loss = counts.mean(f"windows of {T}")
+        assert re.search(rf"{loss:.3f} in\s+windows\s+of {T}\b", text)
 
 
 PAGES = {"door": ROOT / "README.md", "guide": GUIDE, "speed": SPEED}

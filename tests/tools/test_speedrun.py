@@ -1,25 +1,28 @@
-"""The speed run: its rules, what it says of a recipe, and the table of records."""
+"""The speed run: what it says of a recipe, and the recipes of the course."""
 
 import argparse
-import os
+import math
+import re
+from collections import Counter
+from functools import partial
 
 import pytest
 import torch
-from small import DATA, TOKENIZER, V, identical
+import torch.nn.functional as F
+from small import DATA, TOKENIZER, V
+from torch.testing import assert_close
 
 from minigpt.bigram import BigramLanguageModel
-from minigpt.course import record
-from minigpt.course.experiments import fit
-from minigpt.course.experiments import speedrun_entries as entries
+from minigpt.course.experiments import fit, how_low
 from minigpt.evaluation import evaluate
+from minigpt.modern.model import ModernConfig
 from minigpt.tools import speedrun
 from minigpt.tools.corpus import Corpus
-from minigpt.tools.speedrun import BrokenRule
-from minigpt.training import TrainConfig
+from minigpt.tools.recipes import gpt_of_06, with_counts, without_counts
 
 TEXT = Corpus(DATA[:1500], DATA[1500:], TOKENIZER)
+LETTERS = torch.randint(V, (6000,), generator=torch.Generator().manual_seed(1))
 TABLE = """
-import torch
 from minigpt.bigram import BigramLanguageModel
 
 class Table(BigramLanguageModel):
@@ -27,7 +30,7 @@ class Table(BigramLanguageModel):
 
     def forward(self, idx, targets=None):
         x = idx  # what is looked up
-        return self.token_embedding(x), None
+        return self.token_embedding(x), 0.1 * x.sum()  # its own loss is not asked
 
 def build(train_ids, vocab_size):
     return Table(vocab_size)
@@ -37,24 +40,23 @@ def train(model, train_ids, seed):
 """
 
 
-def changed(*pieces):
-    """TABLE with `pieces`, each (old, new)."""
-    source = TABLE
-    for old, new in pieces:
-        assert old in source
-        source = source.replace(old, new)
-    return source
-
-
 @pytest.fixture(autouse=True)
-def at_home(tmp_path, monkeypatch):
-    """An empty folder to work in, and a machine that is timed at once."""
+def small_text(tmp_path, monkeypatch):
+    """A short text, and an empty folder to work in."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(speedrun, "demo_speed", lambda: 35.3)
     monkeypatch.setattr(speedrun, "corpus", lambda: TEXT)
     monkeypatch.setattr(fit, "corpus", lambda: TEXT)
-    monkeypatch.setattr(speedrun, "THREADS", 1)  # for tensors so small
     return tmp_path
+
+
+def raced(source, *changes):
+    """What speedrun.run says of a recipe with `changes`, each (old, new)."""
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new)
+    with open("mine.py", "w", encoding="utf-8") as file:
+        file.write(source)
+    return speedrun.run("mine.py", TEXT, seed=7)
 
 
 def command(*options):
@@ -64,263 +66,233 @@ def command(*options):
     return speedrun.main(parser.parse_args(options))
 
 
-def folder_of(source, folder):
-    """Put a recipe and the training text into `race` there: what `trained` takes."""
-    folder = folder / "race"
-    folder.mkdir(exist_ok=True)
-    (folder / "my_recipe.py").write_text(source, encoding="utf-8")
-    torch.save(TEXT.train.clone(), folder / "train.pt")
-    return str(folder), 120, 1, V, "my_recipe.py"
-
-
-# --- The rules: each of these was a way to win. ---
-
-
-def test_what_a_recipe_does_to_its_own_process_changes_nothing(at_home):
-    attack = """
-    import time
-    import torch.nn.functional as F
-    from minigpt import evaluation
-
-    print("told in between")
-    time.perf_counter = time.time = lambda: 0.0
-    F.cross_entropy = evaluation.evaluate = lambda *_, **__: torch.tensor(0.1)
-    assert seed == 7 and torch.get_num_threads() == 1
-    assert train_ids.untyped_storage().nbytes() == train_ids.nbytes == 12_000
-    train_ids.zero_()
-    torch.set_num_threads(8)
-"""
-    source = changed(
-        ("    pass", attack),
-        ("x = idx", "assert targets is None and len(idx) == 1; x = idx"),
-    )
-    path = at_home / "my_recipe.py"
-    path.write_text(source, encoding="utf-8")
-    found = speedrun.run(path, TEXT, seed=7)
+def test_a_recipe_is_judged_by_its_logits_from_its_seed():
+    found = raced(TABLE)
     torch.manual_seed(7)
     model = BigramLanguageModel(V)
     assert found["loss"] == pytest.approx(evaluate(model, TEXT.val, 8), rel=1e-6)
-    assert found["parameters"] == V * V and found["seconds"] > 0.5  # it imports torch
+    assert found["parameters"] == V * V and found["seconds"] >= 0
 
 
-def test_a_recipe_gets_no_text_and_keeps_nothing(at_home, capfd):
-    beside = at_home / "beside"
-    beside.mkdir()
-    secret = beside / "tinyshakespeare.txt"
-    secret.write_text("the validation text", encoding="utf-8")
-    attempts = f"""
-        open({str(secret)!r}).read()
-        __import__("os").symlink({str(secret)!r}, "here"); open("here")
-        open({str(beside / "kept.py")!r}, "w")
-        __import__("os").rename("weights.pt", {str(beside / "kept.pt")!r})
-        __import__("socket").socket()
-        __import__("minigpt.data").data.tiny_shakespeare()
-        __import__("subprocess").run(["true"])
-        __import__("os").system("true")
-        __import__("multiprocessing").get_context("spawn").Process().start()
-        [1 for s in __import__("inspect").stack() if "text" in s.frame.f_locals][0]
-"""
-    source = f"""
-    for attempt in {attempts.split(chr(10))[1:-1]}:
-        try:
-            exec(attempt.strip())
-        except (OSError, ImportError, IndexError) as error:
-            print("REFUSED", attempt, error)
-"""
-    open_in = ("    pass", "    open('scratch', 'w').close()" + source)
-    speedrun.trained(*folder_of(changed(open_in), at_home))
-    said = capfd.readouterr().err
-    assert said.count("REFUSED") == attempts.count("\n") - 1, said
-    assert [file.name for file in beside.iterdir()] == [secret.name]
-
-
-def test_all_seconds_count_from_the_import_to_the_last_thread(at_home, monkeypatch):
-    late = (
-        "import threading, time; threading.Thread(target=time.sleep, args=[2]).start()"
-    )
-    source = changed(
-        ("    pass", "    " + late),
-        ("import torch", "import time, torch; time.sleep(2)"),
-    )
-    of = folder_of(source, at_home)
-    assert speedrun.trained(*of) > 4
-    told = [os.times_result([0, 0, cpu, 1, 0]) for cpu in (5, 6005)]
-    monkeypatch.setattr(os, "times", lambda: told.pop(0))
-    monkeypatch.setattr(speedrun, "THREADS", 2)
-    assert (
-        speedrun.trained(*folder_of(TABLE, at_home)) == 3000
-    )  # all threads': 6000 / 2
-
-
-def judged(source, folder, size=8, weights=None):
-    """Judge a recipe whose weights are these: (loss, late, parameters)."""
-    if weights is None:
-        weights = BigramLanguageModel(V).state_dict()
-    of = folder_of(source, folder)
-    torch.save([size, V * V, weights], folder / "race" / "weights.pt")
-    return speedrun.judged(TEXT, *of)
-
-
-def test_training_that_waits_for_the_judge_is_charged(at_home):
-    source = changed(
-        ("def build", "calls = []\n\ndef build"),
-        ("x = idx", "x = idx; calls.append(1); len(calls) == 5 and time.sleep(4)"),
-        ("import torch", "import time, torch; open('note', 'x')"),  # once in a folder
-    )
-    assert judged(source, at_home)[1] > 4
-
-
-CHEATS = {
-    "looks ahead": [("x = idx", "x = idx.roll(-1, dims=1)")],
-    "counts what it is asked": [
-        ("x = idx", "x = idx; self.token_embedding.weight[x, x] += 1")
+@pytest.mark.parametrize(
+    "leak",
+    [
+        "x = idx.roll(-1, 1)",  # the next character
+        "x = idx.flip(1)",  # the last one of all
+        "x = (idx + len(idx)) % 28",  # how many windows there are
+        "x = idx.roll(1, 0)",  # another window
     ],
-    "remembers the last window": [
-        ("x = idx", "x = idx.clone(); x[:, 0] = self.last; Table.last = idx[0, -1]"),
-        ("block_size = 8", "block_size, last = 8, 0"),
-    ],
-}
+)
+def test_a_model_that_sees_more_than_it_may_is_refused(leak):
+    with pytest.raises(ValueError, match="sees the future, or other windows"):
+        raced(TABLE, ("x = idx ", leak + " "))
 
 
-@pytest.mark.parametrize("pieces", CHEATS.values(), ids=CHEATS.keys())
-def test_a_model_that_knows_more_than_the_window_so_far_is_refused(pieces, at_home):
-    with pytest.raises(BrokenRule, match="window differ by .*: the model looks ahead"):
-        judged(changed(*pieces), at_home)
+def test_what_is_no_recipe_is_refused_by_name():
+    with pytest.raises(ValueError, match="mine.py has no function train"):
+        raced(TABLE, ("def train", "def trained"))
+    for size in (0, 257):
+        with pytest.raises(ValueError, match=f"block_size is {size}; give 1 to 256"):
+            raced(TABLE, ("block_size = 8", f"block_size = {size}"))
+    with pytest.raises(ValueError, match="not finite: try a smaller learning rate"):
+        raced(TABLE, ("    pass", "    model.token_embedding.weight.data /= 0"))
+    with pytest.raises(ValueError, match="no file 'other.py'"):
+        speedrun.run("other.py", TEXT, 1)
 
 
-FAULTS = {
-    "a context of 4,096": (4096, None, "", "block_size is 4096; give 1 to 256"),
-    "not a number": (8, torch.full((V, V), torch.nan), "", "not finite: try a smaller"),
-    "other weights": (8, torch.ones(V, 3), "size mismatch", "recipe failed (judge)"),
-}
-
-
-@pytest.mark.parametrize("size, table, said, why", FAULTS.values(), ids=FAULTS.keys())
-def test_what_cannot_be_judged_is_refused(size, table, said, why, at_home, capfd):
-    weights = None if table is None else {"token_embedding.weight": table}
-    with pytest.raises(BrokenRule) as refused:
-        judged(TABLE, at_home, size, weights)
-    assert why in str(refused.value) and said in capfd.readouterr().err
-
-
-def test_a_process_that_takes_too_long_is_stopped(at_home):
-    of = list(folder_of(TABLE.replace("pass", "while True: pass"), at_home))
-    of[1] = 1
-    with pytest.raises(BrokenRule, match=r"\(train\) .* was stopped after 1 seconds"):
-        speedrun.trained(*of)
-
-
-# --- The command. ---
-
-
-@pytest.fixture
-def measured(at_home, monkeypatch):
-    """A recipe whose runs are told by this list of (loss, seconds)."""
-    (at_home / "my_recipe.py").write_text(TABLE, encoding="utf-8")
-    told = []
-
-    def run(path, text, seed):
-        loss, seconds = told[seed - 1337]
-        found = {"loss": loss, "seconds": seconds, "parameters": 9}
-        return found | {"demo steps per second": 35.3}
-
-    monkeypatch.setattr(speedrun, "run", run)
-    return told
-
-
-def test_the_command_tells_each_seed_the_mean_and_the_spread(measured, capsys):
-    measured += [(1.5, 50.0), (1.6, 60.0), (1.4, 59.99)]
+def test_the_command_lists_recipes_or_races_one(capsys):
     assert command() == 0
-    said = capsys.readouterr().out
-    assert "seed 1338: loss 1.6000, 60.00 of 60.00 s at 35.3 steps" in said
-    assert "loss 1.5000, spread 0.2000 over 3 seeds; 9 parameters" in said
-    measured[2] = (1.4, 60.001)  # nothing is rounded
-    assert command() == 1
-    assert "OVER THE TIME: it cannot stand in the table" in capsys.readouterr().out
+    paths = re.findall(r"^  (.*\.py)$", capsys.readouterr().out, re.M)
+    assert {*map(str, speedrun.RECIPES.glob("[a-z]*.py"))} == {*paths}
+    raced(TABLE)
+    assert command("mine.py", "--seeds", "7", "8") == 0
+    told = capsys.readouterr().out
+    first, second, mean, spread = map(float, re.findall(r"\b\d\.\d{4}", told))
+    assert mean == pytest.approx((first + second) / 2, abs=1e-4)
+    assert spread == pytest.approx(abs(first - second), abs=2e-4) and spread > 0
 
 
-def test_a_mistake_is_told_with_the_recipes_own_traceback(at_home, capfd):
-    source = TABLE.replace("pass", "1 / 0  # mine")
-    with pytest.raises(BrokenRule, match=r"recipe failed \(train\) and said above why"):
-        speedrun.trained(*folder_of(source, at_home))
-    assert "1 / 0  # mine" in capfd.readouterr().err
+# --- The recipes. ---
 
 
-def test_the_example_is_a_recipe_that_runs(at_home, capsys):
-    assert command("--example") == 0
-    example = capsys.readouterr().out
-    assert "STEPS = 1500" in example
-    quick = example.replace("STEPS = 1500", "STEPS = 2")
-    speedrun.trained(*folder_of(quick, at_home))
-    size, parameters, weights = torch.load("race/weights.pt", weights_only=True)
-    assert size == 256 and parameters == sum(w.numel() for w in weights.values())
+@pytest.fixture(params=[gpt_of_06, without_counts, with_counts])
+def recipe(request, monkeypatch):
+    """A recipe of two steps."""
+    monkeypatch.setattr(request.param, "STEPS", 2)
+    if request.param is with_counts:
+        monkeypatch.setattr(with_counts, "FIT_STEPS", 2)
+    return request.param
 
 
-# --- nanoGPT's demo. ---
+def test_every_recipe_depends_on_its_seed_alone_and_sees_no_future(recipe):
+    made = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        made.append(recipe.build(LETTERS, V))
+        recipe.train(made[-1], LETTERS, seed)
+    speedrun.refuse_foresight(made[0], TEXT.val, windows=2)
+    first, again, other = (model.eval()(TEXT.val[None, :60])[0] for model in made)
+    assert torch.equal(first, again) and not torch.equal(first, other)
 
 
-def test_the_demo_is_trained_as_its_readme_says():
-    shape, plan = speedrun.demo(65)
-    assert (shape.n_layer, shape.n_head, shape.n_embd) == (4, 4, 128)
-    assert (shape.block_size, plan.batch_size, plan.steps) == (64, 12, 2000)
-    assert (plan.beta2, plan.weight_decay, plan.warmup_steps) == (0.99, 0.1, 100)
-    ours = TrainConfig(2000, 12, 64, 1e-3)
-    for step in (0, 50, 99):
-        assert plan.learning_rate_at(step) == ours.learning_rate_at(step)
-    assert plan.learning_rate_at(2000) == pytest.approx(1e-4)
-    half = plan.learning_rate_at(1050)  # half a cosine, half of the way down
-    assert half == pytest.approx((1e-3 + 1e-4) / 2)
+def test_rows_of_pairs_and_triples_are_those_of_the_last_characters():
+    torch.manual_seed(0)
+    idx = torch.tensor([[1, 2, 3, 2, 3]])
+    grams = without_counts.PairsAndTriples(4, n_embd=3).eval()
+    assert grams(idx).abs().max() == 0
+    nn_init = torch.nn.init.normal_
+    nn_init(grams.pairs.weight)
+    nn_init(grams.triples.weight)
+    seen, row = grams(idx)[0], [0, 0, *idx[0].tolist()]  # 0 stands before the text
+    for t in range(5):
+        a, b, c = row[t : t + 3]
+        expected = grams.pairs.weight[c + 4 * b]
+        expected = expected + grams.triples.weight[c + 4 * b + 4**2 * a]
+        assert_close(seen[t], expected)
+    grams.pairs.weight.data.fill_(0.5)
+    grams.triples.weight.data.fill_(1.0)
+    heard = grams.train()(idx.expand(8, -1))  # (8, 5, 3), doubled where it is heard
+    assert set(heard.flatten().tolist()) == {0.0, 1.0, 2.0, 3.0}
 
 
-# --- The entries and their table. ---
+# --- Counts. ---
 
-TINY = """
-from dataclasses import replace
-from minigpt.course.experiments import speedrun_entries as entries
-
-whole = entries.shape_and_plan
-
-def small(name, vocab_size):
-    shape, plan = whole(name, vocab_size)
-    shape = replace(shape, block_size=8, n_layer=1, n_head=4, n_embd=16)
-    return shape, replace(plan, block_size=8, batch_size=4, steps=2)
-
-entries.shape_and_plan, entries.ORDER, entries.FIT_STEPS = small, 2, 2
-build, train = entries.build, entries.train
-"""
+W, ORDER = 3, 4  # a vocabulary
+IDS = torch.randint(W, (207,), generator=torch.Generator().manual_seed(1))
+ASKED = torch.randint(W, (2, 9), generator=torch.Generator().manual_seed(2))
+PIECE = [i * with_counts.PIECES // (len(IDS) - 1) for i in range(len(IDS) - 1)]
 
 
 @pytest.fixture
-def tiny(monkeypatch):
-    """The entries' settings, small enough for a test: TINY, run here."""
-    for name in ("shape_and_plan", "ORDER", "FIT_STEPS"):
-        monkeypatch.setattr(entries, name, getattr(entries, name))
-    exec(TINY, {})
+def counts():
+    return with_counts.Counts(IDS, W, ORDER)
 
 
-@pytest.mark.parametrize("name", entries.ENTRIES)
-def test_every_entry_depends_on_its_seed_alone(tiny, name):
-    made = []
-    for _ in range(2):
-        torch.manual_seed(1)
-        made.append(entries.build(TEXT.train, V, name))
-        entries.train(made[-1], TEXT.train, 1, name)
-    torch.manual_seed(2)
-    again = entries.build(TEXT.train, V, name)  # as the judge does
-    again.load_state_dict(made[0].state_dict())
-    losses = [evaluate(model.eval(), TEXT.val, 8) for model in (*made, again)]
-    assert identical(*losses) and 0 < losses[0] < 5
+@pytest.mark.parametrize("without, order", [(None, ORDER), (0, ORDER), (3, 1), (9, 0)])
+@pytest.mark.parametrize("T", [1, 2, 9])
+def test_counts_are_those_of_a_dictionary(without, order, T):
+    """The longest context in sight: how often; a shorter one: after how many different
+    characters, that is, in how many different contexts a character longer."""
+    text, often, before = IDS.tolist(), Counter(), set()
+    for i in range(len(text) - 1):
+        if PIECE[i] != without:
+            for n in range(min(order, i + 1) + 1):
+                pair = *text[i + 1 - n : i + 1], text[i + 1]
+                often[pair] += 1
+                if n > 0:
+                    before.add(pair)
+    different = Counter(pair[1:] for pair in before)
+    found = with_counts.Counts(IDS, W, order)(ASKED[:, :T], without)
+    for b, row in enumerate(ASKED[:, :T].tolist()):
+        for t in range(T):
+            longest = min(order, t + 1)
+            for n in range(order + 1):
+                told = often if n == longest else different
+                expected = [
+                    told[(*row[t + 1 - n : t + 1], c)] if n <= longest else 0
+                    for c in range(W)
+                ]
+                assert found[b, t, n].tolist() == expected, (b, t, n)
 
 
-def test_an_entry_goes_through_the_readers_door(at_home, monkeypatch):
-    (at_home / "tiny.py").write_text(TINY, encoding="utf-8")
-    monkeypatch.setattr(entries, "__file__", str(at_home / "tiny.py"))
-    found = entries.EXPERIMENTS["speedrun"]["+ counts"](1)
-    recorded = record.load("speedrun")["+ counts"].runs[1337]
-    assert found.keys() == recorded.keys() and found["steps"] == recorded["steps"]
+def test_an_order_too_large_for_64_bits_is_refused():
+    with pytest.raises(ValueError, match="9 characters out of 65 .* smaller order"):
+        with_counts.Counts(IDS, 65, 9)
 
 
-def test_the_order_is_chosen_on_a_piece_of_the_training_text(tiny, monkeypatch):
-    hidden = TEXT._replace(val=torch.full_like(TEXT.val, V + 5))  # would raise
+def test_counts_in_the_window_are_what_followed_before_in_it_alone():
+    found = with_counts.counts_in_window(ASKED, W)
+    for b, row in enumerate(ASKED.tolist()):
+        for t in range(len(row)):
+            for n in range(1, with_counts.RECENT + 1):
+                follow = Counter(
+                    row[s + 1]
+                    for s in range(n - 1, t)
+                    if t >= n - 1 and row[s + 1 - n : s + 1] == row[t + 1 - n : t + 1]
+                )
+                assert found[b, t, n - 1].tolist() == [follow[c] for c in range(W)]
+
+
+def test_smoothing_by_hand():
+    """Counts of 1, 2 and more are discounted by up to 1, 2 and 3."""
+    smoothing = with_counts.Smoothing(1)
+    smoothing.discount.data = torch.tensor([[0.3, -0.2, 0.1], [0.5, 0.0, -0.4]])
+    counts = torch.tensor([[4.0, 2.0, 1.0, 7.0], [1.0, 0.0, 3.0, 2.0]])
+    p = torch.full((4,), 0.25)
+    for n in range(2):
+        d1, d2, d3 = torch.sigmoid(smoothing.discount[n]) * torch.tensor([1.0, 2, 3])
+        give = {0: torch.tensor(0.0), 1: d1, 2: d2}
+        taken = torch.stack([give.get(c, d3) for c in counts[n].int().tolist()])
+        p = (counts[n] - taken + taken.sum() * p) / counts[n].sum()
+        assert_close(smoothing(counts[None, None])[0, 0, n], p.log())
+    nothing = smoothing(torch.zeros(1, 1, 2, W))
+    assert_close(nothing, torch.full_like(nothing, -math.log(W)))
+
+
+def beside(counts):
+    torch.manual_seed(0)
+    config = ModernConfig(W, 9, n_layer=1, n_head=2, n_embd=8)
+    return with_counts.CountingGPT(config, counts)
+
+
+def test_a_new_model_says_what_the_longest_counts_say(counts):
+    model = beside(counts)
+    expected = model.smoothing(counts(ASKED))[..., -1, :]
+    logits, loss = model(ASKED, ASKED)
+    assert_close(logits, expected)
+    assert_close(loss, F.cross_entropy(expected.flatten(0, 1), ASKED.flatten()))
+    assert_close(how_low.CountsAlone(model)(ASKED)[0], expected)
+
+
+def test_a_piece_is_left_out_in_training_and_never_in_judging(counts):
+    model = beside(counts)
+    assert_close(model.eval()(ASKED)[0], model.train()(ASKED)[0])
+    model.without = 2
+    judged, trained = model.eval()(ASKED)[0], model.train()(ASKED)[0]
+    expected = model.smoothing(counts(ASKED, without=2))[..., -1, :]
+    assert_close(trained, expected)
+    assert (judged - trained).abs().max() > 1e-4
+
+
+def test_a_batch_comes_from_the_piece_that_is_left_out(counts):
+    model, generator, seen = beside(counts), torch.Generator(), set()
+    text = IDS.tolist()
+    for _ in range(20):
+        x, y = with_counts.own_piece(model, IDS, 4, 8, generator=generator)
+        seen.add(model.without)
+        first = PIECE.index(model.without)
+        last = len(PIECE) - PIECE[::-1].index(model.without)
+        piece = text[first : last + 1]
+        windows = [piece[i : i + 9] for i in range(len(piece) - 8)]
+        for a, b in zip(x.tolist(), y.tolist()):
+            assert [*a, b[-1]] in windows and a[1:] == b[:-1]
+    assert len(seen) > 2
+
+
+def test_discounts_are_learned_from_what_was_left_out():
+    ids = torch.tensor([0, 1, 2]).repeat(69)  # after two, nothing is in doubt
+    model = beside(with_counts.Counts(ids, W, 2))
+    x, y = ids[None, :9], ids[None, 1:10]
+
+    def loss():
+        said = model.smoothing(model.counts(x, 0))[0, :, -1]
+        return F.nll_loss(said, y[0]).item()
+
+    before, plan = loss(), with_counts.plan_of(1)
+    plan.block_size = 8
+    with_counts.fit_smoothing(model, ids, plan)
+    assert loss() < before and model.without is None
+    assert not model.smoothing.discount.requires_grad
+
+
+def test_what_07_says_of_own_counts_is_measured_on_the_training_text(monkeypatch):
+    monkeypatch.setattr(with_counts, "ORDER", 3)
+    monkeypatch.setattr(with_counts, "FIT_STEPS", 2)
+    hidden = TEXT._replace(
+        train=LETTERS, val=torch.full_like(TEXT.val, V + 5)
+    )  # would raise
     monkeypatch.setattr(fit, "corpus", lambda: hidden)
-    assert 0 < entries.EXPERIMENTS["speedrun-order"]["3 characters"](1)["loss"] < 4
+    measured = partial(how_low.beside_counts, 1, steps=2)
+    seen, left = measured(own_seen=True), measured()
+    assert seen["in training"] < left["in training"]
+    assert 0 < measured(train_gpt=False)["loss"] < 4

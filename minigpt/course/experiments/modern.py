@@ -7,22 +7,17 @@ nine tenths of the training text and are judged on the last, the development pie
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
-from statistics import mean
 from typing import Any
 
-import torch
 import torch.nn as nn
 
 from minigpt.course.experiments import fit
-from minigpt.data import get_batch
-from minigpt.evaluation import evaluate
 from minigpt.hints import Model
-from minigpt.modern import counting, recipe
-from minigpt.modern.counts import ContextCounts, ContinuationCounts
+from minigpt.modern import recipe
 from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import AS_IN_06, ModernConfig
 from minigpt.modern.parts import ShortConvolution
-from minigpt.training import TrainConfig, train
+from minigpt.training import TrainConfig
 
 STEPS = {"steps": 300, "eval_every": 300, "eval_batches": 1}
 
@@ -137,88 +132,6 @@ def cost(seed: int, **changes: Any) -> dict[str, float]:
     return {"cost": fit.step_cost(*both, rounds=40)}
 
 
-def with_convolution(model: Model) -> Model:
-    """A GPT with the convolution that a CountingGPT has, behind its embedding."""
-    embedding = model.token_embedding
-    convolution = ShortConvolution(embedding.embedding_dim)
-    model.token_embedding = nn.Sequential(embedding, convolution)
-    return model
-
-
-def without(
-    model: counting.CountingGPT,
-    window: bool,
-    convolution: bool,
-    reads: bool,
-    weighs: bool,
-) -> Model:
-    """A CountingGPT without those of its parts that are False."""
-    if not window:
-        heard = torch.ones(model.gate.out_features)
-        heard[-counting.RECENT :] = 0
-        model.gate.register_forward_hook(lambda gate, args, out: out * heard)
-    if not convolution:
-        model.convolution.requires_grad_(False)  # it stays the identity
-    if not reads:
-        nn.init.zeros_(model.read.weight).requires_grad_(False)
-    if not weighs:
-        model.gate.requires_grad_(False)  # it stays: all for the longest order
-    return model
-
-
-def beside_counts(
-    seed: int,
-    kind: Any = ContinuationCounts,
-    gpt: bool = True,
-    counts: bool = True,
-    window: bool = True,
-    convolution: bool = True,
-    reads: bool = True,
-    weighs: bool = True,
-    folds: bool = True,
-    factor: float = 1.0,
-) -> dict[str, float]:
-    """A GPT beside counts of a kind, or with one thing less: the GPT, the counts, what
-    the window counts, the convolution, reading the counts, weighing the orders, or the
-    folds that keep a training from its own counts. factor: of the model's rates."""
-    learn, judge = fit.development()
-    config, plan = recipe.counting_preset(fit.corpus().vocab_size)
-    rates = {n: factor * v for n, v in vars(plan).items() if n.endswith("_rate")}
-    plan = replace(plan, seed=seed, **STEPS)
-    T = config.block_size
-    counted = kind(learn, config.vocab_size, order=8)
-    smoothing = counting.fit_smoothing(counted, learn, plan)
-    if not gpt:
-        model = counting.CountsAlone(counted, smoothing, T)
-        return {"loss": evaluate(model, judge, T)}
-    torch.manual_seed(seed)
-    if counts:
-        beside = counting.CountingGPT(config, counted, smoothing)
-        model = without(beside, window, convolution, reads, weighs)
-    else:
-        model = with_convolution(config.build())
-    draw = partial(counting.fold_batch, model) if counts and folds else get_batch
-    train(model, learn, judge, replace(plan, **rates), draw=draw)
-    model.train()
-    sizes = plan.batch_size, plan.block_size
-    fresh = torch.Generator().manual_seed(seed + 1000)
-    with torch.no_grad():
-        batches = (draw(learn, *sizes, generator=fresh) for _ in range(50))
-        seen = [model(x, y)[1].item() for x, y in batches]
-    return {"loss": evaluate(model, judge, T), "in training": mean(seen)}
-
-
-def ngrams() -> tuple:
-    """The speed run's best without counts."""
-    config, plan = recipe.ngram_preset(fit.corpus().vocab_size)
-    return config, replace(plan, eval_every=plan.steps, eval_batches=1)
-
-
-def never_silent(model: Model) -> None:
-    """Pairs and triples speak at all places, not at half of them."""
-    model.ngrams.silence.p = 0.0
-
-
 def at_rates(function: Callable, variants: dict[str, dict]) -> dict[str, Callable]:
     """Each variant at three multiples of its rates: AdamW's at 0.5, 1 and 2, Muon's at
     1, 2 and 4, so that the best one lies within."""
@@ -229,18 +142,6 @@ def at_rates(function: Callable, variants: dict[str, dict]) -> dict[str, Callabl
     return found
 
 
-COUNTING = {
-    "all of it": {},
-    "counts alone": {"gpt": False},
-    "ordinary counts": {"kind": ContextCounts},
-    "nothing from the window": {"window": False},
-    "no convolution": {"convolution": False},
-    "counts added": {"reads": False, "weighs": False},
-    "counts added and read": {"weighs": False},
-    "counts added, weighed": {"reads": False},
-}
-BESIDE, OWN = {"GPT alone": {"counts": False}, "all of it": {}}, {"folds": False}
-NGRAMS = {"silent at half of the places": {}, "never": {"change": never_silent}}
 AT_RATE, AT = "{variant}, rate {factor:g}", [0.25, 0.5, 1, 2]
 judged = partial(fit.run, data=fit.development)
 longer, today = partial(judged, base=old, steps=1000), partial(judged, base=modern)
@@ -248,14 +149,6 @@ shared = partial(judged, base=old)
 as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all parts
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
 EXPERIMENTS = {
-    "08-counts": fit.grid("{variant}", beside_counts, variant=COUNTING),
-    "08-beside": {
-        **fit.grid(AT_RATE, beside_counts, variant=BESIDE, factor=[0.5, 1, 2]),
-        **fit.grid(
-            AT_RATE, beside_counts, variant={"own counts seen": OWN}, factor=[0.5, 1]
-        ),
-    },
-    "08-ngrams": fit.grid("{variant}", partial(judged, base=ngrams), variant=NGRAMS),
     "08-parts": at_rates(shared, PARTS),
     "08-parts-equal": at_rates(as_long, {"06's GPT": {}}),
     "08-parts-cost": fit.grid("{variant}", cost, variant=PARTS),
