@@ -32,6 +32,7 @@ from minigpt.course.checks.errors import explained
 from minigpt.course.checks.results import (
     Miss,
     describe,
+    numbers,
     plain,
     same,
     same_kind,
@@ -104,6 +105,7 @@ class Mistake(NamedTuple):
 
     says: str
     programs: tuple | None
+    text: str
     sign: Callable | None
     hint: str
     untouched: bool
@@ -133,6 +135,7 @@ class Exercise:
     also: other functions that the learner writes and hands to the check.
     call: how the learner calls the check, if not check_name(name).
     returns_answers: whether the learner hands in what the function returns.
+    reward: a function of the same arguments that makes a sentence for a right answer.
     changes: whether an answer may change its inputs. exact: whether whole numbers must
         be whole numbers, floats floats. atol: the tolerance.
     """
@@ -150,6 +153,7 @@ class Exercise:
         also: Sequence[Any] = (),
         call: str = "",
         returns_answers: bool = False,
+        reward: Callable[..., str] | None = None,
         changes: bool = False,
         exact: bool = False,
         atol: float = 1e-5,
@@ -157,7 +161,8 @@ class Exercise:
         self.title, self.number, self.program = title, title.split()[0], program
         self.cases, self.fresh, self.hint, self.work = cases, fresh, hint, work
         self.values, self.also, self.atol = values, also, atol
-        self.returns_answers, self.changes, self.exact = returns_answers, changes, exact
+        self.returns_answers, self.reward = returns_answers, reward
+        self.changes, self.exact = changes, exact
         self.name, self.text = program.__name__, undecorated(program)
         self.shown = "\n\n\n".join([self.text.strip(), *map(undecorated, also)])
         self.call = call or f"check_{self.name}({self.name})"
@@ -183,12 +188,13 @@ class Exercise:
         it; true of all results that are wrong. untouched: it is the program that a bug
         hunt hands out. Raises ValueError if an edit is not in the solution.
         """
-        programs = None
+        programs, text = None, ""
         if edits and callable(edits[0]):
             programs = (edits[0], *self.solution[1:])
         elif edits:
-            programs = self.made(self.edited(*edits))
-        self.mistakes.append(Mistake(says, programs, sign, hint, untouched))
+            text = self.edited(*edits)
+            programs = self.made(text)
+        self.mistakes.append(Mistake(says, programs, text, sign, hint, untouched))
 
     @property
     def displayed(self) -> str:
@@ -288,7 +294,9 @@ class Exercise:
         if not attempt.wrong:
             drawn = words.DRAWN.format(count=attempt.drawn) if attempt.drawn else ""
             count = len(attempt.outcomes)
-            return words.RIGHT.format(count=count, drawn=drawn), "solved", 1.0
+            says = words.RIGHT.format(count=count, drawn=drawn)
+            says += f" {self.reward(*rest)}" if self.reward else ""
+            return says, "solved", 1.0
         return diagnosed(attempt, tell)
 
 
@@ -326,6 +334,12 @@ class Attempt:
         """Raise NotAttempted where an answer gives back its dots."""
         value, error = got.value, got.error
         several = value if isinstance(value, (tuple, list)) and value else [value]
+        if (
+            error is None
+            and value is not None
+            and not any(part is ... for part in several)
+        ):
+            return
         dots = any(map(is_skeleton, self.answers))
         if error and dots and ("ellipsis" in str(error) or "NoneType" in str(error)):
             raise NotAttempted
@@ -376,9 +390,9 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
     with silence():
         mistake = known(attempt)
         slip = None
-        if mistake and mistake.untouched:
+        if mistake and mistake.untouched and is_handed_out(text, mistake.text):
             state = "untouched"
-        elif not mistake or tell:
+        elif not mistake or mistake.untouched or tell:
             slip = own_slip(attempt)
     if mistake:
         says, hint = mistake.says, mistake.hint
@@ -394,12 +408,17 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
         with silence():
             says = looks_like(attempt)
         hint = asked.hint
-    if slip and (not mistake or tell):
+    if slip:
         says, tell = says + ("\n  " if says else ""), tell or told_before(attempt, slip)
         says += of_slip(attempt, slip, tell)
         case += "" if tell else f"\n  {words.TELL.format(call=with_tell(asked.call))}"
     lines = says + case + (f"\n  Hint: {hint}" if hint else "")
     return lines, state, attempt.share
+
+
+def is_handed_out(text: str, program: str) -> bool:
+    """Whether an answer is the program that a bug hunt hands out, as it was."""
+    return not text or bare(text) == bare(program)
 
 
 def with_tell(call: str) -> str:
@@ -412,7 +431,7 @@ def known(attempt: Attempt) -> Mistake | None:
         if mistake.sign:
             if all(has_sign(mistake.sign, *outcome) for outcome in attempt.wrong):
                 return mistake
-        elif mistake.programs and not all(o[2].error for o in attempt.wrong):
+        elif mistake.programs and not all(o[2].error for o in attempt.outcomes):
             if attempt.gives(mistake.programs):
                 return mistake
     return None
@@ -457,7 +476,7 @@ def shown(attempt: Attempt) -> str:
 
 
 def show_inputs(named: Sequence[tuple[str, Any]]) -> str:
-    return "".join(f"\n    {name} = {describe(x)}" for name, x in named)
+    return "".join(f"\n    {name} = {numbers(x)}" for name, x in named)
 
 
 def part_of(attempt: Attempt) -> list[tuple[Miss, str]]:
@@ -509,8 +528,7 @@ def own_slip(attempt: Attempt) -> Slip | None:
         return None
     for place, answer in enumerate(attempt.answers):
         text = listing(answer)[0]
-        learners = surroundings(answer).get("__name__", "__main__") == "__main__"
-        if not (text and learners) or written(answer) is type(answer):
+        if not text or written(answer) is type(answer):
             continue
         found = list(mending(attempt, place, text))
         if slip := chosen(found, attempt.exercise.text):
@@ -550,13 +568,12 @@ def defined(answer: Any, slip: Slip) -> Any:
 def chosen(found: list[Slip], right: str) -> Slip | None:
     """Of some ways to correct an answer the one to tell; None if they contradict."""
     ours = {line.strip() for line in bare(right).splitlines()}
+    found = [slip for slip in found if slip.at] or found  # in a line, if that will do
     if len({slip.at for slip in found}) > 1:
-        found = [s for s in found if s.after in ours] or [
-            s for s in found if s.kind != "moved"
-        ]
+        found = [slip for slip in found if slip.after in ours]
     if len({slip.at for slip in found}) > 1:
         return None
-    return min(found, key=lambda s: len(s.pairs), default=None)
+    return min(found, key=lambda slip: len(slip.pairs), default=None)
 
 
 def told_before(attempt: Attempt, slip: Slip) -> bool:

@@ -100,11 +100,11 @@ def describe(value: Any) -> str:
 def show(miss: Miss, names: Sequence[str] = (), part: str = "") -> str:
     """The inputs by name, what was expected, what came out, and where they differ.
 
-    part: what the value is called, where it is one of several.
+    part: what the value is called, where it is one of several; a long name is left out.
     """
     named = names if len(names) >= len(miss.inputs) else [""] * len(miss.inputs)
     lines = [(n, numbers(x)) for n, x in zip(named, miss.inputs) if not callable(x)]
-    of = f" {part}" if part else ""
+    of = f" {part}" if 0 < len(part) < 20 else ""
     digits = 4
     while digits < 10 and numbers(miss.expected, digits) == numbers(miss.got, digits):
         digits += 3

@@ -551,9 +551,7 @@ def _within(tree: ast.Module, goal: ast.Module) -> Iterator[tuple[str, tuple, st
     def walk(owner: Any, line: Any, names: list[str], around: str) -> Iterator[tuple]:
         if isinstance(owner, ast.FunctionDef):
             given = [a.arg for a in ast.walk(owner.args) if isinstance(a, ast.arg)]
-            stored = (n for n in ast.walk(owner) if isinstance(n, ast.Name))
-            given += [n.id for n in stored if isinstance(n.ctx, ast.Store)]
-            names = list(dict.fromkeys(given))
+            names = [*dict.fromkeys(given), *sorted(_stored(owner) - {*given})]
         inside = around or (text_of(owner) if isinstance(owner, ast.expr) else "")
         for field, node in _parts(owner):
             here = node if isinstance(node, ast.stmt) else line
@@ -620,7 +618,8 @@ def _lines_moved(tree: ast.Module, goal: ast.Module) -> list[tuple[str, list, st
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     names |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
     lines = [n for n in ast.walk(goal) if isinstance(n, simple)]
-    missing = [n for n in lines if not own[text_of(n)] and _knows(n, names)]
+    stored = _stored(tree)
+    missing = [n for n in lines if not own[text_of(n)] and _knows(n, names, stored)]
     blocks = ast.FunctionDef, ast.For, ast.While, ast.If, ast.With
     for block in (n for n in ast.walk(tree) if isinstance(n, blocks)):
         for line in missing if len(lines) > 2 else ():
@@ -654,12 +653,20 @@ def _moves(body: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
                 yield before, [*body[: i - 1], into, *body[i + 1 :]]
 
 
-def _knows(line: Any, names: set[str]) -> bool:
-    """Whether a program has all names that a line of the solution reads."""
+def _knows(line: Any, names: set[str], stored: set[str]) -> bool:
+    """Whether a program has all names that a line reads, and not yet what it makes."""
     if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant):
         return False
     used = {n.id for n in ast.walk(line.value) if isinstance(n, ast.Name)}
+    if _stored(line) & stored - used:
+        return False
     return used <= names | {*MODULES, "self", "float", "len", "sum", "range"}
+
+
+def _stored(tree: ast.AST) -> set[str]:
+    """The names that a program assigns."""
+    names = (n for n in ast.walk(tree) if isinstance(n, ast.Name))
+    return {n.id for n in names if isinstance(n.ctx, ast.Store)}
 
 
 # Which changes look like a slip

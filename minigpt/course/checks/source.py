@@ -20,9 +20,11 @@ def written(program: Any) -> Any:
 
 
 def listing(program: Any) -> tuple[str, int]:
-    """(text of a function or class, dedented, its first line's number); ("", 1)."""
+    """(text of a learner's function or class, its first line's number); or ("", 1)."""
     try:
         program = written(program)
+        if surroundings(program).get("__name__", "__main__") != "__main__":
+            return "", 1  # it's not the learner's
         if inspect.isclass(program):  # inspect finds no class of a notebook
             lines, first = _class_lines(program)
         else:
@@ -59,7 +61,7 @@ def undecorated(program: Any) -> str:
 
 
 def bare(text: str) -> str:
-    """A program without hints, docstrings and comments, as a notebook would show it."""
+    """A program without hints, docstrings, comments and `pass`."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -69,6 +71,10 @@ def bare(text: str) -> str:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             if ast.get_docstring(node) is not None:
                 node.body = node.body[1:] or [ast.Pass()]
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            lines = [line for line in body if not isinstance(line, ast.Pass)]
+            vars(node)["body"] = lines or body
     return ast.unparse(tree)
 
 

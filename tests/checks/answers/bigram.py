@@ -96,31 +96,39 @@ BACK, STEP = "loss.backward()", "optimizer.step()"
 
 WRONG = {
     "01.1": {
-        "`p.log().sum()` where": surprise("-p.log().sum()"),
+        "This is the surprise at the whole text": surprise("-p.log().sum()"),
         "AttributeError": surprise("-p.ln().mean()"),
     },
     "01.2": {
         "Your targets are the inputs themselves": tile(X, X),
-        "the whole next window": tile(X, "data[T : n * T + T]", "len(data) // T - 1"),
-        "there are only 5 targets": tile(X, Y, "len(data) // T"),
+        "Your targets are the whole next window": tile(
+            X, "data[T : n * T + T]", "len(data) // T - 1"
+        ),
+        "n = (len(data) - 1) // T": tile(X, Y, "len(data) // T"),
     },
     "01.3": {
         "table, forwards: your row i": table("c += 1", "return c / c.sum(1, True)"),
-        "but for `c.sum()` where": table("c = c.T + 1", "return c / c.sum()"),
-        "The 1 for each pair is missing": table("return c.T / c.T.sum(1, True)"),
+        "`c.sum()` needs a dim or a keepdim": table(
+            "c = c.T + 1", "return c / c.sum()"
+        ),
+        "`torch.zeros(V, V)` calls the wrong function": table(
+            "return c.T / c.T.sum(1, True)"
+        ),
     },
     "01.4": {
-        "time steps for classes": positions(
+        "Expected target size [2, 4], got [2, 3]": positions(
             'return F.cross_entropy(z, y, reduction="none").mean(0)'
         ),
-        "cross_entropy has a softmax inside": positions(
+        "cross_entropy has one inside": positions(
             "z = z.softmax(-1)", EACH, "return each.mean(0)"
         ),
-        "`1` where `0` belongs": positions(EACH, "return each.mean(1)"),
+        "a dimension is wrong in `each.mean(1)`": positions(
+            EACH, "return each.mean(1)"
+        ),
     },
     "01.5": {
-        "`logits[-1]` where `logits[:, -1]`": write_on("logits[-1]"),
-        "`logits[:, i]` where `logits[:, -1]`": (
+        "now = logits[:, -1]": write_on("logits[-1]"),
+        "an index is wrong in `logits[:, i]`": (
             "def write_on(model, idx, max_new_tokens):\n"
             "    for i in range(max_new_tokens):\n"
             "        logits, _ = model(idx)\n"
@@ -131,12 +139,12 @@ WRONG = {
         ),
     },
     "01.6": {
-        "empty the gradient, but not in every step": fit(
+        "`optimizer.zero_grad()` is in the wrong place": fit(
             LOSS, BACK, STEP, before=[CLEAR]
         ),
-        "in the wrong place: it belongs": fit(LOSS, BACK, CLEAR, STEP),
-        "but for `optimizer.step()` left out": fit(LOSS, CLEAR, BACK),
-        "right but for `optimizer = torch.opt": fit(
+        "Nothing is learned": fit(LOSS, BACK, CLEAR, STEP),
+        "Nothing is learned: every loss": fit(LOSS, CLEAR, BACK),
+        "A new optimizer in every round": fit(
             f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP
         ),
     },
