@@ -161,8 +161,8 @@ def windows_of(length, prompt, window):
 @pytest.mark.parametrize("prompt", [1, T, T + 5])
 @pytest.mark.parametrize("window", ["half", "slide"])
 def test_beyond_the_context_each_window_is_read_as_in_one_pass(model, window, prompt):
-    idx, reader = some_text(2, 3 * T), Reader(model, window)
-    for start, end in windows_of(3 * T, prompt, window):
+    idx, reader = some_text(2, 2 * T + 2), Reader(model, window)
+    for start, end in windows_of(2 * T + 2, prompt, window):
         expected = model(idx[:, start:end])[0][:, -1:]
         assert_same_logits(reader(idx[:, :end]), expected)
 
