@@ -1,21 +1,13 @@
 """What the page shows of a small model, beside what torch computes."""
 
-import chromium
 import torch
-from pages import PLACE, WINDOW
+from pages import PLACE, WINDOW, do
 from small import TOKENIZER
 from torch.testing import assert_close
 
 from minigpt.inside.looking import hooked
 
 IDS = torch.tensor(TOKENIZER.encode(WINDOW))
-
-
-def beside_torch(visit, models):
-    """(name, model, its page of WINDOW, what torch saw) of each model."""
-    for name, model in models.items():
-        browser = visit(model, prompt=WINDOW, weights="float32")
-        yield name, model, browser, seen_by_torch(model, IDS)
 
 
 def seen_by_torch(model, ids):
@@ -41,25 +33,22 @@ def queries_keys_values(attention, inputs):
     return heads.permute(1, 2, 0, 3)
 
 
-def shown(browser, part):
-    """What the sheet of a part says: {column: [numbers]}, and its rows' names."""
-    browser.evaluate(f"choose(active, {PLACE}); watched = '{part}'; showInside()")
-    is_there = f"sheetKey.watched === '{part}'"
-    chromium.wait(lambda: browser.evaluate(is_there), part)
-    rows = browser.evaluate(
-        "watching.trs.map((tr) => [...tr.querySelectorAll('td:not(.strip)')]"
-        ".map((td) => td.textContent))"
+def shown(browser, part, step):
+    """What the table of a part says at a step: {column: [numbers]}, its rows' names."""
+    names, labels, rows = do(
+        browser,
+        f"choose(active, {PLACE}); watch('{part}', {step}); await showInside();"
+        "const told = (e) => e.textContent, [head] = $('sheet').tHead.rows;"
+        "const rows = [...$('sheet').tBodies[0].rows];"
+        "return [[...head.cells].slice(1).map(told),"
+        " rows.map((tr) => tr.firstChild.firstChild.textContent),"
+        " rows.map((tr) => [...tr.cells].slice(1).map(told))];",
     )
-    names = browser.evaluate(
-        "watching.sheet.columns.filter((c) => c.values).map((c) => c.head.join(''))"
-    )
-    assert {len(row) for row in rows} == {len(names)}
     columns = {
         name: [read(cell) for cell in column]
         for name, column in zip(names, zip(*rows), strict=True)
     }
-    labels = "watching.trs.map((tr) => tr.firstChild.firstChild.textContent)"
-    return columns, browser.evaluate(labels)
+    return columns, labels
 
 
 def read(text):

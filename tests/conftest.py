@@ -12,8 +12,7 @@ from minigpt.data import CharTokenizer, load_text, train_val_split
 torch.set_num_threads(1)  # the tests' tensors are tiny: threads would only wait
 # The files that take longest. They begin first, so that with several processes none is
 # left alone with one of them at the end.
-LONG = ["test_page_walk", "test_page_watch", "test_page_follow", "test_page"]
-LONG += ["test_cache"]
+LONG = ["test_page_numbers", "test_page_reader", "test_page", "test_cache"]
 # A run in the background is told to ignore Ctrl+C; the tests of interrupts are not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

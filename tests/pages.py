@@ -28,12 +28,18 @@ MODERN = {
     "capped": {"softcap": 3.0, "bias": True, "rms_norm": False, "embedding_mix": True},
     "all off": {**OFF, "activation": "relu", "bias": True},
 }
-QUIET = """active.ids.length && sides.every(({ writing, ids, reading, intact }) =>
-  !writing && reading.after.length === ids.length && intact.after.length === ids.length)
-  || $('complaint').textContent"""
 TEXT = Text(DATA, DATA)
 HISTORY = [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)]
 STORY = Story(20, 61.0, HISTORY, "a fox")
+# What the modules of the page export, as names of the tests' scripts.
+EXPOSE = """Promise.all(Object.keys(JSON.parse(document.querySelector(
+  "script[type=importmap]").textContent).imports).map((name) => import(name)))
+  .then((all) => { for (const one of all) for (const name of Object.keys(one))
+    Object.defineProperty(globalThis, name,
+      { get: () => one[name], configurable: true }); })"""
+QUIET = """active.ids.length && sides.every(({ writing, ids, reading, intact }) =>
+  !writing && reading.after.length === ids.length && intact.after.length === ids.length)
+  || $('complaint').textContent"""
 
 
 def modern(**changes):
@@ -55,9 +61,36 @@ def rounded(model, weights):
     return model
 
 
-def call(browser, body):
-    """What a JavaScript function with this body returns."""
-    return browser.evaluate(f"(() => {{ {body} }})()")
+def open_page(browser, address):
+    """Go to a page, and wait until it is quiet."""
+    browser.open(address)
+    browser.evaluate(EXPOSE)
+    quiet(browser, address)
+
+
+def quiet(browser, what="a quiet page"):
+    """Wait until all is read and written."""
+    chromium.wait(lambda: browser.evaluate(QUIET), what)
+
+
+def do(browser, body):
+    """What an asynchronous JavaScript function with this body returns."""
+    return browser.evaluate(f"(async () => {{ {body} }})()")
+
+
+def begin(browser, text):
+    """Begin the page anew with a text; all knobs and parts as at first."""
+    do(
+        browser,
+        "for (const side of sides) { side.stop(); side.off.clear(); }"
+        "for (const side of sides) side.zero = false;"
+        "for (const [id, value] of [['temperature', .8], ['top-k', V], ['top-p', 1],"
+        "  ['count', 300], ['seed', 1337]]) $(id).value = value;"
+        "$('temperature').dispatchEvent(new Event('input'));"
+        "setWalking(false); giveUp(); hush(); scrollTo(0, 0);"
+        f"await begin(idsOf({json.dumps(text)})); choose(sides[0], Infinity);"
+        "watch('head 1.1', 2); await showInside();",
+    )
 
 
 def with_side(ids, body):
@@ -68,20 +101,9 @@ def with_side(ids, body):
     )
 
 
-def text(browser):
-    """What one sees; the vocabulary here has no line break."""
-    return browser.evaluate("views[0].list.spans.map((e) => e.textContent).join('')")
-
-
-def after(browser, button, length, **fields):
-    """The text when some fields are set and a button is pressed, once it is so long."""
-    for field, value in fields.items():
-        turn(browser, field, value)
-    if button:
-        browser.evaluate(f"$('{button}').click()")
-    done = f"({QUIET}) && active.ids.length === {length}"
-    chromium.wait(lambda: browser.evaluate(done), f"a text of {length} characters")
-    return text(browser)
+def write(browser, count):
+    """Let it write, as fast as it can -> the ids of the text."""
+    return do(browser, f"await write({count}, Infinity); return active.ids;")
 
 
 def enter(browser, prompt):
@@ -107,13 +129,8 @@ def press(browser, key, **how):
     browser.call("Input.dispatchKeyEvent", type="keyUp", **how)
 
 
-def settled(browser, script):
-    """What a script says once it has said the same twice."""
-    said = [None]
-
-    def same():
-        said.append(browser.evaluate(f"wait(100).then(() => {script})"))
-        return said[-1] == said[-2]
-
-    chromium.wait(same, "a page at rest")
-    return said[-1]
+def size(browser, wide, high, touched=False):
+    """Make the window so large."""
+    how = {"width": wide, "height": high, "deviceScaleFactor": 1, "mobile": touched}
+    browser.call("Emulation.setDeviceMetricsOverride", **how)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=touched)

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import chromium
+from pages import do, open_page
 from PIL import Image
 
 from minigpt.course import ladder, plots
@@ -33,9 +34,11 @@ def take(path):
         browser = chromium.Chromium(WIDE, HIGH)
         size = {"width": WIDE, "height": HIGH, "deviceScaleFactor": 2, "mobile": False}
         browser.call("Emulation.setDeviceMetricsOverride", **size)
-        browser.open(page.as_uri(), "!active.writing && watched !== 'head 1.1'")
-        browser.evaluate("choose(active, midWord(active))")  # where the walk begins
-        browser.evaluate("wait(500)")
+        open_page(browser, page.as_uri())
+        written = "active.ids.length > 300 && !isWriting()"
+        chromium.wait(lambda: browser.evaluate(written), "the text")
+        telling = "choose(active, midWord(active)); await showInside();"
+        do(browser, telling)  # where the walk begins
         clip = browser.evaluate(HEAD)
         shot = browser.call("Page.captureScreenshot", format="png", clip=clip)["data"]
         browser.close()

@@ -4,8 +4,8 @@
 
 The file holds the parameters, the vocabulary, and the forward pass as JavaScript:
 `forward.js` and `generation.js` mirror the lessons' modules, `unfold.js` takes apart
-what they compute, and the other scripts show it. It asks for nothing from anywhere; its
-own security policy forbids it.
+what they compute, and the other modules show it; `page.js` imports them. The file asks
+for nothing from anywhere; its own security policy forbids it.
 """
 
 import base64
@@ -29,17 +29,21 @@ from minigpt.require import require
 from minigpt.stored import FOLDER as STORED
 from minigpt.stored import load_stored
 from minigpt.tools.corpus import read_ids, read_tokens
-from minigpt.tools.page.packing import WEIGHTS, Text, judged, pack, page_config
+from minigpt.tools.page.packing import (
+    WEIGHTS,
+    Text,
+    import_map,
+    judged,
+    pack,
+    page_config,
+)
 from minigpt.tools.saving import load_any, load_or_stored, load_snapshots
 from minigpt.training import Progress
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPTS = """forward generation unfold side characters drawing maps picture address
-state tokens words film text writing editing strips travel vectors neurons effect sheets
-pacing multiply table watch walk glance trail inside card answers tour page""".split()
 EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
 READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data
-BARS = 8  # as ROWS of state.js: the likeliest that are shown, before "others"
+BARS = 6  # as ROWS of bars.js: the likeliest that are shown, before "others"
 DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
 SLOT = re.compile(r"\{\{(\w+)\}\}")
 
@@ -115,10 +119,9 @@ def page(
     }
     parts = {
         **face(content),
-        "offer": read("offer.js"),
         "unit": content["unit"],
         "style": read("page.css"),
-        "script": "\n</script>\n<script>\n".join(read(f"{n}.js") for n in SCRIPTS),
+        "modules": json.dumps(import_map(FOLDER)),
         "content": json.dumps(content).replace("<", r"\u003c"),  # no </script> in it
         "weights": "\n".join(lines),
     }
@@ -136,7 +139,7 @@ def face(content: dict[str, Any]) -> dict[str, str]:
     piece = "piece of a word" if unit == "token" else "letter"
     writes = "they write" if many else "it writes"
     shown = [example.replace("\n", "↵") for example in content["examples"]]
-    row = '<tr><td>&nbsp;</td><td></td><td><i class="bar"></i></td><td></td></tr>'
+    row = '<tr><td>&nbsp;</td><td></td><td><i class="bar"></i></td></tr>'
     filmed = any(len(model["snapshots"]) > 1 for model in models)
     return {
         "name": f"{'GPTs' if many else 'A GPT'} of {' and '.join(counts)} parameters",

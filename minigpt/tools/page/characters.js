@@ -1,44 +1,34 @@
-// A text in which each character can be chosen: by click, by arrow keys, or looked at by
-// moving over it. For a screen reader it is a list of options.
-"use strict";
+// A text in which each character can be chosen by a click or by the arrow keys. For a screen
+// reader it is a list of options.
 
-const MARKS = { "\n": "↵", "\t": "⇥", " ": "␣" }; // for what one would not see
-const NAMES = { "\n": "line break", "\t": "tab", " ": "space" };
-const glyph = (token) => token.replace(/[\n\t ]/g, (char) => MARKS[char]);
-const inText = (token) => token.replace(/[\n\t]/g, (char) => MARKS[char]); // spaces as spaces
-const spoken = (token) => token.replace(/[\n\t ]/g, (char) => ` ${NAMES[char]} `).trim();
+import { UNIT } from "content";
+import { element } from "elements";
+import { inText, spoken } from "tokens";
 
-class Characters {
-  /** choose(position) and peek(position or null) are called as the reader does so; end: what
-   * stands behind the last character and can be chosen, too, or nothing. */
-  constructor(box, { choose, peek = () => {}, end = "" }) {
+export class Characters {
+  /** choose(position) is called as the reader does so; end: what stands behind the last
+   * character and can be chosen, too. */
+  constructor(box, choose, end) {
     Object.assign(this, { box, choose, spans: [], word: null, chosen: 0 });
     box.setAttribute("role", "listbox");
     box.setAttribute("aria-orientation", "horizontal");
-    this.end = end && this.option(end, `the ${content.unit} to come`);
+    this.end = this.option(end, `the ${UNIT} to come`);
     this.clear();
     const position = (event) => this.spans.indexOf(event.target.closest("[role=option]"));
     const at = (event) => (event.target === this.end ? this.spans.length : position(event));
     box.addEventListener("click", (event) => at(event) >= 0 && choose(at(event)));
-    box.addEventListener("pointerover", (event) => position(event) >= 0 && peek(position(event)));
-    box.addEventListener("pointerleave", () => peek(null));
     box.addEventListener("keydown", (event) => this.onKey(event));
   }
 
   clear() {
     this.spans = [];
     this.word = null;
-    this.box.replaceChildren(...(this.end ? [this.end] : []));
+    this.box.replaceChildren(this.end);
   }
 
   option(text, label) {
-    const span = document.createElement("span");
-    span.textContent = text;
-    span.tabIndex = -1;
-    span.setAttribute("role", "option");
-    span.setAttribute("aria-selected", false);
-    span.setAttribute("aria-label", label);
-    return span;
+    return element("span", { textContent: text, tabIndex: -1, role: "option",
+      "aria-selected": false, "aria-label": label });
   }
 
   /** One more token; a line break is shown and done. */
@@ -49,26 +39,19 @@ class Characters {
     this.spans.push(span);
     this.settle();
     if (/\s$/.test(token)) this.word = null; // a word keeps the space behind it
-    if (token.includes("\n")) this.append(token.replace(/[^\n]/g, ""));
+    if (token.includes("\n")) this.end.before(token.replace(/[^\n]/g, ""));
   }
 
   /** Put what grows where it belongs anew, so that for the browser nothing has jumped; but
    * what has the focus would lose it. */
   settle() {
-    if (!this.end || this.box.contains(document.activeElement)) return;
+    if (this.box.contains(document.activeElement)) return;
     this.box.append(this.word, this.end);
   }
 
   newWord() {
-    this.word = document.createElement("span");
-    this.word.className = "word";
-    this.word.setAttribute("role", "none");
-    this.append(this.word);
-  }
-
-  append(what) {
-    if (this.end) this.end.before(what);
-    else this.box.append(what);
+    this.word = element("span", { className: "word", role: "none" });
+    this.end.before(this.word);
   }
 
   /** Shade a character from 0 to 1, and say why. */
@@ -96,7 +79,7 @@ class Characters {
   }
 
   onKey(event) {
-    const here = this.chosen, last = this.spans.length - (this.end ? 0 : 1);
+    const here = this.chosen, last = this.spans.length;
     const to = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: last }[event.key]
       ?? { ArrowUp: this.beside(-1), ArrowDown: this.beside(1) }[event.key];
     if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -107,7 +90,7 @@ class Characters {
 
   /** The position in the line above (−1) or below (1) that is nearest to the chosen one. */
   beside(direction) {
-    const all = this.end ? [...this.spans, this.end] : this.spans;
+    const all = [...this.spans, this.end];
     const middle = (span) => {
       const box = span.getBoundingClientRect();
       return { x: box.left + box.width / 2, y: box.top + box.height / 2, h: box.height };

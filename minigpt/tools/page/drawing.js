@@ -1,28 +1,35 @@
 // The model as it is drawn: its parts in the order in which a character passes them, each a
-// square whose area is its number of parameters, along the line that is the stream; between
-// them narrow bars for the norms and for what is added to the stream. Each has a name by which
-// the walk lights it up.
-"use strict";
+// square whose area is its number of parameters, along the line that is the stream. Between them
+// are narrow bars for the norms and for what is added to the stream. Each has a name by which the
+// walk lights it up.
+import { $, element, isZero, number, signed } from "elements";
+import { softmax, sum } from "forward";
+import { mapOf, paint, paintSquare } from "pictures";
+import { partOf } from "state";
+import { word } from "words";
 
 const TITLES = { token: "token", position: "position", "last biases": "logits" };
 
-class Drawing {
-  /** watch(name, pointed) and toggle(name, on) are called as the reader does so. */
-  constructor(box, model, { watch, toggle }) {
-    const { n_layer, n_head } = model.config;
-    Object.assign(this, { box, watch, tiles: new Map(), stations: [], lights: new Map(),
+export class Drawing {
+  /** watch(name) and toggle(name, on) are called as the reader does so. */
+  constructor(model, { watch, toggle }) {
+    const { n_layer, n_head } = model.config, box = $("drawing");
+    Object.assign(this, { box, model, tiles: new Map(), stations: [], lights: new Map(),
       sizes: model.sizes() });
-    this.fit();
+    const across = Math.ceil(Math.sqrt(n_head)), wide = across + this.side("feed-forward 1");
+    for (const [name, value] of [["tallest", Math.max(...[...this.sizes.keys()].map((n) => this.side(n)))],
+      ["blocks", n_layer], ["across-block", wide], ["across-all", n_layer * wide]]) {
+      box.style.setProperty(`--${name}`, value);
+    }
     box.replaceChildren();
     const embeddings = [...this.sizes.keys()].filter((name) => name in TITLES).slice(0, -1)
       .filter((name) => this.sizes.get(name));
     this.from = element("b", { className: "glyph" });
     this.to = element("b", { className: "glyph" });
-    this.way = element("i", { className: "way", "aria-hidden": true });
-    this.stage([this.way, word("embedding", "Embedding"), this.from], embeddings.map((n) => this.tile(n)));
+    this.stage([word("embedding", "Embedding"), this.from], embeddings.map((n) => this.tile(n)));
     for (let layer = 1; layer <= n_layer; layer++) {
       const heads = element("div", { className: "heads" });
-      heads.style.setProperty("--across", Math.ceil(Math.sqrt(n_head)));
+      heads.style.setProperty("--across", across);
       for (let index = 1; index <= n_head; index++) {
         heads.append(this.tile(`head ${layer}.${index}`, toggle, watch));
       }
@@ -37,39 +44,11 @@ class Drawing {
     const last = element("div", {}, this.tile("last biases", null, watch), biases);
     this.stage([word("logit", "Logits"), this.to], [this.bar("norm last", "norm"), last]);
     this.lights.set("to", this.to);
-    new ResizeObserver(() => this.carry()).observe(box);
   }
 
-  /** How large a head is drawn: on a wide screen, or while one follows a character through, all
-   * stands in a row. */
-  fit() {
-    const { box, sizes } = this, wide = box.clientWidth, head = sizes.get("head 1.1");
-    const widest = Math.sqrt(Math.max(...sizes.values()) / head);
-    const low = walking && !narrow.matches && innerHeight < 900 ? .72 : 1; // the numbers need room
-    const room = walking || !narrow.matches ? low * Math.min(.9, wide / 1160) : wide < 480 ? .75 : 1;
-    box.style.setProperty("--unit", `${room * Math.min(64, 184 / widest)}px`);
-    box.style.setProperty("--tallest", widest);
-    this.carry();
-  }
-
-  /** The character goes along the line to the part that is lit last, and leaves it gold; it
-   * waits before the end, where what comes next will stand. */
-  carry() {
-    const to = this.reached, stage = to?.closest(".stage"), first = this.box.firstElementChild;
-    const leftOf = (one) => one.getBoundingClientRect().left - first.getBoundingClientRect().left;
-    if (!this.from?.offsetParent) return;
-    const { offsetLeft: home, offsetWidth: wide } = this.from;
-    const middle = home + wide / 2, free = wide / 2 + 6;
-    const end = leftOf(this.to.closest(".stage")) - free;
-    let at = middle;
-    if (stage?.contains(this.to)) at = end;
-    else if (stage && stage !== first) {
-      const named = stage.querySelector("h3").firstElementChild;
-      at = Math.min(end, Math.max(leftOf(to) + to.offsetWidth / 2,
-        leftOf(named) + named.offsetWidth + free));
-    }
-    this.from.style.translate = `${at - middle}px`;
-    this.way.style.width = `${!stage ? 0 : to === this.to ? leftOf(to) : at}px`;
+  /** The side of a square, beside that of a head. */
+  side(name) {
+    return Math.sqrt(this.sizes.get(name) / this.sizes.get("head 1.1"));
   }
 
   /** What is no part of its own, but a step of the way. */
@@ -79,28 +58,18 @@ class Drawing {
     return bar;
   }
 
-  /** Light up what some names stand for, and nothing else, and the stream up to there -> the
-   * last of them. What was computed before is seen, and of the lit parts what is in `shown`. */
-  light(names, shown = names) {
-    for (const light of this.lights.values()) light.classList.remove("lit");
-    const found = names.map((name) => this.lights.get(name)), last = found.at(-1);
-    for (const light of found) light.classList.add("lit");
-    const stages = [...this.box.children], here = stages.indexOf(last?.closest(".stage"));
-    const groupOf = (one) => one.closest(".parts > *"), parts = last?.closest(".parts");
-    stages.forEach((stage, i) => {
-      const groups = [...stage.querySelector(".parts").children];
-      const until = i < here || (last && i === here && !parts) ? groups.length
-        : i === here ? groups.indexOf(groupOf(last)) : 0;
-      for (const [name, { tile }] of this.tiles) {
-        if (!stage.contains(tile)) continue;
-        tile.classList.toggle("seen", shown.includes(name) || groups.indexOf(groupOf(tile)) < until);
-      }
-      stage.classList.toggle("told", until === groups.length
-        || (i === here && last.matches(".bar-of:last-child")));
-    });
-    this.reached = last;
-    this.carry();
-    return last;
+  /** Light up what some names stand for, and nothing else -> the last of them. What comes behind
+   * them is marked, too, for it's still ahead of the character that is followed; and so is what
+   * comes next, until it is drawn. */
+  light(names) {
+    const lit = names.map((name) => this.lights.get(name));
+    for (const light of this.lights.values()) {
+      const isLit = lit.includes(light), follows = (one) =>
+        one.compareDocumentPosition(light) & Node.DOCUMENT_POSITION_FOLLOWING;
+      light.classList.toggle("lit", isLit);
+      light.classList.toggle("ahead", !isLit && (light === this.to || lit.every(follows)));
+    }
+    return lit.at(-1);
   }
 
   /** A station of the line: its name, its parts, and what the model would say there. */
@@ -121,14 +90,14 @@ class Drawing {
     const share = element("span", { className: "share" });
     const tile = element("div", { className: "tile" });
     const count = this.sizes.get(name).toLocaleString("en");
-    tile.style.setProperty("--side", Math.sqrt(this.sizes.get(name) / this.sizes.get("head 1.1")));
+    tile.style.setProperty("--side", this.side(name));
     tile.title = `${name}: ${count} parameters`;
     const face = { tile, share, picture };
     if (watch) {
       const what = name === "last biases" ? "logits" : name;
       face.radio = element("input", { type: "radio", name: "watched",
-        ariaLabel: `Watch ${what === "logits" ? "the last layer" : what} compute` });
-      face.radio.addEventListener("click", ({ detail }) => watch(what, detail > 0)); // or a key
+        ariaLabel: `Take ${what === "logits" ? "the last layer" : what} apart` });
+      face.radio.addEventListener("click", () => watch(what));
       square.prepend(face.radio);
     }
     const label = element(toggle ? "label" : "span", { className: "switch" });
@@ -146,11 +115,9 @@ class Drawing {
     return tile;
   }
 
-  /** shares: a Map by name, in logits; guesses: of each station the likeliest; from, to: the
-   * last character read and the one that is predicted. */
-  update({ shares, off, guesses, watched, from, to, logit, probability,
-    knobbed = probability }) {
-    this.shares = shares;
+  /** shares: a Map by name, in logits; guesses: the likeliest at each station; from, to: the last
+   * character read and the one that is predicted. */
+  update({ shares, off, guesses, watched, from, to, logit, probability }) {
     const most = Math.max(...[...this.tiles.keys()].map((name) => Math.abs(shares.get(name))));
     for (const [name, { tile, share, box, radio }] of this.tiles) {
       const value = shares.get(name);
@@ -165,29 +132,19 @@ class Drawing {
     this.biases.textContent = signed(sum(unnamed.map(([, value]) => value)));
     this.biases.parentElement.hidden = !unnamed.length;
     this.from.textContent = from;
-    this.came = to;
-    this.reveal();
+    this.to.textContent = to;
     this.stations.forEach((station, i) => {
       if (i === guesses.length) {
-        station.textContent = `“${to}”: logit ${number(logit, 2)}, probability `
-          + number(probability)
-          + (number(knobbed) === number(probability) ? "" : `, with the knobs ${number(knobbed)}`);
+        station.textContent = `in all ${number(logit, 2)}: a probability of ${number(probability)}`;
         return;
       }
-      const bars = guesses[i].map(({ char, probability }) => {
-        const bar = element("span", { className: char === to ? "came" : "" },
-          element("b", { textContent: char }), ` ${number(probability, 2)}`);
-        bar.style.setProperty("--share", probability);
-        return bar;
-      });
-      const says = station.firstChild ?? element("span", {}, "would ", word("lens", "say"), " ");
-      station.replaceChildren(says, ...bars);
+      const { char, probability: sure } = guesses[i];
+      const guess = element("span", { className: "said" }, element("b", { textContent: char }),
+        ` ${number(sure, 2)}`);
+      guess.style.setProperty("--share", sure);
+      station.replaceChildren(station.firstChild
+        ?? element("span", {}, "so far it would ", word("lens", "write")), " ", guess);
     });
-  }
-
-  /** What comes next stands at the end of the stream; of the walk, when it is drawn. */
-  reveal() {
-    this.to.textContent = walking && !isLastStep() ? "?" : this.came;
   }
 
   /** All heads at a glance, and the neurons, the vectors and the logits of one row. */

@@ -1,5 +1,21 @@
-// The text as a field, and what to do about characters that the model does not know.
-"use strict";
+// The text as a field, and what to do about characters that the model doesn't know.
+import { UNIT } from "content";
+import { $, element } from "elements";
+import { active, changed, onChange, sides } from "state";
+import { onEdit } from "text";
+import { glyph, idsOf, isKnown, textOf } from "tokens";
+import { LIMIT, begin, isWriting } from "writing";
+
+const PLAIN = { "’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "--", "…": "...",
+  "\u00a0": " ", "\t": " ", "\r": "" }; // what telephones put in by themselves
+let typing = null; // a timer: the text is read when the typing pauses
+
+onChange(() => {
+  const writing = isWriting();
+  document.body.classList.toggle("writing", writing);
+  $("go").textContent = writing ? "Stop" : $("prompt").hidden ? "Go on" : "Write";
+  $("one").setAttribute("aria-disabled", writing);
+});
 
 /** The text becomes a field; all of it is selected, so that typing replaces it. */
 function edit() {
@@ -8,40 +24,37 @@ function edit() {
   showField(true);
   $("prompt").focus();
   $("prompt").select();
-  $("status").textContent = "Type, then let it write (Ctrl+Enter). Esc ends the typing.";
+  $("status").textContent = "Type, then let it write (Ctrl+Enter). Esc ends your typing.";
 }
 
-function showField(on) {
-  $("card").hidden = true;
+export function showField(on) {
   $("prompt").hidden = !on;
   $("sides").hidden = on;
   $("edit").textContent = on ? "Done" : "Type your own";
   for (const id of ["one", "again", "another"]) $(id).hidden = on;
-  showButtons();
+  changed();
 }
 
 /** Back to the text as it was before. */
-function giveUp() {
-  showField(false);
+export function giveUp() {
   complain("", []);
-  showInside();
+  showField(false);
 }
 
 /** Back to the coloured text -> whether that was possible. */
-async function edited() {
+export async function edited() {
   if ($("prompt").hidden) return true;
   const ids = typedIds();
   if (!ids) return false;
   showField(false);
   $("status").textContent = "";
   if (textOf(ids) !== textOf(active.ids)) await begin(ids);
-  for (const side of sides) show(side);
-  remember();
+  for (const side of sides) changed(side);
   return true;
 }
 
 /** The field as ids, or null: then the page has said what is wrong, and offers to mend it. */
-function typedIds() {
+export function typedIds() {
   const text = $("prompt").value, chars = Array.from(text), ids = idsOf(text);
   const unknown = [...new Set(chars.filter((char) => !isKnown(char)))];
   const plainable = unknown.filter((char) =>
@@ -54,11 +67,11 @@ function typedIds() {
       ways.push([`Use plain characters for ${plainable.map(glyph).join(" ")}`,
         chars.map((c) => (plainable.includes(c) ? PLAIN[c] : c))]);
     }
-    ways.push(["Leave out what it does not know", chars.filter(isKnown)]);
+    ways.push(["Leave out what it doesn’t know", chars.filter(isKnown)]);
   } else if (!chars.length) {
     said = "Give at least one character to go on from.";
   } else if (ids.length > LIMIT) {
-    said = `These are ${ids.length.toLocaleString("en")} ${content.unit}s; `
+    said = `These are ${ids.length.toLocaleString("en")} ${UNIT}s; `
       + `this page reads ${LIMIT.toLocaleString("en")}.`;
     ways.push(["Keep the last of them", Array.from(textOf(ids.slice(-LIMIT)))]);
   }
@@ -72,14 +85,11 @@ function complain(said, ways) {
   document.body.classList.toggle("refused", refused);
   $("go").setAttribute("aria-disabled", refused);
   for (const id of ["back", "forth"]) $(id).disabled = refused;
-  if (refused) $("position").textContent = "What may come next is shown once this text can be read.";
-  $("prompt").setAttribute("aria-invalid", Boolean(said));
-  const line = document.createElement("p");
-  line.textContent = said;
-  $("complaint").replaceChildren(...(said ? [line] : []));
+  if (refused) $("position").textContent = "You'll see what may come next once the model can read this.";
+  $("prompt").setAttribute("aria-invalid", refused);
+  $("complaint").replaceChildren(...(said ? [element("p", { textContent: said })] : []));
   for (const [name, chars] of ways) {
-    const button = Object.assign(document.createElement("button"),
-      { type: "button", textContent: name });
+    const button = element("button", { type: "button", textContent: name });
     button.addEventListener("click", () => {
       $("prompt").value = chars.join("");
       $("prompt").focus();
@@ -88,3 +98,11 @@ function complain(said, ways) {
     $("complaint").append(button);
   }
 }
+
+onEdit(edit);
+$("edit").addEventListener("click", () => ($("prompt").hidden ? edit() : edited()));
+$("prompt").addEventListener("input", () => {
+  clearTimeout(typing);
+  const ids = typedIds();
+  if (ids) typing = setTimeout(() => $("prompt").hidden || begin(ids), 250);
+});

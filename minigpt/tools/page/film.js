@@ -1,53 +1,29 @@
-// A training as a film: its stages one after the other, the losses as a curve beside them.
-// Nothing is trained here: each stage is a model of its own, kept by `train --keep`.
-"use strict";
+// The stages of a training, on a slider, and the losses as a curve beside it. Nothing is trained
+// here: each stage is a model of its own, kept by `train --keep`.
+import { UNIT } from "content";
+import { element, number } from "elements";
+import { word } from "words";
+import { train } from "writing";
 
-const FRAME = 1200; // milliseconds that a stage is seen at least
 const CURVE = { wide: 300, high: 110, left: 34, right: 8, top: 8, bottom: 20 };
 
-class Film {
+export class Film {
   constructor(side, { snapshots, story }) {
-    Object.assign(this, { side, snapshots, turn: 0, playing: false });
+    Object.assign(this, { side, snapshots });
     this.steps = snapshots.map(({ step }) => (step === "end" ? story?.steps ?? null : step));
-    this.button = element("button", { type: "button" });
     this.told = element("span", { className: "stage-told" });
     this.slider = element("input", { type: "range", min: 0, max: snapshots.length - 1,
       value: side.stage, ariaLabel: "The stage of the training" });
-    this.slider.addEventListener("input", () => {
-      const stage = Number(this.slider.value);
-      this.pause(); // which shows the stage as it was
-      train(side, stage);
-    });
-    this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
-    const panel = element("div", { className: "reel" }, this.button, this.slider, this.told);
-    this.box = element("div", { className: "film" }, panel);
+    this.slider.addEventListener("input", () => train(side, Number(this.slider.value)));
+    this.box = element("div", { className: "film" },
+      element("div", { className: "reel" }, this.told, this.slider));
     this.draw(story?.history ?? []);
-    this.show();
-  }
-
-  /** Stage by stage to the end; from the beginning, if it stands at the end. */
-  async play() {
-    const mine = ++this.turn, last = this.snapshots.length - 1, { side } = this;
-    this.playing = true;
-    for (let stage = side.stage === last ? 0 : side.stage + 1; stage <= last; stage++) {
-      const seen = wait(FRAME);
-      await train(side, stage);
-      await seen;
-      if (mine !== this.turn || side.stage !== stage) return;
-    }
-    this.pause();
-  }
-
-  pause() {
-    this.turn++;
-    this.playing = false;
     this.show();
   }
 
   show() {
     const { step, loss } = this.snapshots[this.side.stage];
     const words = step === "end" ? "finished" : `after ${step.toLocaleString("en")} steps`;
-    this.button.textContent = this.playing ? "❚❚ Pause" : "▶ Play the training";
     this.told.textContent = `Training: ${words}`
       + (loss === null ? "" : `, loss ${number(loss, 2)}`);
     this.slider.setAttribute("aria-valuetext", words);
@@ -85,8 +61,8 @@ class Film {
       label(`${end.toLocaleString("en")} steps`, { x: wide - right, y: high - 4,
         "text-anchor": "end" }));
     const key = element("figcaption", {}, "Loss in ", word("nats"), ` per ${UNIT}: `,
-      element("i", { className: "key-judged" }), " of text that it has not read, ",
-      element("i", { className: "key-learned" }), " of text that it learns from");
+      element("i", { className: "key-judged" }), " on text it hasn’t read, ",
+      element("i", { className: "key-learned" }), " on text it learns from");
     this.box.append(element("figure", {}, curve, key));
   }
 }

@@ -4,13 +4,12 @@
 // A vector is a Float32Array, as in torch; sums are taken in float64. There is no
 // batch and no T: characters are read one after the other, through the cache, as by
 // forward_with_cache of minigpt/fast/reader.py.
-"use strict";
 
-const LAYER_EPS = 1e-5; // torch.nn.LayerNorm's eps, unless asked otherwise
+export const LAYER_EPS = 1e-5; // torch.nn.LayerNorm's eps, unless asked otherwise
 const BYTES = { float32: Float32Array, int16: Int16Array, int8: Int8Array };
 
 /** What pack() of minigpt/tools/page wrote -> {name: {rows, columns, data: Float32Array}}. */
-function unpack(tensors, base64) {
+export function unpack(tensors, base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
@@ -52,13 +51,13 @@ function layerNorm(x) {
 }
 
 /** The root of the mean square of the distances from `centre`. */
-function spread(x, centre, eps) {
+export function spread(x, centre, eps) {
   let squares = 0;
   for (const v of x) squares += (v - centre) ** 2;
   return Math.sqrt(squares / x.length + eps);
 }
 
-function meanOf(x) {
+export function meanOf(x) {
   let sum = 0;
   for (const v of x) sum += v;
   return sum / x.length;
@@ -77,21 +76,24 @@ function rotate(x, position) {
 }
 
 /** Numbers -> probabilities; minus the largest, so that none becomes infinite. */
-function softmax(scores) {
+export function softmax(scores) {
   const largest = scores.reduce((a, b) => Math.max(a, b));
   const powers = scores.map((s) => Math.exp(s - largest));
   const sum = powers.reduce((a, b) => a + b);
   return powers.map((p) => p / sum);
 }
 
-function add(...vectors) {
+/** Σ of some numbers. */
+export const sum = (numbers) => Array.from(numbers).reduce((a, b) => a + b, 0);
+
+export function add(...vectors) {
   const out = new Float32Array(vectors[0].length);
   for (const x of vectors) for (let i = 0; i < out.length; i++) out[i] += x[i];
   return out;
 }
 
 /** Σ x[i] y[from + i]: four sums side by side, which a processor adds up at once. */
-function dot(x, y, from = 0) {
+export function dot(x, y, from = 0) {
   let a = 0, b = 0, c = 0, d = 0, i = 0;
   for (; i + 3 < x.length; i += 4) {
     a += x[i] * y[from + i];
@@ -118,7 +120,7 @@ function bend(hidden, activation) {
 }
 
 /** fast/cache.py, KVCache: what has been read; of each layer the keys and the values. */
-class Cache {
+export class Cache {
   constructor(layers) {
     this.length = 0;
     this.layers = Array.from({ length: layers }, () => ({ keys: [], values: [] }));
@@ -130,7 +132,7 @@ class Cache {
  * off: names of parts, as "head 1.2" and "feed-forward 1", that are switched off, as by
  * `changed` of inside/looking.py: what they write is their mean over the training text, or
  * zeros if the file has no means or `zero` is true. */
-class Model {
+export class Model {
   constructor(config, parameters, off = new Set(), zero = false) {
     Object.assign(this, { config, parameters, off, zero });
     this.headSize = config.n_embd / config.n_head;
@@ -311,7 +313,7 @@ class Model {
 }
 
 /** The columns of a projection that read head h: W[:, mine] x. */
-function columns(x, { rows, columns, data }, h) {
+export function columns(x, { rows, columns, data }, h) {
   const out = new Float32Array(rows);
   for (let r = 0; r < rows; r++) out[r] = dot(x, data, r * columns + h * x.length);
   return out;

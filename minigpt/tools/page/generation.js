@@ -1,18 +1,18 @@
 // What a model reads of a text that grows, and how a character is drawn.
-"use strict";
+
+import { Cache, softmax } from "forward";
 
 /** fast/reader.py, start_of: a text that was first read from `first` grows to a whole context,
- * then its older half is dropped; or with `slide`, as `generate` of lesson 06 reads, its oldest
- * character -> where the window begins. */
-function windowStart(first, length, context, slide = false) {
-  const half = slide ? 1 : Math.max(Math.floor(context / 2), 1);
+ * then its older half is dropped -> where the window begins. */
+export function windowStart(first, length, context) {
+  const half = Math.max(Math.floor(context / 2), 1);
   const over = Math.max(0, length - first - context);
   return first + Math.ceil(over / half) * half;
 }
 
 /** One window of a text, read through a cache. rows[t] is what model.step said after the
  * t-th character behind `start`. */
-class Reader {
+export class Reader {
   constructor(model) {
     Object.assign(this, { model, start: null, rows: [] });
   }
@@ -33,7 +33,7 @@ class Reader {
 }
 
 /** generation.py, probabilities; a knob that is null is off. */
-function probabilities(logits, { temperature = 1, topK = null, topP = null } = {}) {
+export function probabilities(logits, { temperature = 1, topK = null, topP = null } = {}) {
   const scores = Array.from(logits);
   const largest = Math.max(...scores);
   if (temperature === 0) {
@@ -45,7 +45,7 @@ function probabilities(logits, { temperature = 1, topK = null, topP = null } = {
 }
 
 /** generation.py, probabilities: top-k first; ties with the k-th stay. */
-function keepLikeliest(scores, topK, topP) {
+export function keepLikeliest(scores, topK, topP) {
   if (topK !== null && topK < scores.length) {
     const smallest = [...scores].sort((a, b) => b - a)[topK - 1];
     scores = scores.map((s) => (s < smallest ? -Infinity : s));
@@ -64,12 +64,12 @@ function keepLikeliest(scores, topK, topP) {
 }
 
 /** The ids, likeliest first. */
-function ranked(probs) {
+export function ranked(probs) {
   return Array.from(probs.keys()).sort((a, b) => probs[b] - probs[a]);
 }
 
 /** One id, as torch.multinomial draws: where a random number falls on the pile. */
-function drawn(probs, random) {
+export function drawn(probs, random) {
   const u = random();
   let pile = 0, last = 0;
   for (let i = 0; i < probs.length; i++) {
@@ -83,7 +83,7 @@ function drawn(probs, random) {
 
 /** Tommy Ettinger's Mulberry32 (2017): a seed of 32 bits -> numbers in [0, 1), the same
  * in every browser, where Math.random has no seed. */
-function mulberry32(seed) {
+export function mulberry32(seed) {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -1,55 +1,37 @@
 // The line at the top: what the model sees of the text, where its heads look from the last
 // character, and what it thinks likely next. It moves on with every character.
-"use strict";
+import { UNIT } from "content";
+import { $, element, number } from "elements";
+import { probabilities, ranked } from "generation";
+import { colours, css, sized, zoom } from "pictures";
+import { active, choose, knobs, partOf, positionOf, watched } from "state";
+import { glyph, quoted, spoken, texts } from "tokens";
+import { word } from "words";
 
 const TAPE = { font: 17, fan: 150, foot: 12, shown: 5, least: .03 };
 
 /** Draw it for what was computed at a position: rows as in Reader, from `start` on. */
-function paintGlance(side, position, { start, rows }) {
-  const canvas = $("glance"), scale = Math.max(1, devicePixelRatio), ink = colours();
-  const [wide, high] = [canvas.clientWidth, canvas.clientHeight];
-  [canvas.width, canvas.height] = [wide * scale, high * scale];
-  const pen = canvas.getContext("2d"), row = position - 1 - start;
-  pen.scale(scale, scale);
+export function paintGlance(side, position, { start, rows }) {
+  const { pen, high } = sized($("glance")), ink = colours(), row = position - 1 - start;
   pen.lineCap = "round";
   if (row < 0 || !rows[row]) return;
   const base = high - TAPE.foot, top = base - TAPE.font - 3;
   const { right, cell, fan } = tape(side, position);
-  const middles = paintTape(pen, tokensFrom(side, start, row), right, base, cell, ink);
+  const tokens = rows.slice(0, row + 1).map((_, t) => glyph(texts[side.ids[start + t]]));
+  const middles = paintTape(pen, tokens, right, base, cell, ink);
   paintHeads(pen, side, rows[row].layers, middles, top, ink);
   paintNext(pen, side, position, rows[row].logits, { from: right, top, wide: right + fan, high }, ink);
   tellCount(side, position - start);
-}
-
-/** How many characters are in view, as many as are drawn. */
-function tellCount(side, n) {
-  const told = $("seen").querySelector(".count"), { block_size } = side.whole.config;
-  if (told) told.textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
-    + `most, then ${side.slide ? "the oldest" : "the older half"} goes).`;
 }
 
 /** Where the text ends that is read up to a position, how wide a character is, and the room
  * behind it: a whole context has room, or on a narrow screen as much as one can read. A text
  * begins on the left; it moves on to the right, and stays there when its older half goes. */
 function tape(side, position) {
-  const wide = $("glance").clientWidth, fan = Math.min(TAPE.fan, wide / 3), most = wide - fan;
+  const wide = $("glance").clientWidth / zoom(), fan = Math.min(TAPE.fan, wide / 3), most = wide - fan;
   const cell = Math.min(18, Math.max(13, (most - 4) / side.whole.config.block_size));
   return { right: UNIT === "token" ? most : Math.min(most, position * cell + 4), cell, fan };
 }
-
-/** While it writes: what was just read, of which all is at hand; and beside the text the same. */
-function showLast(side) {
-  const { start, rows } = side.reading.reader, position = start + rows.length;
-  const again = start > 0 && position < side.ids.length - 1; // the older half has gone
-  if (!rows.length || again) return; // then what was seen stays, until all is read again
-  paintGlance(side, position, side.reading.reader);
-  viewOf(side).described = position;
-  viewOf(side).mark();
-  showBars(side, position, rows.at(-1), null);
-}
-
-const tokensFrom = (side, start, row) =>
-  Array.from({ length: row + 1 }, (_, t) => glyph(texts[side.ids[start + t]]));
 
 /** The tokens, the last of them at `right`, as far as there is room -> the middle of each. */
 function paintTape(pen, tokens, right, base, cell, ink) {
@@ -137,28 +119,37 @@ function paintNext(pen, side, position, logits, { from, top, wide, high }, ink) 
   });
 }
 
-/** How much is in view; at rest also, for those who do not see the picture, what is in it. */
-function tellGlance(side, position, { start, rows }, calm) {
-  const { n_layer, n_head } = side.whole.config, n = position - start;
-  if (!$("seen").firstChild || $("seen").side !== side) {
+/** How much is in view. */
+function tellCount(side, n) {
+  const { n_layer, n_head, block_size } = side.whole.config;
+  if ($("seen").side !== side) {
     $("seen").side = side;
-    $("seen").replaceChildren(element("span", { className: "brief",
-      textContent: "Arcs: what it looks back at. Right: what may come next. " }),
-    element("span", { className: "count" }), element("span", { className: "legend" }, " Arcs: "
-      + "where its ", word("head", `${n_layer * n_head} heads`), " look, the first block in rose, "
-      + "the last in gold, the watched head in white. Right: what may come next."));
+    $("seen").replaceChildren(element("span", { className: "count" }),
+      " Arcs show where its ", word("head", `${n_layer * n_head} heads`), " look: from rose in the "
+      + "first block to gold in the last, and white for the one below.");
   }
-  tellCount(side, n);
-  if (!calm) return;
-  const likely = ranked(probabilities(rows[n - 1].logits, knobs())).slice(0, TAPE.shown);
-  $("glance").setAttribute("aria-label", `From “${glyph(texts[side.ids[position - 1]])}” arcs lead `
-    + "back to what the heads look at, and ribbons on to what is likely: "
+  $("seen").firstChild.textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
+    + "most, then the older half goes).";
+}
+
+/** For those who don't see the picture, what is in it. */
+export function tellGlance(side, position, logits) {
+  const likely = ranked(probabilities(logits, knobs())).slice(0, TAPE.shown);
+  $("glance").setAttribute("aria-label", `From ${quoted(side.ids[position - 1])} arcs lead back to `
+    + "what the heads look at, and ribbons lead on to what is likely: "
     + likely.map((id) => spoken(texts[id])).join(", "));
+}
+
+/** Nothing comes before the first character. */
+export function clearGlance() {
+  $("glance").getContext("2d").clearRect(0, 0, $("glance").width, $("glance").height);
+  $("seen").replaceChildren();
+  $("seen").side = null;
 }
 
 $("glance").addEventListener("click", ({ offsetX }) => { // the character that is clicked
   const position = positionOf(active), start = position && active.startOf(position - 1);
-  const { right, cell } = tape(active, position), back = Math.floor((right - offsetX) / cell);
+  const { right, cell } = tape(active, position), back = Math.floor((right - offsetX / zoom()) / cell);
   if (UNIT === "character" && back >= 0 && position - 1 - back >= start) {
     choose(active, position - 1 - back);
   }

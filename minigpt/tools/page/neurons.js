@@ -1,101 +1,78 @@
-// The sheet of a feed-forward layer: its rows are neurons. A sheet is described in sheets.js.
-"use strict";
+// The sheet of a feed-forward layer: its rows are neurons.
+import { UNIT } from "content";
+import { number, signed } from "elements";
+import { sum } from "forward";
+import { ranked } from "generation";
+import { biasIn, productOf } from "telling";
+import { quoted } from "tokens";
+import { unfoldFeedForward } from "unfold";
+import { word } from "words";
 
-function feedForwardSheet({ model, seen, part, id, off, me }) {
+const MOST = 64; // rows; the others are summed up
+
+export function feedForwardSheet({ model, seen, part, name, id, off, few, me }) {
   const u = unfoldFeedForward(model, seen, part.layer, id), { activation } = model.config;
-  const n = u.bent.length, to = `“${glyph(texts[id])}”`, share = sum(u.adds) + u.bias;
+  const n = u.bent.length, to = quoted(id), share = sum(u.adds) + u.bias;
   const b = biasIn(model, `body.${part.layer}.feed_forward.expand`);
   const fires = u.bent.reduce((count, v) => count + (v !== 0), 0), C = u.fed.length;
-  const order = tellingNeurons(u), silent = order.findIndex((i) => u.bent[i] === 0);
+  const order = tellingNeurons(u, few), lit = [name];
   const others = Array.from(u.adds.keys()).filter((i) => !order.includes(i));
-  const lit = [nameOf(part)];
   const bends = {
-    relu: ["What is below 0 becomes 0 (ReLU).", (h) => `max(${number(h, 3)}, 0)`],
-    relu2: ["What is below 0 becomes 0, the rest is squared (ReLU²).",
-      (h) => `max(${number(h, 3)}, 0)²`],
+    relu: ["What is below 0 becomes 0 (ReLU).", (h) => `bent, max(${number(h)}, 0)`],
+    relu2: ["What is below 0 becomes 0, and the rest is squared (ReLU²).",
+      (h) => `bent, max(${number(h)}, 0)²`],
     swiglu: ["Each is multiplied by its gate g, as g ÷ (1 + e to the power of −g) (SwiGLU).",
-      (h, i) => `${number(h, 3)} × the gate ${number(u.gates[i], 3)}, bent`,
-      "Each is multiplied by its bent gate (SwiGLU)."],
+      (h, i) => `times the gate ${number(u.gates[i])}, bent,`],
   }[activation];
   // Behind the neurons come the sum of the others, few or all of which are seen, and the bias.
-  const some = order.slice(0, FEW - (u.bias ? 2 : 1)), hidden = n - some.length;
+  const some = order.slice(0, few - (u.bias ? 2 : 1)), hidden = n - some.length;
   const tail = [
     { label: `${hidden} others`, when: "few", adds: sum(u.adds) - sum(some.map((i) => u.adds[i])) },
     { label: `${others.length} others`, when: "all", adds: sum(others.map((i) => u.adds[i])) },
     { label: "bias", adds: u.bias }].filter(({ label, adds }) => adds && !label.startsWith("0 "));
   const column = (list, last = tail.map(() => null)) => [...order.map((i) => list[i]), ...last];
-  const line = (told, name = (k) => `${tail[k].label}: ${signed(tail[k].adds, 3)} to ${to}`) => (k) =>
-    (k < order.length ? `neuron ${order[k] + 1}${told(order[k])}` : name(k - order.length));
-  const addsUp = signed(share) + (u.bias
-    ? `: ${signed(sum(u.adds))} by neurons, ${signed(u.bias)} by a bias` : "");
-  const pattern = [`Nothing is fetched now: ${n} neurons each look in the list for a pattern.`];
   return {
-    title: `Watch ${nameOf(part)} compute, after ${me}`,
+    title: `Feed-forward ${part.layer + 1} works on ${me}`,
     first: "neuron",
     rows: [...order.map((i) => ({ label: String(i + 1), aside: u.bent[i] ? "fires" : "silent" })),
-      ...tail.map(({ label, when }) => ({ label, when, since: 3, aside: "" }))],
+      ...tail.map(({ label, when }) => ({ label, when, since: 2, aside: "" }))],
     few: [...some.keys(), ...tail.map((_, k) => order.length + k)],
-    ...tellingRows(order.keys()),
+    shown: 0,
     steps: [
-      { name: `w · x${b}`, lit: [`norm ${part.layer + 1}.2`, ...lit], shown: [], why: pattern,
-        says: [`Each of ${n} `, word("neuron", "neurons"), ` has ${C} `, word("parameters"),
-          ` of its own: they are multiplied with the ${C} numbers of the `, word("stream"),
-          ` at ${me} after one more `, word("norm"), ", added up",
-          ...(b ? [", and a ", word("bias"), " is added"] : []), `.${off}`] },
-      { name: "bend", lit, further: [1, 2, 3], why: ["A neuron that finds nothing stays silent."], briefWhy: pattern,
-        ...(silent < 0 ? { tell: 1 } : { telling: [0, silent], row: silent }),
-        brief: ["Each weighs the normed ", word("stream"), ". ", ...bendSays(bends[2] ?? bends[0]),
-          ` ${fires} fire here.${off}`],
-        says: [...bendSays(bends[0]), ` ${fires} of ${n} neurons fire here. Without the bend two `
-          + "layers in a row would be no more than one."] },
-      { name: "add", lit, row: 0, further: [1, 2, 3],
-        why: ["Each neuron that fires writes numbers of its own into the list."],
-        brief: ["To the ", word("logit"), ` of ${to} that ${off ? "would add" : "adds"} ${addsUp}.`],
-        says: [`Each has ${C} of them, and writes as strongly as it fires. That `
-          + `${off ? "would move" : "moves"} the `, word("logit"), ` of the next ${UNIT}, ${to}, by `
-          + `${addsUp}.`] },
+      { lit, why: [`Nothing is fetched now: ${n} neurons each look for a pattern in the list.`],
+        says: ["Each ", word("neuron"), ` multiplies the ${C} normed numbers by ${C} `,
+          word("parameters"), " of its own and adds them up. Then comes the ", word("bend"),
+          `. ${bends[0]} ${fires} of ${n} fire here.${off}`] },
+      { lit, why: ["Each neuron that fires writes numbers of its own into the list."],
+        says: [`That ${off ? "would add" : "adds"} ${signed(share)} to the score (`, word("logit"),
+          `) of the next ${UNIT}, ${to}`, ...(u.bias ? [`: ${signed(sum(u.adds))} by neurons and `
+          + `${signed(u.bias)} by a `, word("bias")] : []), "."] },
     ],
     columns: [
-      { step: 1, head: [`w · x${b}`], values: column(u.hidden), shaded: true },
-      ...(u.gates ? [{ step: 2, head: ["gate"], values: column(u.gates) }] : []),
-      { step: 2, head: ["bent"], values: column(u.bent), bar: true },
-      { step: 3, head: [`to ${to}`], signed: true, foot: share,
+      { step: 1, head: `w · x${b}`, values: column(u.hidden), shaded: true },
+      ...(u.gates ? [{ step: 1, head: "gate", values: column(u.gates) }] : []),
+      { step: 1, head: "bent", values: column(u.bent), bar: true },
+      { step: 2, head: `to ${to}`, signed: true, foot: share,
         values: column(u.adds, tail.map(({ adds }) => adds)) },
     ],
-    beside: (k, step) => (step !== 2 || k >= order.length ? undefined
-      : weighed(u, order[k], [`norm ${part.layer + 1}.2`, nameOf(part)])),
-    products: (k, step) => (step === 1 && k < order.length
-      ? { names: ["normed", "neuron"], left: u.fed, right: u.weightsOf(order[k]),
-        from: [`norm ${part.layer + 1}.2`, nameOf(part)], bias: u.biasOf(order[k]) } : undefined),
     lines: [
-      line((i) => `: w · x${b} = ${number(u.hidden[i], 3)}`, () => "the others are summed up"),
-      line((i) => `: ${bends[1](u.hidden[i], i)} = ${number(u.bent[i], 3)}`,
-        () => "the others are summed up"),
-      line((i) => ` adds ${signed(u.adds[i], 3)} to the logit of ${to}`),
+      (k) => (k < order.length ? `neuron ${order[k] + 1}: `
+        + `${productOf(u.fed, u.weightsOf(order[k]), u.biasOf(order[k]))}, `
+        + `${bends[1](u.hidden[order[k]], order[k])} = ${number(u.bent[order[k]])}`
+        : "the others are summed up"),
+      (k) => (k < order.length
+        ? `neuron ${order[k] + 1} adds ${signed(u.adds[order[k]], 3)} to the score of ${to}`
+        : `${tail[k - order.length].label}: ${signed(tail[k - order.length].adds, 3)} to ${to}`),
     ],
   };
 }
 
-/** What a neuron weighs, as strips. */
-function weighed({ fed, weightsOf }, i, [norm, neurons]) {
-  const weights = weightsOf(i);
-  return [{ name: "normed", numbers: fed, from: [norm] },
-    { name: "neuron", numbers: weights, from: [neurons] },
-    { name: "×", numbers: fed.map((v, k) => v * weights[k]), from: [0, 1] }];
-}
-
-/** A sentence about the bend, with its word explained. */
-function bendSays(text) {
-  const [, before, name, after] = /^(.*\()(.*)(\)\.)$/.exec(text);
-  return [before, word("bend", name), after];
-}
-
 /** The neurons that move the logit most, and among the first some that are silent: these show
  * what the bend does. */
-function tellingNeurons({ adds, hidden, bent }) {
+function tellingNeurons({ adds, hidden, bent }, few) {
   const loud = ranked(Array.from(adds, Math.abs)).filter((i) => bent[i] !== 0);
   const silent = [...bent.keys()].filter((i) => bent[i] === 0)
     .sort((a, b) => hidden[a] - hidden[b]);
-  const first = loud.slice(0, FEW - 4), dark = silent.slice(0, 2);
-  return [...new Set([...first, ...dark, ...loud, ...silent])].slice(0, MOST);
+  return [...new Set([...loud.slice(0, few - 3), ...silent.slice(0, 1), ...loud, ...silent])]
+    .slice(0, MOST);
 }

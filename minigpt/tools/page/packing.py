@@ -1,7 +1,9 @@
 """What a page keeps of a model: its parameters as bytes, what its parts say on average,
-and the loss of each stage of its training."""
+and the loss of each stage of its training. And its modules, as an import map."""
 
+import base64
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -105,3 +107,14 @@ def pack(
         data += values.astype(values.dtype.newbyteorder("<")).tobytes()
         data += bytes(-len(data) % 4)
     return tensors, bytes(data)
+
+
+def import_map(folder: Path) -> dict[str, dict[str, str]]:
+    """The import map of a page: each JavaScript file of a folder as a `data:` URL,
+    under the name by which the others import it, so that they need no server."""
+    kind = "data:text/javascript;base64,"
+    encoded = {
+        file.stem: kind + base64.b64encode(file.read_bytes()).decode("ascii")
+        for file in sorted(folder.glob("*.js"))
+    }
+    return {"imports": encoded}

@@ -1,20 +1,21 @@
 // One model with its text: what it says of each character, and what it writes.
-"use strict";
 
-const SLICE = 10; // milliseconds of computing between two pictures
+import { Reader, drawn, mulberry32, probabilities, windowStart } from "generation";
+import { charactersIn } from "tokens";
+
+export const SLICE = 10; // milliseconds of computing between two pictures
 
 /** Until the next picture: what is written shows, and keys are heard. */
-function pause() {
+export function pause() {
   return new Promise((resolve) => requestAnimationFrame(resolve));
 }
 
 /** What one model says of the text of a side. after[i] is what it computed when it had read
  * ids[0] to ids[i], so ids[i + 1] was predicted by after[i]; nats[i] is −ln p of ids[i], and
- * 0 for the first, which nothing predicts; heads[i] is the most that a head added to the logit
- * of ids[i]. */
+ * 0 for the first, which nothing predicts. */
 class Reading {
   constructor(side, model) {
-    Object.assign(this, { side, model, reader: new Reader(model), after: [], nats: [], heads: [] });
+    Object.assign(this, { side, model, reader: new Reader(model), after: [], nats: [] });
   }
 
   /** Read on to the end of the text, character by character. */
@@ -22,20 +23,11 @@ class Reading {
     const { ids } = this.side;
     while (this.after.length < ids.length) {
       const position = this.after.length, start = this.side.startOf(position);
-      this.heads.push(this.mostOfHeads(this.reader.rows.at(-1), ids[position]));
       yield* this.reader.steps(ids, start, position + 1);
       this.nats.push(position
         ? -Math.log(probabilities(this.after[position - 1].logits)[ids[position]]) : 0);
       this.after.push({ start, logits: this.reader.rows.at(-1).logits });
     }
-  }
-
-  /** The largest share of a head in the logit of what came. */
-  mostOfHeads(seen, id) {
-    if (!seen) return 0;
-    const toward = this.model.toward(seen.streams, id);
-    return Math.max(...seen.parts.filter(({ name }) => name.startsWith("head"))
-      .map(({ wrote }) => dot(wrote, toward)));
   }
 
   /** The mean surprise, in nats per character, of a part of the text; null of none. */
@@ -46,14 +38,13 @@ class Reading {
   }
 }
 
-class Side {
+export class Side {
   /** snapshots: [{step, model}], the last of them trained to the end. */
   constructor(snapshots) {
     this.snapshots = snapshots;
     this.stage = snapshots.length - 1;
     this.off = new Set(); // names of the parts that are switched off
     this.zero = false; // what is off says zeros, and not its mean
-    this.slide = false; // beyond the context: drop one character, as in 06, or the older half
     this.turn = 0; // each run takes a number; an older one then stops
     this.writing = false;
     this.begin([], 0);
@@ -89,12 +80,11 @@ class Side {
   }
 
   /** Where the window begins in which the character at `position` is read. The reader's text is
-   * read from its beginning, the last of it as `generate` begins: with a whole context. A window
-   * that slides is always a whole context. */
+   * read from its beginning, the last of it as `generate` begins: with a whole context. */
   startOf(position) {
     const { block_size } = this.whole.config;
-    const first = this.slide || position < this.given - 1 ? 0 : Math.max(0, this.given - block_size);
-    return windowStart(first, position + 1, block_size, this.slide);
+    const first = position < this.given - 1 ? 0 : Math.max(0, this.given - block_size);
+    return windowStart(first, position + 1, block_size);
   }
 
   /** The end of the window in which the character at `position` is read. */
@@ -134,7 +124,7 @@ class Side {
 
   /** By what it is written: the training's stage and what is off, as text. */
   made() {
-    return [this.stage, this.zero, this.slide, ...[...this.off].sort()].join();
+    return [this.stage, this.zero, ...[...this.off].sort()].join();
   }
 
   /** Do some work in slices, with a picture between two; show() shows what is there. Ends

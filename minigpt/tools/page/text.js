@@ -1,36 +1,26 @@
-// What one sees of a side: its name, its training as a film, its text, and what that cost.
-"use strict";
+// What one sees of a side: its name, the stages of its training, its text, and how much the text
+// surprised the model.
+import { Characters } from "characters";
+import { content } from "content";
+import { $, element, number } from "elements";
+import { Film } from "film";
+import { active, choose, onChange, positionOf, sides } from "state";
+import { charactersIn, spoken, texts } from "tokens";
+import { word } from "words";
 
 class SideView {
   constructor(side, model) {
     const { name, snapshots } = model;
     this.side = side;
-    const box = this.box = document.createElement("article");
-    box.className = "side";
-    const add = (tag, parts) => {
-      const element = Object.assign(document.createElement(tag), parts);
-      box.append(element);
-      return element;
-    };
-    if (sides.length > 1) add("h3", { textContent: name });
-    if (snapshots.length > 1) box.append((this.film = new Film(side, model)).box);
-    const text = add("div", { className: "text", lang: "", translate: false });
-    text.setAttribute("aria-label", name ? `the text of ${name}` : "the text");
-    this.text = text;
-    this.list = new Characters(text, {
-      choose: (position) => choose(side, position),
-      peek: (position) => side === active && peekAt(position),
-      end: "▮",
-    });
-    text.addEventListener("dblclick", () => edit());
-    text.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      edit();
-    });
-    this.figures = document.createElement("span");
-    this.means = add("p", { className: "means" });
-    this.means.append("Surprise in ", word("nats"), this.figures);
+    this.text = element("div", { className: "text", lang: "", translate: false,
+      "aria-label": name ? `the text of ${name}` : "the text" });
+    this.list = new Characters(this.text, (position) => choose(side, position), "▮");
+    this.figures = element("span");
+    this.means = element("p", { className: "means" }, "Surprise in ", word("nats"), this.figures);
+    if (snapshots.length > 1) this.film = new Film(side, model);
+    this.box = element("article", { className: "side" },
+      ...(sides.length > 1 ? [element("h3", { textContent: name })] : []),
+      ...(this.film ? [this.film.box] : []), this.text, this.means);
   }
 
   /** Add what has come since; of a new text, all. */
@@ -53,14 +43,14 @@ class SideView {
     this.tellMeans(reading, given);
   }
 
-  /** Mark the chosen character; while the model writes, the one that the inside describes,
+  /** Mark the chosen character; while the model writes, the one that the rest of the page shows,
    * which is drawn less often than the text. */
   mark() {
     const { side, list } = this, follows = side.writing && side.chosen === null;
     list.select(follows ? this.described ?? positionOf(side) : positionOf(side));
   }
 
-  /** What stands before the window is out of the model's sight: it is paler. */
+  /** What the model no longer sees is paler. */
   fade(start) {
     const { spans } = this.list, was = this.faded?.ids === this.ids ? this.faded.start : 0;
     for (let i = Math.min(was, start); i < Math.max(was, start); i++) {
@@ -69,7 +59,7 @@ class SideView {
     this.faded = { ids: this.ids, start };
   }
 
-  /** What the text cost: −ln p on average, of the reader's part and of the model's. */
+  /** −ln p on average, of the reader's part and of the model's. */
   tellMeans(reading, given) {
     const parts = [], ids = reading.side.ids.slice(1);
     const [typed, written] = [reading.mean(0, given), reading.mean(given)];
@@ -86,9 +76,34 @@ class SideView {
     // Fully shaded at 1.5 times what guessing costs.
     const depth = Math.min(1, nats / (1.5 * Math.log(texts.length)));
     this.list.shade(position, depth, `${spoken(name)}, ${size}`);
-    this.list.spans[position].dataset.nats = position ? number(nats, 1) : "–";
   }
 }
 
-const views = sides.map((side, i) => new SideView(side, content.models[i]));
-const viewOf = (side) => views[sides.indexOf(side)];
+const views = new Map(sides.map((side, i) => [side, new SideView(side, content.models[i])]));
+$("sides").append(...[...views.values()].map((view) => view.box));
+onChange((side) => (side === active ? [...views.values()] : [views.get(side)])
+  .forEach((view) => view.show()));
+
+/** Say what the rest of the page shows: the position that is predicted, and where the window
+ * begins in which it is read. */
+export function describe(side, position, start) {
+  const view = views.get(side);
+  view.described = position;
+  view.mark();
+  if (start !== undefined) view.fade(start);
+}
+
+/** To the character that is chosen, by keyboard. */
+export const focusText = () => views.get(active).list.selected.focus();
+
+/** edit() is called when the reader wants to type into a text. */
+export function onEdit(edit) {
+  for (const { text } of views.values()) {
+    text.addEventListener("dblclick", edit);
+    text.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      edit();
+    });
+  }
+}

@@ -1,7 +1,8 @@
 // Text as tokens, and back. A token is some bytes: a character, or by lesson 13 a piece of a
 // word. A model of characters has no merges; for one of pieces, read "token" where the other
 // scripts' comments say "character".
-"use strict";
+
+import { content } from "content";
 
 /** tokens/byte_pairs.py, CUT; JavaScript's own \s and \w are other ones than Python's. */
 const CUT = (() => {
@@ -16,13 +17,13 @@ const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const textOfBytes = (bytes) => utf8.decode(Uint8Array.from(bytes, (b) => b.charCodeAt(0)));
 
 /** Each token as one reads it; bytes that are no whole character are written as by Python. */
-const texts = content.tokens.map((bytes) => bytes.replace(WHOLE, (part) =>
+export const texts = content.tokens.map((bytes) => bytes.replace(WHOLE, (part) =>
   (/^[\x80-\xff]$/.test(part) ? `\\x${part.charCodeAt(0).toString(16)}` : textOfBytes(part))));
-const textOf = (ids) => textOfBytes(ids.map((id) => content.tokens[id]).join(""));
+export const textOf = (ids) => textOfBytes(ids.map((id) => content.tokens[id]).join(""));
 
 /** How many characters begin in some tokens. */
 const begun = content.tokens.map((bytes) => bytes.replace(/[\x80-\xbf]/g, "").length);
-const charactersIn = (ids) => ids.reduce((sum, id) => sum + begun[id], 0);
+export const charactersIn = (ids) => ids.reduce((sum, id) => sum + begun[id], 0);
 
 const FIRST = content.tokens.length - content.merges.length; // the id of the first merge
 const idOf = new Map(content.tokens.slice(0, FIRST).map((bytes, id) => [bytes, id]));
@@ -33,10 +34,10 @@ function unmerged(char) {
   return idOf.has(bytes) ? [idOf.get(bytes)] : Array.from(bytes, (b) => idOf.get(b));
 }
 
-const isKnown = (char) => !unmerged(char).includes(undefined);
+export const isKnown = (char) => !unmerged(char).includes(undefined);
 
 /** tokens/byte_pairs.py, encode: each distinct piece once, by the merges in their order. */
-function idsOf(text) {
+export function idsOf(text) {
   const found = new Map();
   return (content.cut ? text.match(CUT) ?? [] : [text]).flatMap((piece) => {
     if (!found.has(piece)) found.set(piece, merged(Array.from(piece).flatMap(unmerged)));
@@ -52,3 +53,11 @@ function merged(ids) {
   });
   return ids;
 }
+
+const MARKS = { "\n": "↵", "\t": "⇥", " ": "␣" }; // for what one would not see
+const NAMES = { "\n": "line break", "\t": "tab", " ": "space" };
+export const glyph = (token) => token.replace(/[\n\t ]/g, (char) => MARKS[char]);
+export const inText = (token) => token.replace(/[\n\t]/g, (char) => MARKS[char]); // spaces as spaces
+export const spoken = (token) => token.replace(/[\n\t ]/g, (char) => ` ${NAMES[char]} `).trim();
+export const plainly = (text) => text.replaceAll("\n", "↵"); // in a sentence
+export const quoted = (id) => `“${glyph(texts[id])}”`;

@@ -1,11 +1,13 @@
 // A computation taken apart: every number on the way from a character to the logits. Nothing
 // here is drawn; forward.js has computed the same, and these are its own numbers or made of
 // them.
-"use strict";
+
+import { LAYER_EPS, add, columns, dot, meanOf, spread } from "forward";
+import { keepLikeliest, probabilities } from "generation";
 
 /** language_model.py: the rows of the two tables, and their sum, the stream. There is no
  * position with rotary. */
-function unfoldEmbedding(model, seen, id, position) {
+export function unfoldEmbedding(model, seen, id, position) {
   const row = (name, i) => {
     const table = model.parameters[`${name}_embedding.weight`];
     return table && table.data.slice(i * table.columns, (i + 1) * table.columns);
@@ -15,7 +17,7 @@ function unfoldEmbedding(model, seen, id, position) {
 
 /** block.py, a norm: the stream less its mean (which rms_norm leaves), divided by its size,
  * times the gain, plus the bias if there is one. */
-function unfoldNorm(model, stream, name) {
+export function unfoldNorm(model, stream, name) {
   const { rms_norm, norm_eps } = model.config, mean = rms_norm ? 0 : meanOf(stream);
   const size = spread(stream, mean, rms_norm ? norm_eps : LAYER_EPS);
   const centred = stream.map((v) => v - mean), even = centred.map((v) => v / size);
@@ -27,7 +29,7 @@ function unfoldNorm(model, stream, name) {
 /** multi_head.py, qkv, for one head at one position: what it reads, its query as the layer
  * makes it (raw) and as it is used (query: in lesson 08 brought to one size, and turned by
  * the position), its key and its value. */
-function unfoldQuery(model, seen, { layer, index }) {
+export function unfoldQuery(model, seen, { layer, index }) {
   const { asked, heads } = seen.layers[layer], { query, key, value } = heads[index];
   const name = `body.${layer}.attention.qkv`, C = asked.length, from = index * query.length;
   const weight = model.parameters[`${name}.weight`].data, bias = model.parameters[`${name}.bias`];
@@ -38,7 +40,7 @@ function unfoldQuery(model, seen, { layer, index }) {
 
 /** block.py, Block: what is added to the stream by one head, by the others with the bias, and
  * by the feed-forward layer. */
-function unfoldBlock(model, seen, layer, index) {
+export function unfoldBlock(model, seen, layer, index) {
   const { entered, heads, between, wrote } = seen.layers[layer];
   const bias = model.parameters[`body.${layer}.attention.proj.bias`]?.data;
   const empty = new Float32Array(entered.length);
@@ -53,7 +55,7 @@ function unfoldBlock(model, seen, layer, index) {
  * dots (q·k), scores (divided by the root), masked, powers (e to the power of the score
  * less the largest), weights, adds (to the logit); `out` is their mixture of the values,
  * `wrote` what the projection makes of it. */
-function unfoldHead(model, rows, row, { layer, index }, id) {
+export function unfoldHead(model, rows, row, { layer, index }, id) {
   const heads = rows.map(({ layers }) => layers[layer].heads[index]);
   const { query, out } = heads[row], root = Math.sqrt(query.length);
   const dots = heads.map(({ key }) => dot(query, key));
@@ -76,7 +78,7 @@ function unfoldHead(model, rows, row, { layer, index }, id) {
 /** block.py, FeedForward, of one position. fed: what it reads, after the norm. Each list has
  * an entry for each neuron: hidden (w·x + b), gates (of "swiglu", else null), bent, adds (to
  * the logit of `id`); `bias` is what the projection's bias adds to it. */
-function unfoldFeedForward(model, seen, layer, id) {
+export function unfoldFeedForward(model, seen, layer, id) {
   const { fed, hidden, neurons: bent } = seen.layers[layer], n = bent.length;
   const name = `body.${layer}.feed_forward`, proj = model.parameters[`${name}.proj.weight`];
   const toward = model.toward(seen.streams, id), left = model.leftOf(layer);
@@ -94,7 +96,7 @@ function unfoldFeedForward(model, seen, layer, id) {
  * Each list has an entry for each id: scores (w·x + b), logits (the same, but with a softcap),
  * cooled (divided by the temperature), kept (−∞ for what top-k and top-p drop), powers,
  * probs, from and upTo: where it lies on their pile, onto which a random number falls. */
-function unfoldLogits(model, { streams, logits }, knobs) {
+export function unfoldLogits(model, { streams, logits }, knobs) {
   const read = model.norm(streams.at(-1), `body.${model.config.n_layer}`);
   const lm_head = model.parameters["lm_head.weight"], bias = model.parameters["lm_head.bias"];
   const { temperature, topK, topP } = knobs, C = read.length;
@@ -112,7 +114,7 @@ function unfoldLogits(model, { streams, logits }, knobs) {
 }
 
 /** generation.py, drawn: where each id lies on the pile of probabilities. */
-function stretches(probs) {
+export function stretches(probs) {
   let pile = 0;
   const upTo = probs.map((p) => (pile += p));
   return { from: probs.map((p, i) => upTo[i] - p), upTo };

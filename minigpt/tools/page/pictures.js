@@ -1,10 +1,12 @@
-// Numbers as pictures: attention as a map with a row for each character that looks and a
-// column for each that is looked at; vectors as strips. The brighter, the more; what is
-// negative has a colour of its own.
-"use strict";
+// Numbers as pictures: attention as a map with a row for each character that looks and a column
+// for each that it may look at, a list of numbers as a strip or a square, and probabilities as
+// stretches of a line. The brighter, the more; what is negative has a colour of its own.
+import { $, element, number } from "elements";
+import { glyph, texts } from "tokens";
+import { stretches } from "unfold";
 
 /** The colours of the machine, as the reader's system wants them: [r, g, b] each. */
-function colours() {
+export function colours() {
   if (colours.found) return colours.found;
   const probe = element("span");
   $("drawing").before(probe);
@@ -18,14 +20,29 @@ function colours() {
   return colours.found;
 }
 
-const css = ([r, g, b]) => `rgb(${r} ${g} ${b})`;
+export const css = ([r, g, b]) => `rgb(${r} ${g} ${b})`;
 
-for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
-  matchMedia(query).addEventListener("change", () => {
-    colours.found = null;
-    sheetKey = {};
-    showInside();
-  });
+/** recoloured() is called when the reader's system wants other colours. */
+export function onColours(recoloured) {
+  for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+    matchMedia(query).addEventListener("change", () => {
+      colours.found = null;
+      recoloured();
+    });
+  }
+}
+
+/** How many times as large as usual the type is. */
+export const zoom = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+
+/** A canvas that is cleared and made as large as it is shown -> {pen, wide, high}, in units that
+ * grow with the type. */
+export function sized(canvas) {
+  const unit = zoom(), scale = Math.max(1, devicePixelRatio), pen = canvas.getContext("2d");
+  const [wide, high] = [canvas.clientWidth, canvas.clientHeight];
+  [canvas.width, canvas.height] = [Math.round(wide * scale), Math.round(high * scale)];
+  pen.scale(scale * unit, scale * unit);
+  return { pen, wide: wide / unit, high: high / unit };
 }
 
 /** Put pixels onto a canvas: colour(x, y) -> [depth from 0 to 1, the colours at 0 and
@@ -47,7 +64,7 @@ function pixels(canvas, width, height, colour) {
 }
 
 /** rows[t][s] onto a canvas of T × T pixels, which CSS makes larger; the future is empty. */
-function paint(canvas, rows, { paper, glow, ink }) {
+export function paint(canvas, rows, { paper, glow, ink }) {
   pixels(canvas, rows.length, rows.length, (s, t) => {
     if (s > t) return null;
     const depth = Math.sqrt(rows[t][s]); // the root: a tenth is seen, too
@@ -55,31 +72,51 @@ function paint(canvas, rows, { paper, glow, ink }) {
   });
 }
 
-/** Vectors as rows of pixels: how large, beside `most`, and of which sign. */
-function paintSigned(canvas, vectors, ink, most = largestOf(vectors)) {
-  pixels(canvas, vectors[0].length, vectors.length, (x, y) => {
-    const value = vectors[y][x] / most;
+/** A list of numbers as pixels: how large each is, beside the largest, and of which sign. */
+function paintSigned(canvas, numbers, width, most, ink) {
+  pixels(canvas, width, Math.ceil(numbers.length / width), (x, y) => {
+    const value = (numbers[y * width + x] ?? 0) / most;
     return [Math.sqrt(Math.abs(value)), ink.paper, value < 0 ? ink.against : ink.for];
   });
 }
 
-/** One vector as a square of pixels, row by row. */
-function paintSquare(canvas, numbers, ink) {
-  const side = Math.ceil(Math.sqrt(numbers.length));
-  const rows = Array.from({ length: Math.ceil(numbers.length / side) }, (_, y) =>
-    Float32Array.from({ length: side }, (_, x) => numbers[y * side + x] ?? 0));
-  paintSigned(canvas, rows, ink);
+const largestOf = (numbers) => numbers.reduce((most, v) => Math.max(most, Math.abs(v)), 1e-9);
+
+/** One list as a square, row by row. */
+export function paintSquare(canvas, numbers, ink) {
+  paintSigned(canvas, numbers, Math.ceil(Math.sqrt(numbers.length)), largestOf(numbers), ink);
+}
+
+/** Lists as strips, one below the other and on one scale: lines: [{name, sign, numbers}] -> an
+ * element. marked: the number that is looked at in the lists that are as long as `length`, and
+ * choose(i) is called when the reader points at another one. */
+export function strips(lines, { marked, length, choose }) {
+  const longest = Math.max(...lines.map(({ numbers }) => numbers.length));
+  const most = Math.max(...lines.map(({ numbers }) => largestOf(numbers)));
+  return lines.map(({ name, sign = "", numbers }) => {
+    const canvas = element("canvas", { "aria-hidden": true }), n = numbers.length;
+    const box = element("span", { className: "cells" }, canvas);
+    paintSigned(canvas, numbers, n, most, colours());
+    box.style.setProperty("--part", n / longest);
+    if (n === length) {
+      box.classList.add("pointed");
+      box.style.setProperty("--at", (marked + .5) / n);
+      box.addEventListener("click", ({ offsetX }) =>
+        choose(Math.floor(Math.min(.999, Math.max(0, offsetX / box.clientWidth)) * n)));
+    }
+    return element("div", { className: "strip" }, element("b", { textContent: sign }),
+      element("span", { textContent: name }), box);
+  });
 }
 
 /** The large map: the tokens of the window along both sides, where there is room, and a
  * frame around one row. */
-function paintMap(canvas, rows, tokens, row, ink) {
-  const scale = Math.max(1, devicePixelRatio), wide = canvas.clientWidth * scale;
-  const n = rows.length;
+export function paintMap(canvas, rows, tokens, row, ink) {
+  const scale = Math.max(1, devicePixelRatio), wide = canvas.clientWidth * scale, n = rows.length;
   const labelled = wide / scale / (n + 2) >= 7 && tokens.every((token) => token.length === 1);
   const cell = wide / (n + (labelled ? 2 : 0)), edge = labelled ? 2 * cell : 0;
   canvas.width = canvas.height = Math.round(wide);
-  canvas.edge = edge / wide; // where the map begins, for whoever points at it
+  canvas.rowAt = (share) => Math.floor((share * wide - edge) / cell); // where one points at it
   const pen = canvas.getContext("2d"), small = element("canvas");
   paint(small, rows, ink);
   pen.imageSmoothingEnabled = false;
@@ -100,12 +137,9 @@ function paintMap(canvas, rows, tokens, row, ink) {
 
 /** The probabilities side by side from 0 to 1, and a line where the random number fell, if
  * one did. */
-function paintPile(canvas, probs, chance, ink) {
-  const scale = Math.max(1, devicePixelRatio);
-  const [wide, high] = [canvas.clientWidth, canvas.clientHeight], top = 24;
-  [canvas.width, canvas.height] = [wide * scale, high * scale];
-  const pen = canvas.getContext("2d"), { from } = stretches(probs), most = Math.max(...probs);
-  pen.scale(scale, scale);
+export function paintPile(canvas, probs, chance, ink) {
+  const { pen, wide, high } = sized(canvas), top = 24;
+  const { from } = stretches(probs), most = Math.max(...probs);
   pen.textAlign = "center";
   pen.font = "600 17px ui-monospace, monospace";
   probs.forEach((p, id) => {
@@ -122,16 +156,7 @@ function paintPile(canvas, probs, chance, ink) {
   pen.fillText(number(chance), Math.min(Math.max(chance * wide, 22), wide - 22), top - 10);
 }
 
-/** The neurons of a feed-forward layer before and after they are bent. */
-function paintNeurons({ layers }, layer, ink) {
-  const { hidden, neurons } = layers[layer], n = neurons.length;
-  paintSquare($("before-bend"), hidden.subarray(hidden.length - n), ink);
-  paintSquare($("after-bend"), neurons, ink);
-  const fires = neurons.reduce((count, v) => count + (v !== 0), 0);
-  $("bent").textContent = `${n} neurons before and after the bend: ${fires} of them fire.`;
-}
-
 /** The map of one head over a window: rows as in Reader. */
-function mapOf(rows, { layer, index }) {
+export function mapOf(rows, { layer, index }) {
   return rows.map(({ layers }) => layers[layer].heads[index].weights);
 }
