@@ -1,7 +1,7 @@
-"""Lesson 02: four ways to average the past, each the next one's special case.
+"""Lesson 02: four ways to average the past. Each is a special case of the next one.
 
-All return (B, T, C): at position t a weighted mean of x[:, 0], ..., x[:, t].
-Source of the last: Vaswani et al., Attention Is All You Need (2017), section 3.2.1.
+All return (B, T, C). At position t you get a weighted average of x[:, 0], ..., x[:, t].
+Source of the fourth: Vaswani et al., Attention Is All You Need (2017), section 3.2.1.
 """
 
 import math
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 
 def average_loop(x: torch.Tensor) -> torch.Tensor:
-    """x: (B, T, C) -> (B, T, C), the plain mean, as one would say it."""
+    """x: (B, T, C) -> (B, T, C), the plain average, with two loops."""
     B, T, C = x.shape
     out = torch.zeros_like(x)
     for b in range(B):
@@ -22,7 +22,7 @@ def average_loop(x: torch.Tensor) -> torch.Tensor:
 
 
 def average_matmul(x: torch.Tensor) -> torch.Tensor:
-    """x: (B, T, C) -> (B, T, C), the plain mean, as one matrix product."""
+    """x: (B, T, C) -> (B, T, C), the plain average, as one matrix product."""
     T = x.shape[1]
     weights = torch.tril(torch.ones(T, T, device=x.device))
     weights = weights / weights.sum(dim=1, keepdim=True)  # rows sum to 1
@@ -30,7 +30,7 @@ def average_matmul(x: torch.Tensor) -> torch.Tensor:
 
 
 def average_softmax(x: torch.Tensor) -> torch.Tensor:
-    """x: (B, T, C) -> (B, T, C), the plain mean, as softmax of equal scores."""
+    """x: (B, T, C) -> (B, T, C), the plain average, as softmax of equal scores."""
     T = x.shape[1]
     scores = torch.zeros(T, T, device=x.device)
     weights = F.softmax(hide_future(scores), dim=-1)  # rows sum to 1
@@ -40,9 +40,9 @@ def average_softmax(x: torch.Tensor) -> torch.Tensor:
 def average_attention(
     x: torch.Tensor, q: torch.Tensor, k: torch.Tensor
 ) -> torch.Tensor:
-    """x: (B, T, C) -> (B, T, C), a mean whose weights depend on the data.
+    """x: (B, T, C) -> (B, T, C), an average whose weights depend on the text.
 
-    q, k: (B, T, head_size). With q = 0 all scores are equal: average_softmax(x).
+    q, k: (B, T, head_size). If q is 0, all scores are equal, as in average_softmax(x).
     """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, T, T)
     weights = F.softmax(hide_future(scores), dim=-1)  # rows sum to 1
@@ -50,6 +50,6 @@ def average_attention(
 
 
 def hide_future(scores: torch.Tensor) -> torch.Tensor:
-    """scores (..., T, T) with -inf wherever a column is later than its row."""
+    """scores (..., T, T) with -inf wherever the column is later than the row."""
     past = torch.tril(torch.ones_like(scores)) == 1
     return scores.masked_fill(~past, float("-inf"))

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 
 class BigramLanguageModel(nn.Module):
-    """A table: row i holds the logits of the token that follows token i.
+    """A table. Row i has the logits of the token that comes after token i.
 
     Source: Shannon, A Mathematical Theory of Communication (1948), section 3.
     """
@@ -28,10 +28,10 @@ class BigramLanguageModel(nn.Module):
 def next_token_loss(
     logits: torch.Tensor, targets: torch.Tensor | None
 ) -> torch.Tensor | None:
-    """Mean cross-entropy in nats per token; None without targets.
+    """The average surprise in nats per token, or None if there are no targets.
 
     logits: (B, T, vocab_size), targets: (B, T). cross_entropy wants one row of
-    logits for each target: B * T rows.
+    logits per target, so there are B * T rows.
     """
     if targets is None:
         return None

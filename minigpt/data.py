@@ -17,16 +17,16 @@ URL = (
 )
 NAME = "tinyshakespeare.txt"
 SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-PLAY = Path(__file__).parent / "stored" / "play.txt.xz"  # 07 tells whose
-PIECE = 2**18  # characters of a text that are read at a time
+PLAY = Path(__file__).parent / "stored" / "play.txt.xz"  # lesson 07 writes it
+PIECE = 2**18  # how many characters of a text are read at a time
 
 
 def load_text(source: Path | str = "tinyshakespeare") -> str:
-    """The corpus as one string: a known name, or the path of a UTF-8 text file.
+    """A text as one string. `source` is a known name, or the path of a UTF-8 file.
 
-    Where "tinyshakespeare" cannot be had, a line says so and "playwright" takes its
-    place: 1.1 million characters of a play that lesson 07 explains.
-    Raises FileNotFoundError if there is no such file, ValueError if it is no text.
+    If "tinyshakespeare" can't be downloaded, a line says so, and you get "playwright":
+    a play of 1.1 million characters that lesson 07 explains.
+    Raises FileNotFoundError if there's no such file, and ValueError if it isn't text.
     """
     try:
         path = find_text(source)
@@ -39,9 +39,9 @@ def load_text(source: Path | str = "tinyshakespeare") -> str:
 
 
 def find_text(source: Path | str) -> Path:
-    """The path of a text by its name or path, and never another text in its place.
+    """The path of a text, given its name or path. You never get a different text.
 
-    Raises FileNotFoundError if it is not there and cannot be downloaded.
+    Raises FileNotFoundError if it isn't there and can't be downloaded.
     """
     if source == "tinyshakespeare":
         return tiny_shakespeare()
@@ -56,9 +56,9 @@ def find_text(source: Path | str) -> Path:
 
 
 def read_text(path: Path | str) -> Iterator[str]:
-    """Yield the text in a file, piece by piece: a long one need not fit in memory.
+    """Yield the text in a file piece by piece, so a long one doesn't fill the memory.
 
-    Raises ValueError if it is empty, or not UTF-8.
+    Raises ValueError if the file is empty or isn't UTF-8.
     """
     opened = lzma.open if path == PLAY else open
     try:
@@ -74,9 +74,9 @@ def read_text(path: Path | str) -> Iterator[str]:
 
 
 def tiny_shakespeare() -> Path:
-    """The path of Tiny Shakespeare: in $MINIGPT_DATA, or in the user's cache.
+    """The path of Tiny Shakespeare, in $MINIGPT_DATA or in the user's cache.
 
-    If it is in neither, it is downloaded into the cache once, whole or not at all.
+    If it's in neither, it's downloaded into the cache once, completely or not at all.
     Raises FileNotFoundError if that fails.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"
@@ -102,7 +102,7 @@ def tiny_shakespeare() -> Path:
 
 
 class CharTokenizer:
-    """One integer for each distinct character of `text`, in sorted order."""
+    """Gives each different character of `text` a number, in sorted order."""
 
     def __init__(self, text: Iterable[str]) -> None:
         self.chars = "".join(sorted(set(text)))
@@ -110,26 +110,26 @@ class CharTokenizer:
         self.id_of = {char: i for i, char in enumerate(self.chars)}
 
     def encode(self, text: str) -> list[int]:
-        """str -> list[int]. Raises ValueError that lists unknown characters."""
+        """str -> list[int]. Raises ValueError that lists the unknown characters."""
         unknown = sorted(set(text) - set(self.chars))
         if unknown:
             raise ValueError(f"The vocabulary has no {unknown}; it has {self.chars!r}.")
         return [self.id_of[char] for char in text]
 
     def decode(self, ids: Sequence[int] | torch.Tensor) -> str:
-        """list[int] or tensor (N,) -> str. Raises ValueError for an id that is none."""
+        """list[int] or tensor (N,) -> str. Raises ValueError for unknown ids."""
         unknown = {int(i) for i in ids} - set(range(self.vocab_size))
         if unknown:
             raise ValueError(f"No tokens {sorted(unknown)} here.")
         return "".join(self.chars[i] for i in ids)
 
     def state(self) -> dict[str, str]:
-        """What a checkpoint keeps: CharTokenizer(**state) is this one again."""
+        """What a checkpoint keeps. CharTokenizer(**state) makes the same tokenizer."""
         return {"text": self.chars}
 
 
 def train_val_split(ids: Any, train_fraction: float = 0.9) -> tuple[Any, Any]:
-    """Cut ids (N,) in two: the first part to learn from, the rest to judge on."""
+    """Cut ids (N,) in two: a part to learn from, and the rest to test on."""
     n = int(train_fraction * len(ids))
     return ids[:n], ids[n:]
 
@@ -141,9 +141,9 @@ def get_batch(
     device: torch.device | str = "cpu",
     generator: torch.Generator | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw random windows of data (N,): x (B, T), and the same shifted by one, y.
+    """Take random windows of data (N,): x (B, T), and y, which is x shifted by one.
 
-    B is batch_size, T is block_size. Draws exactly one torch.randint.
+    B is batch_size and T is block_size. Calls torch.randint exactly once.
     Raises ValueError if the data is too short for one window.
     """
     if len(data) <= block_size:

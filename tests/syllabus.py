@@ -30,10 +30,10 @@ LESSONS = {
     "01_bigram": Lesson(
         "data bigram evaluation",
         {
-            "data": "CharTokenizer train_val_split get_batch",
+            "data": "CharTokenizer train_val_split",
             "bigram": "BigramLanguageModel next_token_loss",
         },
-        {"evaluation": "evaluating estimate_loss evaluate"},
+        {"data": "get_batch", "evaluation": "evaluating estimate_loss evaluate"},
     ),
     "02_averaging": Lesson(
         "averaging",

@@ -52,14 +52,6 @@ def test_its_table_of_losses_is_the_record():
         assert cells.split(" | ") == expected, rung.name
 
 
-def test_its_losses_of_counts_are_the_records():
-    told = README.partition("**Plain counting")[2].partition("SPEED.md")[0]
-    counts = record.load("07-kneser-ney")["Kneser-Ney"]
-    windows = [counts.mean(f"windows of {T}") for T in (64, 256)]
-    losses = [*windows, record.load("speedrun")["with_counts"].mean()]
-    assert re.findall(r"\b1\.\d\d\b", told)[:3] == [f"{x:.2f}" for x in losses]
-
-
 def test_the_table_of_the_speed_run_is_the_record():
     text = SPEED.read_text(encoding="utf-8")
     for name, v in record.load("speedrun").items():
@@ -74,6 +66,8 @@ def test_the_table_of_the_speed_run_is_the_record():
 
 PAGES = {"door": ROOT / "README.md", "guide": GUIDE, "speed": SPEED}
 PAGES["contributing"] = ROOT / ".github" / "CONTRIBUTING.md"
+PAGES["troubleshooting"] = ROOT / ".github" / "TROUBLESHOOTING.md"
+PAGES["exercises"] = ROOT / "notebooks" / "exercises" / "README.md"
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
@@ -91,8 +85,9 @@ def test_help_names_every_module():
         assert module.stem in words, module.name
 
 
-def test_its_exercises_are_those_of_the_notebooks():
-    told = dict(re.findall(r"^\| (\d\d\.\d+) \| \[(.*?)\]\(", README, re.M))
+def test_the_table_of_exercises_is_that_of_the_notebooks():
+    table = PAGES["exercises"].read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| (\d\d\.\d+) \| \[(.*?)\]\(", table, re.M))
     assert told == {n: t for name in exercises() for n, t in headings_of(name).items()}
 
 

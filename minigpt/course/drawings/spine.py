@@ -268,10 +268,10 @@ def shell() -> Picture:
     drawing = Drawing(6.6, 2.2, small=13)
     drawing.box("idx", -0.1, 0.6, "ids", "(B, T)", width=0.85)
     drawing.box(
-        "tokens", 1.25, 0.05, "token_embedding", "a row a character", "layer", 1.5
+        "tokens", 1.25, 0.05, "token_embedding", "a row per character", "layer", 1.5
     )
     places = "position_embedding"
-    drawing.box("places", 1.25, 1.15, places, "a row a position", "layer", 1.5)
+    drawing.box("places", 1.25, 1.15, places, "a row per position", "layer", 1.5)
     drawing.plus("plus", 2.4, 0.6)
     drawing.box("x", 3.15, 0.6, "vectors", "(B, T, C)", width=0.9)
     drawing.box("body", 4.3, 0.6, "body", "what changes", "layer", 1.0)
