@@ -4,11 +4,14 @@ import contextlib
 import functools
 import io
 import itertools
+import threading
+import time
 
 import pytest
 import torch
 import torch.nn as nn
 from exercises import headings_of, play
+from IPython.core.interactiveshell import InteractiveShell
 from the_exercises import (
     ANSWERS,
     EXERCISES,
@@ -21,9 +24,9 @@ from the_exercises import (
 )
 
 from minigpt.course.checks import exercise as engine
-from minigpt.course.checks import run
+from minigpt.course.checks import run, words
 from minigpt.course.checks.exercise import Exercise
-from minigpt.course.checks.slips import slips
+from minigpt.course.checks.slips import RULES, Slip, is_odd, slips
 
 HUNTS = [k for k, exercise in EXERCISES.items() if exercise.kind == "Bug hunt"]
 
@@ -168,3 +171,122 @@ def test_a_check_survives_every_odd_answer(number):
         lines = checked(number, [value, *answers[1:]]).splitlines()
         verdicts = [line for line in lines if line[:1] in "○✗✓"]
         assert verdicts == lines[:1] and not lines[0].startswith("✓"), (what, lines)
+
+
+# Rules, words, and what the shell knows
+
+
+@pytest.mark.parametrize("kind, before, after, _", RULES)
+def test_each_rule_makes_its_example(kind, before, after, _):
+    def program(line):
+        return f"def f(x, y, z, t, i, n, m):\n    {line or 'pass'}\n    return x\n"
+
+    found = [s for s in slips(program(before), program("x / n")) if s.kind == kind]
+    assert after in [slip.after for slip in found]
+    assert kind in words.SLIPS
+
+
+FIRST = "def mean_so_far(x, t):\n    return x[:, :t].mean(dim=1)\n"
+
+
+def hears(code, tell=False):
+    return play(EXERCISES["02.1"], names("02"), code, tell)
+
+
+def test_a_first_miss_hears_where_and_with_tell_what_it_should_be():
+    hears(EXERCISES["02.1"].solution)  # whatever was missed before
+    first = hears(FIRST)
+    assert "line 2:  return x[:, :t].mean(dim=1)" in first and "t + 1" not in first
+    assert "run check_mean_so_far(mean_so_far, tell=True)" in first
+    assert hears(FIRST) == first  # the same again is no second try
+    assert "corrected:  return x[:, :t + 1].mean(dim=1)" in hears(FIRST, tell=True)
+
+
+def test_a_second_miss_at_the_same_place_is_told_the_correction():
+    hears(EXERCISES["02.1"].solution)
+    hears("def mean_so_far(x, t):\n    return x[:, :t].mean(dim=1)\n")
+    second = hears(FIRST.replace("    return", "    y = x\n    return"))
+    assert "t + 1" in second
+
+
+def test_a_cell_that_is_no_python_is_said_to_be_none(monkeypatch):
+    shell = InteractiveShell()
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    shell.user_ns.update(names("02"))
+    for cell in (EXERCISES["02.1"].solution, "# Exercise 02.1\ndef mean_so_far(x, t:"):
+        shell.run_cell(cell, store_history=True)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        shell.run_cell("check_mean_so_far(mean_so_far)")
+    assert "Python can't read your cell" in printed.getvalue()
+    assert "line 2:  def mean_so_far(x, t:" in printed.getvalue()
+
+
+def test_an_answer_without_end_is_stopped_and_its_thread_ends(monkeypatch):
+    monkeypatch.setattr(engine, "SECONDS", 0.2)
+    monkeypatch.setattr(run, "SECONDS", 0.2)
+    before = threading.active_count()
+    answer = hears("def mean_so_far(x, t):\n    while True:\n        pass\n")
+    assert "It was still running after" in answer
+    for _ in range(100):
+        time.sleep(0.05 * (threading.active_count() > before))
+    assert threading.active_count() == before
+
+
+def test_a_check_leaves_torchs_settings_alone_and_works_in_float64():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    torch.set_default_dtype(torch.float64)
+    try:
+        for number in ("02.1", "02.2", "02.4"):
+            code = EXERCISES[number].solution
+            assert play(EXERCISES[number], names("02"), code).startswith("✓")
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_other_cases_are_drawn_for_homework(monkeypatch):
+    asked, (answers, rest) = exercise_of("02.1"), given("02.1")
+    first = engine.Attempt(asked, tuple(answers), tuple(rest)).outcomes[-1][0]
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    second = engine.Attempt(asked, tuple(answers), tuple(rest)).outcomes[-1][0]
+    assert first[0].shape == second[0].shape and not torch.equal(first[0], second[0])
+
+
+def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
+    monkeypatch.setattr(engine, "states", {})
+
+    def double(x):
+        return 2 * x
+
+    first, second, third = (
+        engine.Exercise(title, double, cases=[(1,), (3,)])
+        for title in ("1 One", "2 Two", "3 Three")
+    )
+    first.check(double), first.check(abs), second.check(abs), second.check(...)
+    third.check(None)
+    capsys.readouterr()
+    engine.progress()
+    told = capsys.readouterr().out
+    assert told.startswith("● solved  1 One\n◐ tried   2 Two\n○ open    3 Three\n")
+    assert told.endswith("1 of 3 solved. Next: 2 Two\n")
+
+
+def test_an_edit_that_is_not_in_the_solution_is_refused_at_once():
+    with pytest.raises(ValueError, match=r"'2\*x' is not in"):
+        exercise_of("02.1").wrong("You square.", "2*x", "x*x")
+
+
+def test_a_change_that_is_right_by_an_accident_is_odd():
+    right = "def f(x, n):\n    return x.sum() / n\n"
+    odd = [
+        ("x.sum() / n", "x.sum() / n / n * n"),
+        ("x.view(n)", "x.view(n).reshape(n)"),
+    ]
+    for before, after in odd:
+        text, other = (f"def f(x, n):\n    return {e}\n" for e in (before, after))
+        slip = Slip("missing", [], engine.ast.parse(other), {}, "", "", "", "", "", 0)
+        vars(slip)["tree"] = engine.ast.parse(other)
+        assert is_odd(slip, text, right)

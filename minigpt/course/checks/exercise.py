@@ -579,9 +579,10 @@ def chosen(found: list[Slip], right: str) -> Slip | None:
 def told_before(attempt: Attempt, slip: Slip) -> bool:
     """Whether the learner has missed at this place before, with another answer."""
     title, text = attempt.exercise.title, listing(attempt.answers[0])[0]
+    here = slip.before or slip.kind
     place, before = missed.get(title, ("", text))
-    missed[title] = f"{slip.kind} {slip.before}", text
-    return place == slip.before and text != before
+    missed[title] = here, text
+    return place == here and text != before
 
 
 def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:
@@ -589,12 +590,13 @@ def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:
     text, start = next(
         listing(a) for a in attempt.answers if slip.at <= listing(a)[0].count("\n") + 1
     )
-    what = words.SLIPS[slip.kind].format(was=slip.was, inside=slip.inside or slip.was)
+    inside = slip.inside if len(slip.inside) < 60 or slip.before == "" else slip.was
+    what = words.SLIPS[slip.kind].format(was=slip.was, inside=inside or slip.was)
     says = words.SLIP.format(what=what)
     if slip.at and slip.before:
         line = text.splitlines()[slip.at - 1].strip()
         says += words.SLIP_LINE.format(line=start + slip.at - 1, text=line)
-    if tell and slip.before and slip.after:
+    if tell and slip.before and slip.after and len(slip.pairs) == 1:
         says += words.CORRECTED.format(text=slip.after)
     elif tell:
         program = "\n".join(

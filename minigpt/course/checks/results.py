@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -194,7 +194,10 @@ def symptom(misses: list[Miss], names: Sequence[str], atol: float) -> str:
         told = [text for text in seen if text is not None]  # None: it can't tell
         if told and all(told):
             return told[0]
-    return ""
+    try:
+        return of_a_factor(misses, names, atol)
+    except Exception:  # no tensors
+        return ""
 
 
 def _another_kind(miss: Miss, names: Sequence[str], atol: float) -> str:
@@ -243,35 +246,42 @@ def _sign(miss: Miss, names: Sequence[str], atol: float) -> str | None:
     return words.MINUS if same(-got, expected, atol) and got.any() else ""
 
 
-def _factor(miss: Miss, names: Sequence[str], atol: float) -> str | None:
-    """Right up to a factor, which is the size of an input, or ln 2."""
-    got, expected = _tensors(miss)
-    some = expected.abs() > 1e-3
-    if got.shape != expected.shape or not some.any() or not got.isfinite().all():
+def of_a_factor(misses: list[Miss], names: Sequence[str], atol: float) -> str:
+    """All are right but for a factor, which may be the size of an input, or ln 2."""
+    factors, several = [], False
+    for miss in misses:
+        got, expected = _tensors(miss)
+        some = expected.abs() > 1e-3
+        if got.shape != expected.shape or not some.any() or not got.isfinite().all():
+            return ""
+        factor = (got[some] / expected[some]).median()
+        if not same(got, factor * expected, atol) or factor.abs() < 1e-6:
+            return ""
+        several |= expected[some].unique().numel() > 2
+        factors.append(factor.item())
+    if not several:  # each number is a multiple of each other one
         return ""
-    factor = (got[some] / expected[some]).median()
-    if not same(got, factor * expected, atol) or factor.abs() < 1e-6:
-        return ""
-    if expected[some].unique().numel() < 3:
-        return None  # each number is a multiple of each other one
-    if same(factor, 1 / math.log(2)):
+    if all(same(factor, 1 / math.log(2)) for factor in factors):
         return words.BITS
-    for size, name in _sizes(miss, names):
-        for value, text in ((size, f"{name}"), (1 / size, f"1 / {name}")):
-            if same(factor, value):
-                return words.FACTOR.format(factor=_short(factor.item(), 4), size=text)
-    return words.FACTOR.format(factor=_short(factor.item(), 4), size="").replace(
-        ", which is here ", ""
-    )
+    first = _short(factors[0], 4)
+    for name in _sizes(misses[0], names):
+        sizes = [_sizes(miss, names).get(name, 0.0) for miss in misses]
+        if all(map(same, factors, sizes)):
+            return words.FACTOR.format(factor=first, size=name)
+        if all(same(f * s, 1.0) for f, s in zip(factors, sizes)):
+            return words.FACTOR.format(factor=first, size=f"1 / {name}")
+    return words.FACTOR_ALONE.format(factor=first)
 
 
-def _sizes(miss: Miss, names: Sequence[str]) -> Iterator[tuple[float, str]]:
-    """(a size of an input, how it is written): (3, "x.shape[1]")."""
+def _sizes(miss: Miss, names: Sequence[str]) -> dict[str, float]:
+    """{"x.shape[1]": 3.0} for the sizes of all inputs, and their roots."""
+    found = {}
     for name, x in zip(names, miss.inputs):
         for dim, size in enumerate(getattr(x, "shape", ())):
             if size > 1:
-                yield size, f"{name}.shape[{dim}]"
-                yield size**0.5, f"the root of {name}.shape[{dim}]"
+                found[f"{name}.shape[{dim}]"] = float(size)
+                found[f"the square root of {name}.shape[{dim}]"] = size**0.5
+    return found
 
 
 def _turned(miss: Miss, names: Sequence[str], atol: float) -> str | None:
@@ -306,7 +316,6 @@ LOOKS: tuple[Callable[[Miss, Sequence[str], float], str | None], ...] = (
     _no_numbers,
     _shape,
     _sign,
-    _factor,
     _turned,
     _sums,
 )

@@ -24,13 +24,15 @@ class Slip:
     """One change: in the statement `line`, `was` becomes `now`.
 
     kind: the rule that made it, for words.SLIPS. pairs: (node, its new one) in `whole`,
-    the program's tree. inside: the expression around it. before, after: the statement's
-    text, "" where there is none, as before a line that is put in. at: its number, or 0.
+    the program's tree; parents: see grafted. inside: the expression around it. before,
+    after: the statement's text, "" where there is none, as before a line that is put
+    in. at: its number, or 0.
     """
 
     kind: str
     pairs: list
     whole: ast.Module
+    parents: dict
     was: str
     now: str
     inside: str
@@ -41,8 +43,7 @@ class Slip:
     @functools.cached_property
     def tree(self) -> ast.Module:
         """The program with this change."""
-        swaps = {id(old): new for old, new in self.pairs}
-        return ast.fix_missing_locations(replaced(self.whole, swaps))
+        return grafted(self.pairs, self.parents, self.whole)
 
 
 class Place(NamedTuple):
@@ -55,10 +56,8 @@ class Place(NamedTuple):
     node: Any
     owner: Any
     field: str
-    line: Any
     names: Sequence[str]
     ways: Sequence[str]
-    inside: str
 
 
 Rule = Callable[[Place], Iterator[Any]]
@@ -92,6 +91,27 @@ def replaced(tree: Any, swaps: Mapping[int, Any] = {}) -> Any:
         return swaps[id(tree)]
     parts = {name: replaced(part, swaps) for name, part in ast.iter_fields(tree)}
     return ast.copy_location(type(tree)(**parts), tree)
+
+
+def grafted(pairs: list, parents: Mapping[int, Any], top: Any) -> Any:
+    """A copy of a tree with other nodes in some places; what doesn't change is shared.
+
+    parents: {id of a node: (its parent, the parent's field)}, for all nodes.
+    """
+    for old, new in pairs:
+        ast.fix_missing_locations(ast.copy_location(new, old))
+    if len(pairs) > 1:
+        return replaced(top, {id(old): new for old, new in pairs})
+    ((old, new),) = pairs
+    while old is not top:
+        parent, field = parents[id(old)]
+        value = getattr(parent, field)
+        if isinstance(value, list):
+            value = [new if part is old else part for part in value]
+        else:
+            value = new
+        old, new = parent, remade(parent, **{field: value})
+    return new
 
 
 def remade(node: Any, **changed: Any) -> Any:
@@ -445,7 +465,9 @@ def something_is_missing(at: Place) -> Iterator[Any]:
 def a_line_too_many(at: Place) -> Iterator[Any]:
     lines = ast.Assign, ast.AugAssign, ast.Expr, ast.Break, ast.If
     if isinstance(at.node, lines):
-        if not isinstance(getattr(at.node, "value", None), ast.Constant):
+        if not (
+            isinstance(at.node, ast.Expr) and isinstance(at.node.value, ast.Constant)
+        ):
             yield ast.Pass()
 
 
@@ -476,17 +498,17 @@ def slips(text: str, goal: str) -> Iterator[Slip]:
     found += _lines_moved(tree, right)
     groups: dict[tuple, list] = {}
     for kind, pairs, inside in found:
-        if len(pairs) == 1 and kind not in WHOLE_LINES:
-            key = kind, text_of(pairs[0][0]), text_of(pairs[0][1])
+        key = kind, text_of(pairs[0][0]), text_of(pairs[0][1])
+        if kind in REPEATED or key[2] in (f"{key[1]} + 1", f"{key[1]} - 1"):
             groups.setdefault(key, []).append((pairs[0], inside))
     several = [
         (kind, [pair for pair, _ in group], group[0][1])
         for (kind, *_), group in groups.items()
         if 1 < len(group) < 5
     ]
-    lines = _lines(tree)
+    parents = {id(child): (node, field) for node, field, child in _children(tree)}
     every = [
-        _slip(tree, kind, pairs, inside, lines)
+        _slip(tree, kind, pairs, inside, parents)
         for kind, pairs, inside in found + several
     ]
     wanted = set(_neighbors(goal))
@@ -510,33 +532,23 @@ def slips(text: str, goal: str) -> Iterator[Slip]:
             yield slip
 
 
-WHOLE_LINES = "line too many", "line missing", "moved"
+REPEATED = "dimension", "end", "index", "comparison", "sign", "operation", "function"
 
 
-def _slip(tree: ast.Module, kind: str, pairs: list, inside: str, lines: dict) -> Slip:
+def _slip(tree: ast.Module, kind: str, pairs: list, inside: str, parents: dict) -> Slip:
     old, new = pairs[0]
     if kind in ("line missing", "moved"):  # `old` is a block, `new` has it otherwise
         after = inside if kind == "line missing" else ""
         before = "" if kind == "line missing" else inside
-        return Slip(kind, pairs, tree, "", "", inside, before, after, 0)
-    line = lines[id(old)]
-    after = text_of(replaced(line, {id(old): new for old, new in pairs}))
-    was, now = text_of(old), text_of(new)
-    return Slip(kind, pairs, tree, was, now, inside, text_of(line), after, line.lineno)
-
-
-def _lines(tree: ast.Module) -> dict[int, Any]:
-    """{id of a node: the statement that it stands in}."""
-    found: dict[int, Any] = {}
-
-    def walk(node: Any, line: Any) -> None:
-        for part in ast.iter_child_nodes(node):
-            here = part if isinstance(part, ast.stmt) else line
-            found[id(part)] = here
-            walk(part, here)
-
-    walk(tree, None)
-    return found
+        return Slip(kind, pairs, tree, parents, "", "", inside, before, after, 0)
+    line = old
+    while not isinstance(line, ast.stmt):
+        line = parents[id(line)][0]
+    was, now, after = text_of(old), text_of(new), text_of(grafted(pairs, parents, line))
+    before = text_of(line)
+    return Slip(
+        kind, pairs, tree, parents, was, now, inside, before, after, line.lineno
+    )
 
 
 def _neighbors(text: str) -> list[tuple[str, str]]:
@@ -548,22 +560,34 @@ def _within(tree: ast.Module, goal: ast.Module) -> Iterator[tuple[str, tuple, st
     """(kind, (a node, its new one), the expression around it) for all rules."""
     ways = _lacks(tree, goal)
 
-    def walk(owner: Any, line: Any, names: list[str], around: str) -> Iterator[tuple]:
+    def walk(
+        owner: Any, names: list[str], around: str, outside: str
+    ) -> Iterator[tuple]:
         if isinstance(owner, ast.FunctionDef):
             given = [a.arg for a in ast.walk(owner.args) if isinstance(a, ast.arg)]
             names = [*dict.fromkeys(given), *sorted(_stored(owner) - {*given})]
-        inside = around or (text_of(owner) if isinstance(owner, ast.expr) else "")
+        inside = around or (text_of(owner) if isinstance(owner, ast.expr) else outside)
         for field, node in _parts(owner):
-            here = node if isinstance(node, ast.stmt) else line
-            place = Place(node, owner, field, here, names, ways, inside)
+            place = Place(node, owner, field, names, ways)
             for kind, _, _, make in RULES:
                 for new in make(place):
                     yield kind, (node, new), inside
             index = isinstance(node, ast.Tuple | ast.Slice)
             whole = inside if index and (around or field == "slice") else ""
-            yield from walk(node, here, names, whole)
+            yield from walk(
+                node, names, whole, "" if isinstance(node, ast.stmt) else inside
+            )
 
-    yield from walk(tree, None, [], "")
+    yield from walk(tree, [], "", "")
+
+
+def _children(tree: ast.AST) -> Iterator[tuple[Any, str, Any]]:
+    """(a node, a field, a node in it) for all of a tree."""
+    for node in ast.walk(tree):
+        for field, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield node, field, child
 
 
 def _parts(owner: Any) -> Iterator[tuple[str, Any]]:
