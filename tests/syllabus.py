@@ -75,11 +75,10 @@ LESSONS = {
     ),
     "09_fast_generation": Lesson(
         "fast",
-        {"fast/cache": "causal_mask KVCache attend gpt_with_cache"},
-    ),
-    "09b_speculative_decoding": Lesson(
-        "",  # in `fast`, too
-        {"fast/speculative": "check speculate"},
+        {
+            "fast/cache": "causal_mask KVCache attend gpt_with_cache",
+            "fast/speculative": "check speculate",
+        },
     ),
     "10_many_machines": Lesson("parallel"),
     "11_looking_inside": Lesson("inside"),
@@ -96,7 +95,7 @@ LESSONS = {
     "13_tokens": Lesson(
         "tokens",
         {
-            "tokens/byte_pairs": "merge spelled join BytePairTokenizer Pairs learn",
+            "tokens/byte_pairs": "merge join BytePairTokenizer learn",
             "tokens/judging": "judge",
         },
         {"tokens/judging": "next_bytes"},

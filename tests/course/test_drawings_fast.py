@@ -1,4 +1,4 @@
-"""Drawings of 09 and 09b: what they count is right, and each can be read aloud."""
+"""Drawings of 09: what they count is right, and each can be read aloud."""
 
 import pytest
 from matplotlib.patches import Rectangle

@@ -1,4 +1,4 @@
-"""Drawings of notebooks 09 and 09b: what a cache keeps, and how a draft is checked."""
+"""Drawings of notebook 09: what a cache keeps, and how a draft is checked."""
 
 from typing import Any
 

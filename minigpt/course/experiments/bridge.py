@@ -217,6 +217,13 @@ EXPERIMENTS = {
         steps=[100],
         begins=["from Shakespeare", "anew"],
         rate=[2e-3, 4e-3, 8e-3],
+    )
+    | grid(
+        "{begins}, {steps} steps, rate {rate:g}",
+        other_text,
+        steps=[100],
+        begins=["anew"],
+        rate=[5e-4, 1e-3],
     ),
     "14-size": grid(
         "{size}, {cached}",
