@@ -26,6 +26,8 @@ MADE = ["model_config", "train_config", "tokenizer"]  # kept with their class
 PARTS = [*MADE, "model", "optimizer", "step", "seconds", "history"]
 PARTS += ["batches", "random", "text"]
 
+OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # how files began before torch 1.6
+
 
 @dataclass
 class Checkpoint:
@@ -92,8 +94,7 @@ def load_checkpoint(
     """Read a Checkpoint and build its model on `device`; nothing is unpickled.
 
     kinds: classes that it may name besides KINDS, of configurations and tokenizers.
-    Raises FileNotFoundError; or ValueError that says what the file is instead, and
-    what reads it.
+    Raises FileNotFoundError; or ValueError that says what is wrong with the file.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(
@@ -103,7 +104,7 @@ def load_checkpoint(
     # A device that is not there fails here, and not as damage of the file below.
     device = torch.empty(0, device=device).device
     content = read(path)
-    require(is_checkpoint(content), f"{path} is no checkpoint: it {holds(content)}")
+    require(is_checkpoint(content), f"{path} is no checkpoint of a training.")
     lacking = [name for name in PARTS if name not in content]
     another_version = "it was changed, or written by another version of minigpt."
     require(not lacking, f"{path} is a checkpoint without {lacking}: {another_version}")
@@ -138,16 +139,13 @@ def read(path: Path | str) -> Any:
 
     Raises ValueError that says what the file is instead.
     """
-    require(
-        not is_safetensors(path),
-        f"{path} is a safetensors file, which holds weights alone: "
-        f"minigpt.bridge.folder.load_gpt2({str(Path(path).parent)!r}) reads a folder "
-        "of GPT-2's.",
-    )
+    with open(path, "rb") as file:
+        old = file.read(len(OLD)) == OLD
     try:
-        with zipfile.ZipFile(path) as file:
-            # torch itself would read on where a bit has changed
-            require(file.testzip() is None, "a part of it has changed")
+        if not old:
+            with zipfile.ZipFile(path) as file:
+                # torch itself would read on where a bit has changed
+                require(file.testzip() is None, "a part of it has changed")
         return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:
         raise ValueError(
@@ -161,43 +159,10 @@ def read(path: Path | str) -> Any:
         ) from None
 
 
-def is_safetensors(path: Path | str) -> bool:
-    """Whether a file begins as safetensors do: the size of a header, then that JSON."""
-    with open(path, "rb") as file:
-        start = file.read(9)
-    size = int.from_bytes(start[:8], "little")
-    return start[8:] == b"{" and 8 + size <= Path(path).stat().st_size
-
-
 def is_checkpoint(content: object) -> bool:
     """Whether save_checkpoint wrote this, in this version or another."""
     known = {"model_config", "train_config"}
     return isinstance(content, dict) and not known.isdisjoint(content)
-
-
-def holds(content: object) -> str:
-    """What a file of torch's holds that is no checkpoint, and the call that reads it,
-    in words that go on from "it"."""
-    load = "torch.load(path, weights_only=True)"
-    if not isinstance(content, dict):
-        return f"holds a {type(content).__name__}, which {load} reads."
-    if {"model", "config", "chars"} <= set(content):
-        return (
-            "is a stored model of the course, without its training: "
-            "minigpt.stored.load_stored(path) reads it."
-        )
-    if {"model", "model_args", "iter_num"} <= set(content):
-        return (
-            "is one of nanoGPT's, whose GPT is GPT-2's: "
-            "minigpt.bridge.nanogpt.load_nanogpt(path) reads it."
-        )
-    if content and all(isinstance(part, torch.Tensor) for part in content.values()):
-        return (
-            "holds weights alone, a state_dict: build the model that they belong to, "
-            f"then model.load_state_dict({load})."
-        )
-    names = ", ".join(repr(name) for name in list(content)[:9])
-    return f"holds a dictionary of {names}, which {load} reads."
 
 
 def reason(error: Exception) -> str:

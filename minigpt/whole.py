@@ -70,7 +70,11 @@ class CharTokenizer:
     def encode(self, text):
         unknown = sorted(set(text) - set(self.chars))
         if unknown:
-            raise ValueError(f"The vocabulary has no {unknown}; it has {self.chars!r}.")
+            some, n = unknown[:9], len(unknown)
+            raise ValueError(
+                f"The vocabulary has no {some} ({n} characters in all); "
+                f"it has {self.vocab_size}, as {self.chars[-9:]!r}."
+            )
         return [self.id_of[char] for char in text]
 
     def decode(self, ids):

@@ -6,14 +6,16 @@ the course's table to that of GPT-2's files, as the library transformers keeps t
 
 import json
 import os
+import re
 import shutil
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from minigpt.bridge.gpt2 import BENDS, GPT2, GPT2Config
+from minigpt.bridge.gpt2 import BENDS, GPT2, SAME, GPT2Config
 from minigpt.bridge.tensors import read_tensors, write_tensors
 from minigpt.bridge.tokenizer import (
     as_gpt2_tokenizer,
@@ -159,13 +161,8 @@ def save_gpt2(
     folder = Path(folder)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise FileExistsError(f"{folder} exists: give the name of a new folder.")
-    require(
-        tokenizer.vocab_size == model.config.vocab_size,
-        f"The tokenizer knows {tokenizer.vocab_size} tokens, the model "
-        f"{model.config.vocab_size}: give the tokenizer of the model's own text.",
-    )
+    model, lost = as_gpt2(without_padding(model, tokenizer), nearest)
     tokenizer = as_gpt2_tokenizer(tokenizer)
-    model, lost = as_gpt2(model, nearest)
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
     try:
         unfinished.mkdir(parents=True)
@@ -225,12 +222,34 @@ def load_gpt2(folder: Path | str) -> tuple:
     part of a file is not as GPT-2's. Nothing is unpickled.
     """
     model, tokenizer = read_model(folder), read_tokenizer(folder)
+    return without_padding(model, tokenizer), tokenizer
+
+
+def without_padding(model: Model, tokenizer: Any) -> Model:
+    """The model without rows of the vocabulary that no token has: some programs fill
+    it up to a multiple of 8, 64 or 128. A line on stderr says so.
+
+    Raises ValueError for a tokenizer of another model.
+    """
+    known, rows = tokenizer.vocab_size, model.config.vocab_size
+    if known == rows:
+        return model
+    multiples = [-(-known // m) * m for m in (8, 16, 32, 64, 128, 256, 512, 1024)]
     require(
-        tokenizer.vocab_size == model.config.vocab_size,
-        f"In {folder} the tokenizer knows {tokenizer.vocab_size} tokens, the model "
-        f"{model.config.vocab_size}: they belong to two models.",
+        isinstance(model, GPT2) and rows in multiples and rows < 2 * known,
+        f"The tokenizer knows {known} tokens, the model {rows}: they belong to two "
+        "models. Give the tokenizer of the model's own text.",
     )
-    return model, tokenizer
+    print(
+        f"The model has {rows:,} rows for {known:,} tokens: the last {rows - known:,} "
+        "are padding and are left out.",
+        file=sys.stderr,
+    )
+    state = dict(model.state_dict())
+    for name in ("token_embedding.weight", "lm_head.weight", "lm_head.bias"):
+        if name in state:
+            state[name] = state[name][:known].clone()
+    return filled(replace(model.config, vocab_size=known), state)
 
 
 def read_model(folder: Path | str) -> GPT2:
@@ -239,18 +258,49 @@ def read_model(folder: Path | str) -> GPT2:
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
     config = config_of(need(folder, "config.json"))
-    path = folder / "model.safetensors"
+    path, parts = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if not path.is_file() and parts.is_file():
+        paths = shards(parts)
+    else:
+        paths = [path]
     require(
-        path.is_file() or not (folder / "pytorch_model.bin").is_file(),
+        paths[0].is_file() or not (folder / "pytorch_model.bin").is_file(),
         f"{folder} holds its parameters in pytorch_model.bin, a pickle, which can run "
         "code when it is read, and nothing is unpickled here: in transformers, "
         "model.save_pretrained(folder) writes model.safetensors.",
     )
-    state = from_names(read_tensors(need(folder, "model.safetensors")), config)
+    tensors = {}
+    for each in paths:
+        tensors |= read_tensors(need(folder, each.name), of_the_model)
+    state = from_names(tensors, config)
     try:
         return filled(config, state, MATRICES)
     except ValueError as error:
         raise ValueError(f"{path} and config.json do not fit. {error}") from None
+
+
+def shards(index: Path) -> list[Path]:
+    """The files of a model that is kept in several, as its index lists them."""
+    table = read_json(index).get("weight_map")
+    files = sorted({*table.values()} if isinstance(table, dict) else [], key=str)
+    plain = all(isinstance(name, str) and name == Path(name).name for name in files)
+    require(
+        files and plain,
+        f"{index} is damaged: it doesn't say which files the model is in.",
+    )
+    return [index.with_name(name) for name in files]
+
+
+def plain(name: str) -> str:
+    """The name of a tensor as GPT-2's files have it, without what torch puts before it
+    when a model is compiled or runs on several devices, and without "transformer."."""
+    return re.sub(r"^(?:(?:module|_orig_mod)\.)*(?:transformer\.)?", "", name)
+
+
+def of_the_model(name: str) -> bool:
+    """Whether a tensor is a parameter of GPT-2, and no mask or another head."""
+    known = re.match(r"(?:wte|wpe|ln_f|lm_head|h\.\d+)\.", plain(name))
+    return bool(known) and not name.endswith((".attn.bias", ".attn.masked_bias"))
 
 
 def config_of(path: Path) -> GPT2Config:
@@ -277,9 +327,11 @@ def config_of(path: Path) -> GPT2Config:
         )
     activation = content.get("activation_function", "gelu_new")
     require(
-        activation in [*BENDS],
-        f"{path} has activation_function = {activation!r}; one of {[*BENDS]} is read.",
+        activation in [*BENDS, *SAME],
+        f"{path} has activation_function = {activation!r}; one of "
+        f"{[*BENDS, *SAME]} is read.",
     )
+    activation = SAME.get(activation, activation)
     others = {"resid_pdrop": 0.1, "layer_norm_epsilon": 1e-5}
     dropout, norm_eps = (content.get(name, value) for name, value in others.items())
     for name, value in zip(others, (dropout, norm_eps)):
@@ -295,19 +347,22 @@ def config_of(path: Path) -> GPT2Config:
     )
 
 
-def from_names(tensors: dict, config: Any) -> dict[str, torch.Tensor]:
-    """{name in the course: tensor} of GPT-2's names, with or without "transformer."
-    before them; a mask that some files hold as numbers is left out."""
-    ours = {theirs: name for name, theirs in names(config).items()}
+def from_names(
+    tensors: dict, config: Any, turned: tuple[str, ...] = MATRICES
+) -> dict[str, torch.Tensor]:
+    """{name in the course: tensor} of GPT-2's names, whatever stands before them.
+
+    turned: how names end whose matrices a file keeps transposed. Of two tied tensors
+    one is enough.
+    """
+    ours = {plain(theirs): name for name, theirs in names(config).items()}
     state = {}
     for name, tensor in tensors.items():
-        if name.endswith((".attn.bias", ".attn.masked_bias")):
-            continue
-        if not name.startswith(("transformer.", "lm_head.")):
-            name = "transformer." + name
-        if name.endswith(MATRICES):
-            tensor = tensor.T.contiguous()
-        state[ours.get(name, name)] = tensor
-    if config.tied and "token_embedding.weight" in state:
-        state["lm_head.weight"] = state["token_embedding.weight"]
+        if of_the_model(name):
+            tensor = tensor.T.contiguous() if name.endswith(turned) else tensor
+            state[ours.get(plain(name), name)] = tensor
+    tied = "token_embedding.weight", "lm_head.weight"
+    one = next((state[name] for name in tied if name in state), None)
+    if config.tied and one is not None:
+        state |= dict.fromkeys(tied, one)
     return state

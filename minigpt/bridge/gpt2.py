@@ -20,6 +20,8 @@ BENDS = {  # named as in GPT-2's config.json
     "gelu": nn.GELU,  # nanoGPT's: the same curve exactly
     "relu": nn.ReLU,  # lesson 06's
 }
+SAME = {"gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new"}  # the same curves
+SAME |= {"gelu_accurate": "gelu_new", "gelu_python": "gelu"}
 
 
 @dataclass

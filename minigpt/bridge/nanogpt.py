@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from minigpt.bridge.folder import filled, names
+from minigpt.bridge.folder import filled, from_names
 from minigpt.bridge.gpt2 import GPT2, GPT2Config
 from minigpt.checkpoint import read
 from minigpt.require import require
@@ -32,12 +32,8 @@ def load_nanogpt(path: Path | str) -> GPT2:
         dropout=given.get("dropout", 0.0),
         activation="gelu",  # torch's own, not the formula with tanh
     )
-    ours = {theirs: name for name, theirs in names(config).items()}
-    state = {}
-    for name, tensor in content["model"].items():
-        name = name.removeprefix("_orig_mod.")  # of a model that was compiled
-        if not name.endswith(".attn.bias"):  # the mask
-            state[ours.get(name, name)] = tensor.float()
+    state = from_names(content["model"], config, turned=())
+    state = {name: tensor.float() for name, tensor in state.items()}
     with torch.device("meta"):
         table = config.build().state_dict()
     if not given.get("bias", True):  # a bias of zeros is none

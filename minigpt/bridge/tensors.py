@@ -7,6 +7,7 @@ a file can run: it is a table of names, shapes and places, checked before it is 
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,8 +39,6 @@ def read_table(file: BinaryIO, path: Path | str) -> tuple[dict[str, list], int]:
         wrong = [name for name, row in rows.items() if not fits(*row)]
     except Exception:  # whatever strange bytes make json and Python raise
         raise ValueError(no_table) from None
-    others = sorted({row[0] for row in rows.values()} - set(DTYPES))
-    require(not others, f"{path} has numbers of type {others}; {[*DTYPES]} are read.")
     require(not wrong, f"{path} is damaged: its table says two sizes for {wrong[:3]}.")
     end = start + max((row[3] for row in rows.values()), default=0)
     require(
@@ -57,8 +56,10 @@ def fits(dtype: str, shape: list[int], first: int, last: int) -> bool:
     return whole and (not each or last - first == math.prod(shape) * each)
 
 
-def read_tensors(path: Path | str) -> dict[str, torch.Tensor]:
-    """{name: tensor} of a safetensors file, as float32.
+def read_tensors(
+    path: Path | str, wanted: Callable[[str], object] | None = None
+) -> dict[str, torch.Tensor]:
+    """{name: tensor} of a safetensors file, as float32, of all names or those wanted.
 
     Raises ValueError that says what is wrong with the file, FileNotFoundError.
     """
@@ -66,6 +67,13 @@ def read_tensors(path: Path | str) -> dict[str, torch.Tensor]:
     with open(path, "rb") as file:
         rows, start = read_table(file, path)
         for name, (dtype, shape, first, last) in rows.items():
+            if wanted is not None and not wanted(name):
+                continue
+            require(
+                dtype in DTYPES,
+                f"{path} has {name} in numbers of type {dtype!r}; {[*DTYPES]} are "
+                "read.",
+            )
             file.seek(start + first)
             data = bytearray(file.read(last - first))
             flat = torch.frombuffer(data, dtype=DTYPES[dtype]) if data else []

@@ -26,6 +26,15 @@ LETTER = {byte: chr(byte) for byte in SHOWN}  # as GPT-2's files write a byte
 LETTER |= {byte: chr(256 + n) for n, byte in enumerate(HIDDEN)}
 BYTE = {letter: byte for byte, letter in LETTER.items()}
 SPACES = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+PLAIN = {  # what a tokenizer's file may ask for, and the values that change nothing
+    **dict.fromkeys(["normalizer", "pre_tokenizer", "post_processor"], (None,)),
+    **dict.fromkeys(["add_prefix_space", "add_bos_token"], (None, False)),
+    **dict.fromkeys(["add_eos_token", "do_lower_case"], (None, False)),
+    **dict.fromkeys(["byte_fallback", "ignore_merges"], (None, False)),
+    **dict.fromkeys(["continuing_subword_prefix", "end_of_word_suffix"], (None, "")),
+    "dropout": (None, 0),
+    "use_regex": (None, True),
+}
 KEPT = 100_000  # pieces whose tokens are remembered
 
 
@@ -71,7 +80,8 @@ def split(text: str, special: Sequence[str]) -> list[str]:
     """The parts of a text between special tokens, and those: every second is one."""
     if not special:
         return [text]
-    return re.split("(" + "|".join(re.escape(one) for one in special) + ")", text)
+    longest = sorted(special, key=len, reverse=True)  # where two begin alike
+    return re.split("(" + "|".join(map(re.escape, longest)) + ")", text)
 
 
 def join(row: list, joined: dict) -> list[int]:
@@ -187,30 +197,56 @@ def read_json(path: Path) -> Any:
 
 def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
     """The GPT2Tokenizer in a folder: of vocab.json and merges.txt, or of the
-    tokenizer.json that newer versions of transformers write in their place.
+    tokenizer.json that newer versions of transformers write in their place, with the
+    tokens that were added later.
 
     Raises FileNotFoundError or ValueError that says what is not as in GPT-2's.
     """
-    path = Path(folder) / "vocab.json"
+    folder = Path(folder)
+    path, newer = folder / "vocab.json", folder / "tokenizer.json"
+    settings, added = folder / "tokenizer_config.json", folder / "added_tokens.json"
+    settings = read_json(settings) if settings.is_file() else {}
+    content = read_json(newer) if newer.is_file() else {}
+    for where, asked in ((newer, asked_of(content)), (folder, settings)):
+        for name, values in PLAIN.items():
+            value = asked.get(name)
+            require(
+                value in values,
+                f"The tokenizer in {where} asks for {name} = {value!r}, which isn't "
+                "done here.",
+            )
     if path.is_file():
-        vocabulary, added = read_json(path), []
+        vocabulary = read_json(path)
         pairs = need(folder, "merges.txt").read_bytes().decode("utf-8", "replace")
         pairs = [
             line for line in pairs.splitlines() if line[:9] not in ("", "#version:")
         ]
     else:
         path = need(folder, "tokenizer.json", "vocab.json")
-        content = read_json(path)
         model = content.get("model")
-        kind = model.get("type") if isinstance(model, dict) else None
+        model = model if isinstance(model, dict) else {}
+        kind = model.get("type")
         require(
             kind == "BPE",
             f"{path} is a tokenizer of type {kind!r}; BPE, as GPT-2's, is read.",
         )
         vocabulary, pairs = model.get("vocab"), model.get("merges")
-        added = content.get("added_tokens", [])
     try:
-        return made_of(vocabulary, pairs, added)
+        later = {token["content"]: token for token in content.get("added_tokens", [])}
+        for i, token in settings.get("added_tokens_decoder", {}).items():
+            later[token["content"]] = {**token, "id": int(i)}
+        ids = {name: token["id"] for name, token in later.items()}
+        ids |= read_json(added) if added.is_file() else {}
+        for name, token in later.items():
+            for field in ("lstrip", "rstrip", "single_word"):
+                if token.get(field):
+                    raise Unusual(
+                        f"The tokenizer in {folder} asks for {field} at the token "
+                        f"{name!r}, which isn't done here."
+                    )
+        return made_of(vocabulary, pairs, ids)
+    except Unusual as error:
+        raise ValueError(str(error)) from None
     except (AttributeError, KeyError, TypeError, ValueError):  # whatever is in there
         raise ValueError(
             f"{path} numbers its tokens in another way than GPT-2: bytes, then merges, "
@@ -218,10 +254,39 @@ def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
         ) from None
 
 
-def made_of(vocabulary: dict, pairs: list, added: list) -> GPT2Tokenizer:
-    """The GPT2Tokenizer of {name: id}, pairs of names, or "left right", and special
-    tokens as tokenizer.json has them. Raises an error if that is not as in GPT-2's."""
-    vocabulary = vocabulary | {token["content"]: token["id"] for token in added}
+class Unusual(Exception):
+    """A tokenizer asks for what isn't done here."""
+
+
+def asked_of(content: dict) -> dict:
+    """What a tokenizer.json asks for besides vocabulary and merges: {name: value}."""
+    found = {}
+    for name in ("normalizer", "pre_tokenizer", "post_processor"):
+        part = content.get(name)
+        parts = [part] if isinstance(part, dict) else []
+        while parts:
+            each = parts.pop()
+            inner = ("pretokenizers", "processors", "normalizers")
+            listed = [x for key in inner for x in each.get(key) or []]
+            if each.get("type") == "Sequence":
+                parts += listed
+            elif each.get("type") != "ByteLevel" or name == "normalizer":
+                found[name] = each.get("type")
+            elif name == "pre_tokenizer":
+                found["add_prefix_space"] = each.get("add_prefix_space", False)
+                found["use_regex"] = each.get("use_regex", True)
+    model = content.get("model")
+    model = model if isinstance(model, dict) else {}
+    wanted = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
+    for name in (*wanted, "byte_fallback", "ignore_merges"):
+        found[name] = model.get(name)
+    return found
+
+
+def made_of(vocabulary: Any, pairs: Any, added: dict) -> GPT2Tokenizer:
+    """The GPT2Tokenizer of {name: id}, pairs of names, or "left right", and {added
+    token: id}. Raises an error if that is not as in GPT-2's."""
+    vocabulary = vocabulary | added
     pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in pairs]
     names = sorted(vocabulary, key=lambda name: vocabulary[name])
     require([vocabulary[name] for name in names] == [*range(len(names))], "other ids")
@@ -229,6 +294,9 @@ def made_of(vocabulary: dict, pairs: list, added: list) -> GPT2Tokenizer:
     special = names[len(known) + len(pairs) :]
     merges = [(vocabulary[left], vocabulary[right]) for left, right in pairs]
     tokenizer = GPT2Tokenizer(merges, [BYTE[name] for name in known], special=special)
+    for name in added:
+        if name not in special:
+            raise Unusual(f"The token {name!r} is added, and also made by merges.")
     plain = tokenizer.vocabulary[: len(names) - len(special)]
     require([*map(written, plain), *special] == names, "other merges")
     return tokenizer

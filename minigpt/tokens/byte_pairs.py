@@ -124,7 +124,10 @@ def refuse_unknown(text: str, alphabet: Iterable[int]) -> None:
         if half or set(c.encode()) - set(alphabet):
             unknown.append(c)
     if unknown:
-        raise ValueError(f"The vocabulary has no {unknown}: its text had none.")
+        raise ValueError(
+            f"The vocabulary has no {unknown[:9]} ({len(unknown)} characters in all): "
+            "its text had none."
+        )
 
 
 def refuse_ids(ids: Sequence[int] | torch.Tensor, vocab_size: int) -> None:

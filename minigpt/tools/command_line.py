@@ -311,10 +311,10 @@ def run_sample(options: Namespace) -> int:
     model, tokenizer = load_or_stored(options.checkpoint, device_named(options.device))
     if options.seed is not None:
         torch.manual_seed(options.seed)
-    # The first token of a vocabulary is the line break, if the text has one.
-    prompt = tokenizer.decode([0]) if options.prompt is None else options.prompt
-    if prompt == "-":
-        prompt = sys.stdin.read()
+    prompt = beginning(tokenizer) if options.prompt is None else options.prompt
+    if prompt == "-":  # as read_text reads a file
+        prompt = sys.stdin.read().removeprefix("\ufeff")
+        prompt = prompt.replace("\r\n", "\n").replace("\r", "\n")
     require(prompt, "The prompt is empty: give at least one character.")
     for i in range(options.n):
         pieces = stream(
@@ -338,6 +338,13 @@ def run_sample(options: Namespace) -> int:
         finally:  # an interrupted text ends its line, too
             print(flush=True)
     return 0
+
+
+def beginning(tokenizer: Tokenizer) -> str:
+    """The first token that is a whole text. In a vocabulary of characters that is the
+    line break, if its text had one; tokens may be a part of a character."""
+    texts = (tokenizer.decode([i]) for i in range(tokenizer.vocab_size))
+    return next((text for text in texts if "\ufffd" not in text), "")
 
 
 def check_sample(options: Namespace) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from minigpt.data import CharTokenizer, read_text, tiny_shakespeare, train_val_split
-from minigpt.tokens.byte_pairs import learn
+from minigpt.tokens.byte_pairs import learn, pieces
 
 
 class Ids:
@@ -82,12 +82,19 @@ def read_ids(path: Path) -> tuple[CharTokenizer, Ids]:
 def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
     """(a BytePairTokenizer, Ids, how many of them are the training text) of a file.
 
-    tokenizer: one, or the number of tokens for one that learns from the training text,
-    which is the first nine tenths of the characters. All of the text is in memory.
+    tokenizer: one, or the number of tokens for one that learns its merges from the
+    training text, which is the first nine tenths of the characters. Its alphabet has
+    the bytes of the whole text. All of the text is in memory.
     """
-    learned, judged = train_val_split("".join(read_text(path)))
+    text = "".join(read_text(path))
+    learned, judged = train_val_split(text)
     if isinstance(tokenizer, int):
-        tokenizer = learn(learned, tokenizer)
+        longest, slow = max(map(len, pieces(learned)), default=0), ""
+        if longest >= 10_000:
+            slow = f" (slow: {longest:,} of them in a row without a space)"
+        told = f"{tokenizer:,} tokens from {len(learned):,} characters{slow}"
+        print(f"Learning {told} ...", file=sys.stderr, flush=True)
+        tokenizer = learn(learned, tokenizer, alphabet=set(text.encode("utf-8")))
     ids = tokenizer.encode(learned)
     n = len(ids)
     ids += tokenizer.encode(judged)

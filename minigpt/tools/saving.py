@@ -9,6 +9,7 @@ import torch
 
 from minigpt.bridge.folder import load_gpt2
 from minigpt.bridge.gpt2 import GPT2Config
+from minigpt.bridge.other_files import what_it_is
 from minigpt.bridge.tokenizer import GPT2Tokenizer
 from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from minigpt.files import save_whole
@@ -32,7 +33,11 @@ ASTRAY = 100  # nats per token; guessing costs the log of the vocabulary, 4 to 1
 def load_any(path: Path | str, device: torch.device | str = "cpu") -> Checkpoint:
     """load_checkpoint for the models of lessons 06, 08 and 14 and their tokenizers,
     and so for all that `train` writes."""
-    return load_checkpoint(path, device, LATER)
+    try:
+        return load_checkpoint(path, device, LATER)
+    except ValueError as error:
+        other = what_it_is(path)
+        raise ValueError(f"{error} {other}" if other else str(error)) from None
 
 
 def load_or_stored(

@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import shutil
 import zipfile
 from dataclasses import asdict
 
@@ -21,7 +20,6 @@ from minigpt.data import CharTokenizer
 from minigpt.device import set_random_state
 from minigpt.files import replacing, write_whole
 from minigpt.modern.model import ModernConfig
-from minigpt.stored import FOLDER
 from minigpt.training import Run
 
 
@@ -187,37 +185,15 @@ def pickled_zip(path, intruder):
         archive.writestr("run/version", "3")
 
 
-OTHER = "is no checkpoint: it "  # a healthy file that holds something else
+OTHER = "is no checkpoint of a training."  # a healthy file that holds something else
 OBJECTS = "holds Python objects, which can run code"
 STRANGERS = {  # what writes it, and how it is refused
     "a text": (lambda path, _: path.write_text("Romeo", encoding="utf-8"), DAMAGED),
     "a pickle": (lambda path, it: path.write_bytes(pickle.dumps(it)), DAMAGED),
     "a pickle in a zip": (pickled_zip, OBJECTS),
     "a pickle of torch's": (lambda path, it: torch.save({"model": it}, path), OBJECTS),
-    "another file of torch's": (
-        lambda path, _: torch.save({"a": "b"}, path),
-        OTHER + "holds a dictionary of 'a', which torch.load(",
-    ),
-    "a tensor": (
-        lambda path, _: torch.save(torch.zeros(3), path),
-        OTHER + "holds a Tensor, which torch.load(",
-    ),
-    "parameters alone": (
-        lambda path, _: torch.save(small_gpt().state_dict(), path),
-        OTHER + "holds weights alone, a state_dict: build the model",
-    ),
-    "a stored model": (
-        lambda path, _: shutil.copy(FOLDER / "gpt.pt", path),
-        OTHER + "is a stored model of the course, without its training: minigpt.stored",
-    ),
-    "nanoGPT's": (
-        lambda path, _: torch.save(dict.fromkeys(NANOGPT.split(), 0), path),
-        OTHER + "is one of nanoGPT's",
-    ),
-    "safetensors": (
-        lambda path, _: path.write_bytes((2).to_bytes(8, "little") + b"{}"),
-        "is a safetensors file, which holds weights alone: minigpt.bridge.folder.load",
-    ),
+    "another file of torch's": (lambda path, _: torch.save({"a": "b"}, path), OTHER),
+    "a tensor": (lambda path, _: torch.save(torch.zeros(3), path), OTHER),
 }
 
 

@@ -39,8 +39,6 @@ def test_imports_go_down_only():
 NAMED = {
     ("data", "stored"),  # the folder of the play, a text like the others
     ("data", "playwright"),  # that text's name
-    ("checkpoint", "stored"),  # messages say which function reads a file that is
-    ("checkpoint", "bridge"),  # no checkpoint of 06
     ("tools", "course"),  # the speed run says where the course's table stands
 }
 

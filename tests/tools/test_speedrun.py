@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from small import DATA, TOKENIZER, V
+from small import DATA, TOKENIZER, V, identical
 from torch.testing import assert_close
 
 from minigpt.bigram import BigramLanguageModel
@@ -18,7 +18,8 @@ from minigpt.evaluation import evaluate
 from minigpt.modern.model import ModernConfig
 from minigpt.tools import speedrun
 from minigpt.tools.corpus import Corpus
-from minigpt.tools.recipes import gpt_of_06, with_counts, without_counts
+from minigpt.tools.recipes import gpt_of_06, nanogpt_demo, with_counts, without_counts
+from minigpt.training import TrainConfig
 
 TEXT = Corpus(DATA[:1500], DATA[1500:], TOKENIZER)
 LETTERS = torch.randint(V, (6000,), generator=torch.Generator().manual_seed(1))
@@ -115,7 +116,7 @@ def test_the_command_lists_recipes_or_races_one(capsys):
 # --- The recipes. ---
 
 
-@pytest.fixture(params=[gpt_of_06, without_counts, with_counts])
+@pytest.fixture(params=[gpt_of_06, nanogpt_demo, without_counts, with_counts])
 def recipe(request, monkeypatch):
     """A recipe of two steps."""
     monkeypatch.setattr(request.param, "STEPS", 2)
@@ -153,6 +154,26 @@ def test_rows_of_pairs_and_triples_are_those_of_the_last_characters():
     grams.triples.weight.data.fill_(1.0)
     heard = grams.train()(idx.expand(8, -1))  # (8, 5, 3), doubled where it is heard
     assert set(heard.flatten().tolist()) == {0.0, 1.0, 2.0, 3.0}
+
+
+def test_the_demo_is_trained_as_its_readme_says():
+    model = nanogpt_demo.build(TEXT.train, 65)
+    config = model.config
+    assert (config.n_layer, config.n_head, config.n_embd) == (4, 4, 128)
+    assert config.block_size == 64 and nanogpt_demo.STEPS == 2000
+    # As its code counts: with the tied head once, and without biases.
+    C, matrices = 128, 4 * 12 * 128**2
+    assert (
+        sum(p.numel() for p in model.parameters()) == (65 + 64) * C + matrices + 9 * C
+    )
+    plan = nanogpt_demo.DemoConfig(2000, 12, 64, 1e-3)
+    assert (plan.beta2, plan.weight_decay, plan.warmup_steps) == (0.99, 0.1, 100)
+    ours = TrainConfig(2000, 12, 64, 1e-3)
+    for step in (0, 50, 99):
+        assert identical(plan.learning_rate_at(step), ours.learning_rate_at(step))
+    assert plan.learning_rate_at(2000) == pytest.approx(1e-4)
+    half = plan.learning_rate_at(1050)  # half a cosine, half of the way down
+    assert half == pytest.approx((1e-3 + 1e-4) / 2)
 
 
 # --- Counts. ---

@@ -6,11 +6,25 @@ An arrow says that numbers flow from one to the other, and nothing else.
 
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from minigpt.course.plots import COLORS, Picture, Style
 
 FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF", "plus": "white"}
+
+
+def circle(ax: Axes, x: float, y: float, sign: str = "+") -> None:
+    """A small circle in which what comes in is added, or multiplied."""
+    look: Style = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
+    ax.text(x, y, sign, fontsize=18, ha="center", va="center", bbox=look)
+
+
+def arrow(ax: Axes, tail: tuple, head: tuple, **look: Any) -> None:
+    """An arrow from one place (x, y) to another."""
+    plain: Style = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
+    plain |= {"color": "black"} | look
+    ax.add_patch(FancyArrowPatch(tail, head, **plain))
 
 
 class Drawing:
@@ -54,8 +68,7 @@ class Drawing:
 
     def plus(self, name: str, x: float, y: float) -> None:
         """A small circle in which two arrows are added."""
-        circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
-        self.ax.text(x, y, "+", fontsize=18, ha="center", va="center", bbox=circle)
+        circle(self.ax, x, y)
         self.places[name] = (x, y, 0.16, 0.2)
 
     def arrow(self, start: Any, end: Any, sideways: float | None = None) -> None:
@@ -73,6 +86,4 @@ class Drawing:
         else:
             sign = 1 if y1 > y0 else -1
             tail, head = (x0, y0 + sign * h0), (x1, y1 - sign * h1)
-        look: Style = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
-        look |= {"color": COLORS[5], "shrinkA": 0, "shrinkB": 0}
-        self.ax.add_patch(FancyArrowPatch(tail, head, **look))
+        arrow(self.ax, tail, head, color=COLORS[5], shrinkA=0, shrinkB=0)

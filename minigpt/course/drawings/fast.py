@@ -3,9 +3,9 @@
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Rectangle
 
-from minigpt.course.drawings.canvas import FILL
+from minigpt.course.drawings.canvas import FILL, arrow
 from minigpt.course.drawings.spine import MIDDLE, cells
 from minigpt.course.plots import COLORS, Picture, Style
 
@@ -71,10 +71,10 @@ def grown(text: Any) -> Picture:
                     )
                     square(ax, position, y, letter, **new)
             if position <= t:
-                look: Style = {"arrowstyle": "-|>", "mutation_scale": 12, "lw": 1.5}
+                look: Style = {"mutation_scale": 12, "lw": 1.5}
                 look |= {"color": COLORS[5], "shrinkA": 0, "shrinkB": 0}
                 ends = (t, 1.54), (position, 2.05)
-                ax.add_patch(FancyArrowPatch(*ends, **look))
+                arrow(ax, *ends, **look)
     fig.alt = (
         f"The cache in {T} steps, while {text!r} is read. In each step the newest "
         "character alone gets a query, a key and a value. Its key and its value join "

@@ -1,9 +1,9 @@
 """Drawings of notebook 12: how the gradient walks back, on the way and in a graph."""
 
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch
 
 from minigpt.course.drawings import spine
-from minigpt.course.drawings.canvas import FILL
+from minigpt.course.drawings.canvas import FILL, arrow
 from minigpt.course.drawings.spine import MIDDLE
 from minigpt.course.plots import COLORS, Picture, Style
 
@@ -31,10 +31,10 @@ def way_back() -> Picture:
     ax = fig.axes[0]
     ax.set_ylim(3.7, 0)
     fig.set_figheight(3.7)
-    look: Style = {"arrowstyle": "-|>", "mutation_scale": 20, "lw": 3, "ls": "--"}
+    look: Style = {"mutation_scale": 20, "lw": 3, "ls": "--"}
     look |= {"color": COLORS[1], "shrinkA": 0, "shrinkB": 0}
     for ends in [((11.9, 3.4), (3.5, 3.4)), ((3.5, 3.4), (3.5, 1.98))]:
-        ax.add_patch(FancyArrowPatch(*ends, **look))
+        arrow(ax, *ends, **look)
     loss = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": COLORS[1], "lw": 2.5}
     ax.text(12.3, 3.4, "loss", fontsize=14, bbox=loss, **MIDDLE)
     label = "backward: what does each parameter change in the loss?"
@@ -61,10 +61,10 @@ def walk_back() -> Picture:
             (left, right, -outside, "0.6", "-"),
             (right, left, outside, COLORS[1], "--"),
         ):
-            arrow: Style = {"arrowstyle": "-|>", "mutation_scale": 15, "lw": 2}
-            arrow |= {"color": color, "ls": line, "shrinkA": 0, "shrinkB": 0}
+            look: Style = {"mutation_scale": 15, "lw": 2}
+            look |= {"color": color, "ls": line, "shrinkA": 0, "shrinkB": 0}
             ends = (xa, ya + shift), (xb, yb + shift)
-            ax.add_patch(FancyArrowPatch(*ends, **arrow))
+            arrow(ax, *ends, **look)
         x, y = (right[0] + left[0]) / 2, (right[1] + left[1]) / 2 + 4 * outside
         ax.text(x, y, factor, fontsize=14, color=COLORS[1], **MIDDLE)
     for label, slope, x, y in NODES.values():

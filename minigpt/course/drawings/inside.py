@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from matplotlib.patches import FancyArrowPatch
-
-from minigpt.course.drawings.canvas import Drawing
+from minigpt.course.drawings.canvas import Drawing, arrow
 from minigpt.course.drawings.spine import LOOKS
 from minigpt.course.plots import COLORS, Picture, Style
 
@@ -26,13 +24,12 @@ def exchange() -> Picture:
         for start, end in ((text, first), (first, head), (head, rest), (rest, out)):
             drawing.arrow(start, end)
     look: Style = {
-        "arrowstyle": "-|>",
         "mutation_scale": 22,
         "lw": 3,
         "color": COLORS[1],
     }
     look |= {"shrinkA": 0, "shrinkB": 0}
-    drawing.ax.add_patch(FancyArrowPatch((2.95, 0.33), (2.95, 1.17), **look))
+    arrow(drawing.ax, (2.95, 0.33), (2.95, 1.17), **look)
     label = "its output\nfor the last position"
     drawing.ax.text(3.1, 0.75, label, fontsize=12, va="center", color=COLORS[1])
     drawing.fig.alt = (

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, Rectangle
 
-from minigpt.course.drawings.canvas import FILL, Drawing
+from minigpt.course.drawings.canvas import FILL, Drawing, arrow
 from minigpt.course.drawings.spine import MIDDLE
 from minigpt.course.plots import COLORS, Picture, Style
 
@@ -83,14 +83,13 @@ def ring(states: Any) -> Picture:
     for i, start in enumerate(places):
         end = places[(i + 1) % n]
         look: Style = {
-            "arrowstyle": "-|>",
             "mutation_scale": 18,
             "lw": 2.2,
             "shrinkA": 19,
         }
         look |= {"shrinkB": 19, "color": COLORS[1]}
         look["connectionstyle"] = "arc3,rad=-0.25"
-        ax.add_patch(FancyArrowPatch(start, end, **look))
+        arrow(ax, start, end, **look)
         ax.add_patch(Circle(start, 0.3, fc=FILL["tensor"], ec="0.25", lw=1.5))
         ax.text(*start, f"{i}", fontsize=13, **MIDDLE)
     for ax in axes[len(states) + 1 :]:

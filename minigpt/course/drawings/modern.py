@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 import torch
-from matplotlib.patches import Arc, FancyArrowPatch
+from matplotlib.patches import Arc
 
-from minigpt.course.drawings.canvas import Drawing
+from minigpt.course.drawings.canvas import Drawing, arrow, circle
 from minigpt.course.drawings.spine import MIDDLE
 from minigpt.course.plots import COLORS, Picture, Style
 
@@ -94,13 +94,12 @@ def turned(panels: Any, theta: float) -> Picture:
         ):
             x, y = math.cos(t * theta), math.sin(t * theta)
             look: Style = {
-                "arrowstyle": "-|>",
                 "mutation_scale": 20,
                 "lw": 3,
                 "ls": style,
             }
             look |= {"shrinkA": 0, "shrinkB": 0, "color": color}
-            ax.add_patch(FancyArrowPatch((0, 0), (x, y), **look))
+            arrow(ax, (0, 0), (x, y), **look)
             at: Style = {"fontsize": 13, "color": color, "va": "center"}
             at["ha"] = "center" if abs(x) < 0.3 else "left" if x > 0 else "right"
             ax.text(1.06 * x, 1.12 * y, f"{name} at {t}", **at)
@@ -143,8 +142,7 @@ def gate() -> Picture:
     row([("e2", 1.35, "expand", "C → 8/3 C", "layer", 1.1)], 2.1)
     row([("p2", 5.1, "proj", "8/3 C → C", "layer", 1.1)], 1.65)
     row([("o2", 6.35, "out", "C", "tensor", 0.7)], 1.65)
-    circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
-    drawing.ax.text(3.95, 1.65, "×", fontsize=18, bbox=circle, **MIDDLE)
+    circle(drawing.ax, 3.95, 1.65, "×")
     drawing.places["times"] = (3.95, 1.65, 0.16, 0.2)
     pairs = [("x2", "g2"), ("x2", "e2"), ("g2", "s2"), ("s2", "times"), ("e2", "times")]
     for start, end in [*pairs, ("times", "p2"), ("p2", "o2")]:
@@ -173,13 +171,12 @@ def circles(panels: dict[str, torch.Tensor], axes: torch.Tensor) -> Picture:
         for axis, size, style in zip(axes.T, S, ("-", "--")):
             tip = (size * axis).tolist()
             look: Style = {
-                "arrowstyle": "-|>",
                 "mutation_scale": 18,
                 "lw": 2.5,
                 "ls": style,
             }
             look |= {"shrinkA": 0, "shrinkB": 0, "color": COLORS[1]}
-            ax.add_patch(FancyArrowPatch((0, 0), tip, **look))
+            arrow(ax, (0, 0), tip, **look)
         sizes = ", ".join(f"{size:.2f}" for size in S.tolist())
         ax.set(title=f"{title}\n{sizes}", aspect="equal")
         ax.set(xlim=(-1.7, 1.7), ylim=(-1.7, 1.7))

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from minigpt.course.drawings.canvas import FILL, Drawing
+from minigpt.course.drawings.canvas import FILL, Drawing, arrow
 from minigpt.course.plots import COLORS, Picture, Style
 
 MIDDLE: Style = {"ha": "center", "va": "center"}
@@ -66,9 +66,7 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
         (9.5, 9.8),
         (11.05, 11.35),
     ]:
-        arrow: Style = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
-        arrow |= {"color": "black", "shrinkA": 0, "shrinkB": 0}
-        ax.add_patch(FancyArrowPatch((tail, 1.55), (head, 1.55), **arrow))
+        arrow(ax, (tail, 1.55), (head, 1.55), shrinkA=0, shrinkB=0)
     fig.alt = (
         "The way of a text: text, ids, vectors, a stack of blocks, logits, next "
         "character. A block holds many heads and a feed-forward layer, many heads are "
@@ -77,7 +75,7 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
     )
     if writes:
         ax.plot([12.3, 12.3, 0.72], [1.95, 3.3, 3.3], color="black", lw=1.8)
-        ax.add_patch(FancyArrowPatch((0.72, 3.3), (0.72, 1.95), **look))
+        arrow(ax, (0.72, 3.3), (0.72, 1.95), **look)
         told = "to write: append it to the text, and ask again"
         ax.text(6.5, 3.45, told, fontsize=13, ha="center", va="center")
         fig.alt += (
@@ -335,29 +333,20 @@ def cut() -> Picture:
             number = f"{first + i}" if numbered else ""
             ax.text(x + 0.42 * i + 0.21, y + 0.28, number, fontsize=11, **MIDDLE)
 
-    def arrow(x0, y0, x1, y1):
-        look: Style = {
-            "arrowstyle": "-|>",
-            "mutation_scale": 16,
-            "lw": 1.8,
-            "color": "black",
-        }
-        ax.add_patch(FancyArrowPatch((x0, y0), (x1, y1), **look))
-
     vector(0, 1.4, 0, 8, [0] * 4 + [1] * 4)
     ax.text(1.68, 1.05, "the queries of one position, C = 8", fontsize=13, **MIDDLE)
     for head, y in ((0, 0.3), (1, 2.5)):
         vector(4.2, y, 4 * head, 4, [head] * 4)
         ax.text(5.04, y - 0.32, f"head {head}, head_size 4", fontsize=13, **MIDDLE)
-        arrow(3.4, 1.67, 4.15, y + 0.28)
+        arrow(ax, (3.4, 1.67), (4.15, y + 0.28))
         style = "round,pad=0,rounding_size=0.12"
         box = FancyBboxPatch(
             (6.5, y - 0.05), 1.5, 0.65, boxstyle=style, fc="white", ec="0.25"
         )
         ax.add_patch(box)
         ax.text(7.25, y + 0.28, "attention", fontsize=13, **MIDDLE)
-        arrow(5.9, y + 0.28, 6.5, y + 0.28)
-        arrow(8.0, y + 0.28, 8.75, 1.67)
+        arrow(ax, (5.9, y + 0.28), (6.5, y + 0.28))
+        arrow(ax, (8.0, y + 0.28), (8.75, 1.67))
     vector(8.8, 1.4, 0, 8, [0] * 4 + [1] * 4, numbered=False)
     ax.text(10.48, 1.05, "their outputs, side by side", fontsize=13, **MIDDLE)
     ax.text(

@@ -191,7 +191,7 @@ def theirs_of(
     vocab_size: int, block_size: int, n_layer: int, n_head: int, n_embd: int
 ) -> Any:
     """A shape as a config of transformers'."""
-    kind = import_module("transformers").GPT2Config
+    kind: Any = import_module("transformers").GPT2Config
     sizes = {"vocab_size": vocab_size, "n_positions": block_size, "n_layer": n_layer}
     return kind(**sizes, n_head=n_head, n_embd=n_embd, bos_token_id=0, eos_token_id=0)
 
