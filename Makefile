@@ -19,7 +19,7 @@ help:  ## list these targets
 	@$(PYTHON) minigpt/tools/lab.py set-up
 FORCE:
 
-.venv/publish: .venv/ready  # Sphinx and Node's npm: only slides and book need them
+.venv/publish: .venv/ready  # Sphinx: only slides and book need it
 	$(BIN)/python -m pip install --quiet --editable ".[publish]"
 	@touch $@
 
@@ -64,8 +64,10 @@ sample: .venv/ready  ## let model.pt write; ARGS="--prompt JULIET: --temperature
 page: .venv/ready  ## model.pt as one HTML file to open and pass on: build/page.html
 	$(BIN)/python -m minigpt page --out build/page.html $(ARGS)
 
-slides: .venv/publish  ## each notebook as slides, one offline file: build/slides
-	$(BIN)/python -m minigpt.course.publish.slides
+slides: .venv/publish  ## the three lectures as slides, one offline file each: build/slides
+	$(BIN)/python -m nbconvert --to slides --config .jupyter/slides/config.py \
+	  --output-dir $(BUILD)/slides notebooks/lectures/*.ipynb
+	$(BIN)/python -m minigpt page --checkpoint minigpt/stored/gpt.pt --out $(BUILD)/slides/page.html
 
 # What myst-nb leaves beside its output goes to build/sphinx, as all other steps do.
 book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html

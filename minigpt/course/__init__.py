@@ -1,9 +1,10 @@
 """What the notebooks use and the lessons' modules don't need.
 
-`setup`, `continued`, `likely` and `open_page` below, `plots`, `drawings`, `measure`
-(seconds and memory), `record` and `ladder` (which read what was measured), and `pocket`
-(the pocket play). Three more rooms: `checks` of the exercises, `experiments`, which
-measure what the record says and which no lesson imports, and `publish`.
+`setup`, `continued`, `likely` and `open_page` below, `plots`, `drawings`, `slide` (for
+the lectures), `measure` (seconds and memory), `record` and `ladder` (which read what
+was measured), and `pocket` (the pocket play). Two more rooms: `checks` of the
+exercises, and `experiments`, which measure what the record says and which no lesson
+imports.
 """
 
 import webbrowser

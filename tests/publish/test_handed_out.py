@@ -1,32 +1,15 @@
-"""What is published leads to the repository, whose address is set once."""
+"""What the workflow publishes."""
 
 import os
 import shutil
 import subprocess
 import textwrap
 
-import pytest
-
-from minigpt.course.publish import shared
-
-
-def test_a_file_of_the_project_is_named_or_found_on_github():
-    text = "See [how fast](../minigpt/course/SPEED.md#one) and [02](02_means.ipynb)."
-    named = "See how fast (`minigpt/course/SPEED.md`) and [02](02_means.ipynb)."
-    assert shared.to_files(text) == named
-    found = "[how fast](https://github.com/Owner/name/blob/HEAD/minigpt/course/SPEED.md#one)"
-    assert found in shared.to_files(text, "Owner/name")
-
-
-def test_a_repository_is_owner_and_name():
-    assert shared.checked("owner/na-me.x") == "owner/na-me.x"
-    with pytest.raises(ValueError, match="owner/name"):
-        shared.checked("https://github.com/owner/name")
-    assert shared.repository() == "" or "/" in shared.repository()
+from syllabus import ROOT
 
 
 def test_the_workflow_pushes_what_was_built_to_two_branches(tmp_path):
-    workflow = shared.ROOT / ".github" / "workflows" / "publish.yml"
+    workflow = ROOT / ".github" / "workflows" / "publish.yml"
     step = workflow.read_text("utf-8").partition("name: Push each")[2]
     script = textwrap.dedent(step.partition("run: |\n")[2].partition("      - name")[0])
     for name in ("book", "colab"):

@@ -73,7 +73,7 @@ def test_nothing_is_imported_by_name():
             assert "importlib" not in text and "__import__" not in text, path
 
 
-ROOMS = ["checks", "experiments", "publish"]  # of the course; none knows another
+ROOMS = ["checks", "experiments"]  # of the course; none knows another
 
 
 def course_imports(source):
@@ -87,12 +87,11 @@ def course_imports(source):
 
 
 def test_the_rooms_of_the_course_do_not_know_each_other():
-    """But publishing hands out the checks; and what notebooks use knows no room."""
+    """And what notebooks use knows no room."""
     for path in (PACKAGE / "course").rglob("*.py"):
         own = path.relative_to(PACKAGE / "course").parts[0]
         for name in course_imports(path.read_text(encoding="utf-8")):
-            allowed = name == own or (own, name) == ("publish", "checks")
-            assert allowed or name not in ROOMS, f"{path} imports {name}"
+            assert name == own or name not in ROOMS, f"{path} imports {name}"
 
 
 def test_no_lesson_imports_an_experiment():

@@ -1,4 +1,12 @@
-"""Drawings that stand on slides alone, as large as a lecture hall needs them."""
+"""Drawings for the lectures, in letters that the last row can read.
+
+Those that return a list grow: a picture for each key press, all of one size. Positions
+and sizes are inches, from the upper left corner.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -6,374 +14,745 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from minigpt.attention import attention
-from minigpt.course import record
+from minigpt.averaging import hide_future
 from minigpt.course.drawings.canvas import FILL
-from minigpt.course.drawings.spine import MIDDLE, cells
-from minigpt.course.plots import COLORS, STYLES, Picture, Style
-from minigpt.course.toys import last_capital
-from minigpt.generation import probabilities
-from minigpt.optimizer import learning_rate_at
-from minigpt.training import preset
+from minigpt.course.drawings.spine import MIDDLE
+from minigpt.course.plots import COLORS, Picture, Style, heatmap
 
-LETTERS: Style = {"fontsize": 17}
+WIDE = 11.83  # inches between the margins of a slide
+LIT, FOUND, BLUE, GREY, WHITE = "#F5A623", "#BFE3C8", FILL["tensor"], "#E8ECF0", "white"
+LINE = "strong hat"
+SIGNS = {" ": "␣", "\n": "↵"}  # for what one doesn't see
 
 
-def relu() -> Picture:
-    """The bend between the two layers of a feed-forward layer."""
-    fig = Picture(figsize=(9, 4.2), layout="constrained")
+def sheet(wide: float, high: float) -> tuple[Picture, Axes]:
+    """An empty picture of so many inches, and its axes without margins."""
+    fig = Picture(figsize=(wide, high))
+    fig.set_layout_engine("none")
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, wide), ylim=(high, 0))
+    ax.set_axis_off()
+    return fig, ax
+
+
+def arrow(ax: Axes, tail: tuple, head: tuple, **look: Any) -> None:
+    """An arrow between two points."""
+    style: Style = {
+        "arrowstyle": "-|>",
+        "mutation_scale": 20,
+        "lw": 2,
+        "color": "black",
+    }
+    ax.add_patch(FancyArrowPatch(tail, head, shrinkA=0, shrinkB=0, **(style | look)))
+
+
+def box(
+    ax: Axes,
+    x: float,
+    y: float,
+    wide: float,
+    name: str,
+    layer: bool = True,
+    **look: Any,
+) -> None:
+    """A box around its middle: round if it computes, square if it holds numbers."""
+    high = 0.42 + 0.26 * (1 + name.count("\n"))
+    style = "round,pad=0,rounding_size=0.12" if layer else "square,pad=0"
+    fill: Style = {"fc": FILL["layer" if layer else "tensor"], "ec": "0.25", "lw": 1.5}
+    corner = (x - wide / 2, y - high / 2)
+    patch = FancyBboxPatch(corner, wide, high, boxstyle=style, **(fill | look))
+    ax.add_patch(patch)
+    ax.text(x, y, name, fontsize=15, **MIDDLE)
+
+
+class Grid(NamedTuple):
+    """A table of words in squares: its title, words above and to the left, and fills by
+    (row, column). A word of None leaves its square out."""
+
+    rows: Sequence[Sequence[str | None]]
+    title: str = ""
+    top: Sequence[str] = ()
+    left: Sequence[str] = ()
+    fills: Mapping[tuple[int, int], str] = {}
+    fill: str = BLUE
+
+    def told(self) -> str:
+        """The table in words."""
+        rows = [", ".join(word or "-" for word in row) for row in self.rows]
+        named = zip([*self.left, *[""] * len(rows)], rows)
+        lines = "; ".join(f"{name}: {row}" if name else row for name, row in named)
+        above = f" over {' '.join(self.top)}" if self.top else ""
+        return f"{self.title or 'a table'}{above}: {lines}"
+
+
+def grids(
+    *parts: Grid | str, size: float = 0.7, letters: float = 17, gap: float = 0.3
+) -> list[Picture]:
+    """Tables beside each other, with signs between them; with each picture one more.
+
+    parts: tables, and the signs (such as "@" or "=") that come with the next table;
+    size: inches of a square.
+    """
+    lefts, wides = [], []
+    for part in parts:
+        if isinstance(part, str):
+            lefts.append(0.0)
+            wides.append(0.035 * letters)
+            continue
+        named = 0.25 + 0.12 * max(map(len, part.left)) if part.left else 0.0
+        beyond = max(0.0, 0.125 * len(part.title) - size * len(part.rows[0])) / 2
+        lefts.append(max(named, beyond))
+        wides.append(lefts[-1] + size * len(part.rows[0]) + beyond)
+    tables = [part for part in parts if isinstance(part, Grid)]
+    above = 0.42 * any(t.title for t in tables) + 0.42 * any(t.top for t in tables)
+    high = above + 0.05 + size * max(len(t.rows) for t in tables)
+    wide = max(sum(wides) + gap * (len(parts) - 1) + 0.05, 1)
+    ends = [n + 1 for n, part in enumerate(parts) if isinstance(part, Grid)]
+    ends[-1] = len(parts)
+    pictures = []
+    for end in ends:
+        fig, ax = sheet(wide, high)
+        x = 0.02
+        for part, across, left in list(zip(parts, wides, lefts))[:end]:
+            if isinstance(part, str):
+                middle = above + (high - above) / 2
+                ax.text(x + across / 2, middle, part, fontsize=letters + 5, **MIDDLE)
+            else:
+                squares(ax, x + left, above, part, size, letters)
+            x += across + gap
+        shown = [part.told() for part in parts[:end] if isinstance(part, Grid)]
+        fig.alt = f"Squares with words. {'. '.join(shown)}."
+        pictures.append(fig)
+    return pictures
+
+
+def squares(
+    ax: Axes,
+    x: float,
+    y: float,
+    grid: Grid,
+    size: float,
+    letters: float,
+    high: float | None = None,
+) -> None:
+    """A table with the upper left corner of its squares at x, y; high: of a square that
+    is none."""
+    wide, high = size * len(grid.rows[0]), high or size
+    if grid.title:
+        up = 0.62 if grid.top else 0.2
+        ax.text(x + wide / 2, y - up, grid.title, fontsize=16, **MIDDLE)
+    for c, word in enumerate(grid.top):
+        at = x + (c + 0.5) * size
+        ax.text(at, y - 0.22, SIGNS.get(word, word), fontsize=letters + 2, **MIDDLE)
+    for r, word in enumerate(grid.left):
+        at = (x - 0.12, y + (r + 0.5) * high)
+        ax.text(*at, SIGNS.get(word, word), fontsize=15, ha="right", va="center")
+    for r, row in enumerate(grid.rows):
+        for c, word in enumerate(row):
+            if word is None:
+                continue
+            corner = (x + c * size, y + r * high)
+            fill = grid.fills.get((r, c), grid.fill)
+            ax.add_patch(Rectangle(corner, size, high, fc=fill, ec="0.35", lw=1.3))
+            middle = (corner[0] + size / 2, corner[1] + high / 2)
+            ax.text(*middle, SIGNS.get(word, word), fontsize=letters, **MIDDLE)
+
+
+def numbers(matrix: torch.Tensor, digits: int = 2) -> list[list[str]]:
+    """A (R, C) tensor as words: few letters, no zeros behind the last digit."""
+
+    def word(value: float) -> str:
+        if math.isinf(value):
+            return "−∞"
+        text = f"{value:.{digits}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return text.replace("-", "−") if text != "-0" else "0"
+
+    return [[word(value) for value in row] for row in matrix.tolist()]
+
+
+def columns(
+    panels: Mapping[str, Sequence[float]],
+    names: Sequence[str] = (),
+    below: Sequence[str] = (),
+    digits: int = 2,
+    high: float = 4.2,
+    low: float = 0,
+    top: float | None = None,
+    colors: Sequence[str] = (COLORS[0],),
+    written: bool = True,
+) -> Picture:
+    """Upright bars that begin at 0, a panel for each {title: numbers}.
+
+    names: what stands below each bar; below: what stands below each panel; low, top:
+    the ends of the axis, which the panels share.
+    """
+    fig = Picture(figsize=(WIDE, high), layout="constrained")
+    axes = fig.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    most = top or 1.15 * max(max(values) for values in panels.values())
+    told = []
+    for n, (ax, (title, values)) in enumerate(zip(axes, panels.items())):
+        ax.bar(range(len(values)), values, color=colors[n % len(colors)])
+        ax.axhline(0, color="0.4", lw=1, ls="-")
+        for x, value in enumerate(values if written else []):
+            word = f"{value:.{digits}f}".replace("-", "−")
+            up = 0.045 * (most - low) * (1 if value >= 0 else -1)
+            ax.text(x, value + up, word, fontsize=16, **MIDDLE)
+        ax.set_title(title, fontsize=18)
+        ax.set(ylim=(low, most), yticks=[], xlim=(-0.6, len(values) - 0.4))
+        ax.set_xticks(range(len(names)), names, fontsize=17)
+        ax.tick_params(length=0)
+        ax.spines["left"].set_visible(False)
+        ax.grid(False)
+        if below:
+            color = colors[n % len(colors)]
+            ax.set_xlabel(below[n], fontsize=18, color=color)
+        of = f" for {', '.join(names)}" if names else ""
+        shown = ", ".join(f"{value:.{digits}f}" for value in values)
+        told.append(f"{title}{of}: {shown}" + (f"; {below[n]}" if below else ""))
+    fig.alt = f"Bars. {'. '.join(told)}."
+    return fig
+
+
+def lines(
+    curves: Mapping[str, Mapping[float, float]],
+    xlabel: str,
+    ylabel: str,
+    high: float = 4.6,
+    log: bool = False,
+    xticks: Sequence[float] = (),
+    goal: tuple[float, str] | None = None,
+    ylim: tuple[float, float] | None = None,
+) -> Picture:
+    """A line with its name at its end for each {name: {x: y}}. log: the x axis; goal: a
+    dotted line and its name."""
+    fig = Picture(figsize=(WIDE, high), layout="constrained")
     ax = fig.subplots()
-    ax.plot([-3, 0, 3], [0, 0, 3], color=COLORS[0], lw=4)
-    ax.axhline(0, color="0.6", lw=1)
-    ax.axvline(0, color="0.6", lw=1)
-    ax.text(-2.9, 0.25, "negative: becomes 0", **LETTERS)
-    ax.text(0.35, 2.5, "positive: stays", ha="left", **LETTERS)
-    ax.set_xlabel("what comes in, x", **LETTERS)
-    ax.set_ylabel("max(0, x)", **LETTERS)
-    ax.tick_params(labelsize=15)
-    ax.set(xlim=(-3, 3), ylim=(-0.4, 3.1))
+    told = []
+    for n, (name, points) in enumerate(curves.items()):
+        xs, ys = list(points), list(points.values())
+        marker = "os^D"[n] if len(xs) < 12 else None
+        style = ["-", "--", "-.", ":"][n]
+        ax.plot(xs, ys, color=COLORS[n], lw=3.5, ls=style, marker=marker, ms=10)
+        ax.text(xs[-1], ys[-1], f"  {name}", color=COLORS[n], fontsize=17, va="center")
+        ends = ", ".join(f"{y:.2f} at {x:g}" for x, y in points.items())
+        told.append(
+            f"{name}: {ends if len(xs) < 8 else f'from {ys[0]:.2f} to {ys[-1]:.2f}'}"
+        )
+    if log:
+        ax.set_xscale("log")
+    if goal:
+        ax.axhline(goal[0], color="0.35", lw=2, ls=":")
+        ax.text(
+            0.99,
+            goal[0],
+            goal[1],
+            fontsize=17,
+            color="0.35",
+            ha="right",
+            va="bottom",
+            transform=ax.get_yaxis_transform(),
+        )
+        told.append(f"dotted: {goal[1]}")
+    if xticks:
+        ax.set_xticks(xticks, [f"{x:g}" for x in xticks])
+        ax.minorticks_off()
+    if ylim:
+        ax.set_ylim(*ylim)
+    ax.margins(x=0.02)
+    low, most = ax.get_xlim()
+    room = 0.015 * max(len(name) for name in curves)
+    ax.set_xlim(low, most * (most / low) ** room if log else most + (most - low) * room)
+    ax.set_xlabel(xlabel, fontsize=17)
+    ax.set_ylabel(ylabel, fontsize=17)
+    ax.tick_params(labelsize=16)
+    fig.alt = f"{ylabel} over {xlabel}. {'; '.join(told)}."
+    return fig
+
+
+def maps(
+    texts: Mapping[str, tuple[str, torch.Tensor]], high: float = 5.3, rows: Any = None
+) -> Picture:
+    """Weights (T, T) of {title: (text, weights)}: a row looks, a column is looked at.
+    rows: the only ones that are shown."""
+    each = min(high + 0.2, WIDE / len(texts))
+    wide = min(WIDE, each * len(texts) + 0.9)
+    fig = Picture(figsize=(wide, min(high, each + 0.4)), layout="constrained")
+    axes = fig.subplots(1, len(texts), squeeze=False)[0]
+    told = []
+    for ax, (title, (text, weights)) in zip(axes, texts.items()):
+        letters = [SIGNS.get(letter, letter) for letter in text]
+        shown = weights.detach().clone()
+        if rows is not None:
+            shown[[n for n in range(len(text)) if n not in rows]] = 0
+        image = heatmap(ax, shown, letters, letters, vmin=0, vmax=1)
+        ax.tick_params(labelsize=14 if len(text) > 20 else 17, length=0)
+        ax.set_title(title, fontsize=17)
+        ax.set_xlabel("is looked at", fontsize=16)
+        best = [f"{a} at {letters[w.argmax()]}" for a, w in zip(letters, weights)]
+        picked = best if rows is None else [best[n] for n in rows]
+        told.append(
+            f"{title}: most of each letter's weight lies for {', '.join(picked)}"
+        )
+    axes[0].set_ylabel("looks", fontsize=16)
+    bar = fig.colorbar(image, ax=axes, shrink=0.9)
+    bar.set_label("weight", fontsize=16)
+    bar.ax.tick_params(labelsize=14)
+    fig.alt = f"Heat maps of attention weights. {'. '.join(told)}."
+    return fig
+
+
+def letters(
+    rows: Mapping[str, str],
+    fills: Mapping[tuple[int, int], str] = {},
+    size: float = 0.7,
+) -> Picture:
+    """Lines of text with a letter in each square, below each other; {name: text}."""
+    count = max(map(len, rows.values()))
+    words = [[*text, *[None] * (count - len(text))] for text in rows.values()]
+    named = list(rows) if any(name.strip() for name in rows) else []
+    (fig,) = grids(Grid(words, left=named, fills=fills), size=size)
+    return fig
+
+
+def road(lit: str = "") -> Picture:
+    """The way of a text through a GPT, with the parts of one lecture lit up.
+
+    lit: "counting", "attention", "gpt", or "" for none.
+    """
+    parts = [  # name, lecture, left and upper edge, width, height
+        ("text", "counting", 0.02, 1.3, 0.85, 0.8),
+        ("ids", "counting", 1.22, 1.3, 0.75, 0.8),
+        ("vectors", "attention", 2.32, 1.3, 1.15, 0.8),
+        ("a stack of blocks", "gpt", 3.82, 0.02, 4.55, 3.1),
+        ("many heads", "gpt", 4.02, 0.6, 2.55, 2.32),
+        ("one head", "attention", 4.22, 1.15, 2.15, 1.57),
+        ("mean of\nthe past", "attention", 4.42, 1.72, 1.75, 0.8),
+        ("feed-\nforward", "gpt", 6.82, 0.6, 1.35, 2.32),
+        ("logits", "counting", 8.72, 1.3, 0.95, 0.8),
+        ("next\nletter", "counting", 10.02, 1.3, 1.0, 0.8),
+    ]
+    fig, ax = sheet(11.1, 3.2)
+    for name, lecture, x, y, wide, high in parts:
+        on = lecture == lit
+        look: Style = {"fc": LIT if on else BLUE, "ec": "0.3", "lw": 1.5}
+        style = "round,pad=0,rounding_size=0.1"
+        ax.add_patch(FancyBboxPatch((x, y), wide, high, boxstyle=style, **look))
+        holds = name in ("a stack of blocks", "many heads", "one head")
+        at = y + 0.28 if holds else y + high / 2
+        weight = "bold" if on else "normal"
+        ax.text(x + wide / 2, at, name, fontsize=15, weight=weight, **MIDDLE)
+    for tail, head in (
+        (0.87, 1.22),
+        (1.97, 2.32),
+        (3.47, 3.82),
+        (8.37, 8.72),
+        (9.67, 10.02),
+    ):
+        arrow(ax, (tail, 1.7), (head, 1.7))
+    on = ", ".join(
+        name.replace("\n", " ") for name, lecture, *_ in parts if lecture == lit
+    )
     fig.alt = (
-        "The ReLU: a line that is flat at 0 left of 0 and from there rises as fast as "
-        "its input. Negative numbers become 0, positive ones stay."
+        "The way of a text: text, ids, vectors, a stack of blocks, logits, next "
+        "letter. A block holds many heads and a feed-forward layer; many heads are "
+        f"made of one head; a head takes a mean of the past. Lit up: {on or 'none'}."
     )
     return fig
 
 
-def schedule() -> Picture:
-    """The learning rate over the steps of preset `cpu`: warm-up, then half a cosine."""
-    _, recipe = preset("cpu", vocab_size=65)
-    steps = range(recipe.steps)
-    fig = Picture(figsize=(11, 4.2), layout="constrained")
-    ax = fig.subplots()
-    rates = [learning_rate_at(step, recipe) for step in steps]
-    ax.plot(steps, rates, color=COLORS[0], lw=4)
-    ax.axvspan(0, recipe.warmup_steps, color=COLORS[1], alpha=0.18, lw=0)
-    top = recipe.learning_rate
-    near = (recipe.warmup_steps * 1.6, 0.12 * top)
-    ax.text(*near, f"warm-up: {recipe.warmup_steps} steps", color=COLORS[1], **LETTERS)
-    ax.text(0.52 * recipe.steps, 0.6 * top, "half a cosine", color=COLORS[0], **LETTERS)
-    ax.set_xlabel("step", **LETTERS)
-    ax.set_ylabel("learning rate", **LETTERS)
-    ax.tick_params(labelsize=15)
-    ax.set(xlim=(0, recipe.steps), ylim=(0, 1.08 * top))
-    fig.alt = (
-        f"The learning rate rises in a straight line to {top} over "
-        f"{recipe.warmup_steps} steps, then falls along half a cosine to 0 at step "
-        f"{recipe.steps}."
-    )
-    return fig
+class Hand(NamedTuple):
+    """`strong hat` in numbers: its letters, all that is known of each position (T, 12),
+    and what two matrices read of it, (T, 2) each."""
+
+    letters: str
+    x: torch.Tensor
+    q: torch.Tensor
+    k: torch.Tensor
+
+
+def strong_hat() -> Hand:
+    """As lesson 03 fills them by hand."""
+    letters = "".join(sorted(set(LINE)))
+    letter = F.one_hot(torch.tensor([letters.index(c) for c in LINE]), len(letters))
+    after_vowel = torch.tensor([0.0, *(float(c in "aeiou") for c in LINE[:-1])])
+    places = torch.arange(len(LINE)).float()
+    rest = torch.stack([after_vowel, places, torch.ones(len(LINE))], dim=-1)
+    x = torch.cat([letter, rest], dim=-1)
+    W_q, W_k = torch.zeros(12, 2), torch.zeros(12, 2)
+    W_q[11] = 1.0
+    W_k[9, 0], W_k[10, 1] = 20.0, 2.0
+    return Hand(letters, x, x @ W_q, x @ W_k)
 
 
 def roles() -> Picture:
-    """Who asks, by what a letter is found, and what it hands over, in a line of 03."""
-    line, asker, found = "strong hat", 5, 4
-    fig = Picture(figsize=(12, 2.9), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(-3.6, len(line) + 6.4), ylim=(3.3, -1.6))
-    ax.set_axis_off()
-    cells(ax, 0, 0.9, line, FILL["tensor"], fontsize=18)
-    cells(ax, asker, 0.9, line[asker], "#F5A623", fontsize=18)
-    cells(ax, found, 0.9, line[found], "#BFE3C8", fontsize=18)
-    look: dict = {"arrowstyle": "-|>", "lw": 2.5, "mutation_scale": 22}
-    over = look | {"color": COLORS[1], "connectionstyle": "arc3,rad=0.9"}
-    ax.annotate("", (found, 0.35), (asker, 0.35), arrowprops=over)
-    under = look | {"color": COLORS[2], "connectionstyle": "arc3,rad=0.9"}
-    ax.annotate("", (asker, 1.45), (found, 1.45), arrowprops=under)
-    style: Style = {"fontsize": 15, "va": "center"}
-    ax.text(asker + 0.6, -1.1, "query of g: a vowel before it, and late?", **style)
-    ax.text(asker + 0.6, 2.7, "value of n: the letter n", **style)
-    ax.text(
-        found - 0.6, -1.1, "key of n: a vowel stands before me", ha="right", **style
-    )
+    """Who asks, by what a letter is found, and what it hands over."""
+    fig, ax = sheet(WIDE, 3.1)
+    asker, found, left, size = 5, 4, 2.6, 0.62
+    fills = {(0, asker): LIT, (0, found): FOUND}
+    squares(ax, left, 1.25, Grid([list(LINE)], fills=fills), size, 18)
+    at = [left + (n + 0.5) * size for n in range(len(LINE))]
+    bend: Style = {"connectionstyle": "arc3,rad=0.9", "lw": 2.5}
+    arrow(ax, (at[asker], 1.2), (at[found], 1.2), color=COLORS[1], **bend)
+    arrow(ax, (at[found], 1.92), (at[asker], 1.92), color=COLORS[2], **bend)
+    style: Style = {"fontsize": 17, "va": "center"}
+    query = "query of g: a vowel before it, and late?"
+    ax.text(at[asker] + 0.3, 0.45, query, color=COLORS[1], **style)
+    key = "key of n: a vowel before me, place 4"
+    ax.text(at[found] - 0.3, 0.45, key, ha="right", **style)
+    value = "value of n: the letter n"
+    ax.text(at[asker] + 0.3, 2.75, value, color=COLORS[2], **style)
     fig.alt = (
-        "The line 'strong hat'. The g asks with its query: where does a vowel stand "
-        "before a letter, and late? The key of the n answers, and its value, the "
+        "The line 'strong hat'. The g asks with its query: where is a letter with a "
+        "vowel before it, and late? The key of the n answers, and its value, the "
         "letter n, goes to the g."
     )
     return fig
 
 
-def saturation() -> Picture:
-    """The weights of 03's five scores times 1, 4 and 8, and how much the largest one
-    reacts: its slopes, added up without their signs."""
-    row = torch.tensor([0.3, -1.1, 1.0, -0.6, 1.5])
-    fig = Picture(figsize=(12, 3.9), layout="constrained")
-    axes = fig.subplots(1, 3, sharey=True)
-    told = []
-    for ax, factor in zip(axes, (1, 4, 8)):
-        z = (row * factor).requires_grad_()
-        weights = F.softmax(z, dim=-1)
-        (slopes,) = torch.autograd.grad(weights[-1], z)
-        total = slopes.abs().sum().item()
-        shown = weights.tolist()
-        ax.bar(range(5), shown, color=COLORS[0])
-        for x, weight in enumerate(shown):
-            ax.text(x, weight + 0.05, f"{weight:.2f}", fontsize=15, **MIDDLE)
-        ax.set_title(f"times {factor}", fontsize=18)
-        ax.set_xlabel(f"slopes {total:.2f}", fontsize=18, color=COLORS[1])
-        ax.set(ylim=(0, 1.12), xticks=[], yticks=[])
-        ax.grid(False)
-        numbers = ", ".join(f"{weight:.2f}" for weight in shown)
-        told.append(f"times {factor}: {numbers}; slopes {total:.2f}")
-    fig.alt = f"Three panels of five weights, {'. '.join(told)}."
-    return fig
+def known() -> list[Picture]:
+    """All that is known of two positions of `strong hat`: 12 named numbers."""
+    hand, pictures = strong_hat(), []
+    top = [*hand.letters, "vowel\nbefore", "place", "always\n1"]
+    for step in (1, 2):
+        fig, ax = sheet(WIDE, 3.6)
+        told = []
+        for c, name in enumerate(top):
+            ax.text(
+                1.2 + (c + 0.5) * 0.86,
+                0.85,
+                SIGNS.get(name, name),
+                fontsize=16,
+                **MIDDLE,
+            )
+        ax.text(1.2 + 4.5 * 0.86, 0.3, "its letter: one of nine", fontsize=17, **MIDDLE)
+        for row, at in enumerate((4, 5)[:step]):
+            values = hand.x[at].tolist()
+            fills = {(0, n): FOUND if n < 9 else LIT for n, v in enumerate(values) if v}
+            y = 1.3 + 1.25 * row
+            words = [[f"{v:.0f}" for v in values]]
+            squares(ax, 1.2, y, Grid(words, fills=fills, fill=GREY), 0.86, 20)
+            ax.text(0.5, y + 0.43, LINE[at], fontsize=28, weight="bold", **MIDDLE)
+            told.append(f"{LINE[at]}: {', '.join(words[0])}")
+        fig.alt = (
+            "Two letters of 'strong hat' as 12 numbers: nine for the letter, then a "
+            f"vowel before it, its place, always a 1. {'; '.join(told)}."
+        )
+        pictures.append(fig)
+    return pictures
 
 
-def grid(ax: Axes, table: list[list[str]], lit: set[tuple[int, int]]) -> None:
-    """A table of words as squares; lit: (row, column) of those that stand out."""
-    ax.set(xlim=(-0.1, len(table[0]) + 0.1), ylim=(len(table) + 0.1, -0.1))
-    ax.set_aspect("equal")
-    ax.set_axis_off()
-    for y, row in enumerate(table):
-        for x, word in enumerate(row):
-            fill = "#F5A623" if (y, x) in lit else FILL["tensor"] if word else "white"
-            ax.add_patch(Rectangle((x, y), 1, 1, fc=fill, ec="0.35", lw=1.4))
-            ax.text(x + 0.5, y + 0.5, word, fontsize=17, **MIDDLE)
-
-
-def masks() -> Picture:
-    """Who may look at whom: with a mask, without one, and from one text at another."""
-    fig = Picture(figsize=(12, 3.9), layout="constrained")
-    line, other = "roma", "rome"
-    panels = (
-        ("ours: the past", line, line, lambda y, x: x <= y),
-        ("encoder: all", line, line, lambda y, x: True),
-        ("cross-attention: another text", line, other, lambda y, x: True),
+def read() -> list[Picture]:
+    """What three matrices read of two of these vectors: query, key and value."""
+    hand, pictures = strong_hat(), []
+    rows = (
+        (5, "$W_q$", [11], f"query ({hand.q[5, 0]:.0f}, {hand.q[5, 1]:.0f})"),
+        (
+            4,
+            "$W_k$",
+            [9, 10],
+            f"key (20·1, 2·4) = ({hand.k[4, 0]:.0f}, {hand.k[4, 1]:.0f})",
+        ),
+        (4, "$W_v$", list(range(9)), "value: the letter n"),
     )
-    for ax, (title, asks, asked, may) in zip(fig.subplots(1, 3), panels):
-        rows = [[" " if may(y, x) else "" for x in range(len(asked))] for y in range(4)]
-        grid(ax, rows, set())
-        for y, letter in enumerate(asks):
-            ax.text(-0.4, y + 0.5, letter, fontsize=18, family="monospace", **MIDDLE)
-        for x, letter in enumerate(asked):
-            ax.text(x + 0.5, -0.4, letter, fontsize=18, family="monospace", **MIDDLE)
-        ax.set(xlim=(-0.8, len(asked) + 0.1), ylim=(4.1, -0.8))
-        ax.set_title(title, fontsize=18)
+    for step in range(1, 4):
+        fig, ax = sheet(WIDE, 3.9)
+        told = []
+        for row, (at, matrix, reads, result) in enumerate(rows[:step]):
+            y = 0.15 + 1.3 * row
+            words = [[f"{v:.0f}" for v in hand.x[at].tolist()]]
+            fills = {(0, n): FOUND if n < 9 else LIT for n in reads}
+            squares(ax, 0.8, y, Grid(words, fills=fills, fill=GREY), 0.58, 18)
+            ax.text(0.35, y + 0.3, LINE[at], fontsize=26, weight="bold", **MIDDLE)
+            arrow(ax, (7.9, y + 0.3), (8.7, y + 0.3))
+            ax.text(8.25, y - 0.02, matrix, fontsize=20, **MIDDLE)
+            ax.text(8.8, y + 0.3, result, fontsize=17, va="center")
+            told.append(f"of {LINE[at]} the {result}")
+        fig.alt = f"Matrices read the lit cells of a vector: {'; '.join(told)}."
+        pictures.append(fig)
+    return pictures
+
+
+def short(value: float) -> str:
+    """A number in few letters."""
+    if value in (-math.inf, 0):
+        return "−∞" if value else "0"
+    if abs(value) >= 1e5:
+        power = math.floor(math.log10(value))
+        return f"${value / 10**power:.0f} \\cdot 10^{power}$"
+    whole = abs(value) >= 100 or value == int(value)
+    return f"{value:.0f}" if whole else f"{value:.1f}"
+
+
+def by_hand(asker: str) -> list[Picture]:
+    """Attention for the first such letter of `strong hat`: a row of numbers for each
+    step, and at the end what comes out."""
+    hand, at = strong_hat(), LINE.index(asker)
+    products = hand.q @ hand.k.T
+    scores = products / math.sqrt(2)
+    masked = hide_future(scores)[at]
+    weights = F.softmax(masked, dim=-1).tolist()
+    exp = masked.exp()
+    parts = [(w, c) for w, c in zip(weights, LINE) if w > 0.005]
+    mixed = " + ".join(f"{w:.2f} · {SIGNS.get(c, c)}" for w, c in reversed(parts))
+    table = [
+        ("keys", [f"{a:.0f}, {b:.0f}" for a, b in hand.k.tolist()]),
+        (f"q · k, q of {asker}: 1, 1", [short(v) for v in products[at].tolist()]),
+        ("divided by √2", [f"{v:.1f}" for v in scores[at].tolist()]),
+        (
+            "mask: no future",
+            [f"{v:.1f}".replace("-inf", "−∞") for v in masked.tolist()],
+        ),
+        ("exp", [short(v) for v in exp.tolist()]),
+        (
+            f"divided by the sum, {short(exp.sum().item())}",
+            [f"{w:.2f}" for w in weights],
+        ),
+    ]
+    fills = {(0, x): GREY for x in range(len(LINE))}
+    fills |= {(r, x): WHITE for r in (3, 4, 5) for x in range(at + 1, len(LINE))}
+    fills |= {(5, x): LIT for x, weight in enumerate(weights) if weight > 0.5}
+    pictures = []
+    for step in range(2, len(table) + 2):
+        fig, ax = sheet(WIDE, 5.5)
+        ax.add_patch(Rectangle((3.62 + 0.82 * at, 0.05), 0.82, 0.44, fc=LIT, ec="none"))
+        names, rows = zip(*table[:step])
+        grid = Grid(rows, top=LINE, left=names, fills=fills)
+        squares(ax, 3.62, 0.5, grid, 0.82, 15, high=0.7)
+        fig.alt = f"Attention by hand for {asker} in '{LINE}'. {grid.told()}."
+        if step > len(table):
+            told = f"{asker} gets {mixed}"
+            ax.text(3.62, 5.15, told, fontsize=21, va="center", weight="bold")
+            fig.alt += f" {told}."
+        pictures.append(fig)
+    return pictures
+
+
+def head(B: int, T: int, C: int, head_size: int) -> Picture:
+    """One head: from x through q, k and v to the scores, the weights and the output."""
+    fig, ax = sheet(WIDE, 4.6)
+    narrow, square = f"({B}, {T}, {head_size})", f"({B}, {T}, {T})"
+    box(ax, 0.85, 2.3, 1.6, f"x\n({B}, {T}, {C})", layer=False)
+    for y, (layer, name) in zip(
+        (0.7, 2.3, 3.9), (("query", "q"), ("key", "k"), ("value", "v"))
+    ):
+        box(ax, 2.65, y, 1.1, layer)
+        box(ax, 4.55, y, 1.7, f"{name}\n{narrow}", layer=False)
+        arrow(ax, (1.65, 2.3), (2.1, y))
+        arrow(ax, (3.2, y), (3.7, y))
+    box(ax, 6.9, 1.5, 2.0, f"q kᵀ / √{head_size}\n{square}", layer=False)
+    box(ax, 8.6, 1.5, 0.85, "mask")
+    box(ax, 9.75, 1.5, 1.05, "softmax")
+    box(ax, 11.12, 1.5, 1.35, f"weights\n{square}", layer=False, zorder=3)
+    box(ax, 10.85, 3.9, 1.9, f"weights · v\n{narrow}", layer=False)
+    arrow(ax, (5.4, 0.7), (5.9, 1.35))
+    arrow(ax, (5.4, 2.3), (5.9, 1.65))
+    arrow(ax, (7.9, 1.5), (8.17, 1.5))
+    arrow(ax, (9.02, 1.5), (9.22, 1.5))
+    arrow(ax, (10.27, 1.5), (10.45, 1.5))
+    arrow(ax, (11.12, 1.97), (11.12, 3.43))
+    arrow(ax, (5.4, 3.9), (9.9, 3.9))
     fig.alt = (
-        "Three grids, a row for who looks and a column for who is looked at. Ours: the "
-        "lower triangle is filled. Encoder: all cells are. Cross-attention: all cells, "
-        "and the columns are the letters of another text."
+        "A head: x goes through three layers to q, k and v. q and k make the scores, "
+        f"divided by the root of {head_size}; mask and softmax make the weights; "
+        "weights times v is the output. Below each name is its shape."
     )
     return fig
 
 
-def gradients() -> Picture:
-    """The gradients of 06's three parameters over some steps: which should move how?"""
-    fig = Picture(figsize=(12, 3.4), layout="constrained")
-    series = (
-        ("always 4", [4.0] * 16),
-        ("always 0.04", [0.04] * 16),
-        ("4 and −4 in turn", [4.0, -4.0] * 8),
-    )
-    for ax, (title, values) in zip(fig.subplots(1, 3, sharey=True), series):
-        ax.bar(range(16), values, color=COLORS[0])
-        ax.axhline(0, color="0.4", lw=1)
-        ax.set_title(title, fontsize=18)
-        ax.set_xlabel("step", fontsize=17)
-        ax.set(ylim=(-5, 5), xticks=[], yticks=[-4, 0, 4])
-        ax.tick_params(labelsize=16)
-    fig.axes[0].set_ylabel("gradient", fontsize=17)
+def shell() -> Picture:
+    """The shell around every model: two tables, a body, an output layer."""
+    fig, ax = sheet(WIDE, 2.9)
+    box(ax, 0.65, 1.4, 1.2, "ids\n(B, T)", layer=False)
+    box(ax, 3.0, 0.55, 2.2, "token_embedding\na row a letter")
+    box(ax, 3.0, 2.25, 2.4, "position_embedding\na row a place")
+    circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
+    ax.text(4.75, 1.4, "+", fontsize=20, bbox=circle, **MIDDLE)
+    box(ax, 6.1, 1.4, 1.5, "vectors\n(B, T, C)", layer=False)
+    box(ax, 7.95, 1.4, 1.2, "body\nchanges", fc=LIT)
+    box(ax, 9.55, 1.4, 1.2, "lm_head\nC → V")
+    box(ax, 11.15, 1.4, 1.3, "logits\n(B, T, V)", layer=False)
+    for tail, end in (
+        ((1.25, 1.3), (1.9, 0.65)), ((1.25, 1.5), (1.8, 2.15)),
+        ((4.1, 0.6), (4.6, 1.2)), ((4.2, 2.2), (4.6, 1.6)),
+        ((4.98, 1.4), (5.35, 1.4)), ((6.85, 1.4), (7.35, 1.4)),
+        ((8.55, 1.4), (8.95, 1.4)), ((10.15, 1.4), (10.5, 1.4)),
+    ):  # fmt: skip
+        arrow(ax, tail, end)
     fig.alt = (
-        "The gradients of three parameters over 16 steps, as bars: always 4, always "
-        "0.04, and 4 and −4 in turn."
+        "The shell: ids go into a table of letters and a table of places; the two "
+        "vectors are added, go through the body, and lm_head makes logits of them."
     )
     return fig
 
 
-def knobs() -> Picture:
-    """What temperature and top-k make of 06's four logits."""
-    logits = torch.tensor([[2.0, 1.0, 0.5, -1.0]])
-    panels: tuple[tuple[str, dict], ...] = (
-        ("as they are", {}),
-        ("temperature 0.5", {"temperature": 0.5}),
-        ("temperature 2", {"temperature": 2.0}),
-        ("top-k 2", {"top_k": 2}),
-    )
-    fig = Picture(figsize=(12, 4), layout="constrained")
-    told = []
-    for ax, (title, knob) in zip(fig.subplots(1, 4, sharey=True), panels):
-        shown = probabilities(logits, **knob)[0].tolist()
-        ax.bar(range(4), shown, color=COLORS[0])
-        for x, p in enumerate(shown):
-            ax.text(x, p + 0.05, f"{p:.3f}", fontsize=15, **MIDDLE)
-        ax.set_title(title, fontsize=18)
-        ax.set(ylim=(0, 1), xlim=(-0.6, 3.6), yticks=[])
-        ax.set_xticks(range(4), ["2", "1", "0.5", "−1"], fontsize=16)
-        ax.grid(False)
-        told.append(f"{title}: {', '.join(f'{p:.3f}' for p in shown)}")
-    fig.supxlabel("logit", fontsize=17)
-    fig.alt = f"Probabilities of four characters as bars. {'; '.join(told)}."
-    return fig
-
-
-def dropped() -> Picture:
-    """What dropout of a quarter makes of eight ones if it takes a quarter of them, and
-    their mean; and that evaluation leaves them."""
-    p, count = 0.25, 8
-    kept = torch.ones(count)
-    kept[[1, 6]] = 0
-    training = (kept / (1 - p)).tolist()
-    rows = [("training", training), ("evaluation", [1.0] * count)]
-    fig = Picture(figsize=(12, 2.9), layout="constrained")
-    ax = fig.subplots()
-    grid(
-        ax,
-        [
-            [f"{v:.2f}" if v not in (0, 1) else f"{v:.0f}" for v in row]
-            for _, row in rows
-        ],
-        {(0, x) for x, v in enumerate(training) if not v},
-    )
-    for y, (name, row) in enumerate(rows):
-        ax.text(-0.2, y + 0.5, name, fontsize=18, ha="right", va="center")
-        mean = sum(row) / count
-        ax.text(count + 0.2, y + 0.5, f"mean {mean:.0f}", fontsize=18, va="center")
-    ax.set(xlim=(-1.9, count + 1.5))
-    fig.alt = (
-        f"Eight ones behind dropout with p = {p}. In training: "
-        f"{', '.join(f'{v:.2f}' for v in training)}, mean 1. In evaluation all stay 1."
-    )
-    return fig
-
-
-def variances() -> Picture:
-    """How scores of random queries and keys spread: the more numbers, the wider; and
+def variances() -> list[Picture]:
+    """How scores of random queries and keys spread: the more numbers, the wider; then
     what the root makes of the widest."""
-    dice = torch.Generator().manual_seed(1337)
+    pictures = []
     panels = [(f"{size} numbers", size, 1.0) for size in (4, 16, 64)]
     panels.append(("64, divided by 8", 64, 8.0))
-    fig = Picture(figsize=(12, 4), layout="constrained")
-    for n, (ax, (title, size, root)) in enumerate(zip(fig.subplots(1, 4), panels)):
-        keys, queries = torch.randn(2, 100, 8, size, generator=dice)
-        scores = (queries @ keys.transpose(-2, -1) / root).flatten()
-        color = COLORS[1] if n == 3 else COLORS[0]
-        ax.hist(scores.tolist(), bins=torch.arange(-30, 31).tolist(), color=color)
-        ax.set_title(title, fontsize=18)
-        ax.set_xlabel(f"variance about {size / root**2:.0f}", fontsize=18, color=color)
-        ax.set(xlim=(-30, 30), xticks=[-20, 0, 20], yticks=[])
-        ax.tick_params(labelsize=16)
-        ax.grid(False)
-    fig.alt = (
-        "Four histograms of scores. With 4, 16 and 64 numbers in a query they get "
-        "wider and wider, with a variance of about 4, 16 and 64; divided by the root, "
-        "8, the "
-        "last ones are as narrow as single numbers, variance 1."
-    )
-    return fig
+    for shown in (3, 4):
+        dice = torch.Generator().manual_seed(1337)
+        fig = Picture(figsize=(WIDE, 4), layout="constrained")
+        told = []
+        for n, (ax, (title, size, root)) in enumerate(zip(fig.subplots(1, 4), panels)):
+            if n >= shown:
+                ax.set_axis_off()
+                continue
+            keys, queries = torch.randn(2, 400, 8, size, generator=dice)
+            scores = (queries @ keys.transpose(-2, -1) / root).flatten()
+            color = COLORS[n == 3]
+            ax.hist(scores.tolist(), bins=torch.arange(-30, 31).tolist(), color=color)
+            ax.set_title(title, fontsize=18)
+            ax.set_xlabel(f"variance {scores.var():.0f}", fontsize=18, color=color)
+            ax.set(xlim=(-30, 30), xticks=[-20, 0, 20], yticks=[])
+            ax.tick_params(labelsize=16)
+            ax.grid(False)
+            told.append(f"{title}: variance {scores.var():.0f}")
+        fig.alt = f"Histograms of scores of random queries and keys. {'; '.join(told)}."
+        pictures.append(fig)
+    return pictures
 
 
 def shuffled() -> Picture:
-    """What a head without a mask makes of a line and of the same letters in another
-    order: the same vectors, in that order."""
+    """What a head with a mask makes of a line, and of the same letters with their past
+    in another order: the last one hears the same."""
     dice = torch.Generator().manual_seed(1337)
-    line, order = "strong", [2, 4, 0, 5, 3, 1]
+    line, order = "strong", [2, 4, 0, 3, 1, 5]
     q, k, v = torch.randn(3, len(line), 4, generator=dice)
-    fig = Picture(figsize=(12, 3.6), layout="constrained")
+    fig = Picture(figsize=(WIDE, 3.6), layout="constrained")
     axes = fig.subplots(1, 2, gridspec_kw={"wspace": 0.12})
+    outputs = []
     for ax, places in zip(axes, (list(range(len(line))), order)):
-        out, _ = attention(q[places], k[places], v[places], causal=False)
+        out, _ = attention(q[places], k[places], v[places])
+        outputs.append(out)
         ax.imshow(out.T.numpy(), cmap="cividis", vmin=-1.5, vmax=1.5, aspect="auto")
-        letters = [line[place] for place in places]
-        ax.set_xticks(range(len(line)), letters, fontsize=24)
+        ax.set_xticks(range(len(line)), [line[place] for place in places], fontsize=24)
         ax.xaxis.tick_top()
         ax.set(yticks=[])
         ax.set_xlabel("a column: what comes out at this letter", fontsize=17)
         ax.tick_params(length=0)
+        ax.add_patch(Rectangle((4.5, -0.48), 0.98, 3.96, fill=False, ec=LIT, lw=5))
         ax.grid(False)
+    torch.testing.assert_close(outputs[0][-1], outputs[1][-1])
     fig.alt = (
-        "Outputs of attention without a mask, a column of four shades for each letter: "
-        "for 'strong', and for the same letters shuffled. Each letter has the same "
-        "column in both pictures."
+        "Outputs of a head without positions, a column of four shades for each letter: "
+        "for 'strong', and with the letters before the g shuffled. The column of the g "
+        "is the same in both."
     )
     return fig
 
 
-def toy() -> Picture:
-    """The beginning of 03's toy text; capitals, and the letters behind each ?, stand
-    out."""
-    text, wide = last_capital(60_000)[:70], 35
-    fig = Picture(figsize=(12.3, 1.9), layout="constrained")
-    ax = fig.subplots()
-    spelled(ax, text, wide)
-    fig.alt = (
-        f"The first letters of the toy text: {text}. Capitals are orange, and so green "
-        "is each letter behind a question mark: the last capital, written small."
-    )
-    return fig
-
-
-def line(text: str) -> Picture:
-    """A short line of the toy, letter by letter."""
-    fig = Picture(figsize=(12, 1.6), layout="constrained")
-    spelled(fig.subplots(), text, len(text))
-    fig.alt = f"The line {text}, letter by letter; its capitals stand out."
-    return fig
-
-
-def spelled(ax: Axes, text: str, wide: int, asked: bool = False) -> None:
-    """A toy text in squares, so many in a row: capitals orange, answers green. asked:
-    only where a capital stood before."""
-    ax.set_axis_off()
-    ax.set(xlim=(-0.1, wide + 0.1), ylim=(1.4 * (len(text) / wide) - 0.2, -0.2))
+def spelled(text: str, wide: int) -> Picture:
+    """A toy text in squares: capitals orange, and the letter behind each ? green if a
+    capital stood before it."""
+    rows: list[list[str | None]] = [
+        [*text[n : n + wide]] for n in range(0, len(text), wide)
+    ]
+    rows[-1] += [None] * (wide - len(rows[-1]))
+    fills = {}
     for n, letter in enumerate(text):
-        answer = text[n - 1 : n] == "?"
-        known = not asked or any(c.isupper() for c in text[:n])
-        fill = "#F5A623" if letter.isupper() else FILL["tensor"]
-        fill = "#8FCFA3" if answer and known else fill
-        y, x = divmod(n, wide)
-        ax.add_patch(Rectangle((x, 1.4 * y), 1, 1, fc=fill, ec="0.35", lw=1.2))
-        weight = "bold" if fill != FILL["tensor"] else "normal"
-        ax.text(x + 0.5, 1.4 * y + 0.52, letter, fontsize=18, weight=weight, **MIDDLE)
-
-
-def asked(share: str, cases: str) -> Picture:
-    """A window of new toy text, where a head is asked; share: in how many of these
-    cases it is right."""
-    text = last_capital(60_000)[50_000:50_025]
-    fig = Picture(figsize=(12.3, 4), layout="constrained")
-    top, below = fig.subplots(2, 1, height_ratios=[1, 1.9])
-    spelled(top, text, len(text), asked=True)
-    below.set_axis_off()
-    below.set(xlim=(0, 1), ylim=(0, 1))
-    large: Style = {"fontsize": 96, "weight": "bold", "color": COLORS[0]}
-    below.text(0.5, 0.62, share, **MIDDLE, **large)
-    below.text(0.5, 0.06, f"of {cases} such letters are guessed", fontsize=20, **MIDDLE)
+        if letter.isupper():
+            fills[divmod(n, wide)] = LIT
+        elif text[n - 1 : n] == "?" and any(c.isupper() for c in text[:n]):
+            fills[divmod(n, wide)] = FOUND
+    (fig,) = grids(Grid(rows, fills=fills), size=min(11.7 / wide, 0.9), letters=18)
     fig.alt = (
-        f"A window of new text: {text}. The letters behind a question mark are green: "
-        f"the head guesses {share} of {cases} such letters."
+        f"A toy text in squares: {text}. Capitals are orange; green is each letter "
+        "behind a question mark, the last capital written small."
+    )
+    return fig
+
+
+def leak() -> list[Picture]:
+    """A softmax by rows and by columns, before and after the last position asks for
+    something else; what has moved is orange."""
+    before = torch.tensor([[1.0, 0, 0], [1, 1, 0], [2, 1, 1]])
+    after = before.clone()
+    after[2, 0] = 6
+    names = ("exp, masked", "right: each row / its sum", "wrong: each column / its sum")
+
+    def tables(exp: torch.Tensor) -> list[torch.Tensor]:
+        return [exp, *(exp / exp.sum(dim=d, keepdim=True) for d in (1, 0))]
+
+    first, second = tables(before), tables(after)
+    shows = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    pictures = []
+    for step in range(1, 7):
+        fig, ax = sheet(WIDE, 5.0)
+        told = []
+        for row, column in shows[:step]:
+            now, old = (first, second)[row][column], first[column]
+            rows: list[list[str | None]] = [
+                [*words[: n + 1], *[None] * (2 - n)]
+                for n, words in enumerate(numbers(now, 3))
+            ]
+            moved = (now != old).nonzero().tolist()
+            fills = {(r, c): LIT for r, c in moved}
+            title = names[column] if row == 0 else ""
+            x, y = 1.3 + 3.7 * column, 0.45 + 2.35 * row
+            squares(ax, x, y, Grid(rows, title, fills=fills), 0.72, 15)
+            told.append(Grid(rows, names[column]).told())
+        for row, name in enumerate(("before", "the last\nasks anew")[: 1 + step // 4]):
+            ax.text(0.02, 1.53 + 2.35 * row, name, fontsize=16, va="center")
+        fig.alt = f"Tables of three positions. {'. '.join(told)}."
+        pictures.append(fig)
+    return pictures
+
+
+def heads() -> Picture:
+    """Four heads side by side, and the projection behind them."""
+    fig, ax = sheet(WIDE, 4.8)
+    box(ax, 0.75, 2.4, 1.4, "x\n64 wide", layer=False)
+    box(ax, 7.3, 2.4, 1.7, "side by side\n64 wide", layer=False)
+    box(ax, 9.35, 2.4, 1.2, "proj\nmixes")
+    box(ax, 11.05, 2.4, 1.4, "out\n64 wide", layer=False)
+    for n in range(4):
+        y = 0.6 + 1.2 * n
+        box(ax, 2.95, y, 1.4, f"head {n}")
+        box(ax, 5.1, y, 1.6, "output\n16 wide", layer=False)
+        arrow(ax, (1.45, 2.4), (2.25, y))
+        arrow(ax, (3.65, y), (4.3, y))
+        arrow(ax, (5.9, y), (6.45, 2.4))
+    arrow(ax, (8.15, 2.4), (8.75, 2.4))
+    arrow(ax, (9.95, 2.4), (10.35, 2.4))
+    fig.alt = (
+        "Four heads side by side: x, 64 wide, goes into each of them; their outputs, "
+        "16 wide each, are laid side by side and then mixed by the projection."
     )
     return fig
 
 
 def wirings() -> Picture:
     """Two layers without plus signs, and with them."""
-    fig = Picture(figsize=(12.2, 2.5), layout="constrained")
-    axes = fig.subplots(1, 2)
-    line: Style = {"arrowstyle": "-|>", "mutation_scale": 18, "lw": 2.2}
-    line |= {"shrinkA": 0, "shrinkB": 0, "color": "black"}
-    for ax, adds in zip(axes, (False, True)):
-        ax.set(xlim=(0, 10), ylim=(3.1, 0))
-        ax.set_axis_off()
-        ax.set_title("add" if adds else "replace", fontsize=20, weight="bold")
-        high = 0.75 if adds else 1.9
-        for x, name in ((2.7, "attention"), (6.9, "feed-forward")):
-            corner = (x - 1.4, high - 0.5)
-            look: Style = {"fc": FILL["layer"], "ec": "0.25", "lw": 1.5}
-            style = "round,pad=0,rounding_size=0.2"
-            ax.add_patch(FancyBboxPatch(corner, 2.8, 1, boxstyle=style, **look))
-            ax.text(x, high, name, fontsize=16, **MIDDLE)
-        ax.text(0.3, 2.4 if adds else 1.9, "x", fontsize=22, **MIDDLE)
+    fig, ax = sheet(WIDE, 3.4)
+    circle = {"boxstyle": "circle,pad=0.12", "fc": "white", "ec": "0.25"}
+    for left, adds in ((0, False), (6, True)):
+        y = 1.3 if adds else 2.6
+        title = "add: x + f(x)" if adds else "replace: f(x)"
+        ax.text(left, 0.25, title, fontsize=20, weight="bold", va="center")
+        for x, name in ((left + 1.8, "attention"), (left + 4.1, "feed-forward")):
+            box(ax, x, y, 1.55, name)
+        ax.text(left + 0.12, 2.6, "x", fontsize=22, **MIDDLE)
         if not adds:
-            for tail, head in ((0.6, 1.3), (4.1, 5.5), (8.3, 9.6)):
-                ax.add_patch(FancyArrowPatch((tail, 1.9), (head, 1.9), **line))
+            for tail, end in ((0.3, 1.02), (2.58, 3.32), (4.88, 5.5)):
+                arrow(ax, (tail, 2.6), (end, 2.6))
             continue
-        ax.plot([0.6, 9.4], [2.4, 2.4], color=COLORS[4], lw=9, ls="-", zorder=0.5)
-        ax.add_patch(FancyArrowPatch((0.6, 2.4), (9.6, 2.4), **line))
-        for x in (2.7, 6.9):
-            ax.plot([x - 1.8, x - 1.8, x - 1.4], [2.4, 0.75, 0.75], "k-", lw=2.2)
-            ax.plot([x + 1.4, x + 1.7], [0.75, 0.75], "k-", lw=2.2)
-            ax.add_patch(FancyArrowPatch((x + 1.7, 0.75), (x + 1.7, 2.1), **line))
-            circle = {"boxstyle": "circle,pad=0.1", "fc": "white", "ec": "0.25"}
-            ax.text(x + 1.7, 2.4, "+", fontsize=17, bbox=circle, **MIDDLE)
+        ax.plot(
+            [left + 0.3, left + 5.5],
+            [2.6, 2.6],
+            color=COLORS[4],
+            lw=9,
+            ls="-",
+            zorder=0.5,
+        )
+        arrow(ax, (left + 0.3, 2.6), (left + 5.6, 2.6))
+        for x in (left + 1.8, left + 4.1):
+            ax.plot([x - 1.1, x - 1.1, x - 0.78], [2.6, 1.3, 1.3], "k-", lw=2)
+            ax.plot([x + 0.78, x + 1.1], [1.3, 1.3], "k-", lw=2)
+            arrow(ax, (x + 1.1, 1.3), (x + 1.1, 2.35))
+            ax.text(x + 1.1, 2.6, "+", fontsize=18, bbox=circle, **MIDDLE)
     fig.alt = (
         "Two wirings of attention and feed-forward. Replace: x goes through one and "
         "then through the other. Add: x runs straight on, and what each of them makes "
@@ -382,116 +761,146 @@ def wirings() -> Picture:
     return fig
 
 
-def rates(*names: str) -> Picture:
-    """The loss of these stacks of 05 after 200 steps against the learning rate."""
-    runs = record.load("05-norm")
-    fig = Picture(figsize=(11.5, 4.2), layout="constrained")
-    ax = fig.subplots()
-    known = ("pre-norm", "post-norm", "no norm")
-    told = []
-    for name in names:
-        points = {
-            float(key.split("rate ")[1].split(",")[0]): one.mean()
-            for key, one in runs.items()
-            if key.startswith(name)
-        }
-        n = known.index(name)
-        look: Style = {"color": COLORS[n], "ls": STYLES[n], "marker": "os^"[n]}
-        ax.plot(list(points), list(points.values()), lw=3.5, ms=10, **look)
-        x, y = list(points.items())[-1]
-        label = f"{name} {y:.2f}"
-        ax.text(x * 1.04, y, label, color=COLORS[n], va="center", **LETTERS)
-        all_told = ", ".join(f"{rate:g}: {loss:.2f}" for rate, loss in points.items())
-        told.append(f"{name}: {all_told}")
-    ax.set_xscale("log")
-    ax.set_xticks([0.001, 0.003, 0.006, 0.01, 0.02])
-    ax.set_xticklabels(["0.001", "0.003", "0.006", "0.01", "0.02"])
-    ax.minorticks_off()
-    ax.set(xlim=(0.0009, 0.034))
-    ax.set_xlabel("learning rate", **LETTERS)
-    ax.set_ylabel("loss after 200 steps", **LETTERS)
-    ax.tick_params(labelsize=15)
-    fig.alt = f"Validation loss against the learning rate. {'; '.join(told)}."
-    return fig
+def opposite() -> list[Picture]:
+    """A feed-forward layer by hand, for an input and for its opposite."""
+    W1 = torch.tensor([[1.0, 0.0, -1.0], [1.0, 1.0, 0.0]])
+    W2 = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 3.0]])
+    rows = []
+    for start in (torch.tensor([[1.0, -2.0]]), torch.tensor([[-1.0, 2.0]])):
+        hidden = (start @ W1).relu()
+        rows.append([start, start @ W1, hidden, hidden @ W2])
+    names = ("x", "$x W_1$", "max(0, ·)", "$· W_2$")
+    lefts, pictures = (0.02, 2.7, 6.2, 9.7), []
+    for step in range(2, 9):
+        fig, ax = sheet(WIDE, 3.4)
+        told = []
+        for place in range(step):
+            row, n = divmod(place, 4)
+            y, words = 0.65 + 1.5 * row, numbers(rows[row][n])
+            title = names[n] if row == 0 else ""
+            fills = {(0, c): LIT for c, w in enumerate(words[0]) if n == 2 and w != "0"}
+            squares(ax, lefts[n], y, Grid(words, title, fills=fills), 0.8, 20)
+            if n:
+                end = lefts[n - 1] + 0.8 * len(rows[row][n - 1][0])
+                arrow(ax, (end + 0.1, y + 0.4), (lefts[n] - 0.1, y + 0.4))
+            told.append(", ".join(words[0]))
+        fig.alt = f"The feed-forward layer by hand, step by step: {' to '.join(told)}."
+        pictures.append(fig)
+    return pictures
 
 
-def normed() -> Picture:
-    """Four numbers before a LayerNorm and behind it, as in 05."""
-    x = torch.tensor([1.0, 2.0, 3.0, 6.0])
-    fig = Picture(figsize=(12, 4), layout="constrained")
-    told = []
-    panels = (("before: mean 3, variance 3.5", x), ("behind: mean 0, variance 1", None))
-    for n, (ax, (title, values)) in enumerate(zip(fig.subplots(1, 2), panels)):
-        shown = (F.layer_norm(x, (4,)) if values is None else values).tolist()
-        ax.bar(range(4), shown, color=COLORS[n])
-        ax.axhline(0, color="0.4", lw=1)
-        for place, value in enumerate(shown):
-            word = f"{value:.2f}" if n else f"{value:.0f}"
-            y = value + (0.4 if value >= 0 else -0.5)
-            ax.text(place, y, word.replace("-", "−"), fontsize=18, **MIDDLE)
-        ax.set_title(title, fontsize=18)
-        ax.set(ylim=(-2.2, 7), xticks=[], yticks=[])
-        ax.grid(False)
-        told.append(f"{title}: {', '.join(f'{value:.2f}' for value in shown)}")
-    fig.alt = f"Four numbers as bars. {'; '.join(told)}."
+def block() -> Picture:
+    """The block: its pathway a straight line, its parts on side roads."""
+    fig, ax = sheet(WIDE, 3.3)
+    circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
+    ax.plot([1.5, 10.4], [2.5, 2.5], color=COLORS[4], lw=10, ls="-", zorder=0.5)
+    box(ax, 0.75, 2.5, 1.4, "x\n(B, T, C)", layer=False)
+    for fork, back, name in ((2.4, 4.7, "attention"), (6.9, 9.2, "feed-forward")):
+        box(ax, fork, 0.6, 1.2, "norm")
+        box(ax, back, 0.6, 1.7, name)
+        arrow(ax, (fork, 2.45), (fork, 0.97))
+        arrow(ax, (fork + 0.6, 0.6), (back - 0.85, 0.6))
+        arrow(ax, (back, 0.95), (back, 2.27))
+        ax.text(back, 2.5, "+", fontsize=20, bbox=circle, **MIDDLE)
+    for tail, end in ((1.45, 4.45), (4.95, 8.95), (9.45, 10.4)):
+        arrow(ax, (tail, 2.5), (end, 2.5))
+    box(ax, 11.1, 2.5, 1.4, "x\n(B, T, C)", layer=False)
+    fig.alt = (
+        "The block: x runs along a straight line. A side road leads through a norm and "
+        "attention and is added to it, then one through a norm and the feed-forward "
+        "layer."
+    )
     return fig
 
 
 def whole() -> Picture:
-    """The whole GPT in large letters, with the lesson that built each part."""
-    fig = Picture(figsize=(12.3, 4.4))
-    fig.set_layout_engine("none")
-    ax = fig.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, 12.3), ylim=(4.4, 0))
-    ax.set_axis_off()
+    """The whole GPT in a row."""
+    fig, ax = sheet(WIDE, 4.4)
     frame: Style = {"fc": "#F4F4F4", "ec": "0.4", "ls": "--", "zorder": 0}
     style = "round,pad=0,rounding_size=0.15"
-    ax.add_patch(FancyBboxPatch((2.6, 0.15), 6.1, 3.55, boxstyle=style, **frame))
-    ax.text(5.65, 4.05, "a block; here stand two of them", fontsize=17, **MIDDLE)
-    ax.plot([2.3, 9], [3.1, 3.1], color=COLORS[4], lw=9, ls="-", zorder=0.5)
-    look: Style = {"arrowstyle": "-|>", "mutation_scale": 18, "lw": 2, "shrinkA": 0}
-    look |= {"shrinkB": 0, "color": "black"}
-
-    def arrow(tail: tuple[float, float], head: tuple[float, float]) -> None:
-        ax.add_patch(FancyArrowPatch(tail, head, **look))
-
-    def part(
-        x: float, y: float, wide: float, name: str, lesson: str, kind: str = "layer"
-    ) -> None:
-        corner = (x - wide / 2, y - 0.38)
-        shape = style if kind == "layer" else "square,pad=0"
-        box: Style = {"boxstyle": shape, "fc": FILL[kind], "ec": "0.25", "lw": 1.5}
-        ax.add_patch(FancyBboxPatch(corner, wide, 0.76, **box))
-        ax.text(x, y, name, fontsize=16, **MIDDLE)
-        small: Style = {"fontsize": 14, "color": COLORS[0], "weight": "bold"}
-        ax.text(x, y - 0.58, lesson, **MIDDLE, **small)
-
-    part(0.4, 3.1, 0.6, "ids", "01", "tensor")
-    part(1.65, 3.1, 1.5, "embeddings", "03")
-    for norm, x, wide, name, lesson in (
-        (3.2, 4.5, 1.25, "attention", "03, 04"),
-        (6.15, 7.65, 1.7, "feed-forward", "05"),
+    ax.add_patch(FancyBboxPatch((2.55, 0.1), 5.75, 3.7, boxstyle=style, **frame))
+    ax.text(5.4, 4.1, "a block; our GPT stacks two of them", fontsize=17, **MIDDLE)
+    ax.plot([2.3, 8.6], [3.1, 3.1], color=COLORS[4], lw=10, ls="-", zorder=0.5)
+    circle = {"boxstyle": "circle,pad=0.12", "fc": "white", "ec": "0.25"}
+    box(ax, 0.37, 3.1, 0.7, "ids", layer=False)
+    box(ax, 1.6, 3.1, 1.4, "embed-\ndings")
+    for fork, back, name in ((3.05, 4.5, "attention"), (5.85, 7.3, "feed-\nforward")):
+        box(ax, fork, 0.95, 0.8, "norm")
+        box(ax, back, 0.95, 1.25, name)
+        arrow(ax, (fork, 3.05), (fork, 1.3))
+        arrow(ax, (fork + 0.4, 0.95), (back - 0.62, 0.95))
+        arrow(ax, (back, 1.42), (back, 2.85))
+        ax.text(back, 3.1, "+", fontsize=18, bbox=circle, **MIDDLE)
+    box(ax, 9.0, 3.1, 0.85, "norm")
+    box(ax, 10.15, 3.1, 1.05, "lm_head")
+    box(ax, 11.36, 3.1, 0.9, "logits", layer=False)
+    for tail, end in (
+        (0.72, 0.9),
+        (2.3, 4.26),
+        (4.74, 7.06),
+        (7.54, 8.57),
+        (9.43, 9.62),
+        (10.68, 10.9),
     ):
-        part(norm, 1.15, 0.8, "norm", "05")
-        part(x, 1.15, wide, name, lesson)
-        arrow((norm, 3.1), (norm, 1.53))
-        arrow((norm + 0.4, 1.15), (x - wide / 2, 1.15))
-        arrow((x, 1.53), (x, 2.82))
-        circle = {"boxstyle": "circle,pad=0.12", "fc": "white", "ec": "0.25"}
-        ax.text(x, 3.1, "+", fontsize=18, bbox=circle, **MIDDLE)
-    for x, wide, name, lesson in (
-        (9.4, 0.8, "norm", "05"),
-        (10.5, 1.05, "lm_head", "03"),
-    ):
-        part(x, 3.1, wide, name, lesson)
-    part(11.75, 3.1, 0.85, "logits", "01", "tensor")
-    for tail, head in ((0.7, 0.9), (2.4, 4.22), (4.78, 7.37), (7.93, 9), (9.8, 9.97)):
-        arrow((tail, 3.1), (head, 3.1))
-    arrow((11.03, 3.1), (11.32, 3.1))
+        arrow(ax, (tail, 3.1), (end, 3.1))
     fig.alt = (
         "The whole GPT in a row: ids, embeddings, then blocks, each with a norm and "
         "attention and a norm and the feed-forward layer on side roads that are added "
-        "to the straight line, then a last norm, lm_head, logits. Above each part "
-        "stands its lesson."
+        "to the straight line, then a last norm, lm_head, logits."
     )
+    return fig
+
+
+def downhill() -> list[Picture]:
+    """A loss over one parameter: a point, its slope, and the step that follows."""
+    pictures = []
+    at, slope = 2.5, 1.5
+    loss = 0.5 * (at - 1) ** 2 + 0.4
+    w = [i / 50 for i in range(-75, 151)]
+    for step in range(3):
+        fig = Picture(figsize=(WIDE, 4.4), layout="constrained")
+        ax = fig.subplots()
+        ax.plot(w, [0.5 * (v - 1) ** 2 + 0.4 for v in w], color=COLORS[0], lw=3.5)
+        ax.plot(at, loss, "o", ms=14, color="black")
+        fig.alt = (
+            "A loss over one parameter, shaped like a valley, and a point to the right."
+        )
+        if step:
+            ends = [at - 0.75, at + 0.45]
+            ax.plot(
+                ends, [loss + slope * (v - at) for v in ends], "--", color=COLORS[1]
+            )
+            told = "the slope here, the gradient: up to the right"
+            ax.text(2.3, 2.25, told, fontsize=18, color=COLORS[1], ha="right")
+            fig.alt += " Its slope, the gradient, rises to the right."
+        if step > 1:
+            look: Style = {"color": COLORS[2], "lw": 3, "mutation_scale": 26}
+            arrow(ax, (at, 0.14), (at - 0.85, 0.14), **look)
+            ax.text(at + 0.08, 0.14, "so the step goes left", fontsize=18, va="center")
+            fig.alt += " So the step goes to the left."
+        ax.set(ylim=(0, 2.7), xlim=(-0.9, 3.9), xticks=[], yticks=[])
+        ax.set_xlabel("one parameter", fontsize=17)
+        ax.set_ylabel("loss", fontsize=17)
+        ax.grid(False)
+        pictures.append(fig)
+    return pictures
+
+
+def curve(
+    of: Callable[[float], float], start: float, end: float, points: Mapping[float, str],
+    xlabel: str, ylabel: str, high: float = 4.6,
+) -> Picture:  # fmt: skip
+    """A function from start to end, with points that have names."""
+    fig = Picture(figsize=(WIDE, high), layout="constrained")
+    ax = fig.subplots()
+    xs = [start + (end - start) * n / 400 for n in range(401)]
+    ax.plot(xs, [of(x) for x in xs], color=COLORS[0], lw=3.5)
+    for x, name in points.items():
+        ax.plot(x, of(x), "o", ms=13, color=COLORS[1])
+        ax.annotate(name, (x, of(x)), (14, 8), fontsize=18, textcoords="offset points")
+    ax.set_xlabel(xlabel, fontsize=17)
+    ax.set_ylabel(ylabel, fontsize=17)
+    ax.tick_params(labelsize=16)
+    named = "; ".join(f"{name} at {x:.2g}" for x, name in points.items())
+    fig.alt = f"A curve of {ylabel} over {xlabel}. {named or 'No point is marked'}."
     return fig
