@@ -71,9 +71,9 @@ def folder(trained, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
-    """A headless Chromium, for one file's pages."""
+    """A headless Chromium, for all pages."""
     if chromium.PROGRAM is None:
         pytest.skip("there is no Chromium on this machine")
     browser = chromium.Chromium(1280, 900)

@@ -7,19 +7,19 @@ from small import TOKENIZER, fit, plan, small_gpt
 from minigpt.tools.page import write_page
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def gpt():
     model = small_gpt()
     fit(model, plan(steps=120))
     return model.eval()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def models(gpt):
     return {"GPT": gpt} | {name: modern(**c) for name, c in MODERN.items()}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def visit(browser, tmp_path_factory):
     """A function that writes the page of a model and opens it with a text, unless told
     otherwise without a word of the model behind it."""
@@ -36,7 +36,7 @@ def visit(browser, tmp_path_factory):
     return visit
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def opened(visit, browser, gpt):
     """The page of a GPT, its address without what is behind #."""
     visit(gpt, text=TEXT, stories=[STORY], weights="float32")

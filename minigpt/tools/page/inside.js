@@ -23,6 +23,7 @@ let painted = { at: 0, took: 0 }; // when the inside was shown last, in millisec
 /** How the chosen character was predicted, or the one to come will be. */
 export async function showInside() {
   const mine = ++looking, side = active, position = positionOf(side);
+  if (!side.ids.length) return; // nothing has begun yet
   for (const id of ["parts", "model"]) $(id).classList.toggle("idle", !position);
   $("back").setAttribute("aria-disabled", !position);
   $("forth").setAttribute("aria-disabled", side.chosen === null);
