@@ -3,7 +3,7 @@
 import { showBars } from "bars";
 import { UNIT } from "content";
 import { Drawing } from "drawing";
-import { $ } from "elements";
+import { $, still } from "elements";
 import { softmax } from "forward";
 import { ranked } from "generation";
 import { clearGlance, paintGlance, tellGlance } from "glance";
@@ -72,7 +72,10 @@ function showDrawing(side, position, seen, id) {
 }
 
 /** A part that is clicked is taken apart, a head where its map is made. */
-const open = (name) => watch(name, partOf(name).kind === "head" ? 2 : 1);
+function open(name) {
+  watch(name, partOf(name).kind === "head" ? 2 : 1);
+  $("watch").scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
+}
 
 /** The panel points at what is lit. */
 function pointAt(lit) {

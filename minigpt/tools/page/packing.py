@@ -112,9 +112,9 @@ def pack(
 def import_map(folder: Path) -> dict[str, dict[str, str]]:
     """The import map of a page: each JavaScript file of a folder as a `data:` URL,
     under the name by which the others import it, so that they need no server."""
-    kind = "data:text/javascript;base64,"
-    encoded = {
-        file.stem: kind + base64.b64encode(file.read_bytes()).decode("ascii")
-        for file in sorted(folder.glob("*.js"))
-    }
-    return {"imports": encoded}
+    found = {}
+    for file in sorted(folder.glob("*.js")):
+        name = f"\n//# sourceURL={file.name}\n"  # what a browser's debugger calls it
+        code = base64.b64encode(file.read_bytes() + name.encode("utf-8"))
+        found[file.stem] = f"data:text/javascript;base64,{code.decode('ascii')}"
+    return {"imports": found}

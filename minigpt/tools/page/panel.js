@@ -65,8 +65,8 @@ function showRows() {
   trs.forEach((tr, i) => { tr.hidden = (sparse && !some.has(i))
     || rows[i].when === (sparse ? "all" : "few") || rows[i].since > step; });
   $("all-rows").hidden = n <= count + 1;
-  $("all-rows").textContent = all ? "Show fewer"
-    : `Show all ${rows.filter(({ when }) => !when).length}`;
+  const summed = rows.some(({ when }) => when); // what isn't seen is summed up in a row
+  $("all-rows").textContent = all ? "Show fewer" : summed ? "Show more" : `Show all ${n}`;
 }
 
 /** The picture beside the table: the map of a head, the neurons before and after the bend, or the
