@@ -1,5 +1,6 @@
 """Right answers pass, wrong ones are refused, and each hears what it has done."""
 
+import ast
 import contextlib
 import functools
 import io
@@ -25,6 +26,7 @@ from the_exercises import (
 
 from minigpt.course.checks import exercise as engine
 from minigpt.course.checks import run, words
+from minigpt.course.checks.diagnosis_new import Attempt
 from minigpt.course.checks.exercise import Exercise
 from minigpt.course.checks.slips import RULES, Slip, is_odd, slips
 
@@ -122,8 +124,8 @@ def test_a_mutant_of_the_solution_fails_or_is_right_with_other_numbers_too(numbe
     with run.settings_kept(), run.silence():
         for slip in itertools.islice(slips(asked.shown, asked.shown), 60):
             try:
-                mutant = asked.made(engine.ast.unparse(slip.tree))
-                attempt = engine.Attempt(asked, mutant, tuple(rest))
+                mutant = asked.made(ast.unparse(slip.tree))
+                attempt = Attempt(asked, mutant, tuple(rest))
             except Exception:  # it doesn't run at all
                 continue
             if not attempt.wrong:
@@ -223,7 +225,6 @@ def test_a_cell_that_is_no_python_is_said_to_be_none(monkeypatch):
 
 
 def test_an_answer_without_end_is_stopped_and_its_thread_ends(monkeypatch):
-    monkeypatch.setattr(engine, "SECONDS", 0.2)
     monkeypatch.setattr(run, "SECONDS", 0.2)
     before = threading.active_count()
     answer = hears("def mean_so_far(x, t):\n    while True:\n        pass\n")
@@ -249,9 +250,9 @@ def test_a_check_leaves_torchs_settings_alone_and_works_in_float64():
 
 def test_other_cases_are_drawn_for_homework(monkeypatch):
     asked, (answers, rest) = exercise_of("02.1"), given("02.1")
-    first = engine.Attempt(asked, tuple(answers), tuple(rest)).outcomes[-1][0]
+    first = Attempt(asked, tuple(answers), tuple(rest)).outcomes[-1][0]
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
-    second = engine.Attempt(asked, tuple(answers), tuple(rest)).outcomes[-1][0]
+    second = Attempt(asked, tuple(answers), tuple(rest)).outcomes[-1][0]
     assert first[0].shape == second[0].shape and not torch.equal(first[0], second[0])
 
 
@@ -287,6 +288,6 @@ def test_a_change_that_is_right_by_an_accident_is_odd():
     ]
     for before, after in odd:
         text, other = (f"def f(x, n):\n    return {e}\n" for e in (before, after))
-        slip = Slip("missing", [], engine.ast.parse(other), {}, "", "", "", "", "", 0)
-        vars(slip)["tree"] = engine.ast.parse(other)
+        slip = Slip("missing", [], ast.parse(other), {}, "", "", "", "", "", 0)
+        vars(slip)["tree"] = ast.parse(other)
         assert is_odd(slip, text, right)

@@ -48,8 +48,8 @@ class Outcome:
         return same(self.value, other.value, atol)
 
 
-def run(call: Callable, inputs: tuple, seconds: float = SECONDS) -> Outcome:
-    """call(*inputs) on copies of the inputs, in time, with the same luck each time."""
+def run(call: Callable, inputs: tuple, seconds: float = 0.0) -> Outcome:
+    """call(*inputs) on copies of the inputs, in time (SECONDS), with the same luck."""
     given = copy.deepcopy(inputs)
     found: list[Outcome] = []
 
@@ -61,7 +61,7 @@ def run(call: Callable, inputs: tuple, seconds: float = SECONDS) -> Outcome:
         except BaseException as error:  # the learner's code may raise anything
             found.append(Outcome(error=error))
 
-    if not in_time(act, seconds) or not found:
+    if not in_time(act, seconds or SECONDS) or not found:
         return Outcome(error=Endless())
     pairs = enumerate(zip(given, inputs))
     found[0].changed = [i for i, (now, then) in pairs if _changed(now, then)]
