@@ -6,6 +6,7 @@ failing case is always shown.
 """
 
 import ast
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -151,8 +152,11 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
         says = ""
     else:
         with silence():
-            says = looks_like(attempt)
-        hint = asked.hint
+            says, like = looks_like(attempt), like_slip(attempt)
+        if like:
+            says = words.LIKE.format(line=like.after)
+            says += words.LIKE_TOLD.format(line=like.before) if tell else ""
+        hint = "" if like else asked.hint
     if slip:
         says, tell = says + ("\n  " if says else ""), tell or told_before(attempt, slip)
         says += of_slip(attempt, slip, tell)
@@ -278,6 +282,21 @@ def own_slip(attempt: Attempt) -> Slip | None:
         found = list(mending(attempt, place, text))
         if slip := chosen(found, attempt.exercise.text):
             return slip
+    return None
+
+
+def like_slip(attempt: Attempt) -> Slip | None:
+    """A change of the solution that gives all that the answer gives."""
+    asked = attempt.exercise
+    if asked.returns_answers or attempt.wrong[0][2].value is None:
+        return None
+    for slip in itertools.islice(slips(asked.shown, asked.shown), CANDIDATES):
+        try:
+            strange = slip.now.startswith("~") or not slip.after
+            if not strange and attempt.gives(asked.made(ast.unparse(slip.tree))):
+                return slip
+        except Exception:  # it doesn't even run
+            continue
     return None
 
 
