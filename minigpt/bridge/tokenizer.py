@@ -270,6 +270,10 @@ def asked_of(content: dict) -> dict:
             listed = [x for key in inner for x in each.get(key) or []]
             if each.get("type") == "Sequence":
                 parts += listed
+            elif each.get("type") == "TemplateProcessing":
+                row = each.get("single") or []  # what is put around a text
+                if [*map(list, row)] != [["Sequence"]]:
+                    found[name] = "TemplateProcessing"
             elif each.get("type") != "ByteLevel" or name == "normalizer":
                 found[name] = each.get("type")
             elif name == "pre_tokenizer":

@@ -89,11 +89,14 @@ def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
     text = "".join(read_text(path))
     learned, judged = train_val_split(text)
     if isinstance(tokenizer, int):
-        longest, slow = max(map(len, pieces(learned)), default=0), ""
-        if longest >= 10_000:
-            slow = f" (slow: {longest:,} of them in a row without a space)"
-        told = f"{tokenizer:,} tokens from {len(learned):,} characters{slow}"
-        print(f"Learning {told} ...", file=sys.stderr, flush=True)
+        longest = max(map(len, pieces(learned)), default=0)
+        if longest >= 10_000:  # each merge goes through all of it
+            print(
+                f"Learning {tokenizer:,} tokens. {longest:,} characters in a row "
+                "have no space, so this takes several times as long as for prose ...",
+                file=sys.stderr,
+                flush=True,
+            )
         tokenizer = learn(learned, tokenizer, alphabet=set(text.encode("utf-8")))
     ids = tokenizer.encode(learned)
     n = len(ids)
