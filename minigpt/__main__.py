@@ -1,4 +1,4 @@
-"""python -m minigpt train | sample | export | page | speedrun | doctor."""
+"""python -m minigpt train | sample | export | page | speedrun | doctor | clinic."""
 
 import io
 import sys

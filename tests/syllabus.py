@@ -117,7 +117,7 @@ FOLDERS = OF_LESSONS.index("playwright")  # with lesson 07 folders begin
 SPINE = OF_LESSONS[:FOLDERS]
 LATER = OF_LESSONS[FOLDERS:]
 # A module may import what stands before it.
-ORDER = [*BELOW, *SPINE, "stored", *LATER, "tools", "course"]
+ORDER = [*BELOW, *SPINE, "stored", *LATER, "clinic", "tools", "course"]
 
 
 def built():

@@ -3,9 +3,9 @@
     from minigpt.clinic import examine
     print(examine(model, vocab_size))
 
-or `python -m minigpt clinic their_model.py`. The order of the visit: patient (the door),
-listening (who hears whom), learning (gradients, one batch by heart), text (losses on a
-text). lines finds the line of code where a symptom first shows; report is the page.
+or `python -m minigpt clinic their_model.py`. The order of the visit: patient (the
+door), listening (who hears whom), learning (gradients, one batch by heart), text
+(losses). lines finds where in the code a symptom first shows; report is the page.
 """
 
 from minigpt.clinic.examination import examine

@@ -38,13 +38,18 @@ def examine(
         f"This is a {type(model).__name__}, and the clinic examines torch modules: "
         "give it the model, an nn.Module.",
     )
-    require(vocab_size >= 2, f"vocab_size is {vocab_size}: give the number of ids, 2 up.")
-    text = None if text_ids is None else torch.as_tensor(text_ids).flatten().long().cpu()
+    require(
+        vocab_size >= 2, f"vocab_size is {vocab_size}: give the number of ids, 2 up."
+    )
+    text = (
+        None if text_ids is None else torch.as_tensor(text_ids).flatten().long().cpu()
+    )
     if text is not None and len(text):
         require(
             0 <= text.min() and text.max() < vocab_size,
             f"text_ids go from {text.min()} to {text.max()}, but the vocabulary has "
-            f"{vocab_size} ids, 0 to {vocab_size - 1}: encode the text with its tokenizer.",
+            f"{vocab_size} ids, 0 to {vocab_size - 1}: encode the text with its "
+            "tokenizer.",
         )
     report = Report()
     with untouched(model):

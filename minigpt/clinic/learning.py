@@ -32,7 +32,11 @@ def own_loss(patient: Patient, report: Report) -> None:
     model.eval()
     found = None
     with torch.no_grad():
-        for ask in (lambda: model(x, targets=y), lambda: model(x, labels=y), lambda: model(x, y)):
+        for ask in (
+            lambda: model(x, targets=y),
+            lambda: model(x, labels=y),
+            lambda: model(x, y),
+        ):
             torch.manual_seed(0)
             with contextlib.suppress(Exception):
                 out = ask()
@@ -55,29 +59,41 @@ def own_loss(patient: Patient, report: Report) -> None:
         "it is summed over a window's ids": ours * T,
         "it is summed over the rows": ours * 3,
         "it takes the softmax twice": shares,
-        "its targets are rearranged (B and T swapped)": cross_entropy(logits, swapped).item(),
+        "its targets are rearranged (B and T swapped)": cross_entropy(
+            logits, swapped
+        ).item(),
         "it compares with the ids that went in, not with the targets": (
             cross_entropy(logits, x).item()
         ),
         "it compares each answer with the id before": back,
         "its sign is turned": -ours,
-        "it leaves the last position out": cross_entropy(logits[:, :-1], y[:, :-1]).item(),
-        "it counts the last position alone": F.cross_entropy(logits[:, -1], y[:, -1]).item(),
+        "it leaves the last position out": cross_entropy(
+            logits[:, :-1], y[:, :-1]
+        ).item(),
+        "it counts the last position alone": F.cross_entropy(
+            logits[:, -1], y[:, -1]
+        ).item(),
         "it is measured in bits (log2)": ours / math.log(2),
         "it is averaged in other pieces": 0.0,
     }
     near = 0.02 if patient.coarse else 2e-4
     if abs(loss - ours) <= near * abs(ours):
-        report.add("fine", "loss", "The loss it returns is the cross-entropy of its logits.")
+        report.add(
+            "fine", "loss", "The loss it returns is the cross-entropy of its logits."
+        )
     elif abs(loss - shifted) <= near * abs(shifted):
-        says = """The loss it returns shifts the targets itself (transformers' models do).
-        So give it the ids themselves as labels; don't shift them before."""
+        says = """The loss it returns shifts the targets itself (transformers'
+        models do). So give it the ids themselves as labels; don't shift them
+        before."""
         report.add("wanted?", "loss", says)
     else:
-        says = f"The loss it returns, {loss:.3f}, isn't the cross-entropy of its logits with "
+        says = f"The loss it returns, {loss:.3f}, isn't the cross-entropy of its "
+        says += "logits with "
         says += f"the targets, {ours:.3f}. "
         named = [k for k, v in known.items() if abs(loss - v) <= near * abs(v) and v]
-        says += f"It looks as if {named[0]}." if named else "A penalty may be added to it."
+        says += (
+            f"It looks as if {named[0]}." if named else "A penalty may be added to it."
+        )
         report.add("wrong" if named else "wanted?", "loss", says)
 
 
@@ -99,10 +115,14 @@ def leaked_targets(patient: Patient, report: Report) -> None:
         for _ in range(2):
             torch.manual_seed(0)
             y = patient.ids(*x.shape)
-            outs.append(next(z for z in candidates(model(x, **{target: y})) if z.dim() > 1))
-        if not torch.allclose(*outs, rtol=1e-3, atol=1e-6) and not report.bad("luck", "state"):
-            says = """The logits change with the targets: the model sees what it should
-            predict. Use the targets for the loss alone."""
+            outs.append(
+                next(z for z in candidates(model(x, **{target: y})) if z.dim() > 1)
+            )
+        if not torch.allclose(*outs, rtol=1e-3, atol=1e-6) and not report.bad(
+            "luck", "state"
+        ):
+            says = """The logits change with the targets: the model sees what it
+            should predict. Use the targets for the loss alone."""
             report.add("wrong", "targets", says)
 
 
@@ -133,7 +153,9 @@ def holder(model: Any, tensor: torch.Tensor) -> str:
             return True
         if isinstance(value, nn.Module):
             return any(p is tensor for p in value.parameters()) or any(
-                has(v, depth + 1) for m in value.modules() for k, v in vars(m).items()
+                has(v, depth + 1)
+                for m in value.modules()
+                for k, v in vars(m).items()
                 if not k.startswith("_") and depth < 3
             )
         if isinstance(value, dict):
@@ -177,15 +199,16 @@ def registered(patient: Patient, report: Report) -> None:
             says = "It has no parameters at all, so nothing can learn."
             return report.add("wanted?", "frozen", says)
     if not loss.requires_grad:
-        says = """No gradient comes back from the logits: there is a no_grad(), a detach(),
-        an argmax or an .item() on the way."""
+        says = """No gradient comes back from the logits: there is a no_grad(), a
+        detach(), an argmax or an .item() on the way."""
         return report.add("wrong", "cut", says)
     known = {id(p) for p in model.parameters()}
     lost = [t for t in leaves(loss) if id(t) not in known]
     if lost:
         count = sum(t.numel() for t in lost)
-        says = f"""{count:,} numbers want to learn, but model.parameters() doesn't have
-        them, so no optimizer will ever change them. They're in {holder(model, lost[0])}."""
+        says = f"""{count:,} numbers want to learn, but model.parameters() doesn't
+        have them, so no optimizer will ever change them. They're in
+        {holder(model, lost[0])}."""
         report.add("wrong", "unregistered", says)
     else:
         report.add("fine", "unregistered", "Everything that learns is in parameters().")
@@ -208,13 +231,15 @@ def batch_of(patient: Patient, text: torch.Tensor | None) -> tuple:
     rows = torch.randint(letters, (B, T + 1), generator=patient.numbers)
     for t in range(2, T + 1):
         follows = torch.rand(B, generator=patient.numbers) < 0.6
-        rows[:, t] = torch.where(follows, rule[rows[:, t - 2], rows[:, t - 1]], rows[:, t])
+        rows[:, t] = torch.where(
+            follows, rule[rows[:, t - 2], rows[:, t - 1]], rows[:, t]
+        )
     rows = rows.to(patient.device)
     return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
 def entropy(x: torch.Tensor, y: torch.Tensor, last: int) -> float:
-    """The least loss of a model that knows the last so many ids: 0, 1, … nats per id."""
+    """The least loss, in nats per id, for who knows the last so many ids: 0, 1, …"""
     counts: dict[tuple, Counter] = defaultdict(Counter)
     for xs, ys in zip(x.tolist(), y.tolist()):
         for t, answer in enumerate(ys):
@@ -225,7 +250,9 @@ def entropy(x: torch.Tensor, y: torch.Tensor, last: int) -> float:
     return sum(each) / y.numel()
 
 
-def known_values(patient: Patient, x: torch.Tensor, y: torch.Tensor) -> dict[str, float]:
+def known_values(
+    patient: Patient, x: torch.Tensor, y: torch.Tensor
+) -> dict[str, float]:
     """The losses at which a model may stop, and what it knows then."""
     return {
         "nothing": math.log(patient.V),
@@ -236,7 +263,9 @@ def known_values(patient: Patient, x: torch.Tensor, y: torch.Tensor) -> dict[str
 
 def is_trained(model: Any) -> bool | None:
     """True or False if biases or norms tell; None if nothing does."""
-    flat = [(n, p) for n, p in model.named_parameters() if p.dim() == 1 and p.numel() > 1]
+    flat = [
+        (n, p) for n, p in model.named_parameters() if p.dim() == 1 and p.numel() > 1
+    ]
     fresh = [bool((p == 0).all() or (p == 1).all()) for _, p in flat]
     if not fresh:
         return None
@@ -255,7 +284,7 @@ def gradients(patient: Patient, report: Report, trained: bool | None) -> None:
     named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
     ps = [p for _, p in named]
     optimizer = torch.optim.Adam(ps, lr=1e-3)
-    got = dict.fromkeys((n for n, _ in named), None)
+    got: dict[str, float | None] = dict.fromkeys(n for n, _ in named)
     start = 0.0
     model.train(patient.learns_in)
     for step in range(3):
@@ -268,30 +297,42 @@ def gradients(patient: Patient, report: Report, trained: bool | None) -> None:
             if grad is not None:
                 got[name] = max(got[name] or 0.0, grad.abs().max().item())
         optimizer.step()
-    silent_parts(report, model, got)
+    silent_parts(report, model, got, touched(patient, x))
     dead_relus(patient, report, x)
     first_loss(patient, report, start, trained)
 
 
-def silent_parts(report: Report, model: Any, got: dict) -> None:
+def touched(patient: Patient, x: torch.Tensor) -> set[int]:
+    """The tensors that the operations of a forward pass were given: their id()."""
+    steps = tape(patient, x[:1], patient.learns_in)
+    given = [a for s in steps for a in (*s.args, *s.kwargs.values())]
+    return {id(a) for a in given if isinstance(a, torch.Tensor)}
+
+
+def silent_parts(report: Report, model: Any, got: dict, used: set[int]) -> None:
     """Parameters that got no gradient, matrices and the rest."""
+    called = [n for n, p in model.named_parameters() if id(p) in used]
     whole = [n for n, p in model.named_parameters() if p.dim() > 1]
     most = max((g for g in got.values() if g), default=0.0)
     unused = [n for n, g in got.items() if g is None]
     zero = [n for n, g in got.items() if g is not None and g <= 1e-12 * most]
     big = [n for n in unused if n in whole]
-    if big:
-        says = f"""{names(big)}: never used. It's made in __init__, but forward doesn't
-        call it, or throws its result away."""
+    if big and big[0] in called:
+        says = f"""{names(big)}: used, but no gradient comes back. After it there is
+        a detach(), a no_grad(), or a result that is computed and then thrown away."""
+        report.add("wrong", "unused", says)
+    elif big:
+        says = f"""{names(big)}: never used. It's made in __init__, but forward
+        doesn't call it."""
         report.add("wrong", "unused", says)
     elif unused:
         says = f"{names(unused)}: never used."
         report.add("wanted?", "unused", says)
     big = [n for n in zero if n in whole]
     if big:
-        says = f"""{names(big)}: used, but its gradient is exactly 0, so it never learns.
-        Look behind it for a detach(), a no_grad(), a multiplication by 0, a softmax over an
-        axis of size 1, or a mask that leaves nothing to choose."""
+        says = f"""{names(big)}: used, but its gradient is exactly 0, so it never
+        learns. Look behind it for a detach(), a no_grad(), a multiplication by 0, a
+        softmax over an axis of size 1, or a mask that leaves nothing to choose."""
         report.add("wrong", "gradient", says)
     if not unused and not big:
         report.add("fine", "gradient", "A gradient reaches every matrix.")
@@ -311,8 +352,8 @@ def dead_relus(patient: Patient, report: Report, x: torch.Tensor) -> None:
             dead = (flat <= 0).all(0).float().mean().item()
             if dead > 0.9 and flat.shape[0] >= 16 and flat.shape[1] > 4:
                 says = f"""{dead:.0%} of the relu's outputs are 0 whatever it reads:
-                {step.line}. What is dead gets no gradient. Look at the scale and the
-                bias of the layer before."""
+                {step.line}. What is dead gets no gradient. Look at the scale and
+                the bias of the layer before."""
                 return report.add("wrong", "relu", says)
 
 
@@ -321,15 +362,18 @@ def first_loss(patient: Patient, report: Report, start: float, trained: Any) -> 
     even = math.log(patient.V)
     if trained is not False:
         return
-    says = f"On random ids its first loss is {start:.2f}; knowing nothing is ln {patient.V} = "
+    says = f"On random ids its first loss is {start:.2f}; knowing nothing is ln "
+    says += f"{patient.V} = "
     says += f"{even:.2f}. "
     if start > max(1.6 * even, even + 2):
-        says += """It begins with strong opinions, and they're wrong: its weights are too
-        large at the start. Embeddings of standard deviation 1 that lm_head shares, a scale
-        that's missing, or a lost norm before lm_head do that. 0.02 is usual."""
+        says += """It begins with strong opinions, and they're wrong: its weights
+        are too large at the start. Embeddings of standard deviation 1 that lm_head
+        shares, a scale that's missing, or a lost norm before lm_head do that. 0.02
+        is usual."""
         report.add("wrong", "first", says)
     elif start < even - 0.4:
-        says += "Nobody can do better than that on random ids: the answers get in somewhere."
+        says += "Nobody can do better than that on random ids: the answers get in "
+        says += "somewhere."
         report.add("wrong", "first", says)
     elif start > even + 0.35:
         says += "A little high: smaller weights at the start would save it some steps."
@@ -352,7 +396,7 @@ def by_heart(
     kept = [(p, p.detach().clone()) for p in model.parameters()]
     kept += [(b, b.detach().clone()) for b in model.buffers()]
     size = sum(p.numel() for p in model.parameters())
-    end, best, tried = time.monotonic() + seconds, None, []
+    end, tried = time.monotonic() + seconds, []
     rates = [3e-3 if size < 3e6 else 3e-4, 1e-2 if size < 3e6 else 1e-3, 5e-4]
     for rate in rates:
         losses, done = learn(patient, x, y, rate, end, floor, known["the last letter"])
@@ -360,10 +404,9 @@ def by_heart(
             for tensor, before in kept:
                 tensor.copy_(before)
         tried.append((min(losses), losses))
-        best = min(tried, key=lambda each: each[0])
         if done or time.monotonic() > end:
             break
-    loss, losses = best
+    loss, losses = min(tried, key=lambda each: each[0])
     if loss < floor + 0.15 + 0.1 * (known["the last letter"] - floor):
         says = f"One batch by heart: after {len(losses)} steps its loss is {loss:.2f} "
         says += f"(the least there is: {floor:.2f}; {ladder})."
@@ -374,12 +417,14 @@ def by_heart(
         says = "Learning one batch, its loss becomes nan."
         return report.add("wrong", "learning", says)
     if len(losses) < 60 or falling:
-        says = f"One batch: {losses[0]:.2f} at first, {loss:.2f} after {len(losses)} steps, "
+        says = f"One batch: {losses[0]:.2f} at first, {loss:.2f} after "
+        says += f"{len(losses)} steps, "
         says += f"and still falling ({ladder})."
         mark = "fine" if falling or len(losses) < 60 else "wanted?"
         return report.add(mark, "learning", says)
     stop = min(known, key=lambda name: abs(known[name] - loss))
-    says = f"It can't learn one batch by heart: it stops at {loss:.2f} ({ladder}; by heart "
+    says = f"It can't learn one batch by heart: it stops at {loss:.2f} ({ladder}; "
+    says += "by heart "
     says += f"{floor:.2f}). "
     near = abs(known[stop] - loss) < 0.08 * known[stop]
     only = [f.key for f in report.findings if f.mark == "wanted?"]
@@ -395,7 +440,11 @@ def by_heart(
         }[stop]
     elif loss > known["the letter frequencies"]:
         says += "That's worse than the letter frequencies. Something holds it back."
-    if not near and loss <= known["the letter frequencies"] or {"order", "frozen"} & {*only}:
+    if (
+        not near
+        and loss <= known["the letter frequencies"]
+        or {"order", "frozen"} & {*only}
+    ):
         return report.add("wanted?", "learning", says)
     report.add("wrong", "learning", says)
 

@@ -1,4 +1,4 @@
-"""Who hears whom: a model's answers, when ids change that should or shouldn't matter."""
+"""Who hears whom: what a model answers when ids change that shouldn't matter."""
 
 import contextlib
 import re
@@ -14,9 +14,13 @@ from minigpt.clinic.report import Report
 MODES = {False: "eval()", True: "train()"}
 RELU = "relu", "relu_"
 RESHAPES = "view", "reshape", "flatten", "unflatten"
-AVERAGES = "mean sum var std norm layer_norm batch_norm rms_norm linalg_norm vector_norm"
+AVERAGES = (
+    "mean sum var std norm layer_norm batch_norm rms_norm linalg_norm vector_norm"
+)
 AVERAGES += " group_norm instance_norm max amax logsumexp cumsum flip roll normalize"
-LISTENS = r"att|query|key|value|qkv|rnn|lstm|gru|mixer|heads?\b(?<!lm_head)|\bsa\b|wq|wk"
+LISTENS = (
+    r"att|query|key|value|qkv|rnn|lstm|gru|mixer|heads?\b(?<!lm_head)|\bsa\b|wq|wk"
+)
 
 
 def how_far(patient: Patient, report: Report) -> None:
@@ -46,8 +50,8 @@ def how_far(patient: Patient, report: Report) -> None:
     patient.T = max(1, longest)
     patient.W = max(1, min(patient.T, 128, ENOUGH // (5 * patient.V)))
     if start > 1 and (alone := works(patient, 1)) is not None:
-        says = f"""With a single id it breaks: {said(alone)}. You can't write from one
-        letter that way. Usually a squeeze() took the axis of time away."""
+        says = f"""With a single id it breaks: {said(alone)}. You can't write from
+        one letter that way. Usually a squeeze() took the axis of time away."""
         report.add("wrong", "one", says)
     if not patient.bounded:
         return
@@ -56,7 +60,8 @@ def how_far(patient: Patient, report: Report) -> None:
         says = f"It reads more than {patient.T} ids, too, although that's its limit."
     else:
         says = f"""It reads up to {patient.T} ids. Beyond that it stops with
-        "{said(beyond, False)}", so cut the text before you ask: ids[:, -{patient.T}:]."""
+        "{said(beyond, False)}", so cut the text before you ask: ids[:,
+        -{patient.T}:]."""
     report.add("fine", "beyond", says)
 
 
@@ -75,17 +80,17 @@ def is_sound(patient: Patient, report: Report) -> bool:
         total = shares.sum(dim)
         one = (total - 1).abs().max() < 1e-3 and out.min() >= 0 and out.shape[dim] > 1
         if one and not name:
-            says = """These are probabilities: each row sums to 1. cross_entropy wants
-            logits and takes the softmax itself. Leave the softmax out of forward; with
-            it, the model can hardly learn. """
+            says = """These are probabilities: each row sums to 1. cross_entropy
+            wants logits and takes the softmax itself. Leave the softmax out of
+            forward; with it, the model can hardly learn. """
             report.add("wrong", "probabilities", says + where(patient, "softmax"))
         elif one:
-            says = f"""The answers sum to 1 over {name}: there's a softmax at the end,
-            and over the wrong axis. Return the logits. """
+            says = f"""The answers sum to 1 over {name}: there's a softmax at the
+            end, and over the wrong axis. Return the logits. """
             report.add("wrong", "probabilities", says + where(patient, "softmax"))
     if is_log(out) and out.max() <= 1e-6:
-        says = """These are log-probabilities, not logits. cross_entropy takes them as
-        well: no harm, but its own log_softmax changes nothing then."""
+        says = """These are log-probabilities, not logits. cross_entropy takes them
+        as well: no harm, but its own log_softmax changes nothing then."""
         report.add("wanted?", "logs", says)
     bounded_range(patient, report)
     return True
@@ -102,15 +107,18 @@ def bounded_range(patient: Patient, report: Report) -> None:
         return
     out = patient.hear(patient.ids(2, patient.W))
     if out.min() == 0 and (out == 0).float().mean() > 0.2 and out.max() > 0:
-        says = "No logit is ever below 0: a relu comes after the last layer. Take it out. "
+        says = (
+            "No logit is ever below 0: a relu comes after the last layer. Take it out. "
+        )
         report.add("wrong", "range", says + where(patient, "relu"))
         return
     with shaken(patient, 30.0):
         out = patient.hear(patient.ids(2, patient.W))
     for low, high, name in ((0, 1, "sigmoid"), (-1, 1, "tanh")):
         if out.min() >= low and out.max() <= high and out.std() > 0.1:
-            says = f"""Whatever the weights are, all logits stay between {low} and {high}:
-            a {name} comes after the last layer. It can never be sure of anything. """
+            says = f"""Whatever the weights are, all logits stay between {low} and
+            {high}: a {name} comes after the last layer. It can never be sure of
+            anything. """
             report.add("wrong", "range", says + where(patient, name))
             return
 
@@ -122,7 +130,9 @@ def where(patient: Patient, name: str) -> str:
     return f"See {lines[-1]}." if lines else ""
 
 
-def tape(patient: Patient, ids: torch.Tensor, train: bool = False, seed: int = 0) -> Any:
+def tape(
+    patient: Patient, ids: torch.Tensor, train: bool = False, seed: int = 0
+) -> Any:
     """The steps of a run; none if the model can't be recorded."""
     try:
         return patient.tape(ids, train, seed)
@@ -144,6 +154,8 @@ def no_number(patient: Patient, ids: Any, out: torch.Tensor, train: bool) -> str
         return says
     says += f"It begins in {found.line}. " if found.line else ""
     if "softmax" in found.name or "attention" in found.name:
+        if hint := guess(found, "positions"):
+            return says + hint
         rows = found.out.isnan().any(-1).reshape(-1, found.out.shape[-2]).any(0)
         if rows[0] and not rows[1:].any():
             return says + (
@@ -152,7 +164,8 @@ def no_number(patient: Patient, ids: Any, out: torch.Tensor, train: bool) -> str
                 "diagonal=0, with triu say diagonal=1."
             )
         return says + (
-            "A softmax over nothing but -inf is nan: some position sees nobody. Look at "
+            "A softmax over nothing but -inf is nan: some position sees nobody. "
+            "Look at "
             "the mask."
         )
     return says + "Look for a division by 0, a log or a root of something negative."
@@ -170,9 +183,10 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
     except Exception as error:
         again, problem = once + 1, f" The next call even breaks: {said(error)}."
     if apart(once, again):
-        says = f"""It remembers: after another text, the same ids get another answer.{problem}
-        Something is kept from call to call, such as a cache, a hidden state or a mask
-        that is changed in place. Clear it at the start of forward."""
+        says = f"""It remembers: after another text, the same ids get another
+        answer.{problem} Something is kept from call to call, such as a cache, a
+        hidden state or a mask that is changed in place. Clear it at the start of
+        forward."""
         report.add("wrong", "state", says)
     elif apart(once, patient.hear(ids, seed=1)):
         steps = [tape(patient, ids[:, :12].contiguous(), seed=seed) for seed in (0, 1)]
@@ -180,11 +194,11 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
         says = "Two evaluations of the same ids differ: it rolls dice in eval(). "
         says += f"It begins in {found.line}. " if found and found.line else ""
         if found and "scaled_dot_product" in found.name:
-            says += """scaled_dot_product_attention drops out whenever it's told to: say
-            dropout_p=self.dropout if self.training else 0.0."""
+            says += """scaled_dot_product_attention drops out whenever it's told to:
+            say dropout_p=self.dropout if self.training else 0.0."""
         elif found and "dropout" in found.name:
-            says += """This dropout doesn't know about eval(): use nn.Dropout (registered
-            in the module), or F.dropout(x, p, training=self.training)."""
+            says += """This dropout doesn't know about eval(): use nn.Dropout
+            (registered in the module), or F.dropout(x, p, training=self.training)."""
         report.add("wrong", "luck", says)
     else:
         says = "The same ids get the same answer, whatever was asked before."
@@ -196,76 +210,91 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
     ]
     high = [(name, m.p) for name, m in drops if m.p > 0.6]
     if high:
-        says = f"""Dropout {high[0][1]:.0%} in {high[0][0]}: p is the share that's thrown
-        away, not the share that's kept. Did you mean {1 - high[0][1]:.2f}?"""
+        says = f"""Dropout {high[0][1]:.0%} in {high[0][0]}: p is the share that's
+        thrown away, not the share that's kept. Did you mean {1 - high[0][1]:.2f}?"""
         report.add("wanted?", "drops", says)
     if drops and not report.bad("luck", "state"):
         if not any(apart(once, patient.hear(ids, True, seed)) for seed in (0, 1)):
-            says = f"""There is dropout ({drops[0][0]}, {len(drops)} in all), but train()
-            answers like eval(): it is never called, or with training=False."""
+            says = f"""There is dropout ({drops[0][0]}, {len(drops)} in all), but
+            train() answers like eval(): it is never called, or with training=False."""
             report.add("wrong", "alike", says)
 
 
 def neighbors(patient: Patient, report: Report) -> None:
     """Does a row of the batch hear another one?"""
     T = patient.W
-    for train, mode in MODES.items():
+    for train in MODES:
         a = patient.ids(5, T)
         b = torch.cat([a[:1], patient.ids(4, T)])
         with looser(patient):
             one, two = patient.hear(a, train), patient.hear(b, train)
             if not apart(one[0], two[0]):
                 continue
-            steps = [tape(patient, x[:, : min(T, 13)].contiguous(), train) for x in (a, b)]
+            steps = [
+                tape(patient, x[:, : min(T, 13)].contiguous(), train) for x in (a, b)
+            ]
         found = first(*steps, row_0(5))
         only = "in train() only, " if train else ""
-        says = f"""The rows of a batch talk to each other, {only}so what one text gets
-        depends on the texts beside it. """
-        says += guess(found, "rows", patient)
+        says = f"""The rows of a batch talk to each other, {only}so what one text
+        gets depends on the texts beside it. """
+        says += begins(found) + guess(found, "rows")
         report.add("wrong", "neighbors", says)
         return
     report.add("fine", "neighbors", "The rows of a batch don't hear each other.")
 
 
-def guess(found: Step | None, what: str, patient: Patient) -> str:
-    """What a line that mixes positions, or rows, probably does wrong."""
+def begins(found: Step | None) -> str:
+    """In which line."""
+    return f"It shows first in {found.line}. " if found and found.line else ""
+
+
+def guess(found: Step | None, what: str) -> str:
+    """What a line that mixes positions, or rows, probably does wrong; or nothing."""
     if found is None:
         return ""
-    says = f"It shows first in {found.line}. " if found.line else ""
+    says = ""
     name, dim = found.name, dims_of(found, None)
     if "softmax" in name and found.out.dim() > 1:
         if dim in (None, -1, found.out.dim() - 1):
             return says
         return says + (
-            f"That softmax runs over dim={dim}. The weights of one position must sum to "
+            f"That softmax runs over dim={dim}. The weights of one position must "
+            "sum to "
             "1 over those it listens to: dim=-1."
         )
     if name in RESHAPES:
         return says + (
-            f"A {name}() only counts numbers off in order; it can't swap axes, so here it "
-            f"mixes {what}. Split the last axis first, (B, T, heads, size), then transpose."
+            f"A {name}() only counts numbers off in order; it can't swap axes, so "
+            "here it "
+            f"mixes {what}. Split the last axis first, (B, T, heads, size), then "
+            "transpose."
         )
     if "batch_norm" in name:
         return says + (
-            "BatchNorm averages over the rows and over time. Use LayerNorm, which looks "
+            "BatchNorm averages over the rows and over time. Use LayerNorm, which "
+            "looks "
             "at one position at a time."
         )
     if name in AVERAGES.split():
         axis = f", with dim={dim}" if dim is not None else ""
         return says + (
-            f"{name}() runs over {what} there{axis}. A norm looks at one position alone: "
+            f"{name}() runs over {what} there{axis}. A norm looks at one position "
+            "alone: "
             "dim=-1, the channels."
         )
     if "multi_head_attention" in name or "scaled_dot_product" in name:
         if what == "rows":
             return says + (
-                "Attention takes the rows for positions: say batch_first=True, or check "
+                "Attention takes the rows for positions: say batch_first=True, or "
+                "check "
                 "which axis is time."
             )
-        masked = found.kwargs.get("is_causal") or found.kwargs.get("attn_mask") is not None
+        masked = (
+            found.kwargs.get("is_causal") or found.kwargs.get("attn_mask") is not None
+        )
         if not masked:
-            return says + "It was given no mask: say is_causal=True, or pass attn_mask."
-        return says + "It has a mask, but not this one: it must be True where one may look."
+            return "It was given no mask: say is_causal=True, or pass attn_mask."
+        return says
     if re.search("lstm|gru|rnn", name):
         kind = "batch_first=True" if what == "rows" else "bidirectional=False"
         return says + f"Say {kind}."
@@ -325,14 +354,19 @@ def choose(T: int) -> list[int]:
 
 
 def future(patient: Patient, report: Report) -> dict:
-    """Does a position hear what comes later? Returns the effects, to look at the past."""
+    """Does a position hear what comes later? Returns the effects of each id."""
     T = patient.T
     if T == 1:
         return {}
     with looser(patient):
         both = {train: effects(patient, train, choose(T)) for train in MODES}
         leaks = {
-            train: [(s - t, s, t, e[t].item()) for s, e in found.items() for t in range(s) if e[t]]
+            train: [
+                (s - t, s, t, e[t].item())
+                for s, e in found.items()
+                for t in range(s)
+                if e[t]
+            ]
             for train, found in both.items()
         }
         if not leaks[False] and not leaks[True]:
@@ -350,10 +384,13 @@ def leak(patient: Patient, leaks: list, heard: dict, train: bool) -> str:
     ahead, s, t, share = max(leaks)
     share = max(each[3] for each in leaks)
     says = "It hears the future" + (", in train() only" if train else "")
-    says += f": position {t} hears id {s}; up to {ahead} ahead. A change there moves the "
-    says += f"logits by up to {share:.1%} of the largest one. A loss you get this way is "
+    says += (
+        f": position {t} hears id {s}; up to {ahead} ahead. A change there moves the "
+    )
+    says += (
+        f"logits by up to {share:.2g} of the largest one. A loss you get this way is "
+    )
     says += "too good, and worth nothing. "
-    cut = min(T, 11) // 2
     for length in dict.fromkeys((min(T, 11), min(T, 37), T)):
         a = patient.ids(3, length)
         b = a.clone()
@@ -363,21 +400,21 @@ def leak(patient: Patient, leaks: list, heard: dict, train: bool) -> str:
         found = first(*steps, earlier(cut, length))
         if found is not None:
             break
-    hint = guess(found, "positions", patient)
-    says += hint
+    hint = guess(found, "positions")
+    says += begins(found) + hint
     past = any(e[s + 1 :].any() for s, e in heard.items() if s < T - 1)
-    if "dim=" in hint or "mixes" in hint or "Say " in hint or "say " in hint:
+    if hint:
         return says
     if not past:
-        says += """And it doesn't hear the past: the mask is upside down (triu for tril, or
-        == 0 where == 1 was meant)."""
+        says += """And it doesn't hear the past: the mask is upside down (triu for
+        tril, or == 0 where == 1 was meant)."""
     elif ahead < min(8, T - 1):
-        says += f"""Only the next {"id leaks" if ahead == 1 else f"{ahead} ids leak"}: the
-        mask is off by one somewhere (diagonal=1 in tril, diagonal=2 in triu; each layer
-        adds one)."""
+        next_ones = "id leaks" if ahead == 1 else f"{ahead} ids leak"
+        says += f"""Only the next {next_ones}: the mask is off by one somewhere
+        (diagonal=1 in tril, diagonal=2 in triu; each layer adds one)."""
     elif found is None or "softmax" in found.name or "att" in found.name:
-        says += """That's how it looks when there is no mask, or one that comes too late
-        (after the softmax) or isn't -inf."""
+        says += """That's how it looks when there is no mask, or one that comes too
+        late (after the softmax) or isn't -inf."""
     return says
 
 
@@ -394,21 +431,21 @@ def past(patient: Patient, report: Report, heard: dict) -> None:
     own = heard[T - 1][T - 1].item()
     with shaken(patient) if shook else contextlib.nullcontext():
         if not own and not any(e.any() for e in heard.values()):
-            says = """It doesn't listen at all: whatever the ids are, the answer is the
-            same. Is the token embedding fed something else than the ids?"""
+            says = """It doesn't listen at all: whatever the ids are, the answer is
+            the same. Is the token embedding fed something else than the ids?"""
             return report.add("wrong", "past", says)
         if not own and T > 1:
             says = f"""A position doesn't hear its own id: change the newest one, id
-            {T - 1}, and the answer at position {T - 1} stays. The mask hides the diagonal,
-            or the inputs were shifted once more inside."""
+            {T - 1}, and the answer at position {T - 1} stays. The mask hides the
+            diagonal, or the inputs were shifted once more inside."""
             report.add("wrong", "own", says)
         if not reach:
             return hears_one(patient, report)
         table(patient, report)
         silent = [s for s in heard if s < T - 1 and not heard[s][s + 1 :].any()]
         if reach < T - 1 and max(heard) == T - 1:
-            says = f"""The last position hears {reach} ids back, of {T - 1}. With a sliding
-            window, a convolution or a forgetful RNN that's as it should be."""
+            says = f"""The last position hears {reach} ids back, of {T - 1}. With a
+            sliding window, a convolution or a forgetful RNN that's as it should be."""
             report.add("wanted?", "reach", says)
         elif silent:
             says = f"Nobody who comes later hears id {silent[0]}. Look at the mask."
@@ -424,23 +461,22 @@ def past(patient: Patient, report: Report, heard: dict) -> None:
 def earlier_heard(heard: dict, T: int) -> int:
     """How far back the last position hears; else how far any does."""
     last = [T - 1 - s for s, e in heard.items() if s < T - 1 and e[T - 1]]
-    any_one = [
-        t - s for s, e in heard.items() for t in range(s + 1, T) if e[t]
-    ]
+    any_one = [t - s for s, e in heard.items() for t in range(s + 1, T) if e[t]]
     return max(last, default=0) or max(any_one, default=0)
 
 
 def hears_one(patient: Patient, report: Report) -> None:
     """It hears the last id alone: a bigram, or a deaf attention?"""
     names = [
-        f"{name} {type(m).__name__}".lower() for name, m in patient.model.named_modules()
+        f"{name} {type(m).__name__}".lower()
+        for name, m in patient.model.named_modules()
     ]
     says = "It hears the last id alone, nothing before it. "
     ears = [n.split()[0] for n in names if re.search(LISTENS, n)]
     if ears:
-        says += f"""Yet there is {ears[0]}, which should listen. Either its mask hides
-        everybody else (eye instead of tril, masked the wrong way round), or its result is
-        thrown away."""
+        says += f"""Yet there is {ears[0]}, which should listen. Either its mask
+        hides everybody else (eye instead of tril, masked the wrong way round), or
+        its result is thrown away."""
         report.add("wrong", "past", says)
     else:
         says += "A bigram is like that. If it's more than one, its context gets lost."
@@ -469,8 +505,8 @@ def table(patient: Patient, report: Report) -> None:
         if index is None or index.shape == ids.shape and torch.equal(index, ids):
             continue
         if index.numel() > 1 and len(index.unique()) == 1:
-            says = f"""{name} is asked for row {index.flatten()[0]} at every position, so
-            it says the same everywhere. Give it torch.arange(T)."""
+            says = f"""{name} is asked for row {index.flatten()[0]} at every
+            position, so it says the same everywhere. Give it torch.arange(T)."""
             report.add("wrong", "table", says)
 
 
@@ -489,14 +525,15 @@ def order(patient: Patient, report: Report) -> None:
     if patient.coarse:
         return
     if alike and not moved:
-        says = """The order of the past doesn't count: swap two earlier ids, and the answer
-        stays. Nothing tells it about positions. Is the position embedding added?"""
+        says = """The order of the past doesn't count: swap two earlier ids, and the
+        answer stays. Nothing tells it about positions. Is the position embedding
+        added?"""
         mark = "wrong" if attends(patient.model) else "wanted?"
         report.add(mark, "order", says)
     elif alike:
-        says = """One letter repeated gets the same answer at every position. With rotary
-        positions or ALiBi it should. If you have a table of positions, you forgot to add
-        it: x = tok_emb + pos_emb."""
+        says = """One letter repeated gets the same answer at every position. With
+        rotary positions or ALiBi it should. If you have a table of positions, you
+        forgot to add it: x = tok_emb + pos_emb."""
         report.add("wanted?", "order", says)
     else:
         report.add("fine", "order", "The order of the ids counts.")
@@ -516,9 +553,10 @@ def through(patient: Patient, report: Report, heard: dict) -> None:
         return
     ratio = heard[T - 1][T - 1].item() / (sum(old) / len(old))
     if ratio <= 0.3 and T > 4:
-        says = f"""The last id counts only {ratio:.2f} times as much as an earlier one. In
-        healthy models it counts 3.5 to 90 times as much. With two layers or more that's how
-        it looks without a residual path: x = x + self.attention(…), not x = …"""
+        says = f"""The last id counts only {ratio:.2f} times as much as an earlier
+        one. In healthy models it counts 3.5 to 90 times as much. With two layers or
+        more that's how it looks without a residual path: x = x + self.attention(…),
+        not x = …"""
         report.add("wrong", "through", says)
     else:
         says = f"The last id counts {ratio:.1f} times as much as an earlier one."

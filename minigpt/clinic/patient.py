@@ -1,5 +1,6 @@
 """The door: how a model is called, how much it reads; and leaving it as it was."""
 
+import math
 import random
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ DTYPES = (torch.bfloat16, torch.float16)
 
 
 class Patient:
-    """A model, its vocabulary, the longest window `T` that it reads, and how to call it.
+    """A model, its vocabulary, the longest window T that it reads, how to call it.
 
     W: a window short enough for batches. start: one that it certainly reads.
     bounded: whether more than T ids are too many, as far as one can tell.
@@ -51,7 +52,7 @@ class Patient:
         return self.model(ids)
 
     def logits(self, ids: torch.Tensor, seed: int = 0) -> torch.Tensor:
-        """(B, T) -> (B, T, V), in float32 at least. Raises ValueError for other shapes."""
+        """(B, T) -> (B, T, V), float32 at least. Raises ValueError for other shapes."""
         out = read(self.raw(ids, seed), *ids.shape, self.V)
         if out is None:
             raise ValueError("no logits")
@@ -171,7 +172,8 @@ WAYS: list[Callable | None] = [
 def knock(patient: Patient, report: Report) -> bool:
     """Find out how to call the model. False: it's no use to go on."""
     patient.model.eval()
-    V, problem, seen = patient.V, "", None
+    V, problem = patient.V, ""
+    seen: list = []  # what came out instead: (T, shapes)
     lengths = [n for n in (5, patient.told, 8, 16, 32, 64, 128, 256, 512) if n]
     lengths = [n for n in lengths if n <= (patient.told or 512)]
     for T in dict.fromkeys(lengths or [1]):
@@ -186,16 +188,21 @@ def knock(patient: Patient, report: Report) -> bool:
             if read(out, 3, T, V) is not None:
                 patient.start = T
                 return True
-            seen = seen or (T, [tuple(x.shape) for x in candidates(out)])
+            seen.append((T, [tuple(x.shape) for x in candidates(out)]))
         if seen:
             break
     if seen:
-        report.add("wrong", "door", shape_of(*seen, V))
+        report.add("wrong", "door", shape_of(*max(seen, key=largest), V))
     else:
         says = f"It doesn't take a batch of ids (3, {lengths[0]}): {problem}."
         says += " If it wants to be called another way, say call=lambda m, ids: …"
         report.add("wrong", "door", says)
     return False
+
+
+def largest(seen: tuple) -> int:
+    """How many numbers came out, to choose the most telling of several calls."""
+    return max((math.prod(shape) for shape in seen[1]), default=0)
 
 
 def shape_of(T: int, shapes: list, V: int) -> str:
@@ -207,18 +214,25 @@ def shape_of(T: int, shapes: list, V: int) -> str:
     if s == (3, V, T):
         return start + f"I got {s}: there is a transpose too many at the end."
     if s == (T, 3, V):
-        return start + f"I got {s}: time comes first. Use batch_first, or transpose(0, 1)."
+        return (
+            start + f"I got {s}: time comes first. Use batch_first, or transpose(0, 1)."
+        )
     if s in ((3, V), (3, 1, V)):
         return start + (
-            f"I got {s}, the last position alone. You can write with that, but training "
+            f"I got {s}, the last position alone. You can write with that, but "
+            "training "
             "needs an answer at every position: don't cut the logits to [:, -1]."
         )
     if len(s) == 3 and s[:2] == (3, T):
         return start + (
             f"I got {s}: the last layer gives {s[2]} numbers, the vocabulary has {V}. "
-            "Either lm_head has the wrong width, or the vocab_size you told me is wrong."
+            "Either lm_head has the wrong width, or the vocab_size you told me is "
+            "wrong."
         )
-    return start + f"I got {s}. If the logits are hidden in there, say call=lambda m, ids: …"
+    return (
+        start
+        + f"I got {s}. If the logits are hidden in there, say call=lambda m, ids: …"
+    )
 
 
 def works(patient: Patient, T: int) -> Exception | None:

@@ -1,4 +1,4 @@
-"""The page that the clinic hands out: findings, and which of them follow from others."""
+"""The page that the clinic hands out: findings, and which follow from others."""
 
 from dataclasses import dataclass, field
 from textwrap import fill
@@ -28,7 +28,8 @@ EXPLAINS = {
     "learning": "text",
 }
 UNSEEN = (
-    "What nobody can see from outside: attention scores that aren't divided by the root "
+    "What nobody can see from outside: attention scores that aren't divided by the "
+    "root "
     "of head_size, one layer used twice, your learning rate, your precision, how you "
     "split the text, your tokenizer."
 )

@@ -54,7 +54,9 @@ def judge(
     """The exact loss on a text, by position, and the rungs that it has passed."""
     T, V, half = patient.T, patient.V, len(text) // 2
     if half < 2 * T + 2:
-        says = f"The text has {len(text)} ids, too few for two halves of windows of {T}."
+        says = (
+            f"The text has {len(text)} ids, too few for two halves of windows of {T}."
+        )
         return report.add("wanted?", "text", says)
     losses, whole = windows(patient, text[half:], seconds / 2)
     mine, seen = losses["right"].mean().item(), losses["right"].numel()
@@ -66,8 +68,12 @@ def judge(
     if half > 2000:
         rungs["the last four"] = Counts(first, V, 4).loss(second)
     told = ", ".join(f"{name} {value:.2f}" for name, value in rungs.items())
-    part = "the second half of the text" if whole else f"{seen:,} ids of its second half"
-    says = f"On {part} its loss is {mine:.3f} nats per id. Counted on the first half, for "
+    part = (
+        "the second half of the text" if whole else f"{seen:,} ids of its second half"
+    )
+    says = (
+        f"On {part} its loss is {mine:.3f} nats per id. Counted on the first half, for "
+    )
     says += f"comparison: {told}. "
     if trained is None:
         trained = mine < math.log(V) - 0.3
@@ -76,7 +82,9 @@ def judge(
     if not trained:
         says += "It isn't trained yet."
     elif not passed:
-        says += "It knows less than nothing: it is sure, and wrong. Are these its own ids?"
+        says += (
+            "It knows less than nothing: it is sure, and wrong. Are these its own ids?"
+        )
     else:
         says += f"So it's better than {passed[-1]}."
         if V == SHAKESPEARE and "the last letter" in passed:
@@ -117,12 +125,13 @@ def shift(losses: dict, report: Report) -> bool:
     if min(read, twice) > right - 0.1:
         return False
     if read < twice:
-        says = f"""It repeats the id that it has just read (loss {read:.2f}; of the next
-        one {right:.2f}). In training the targets weren't shifted: y = data[i + 1 : …]."""
+        says = f"""It repeats the id that it has just read (loss {read:.2f}; of the
+        next one {right:.2f}). In training the targets weren't shifted: y = data[i +
+        1 : …]."""
     else:
-        says = f"""It predicts the next id but one (loss {twice:.2f}; of the next one
-        {right:.2f}). In training the targets were shifted twice, perhaps once by you and
-        once by the model."""
+        says = f"""It predicts the next id but one (loss {twice:.2f}; of the next
+        one {right:.2f}). In training the targets were shifted twice, perhaps once
+        by you and once by the model."""
     report.add("wrong", "shift", says)
     return True
 
@@ -134,12 +143,11 @@ def ladder(mine: float) -> str:
     rungs = sorted((r.loss, r.name) for r in recorded())
     worse = next(((x, n) for x, n in rungs if x > mine), None)
     better = next(((x, n) for x, n in reversed(rungs) if x <= mine), None)
-    said = [f"{name} ({loss:.2f})" for loss, name in (worse, better) if name] if (
-        worse and better
-    ) else []
-    if said:
-        return f" If these are Tiny Shakespeare's characters: between the course's {said[0]} "\
-            f"and its {said[1]}."
+    if worse and better:
+        return (
+            f" If these are Tiny Shakespeare's characters, it is between the course's "
+            f"{worse[1]} ({worse[0]:.2f}) and its {better[1]} ({better[0]:.2f})."
+        )
     return f" The course's ladder ends at {rungs[0][1]}, {rungs[0][0]:.2f}."
 
 
@@ -150,6 +158,6 @@ def picture(by_position: torch.Tensor) -> str:
     low, high = min(parts), max(parts)
     bars = "".join(BARS[int(7.99 * (p - low) / (high - low + 1e-9))] for p in parts)
     return (
-        f"Loss by position, from 0 to {T - 1}:\n  {bars}\n  {parts[0]:.2f} at the left, "
-        f"{parts[-1]:.2f} at the right. It falls where context helps."
+        f"Loss by position, from 0 to {T - 1}:\n  {bars}\n  {parts[0]:.2f} at the left,"
+        f" {parts[-1]:.2f} at the right. It falls where context helps."
     )

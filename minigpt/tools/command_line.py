@@ -1,4 +1,4 @@
-"""python -m minigpt train | sample | export | page | speedrun | doctor."""
+"""python -m minigpt train | sample | export | page | speedrun | doctor | clinic."""
 
 import os
 import sys
@@ -15,6 +15,7 @@ from tqdm import tqdm
 from minigpt.bridge.folder import load_gpt2
 from minigpt.bridge.recipe import finetuning
 from minigpt.checkpoint import Checkpoint
+from minigpt.clinic import command as clinic
 from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
@@ -50,6 +51,7 @@ def parser() -> ArgumentParser:
         ("page", page.add_options, page.main, "the model as one HTML file"),
         ("speedrun", speedrun.add_options, speedrun.main, "race a recipe of yours"),
         ("doctor", doctor.add_options, doctor.main, "does this device compute right?"),
+        ("clinic", clinic.add_options, clinic.main, "what's wrong with your own GPT?"),
     ):
         command = commands.add_parser(name, help=does)
         add_options(command)
@@ -59,7 +61,7 @@ def parser() -> ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted
-    (1: the doctor found a fault)."""
+    (1: the doctor or the clinic found a fault)."""
     options = parser().parse_args(argv)
     try:
         return options.run(options)
