@@ -37,7 +37,7 @@ def own_loss(patient: Patient, report: Report) -> None:
             lambda: model(x, labels=y),
             lambda: model(x, y),
         ):
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)
             with contextlib.suppress(Exception):
                 out = ask()
                 every = candidates(out) + [getattr(out, "loss", None)]
