@@ -91,7 +91,7 @@ def describe(value: Any) -> str:
         if callable(value):
             name = getattr(value, "__name__", "")
             return f"the {type(value).__name__} {name}".strip()
-        text = repr(value)
+        text = " ".join(repr(value).split())
     except Exception:
         return f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -85,6 +85,7 @@ def displayed(text: str) -> str:
         if isinstance(node, ast.FunctionDef):
             first, head = node.body[0], ast.parse(bare(ast.unparse(node))).body[0]
             signature = ast.unparse(head).split("\n")[len(node.decorator_list)]
+            signature = signature.replace("e-0", "e-")  # 1e-5, not Python's 1e-05
             indent = " " * node.col_offset
             end = first.lineno - 1 if first.lineno > node.lineno else node.lineno
             lines[node.lineno - 1 : end] = [f"{indent}{signature}"] + [None] * (
@@ -93,8 +94,10 @@ def displayed(text: str) -> str:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             if ast.get_docstring(node) is not None:
                 first = node.body[0]
-                gone = first.lineno - 1, first.end_lineno or first.lineno
-                lines[slice(*gone)] = [None] * (gone[1] - gone[0])
+                start, end = first.lineno - 1, first.end_lineno or first.lineno
+                if isinstance(node, ast.ClassDef) and lines[end : end + 1] == [""]:
+                    end += 1  # the blank line between docstring and methods
+                lines[start:end] = [None] * (end - start)
     return "\n".join(line for line in lines if line is not None)
 
 
