@@ -59,35 +59,38 @@ class TinyModel(TinyModel):
 
 WRONG = {
     "03.1": {
-        "left out after `q @ k.mT`": "return q @ k.mT",
+        "something is missing in `q @ k.mT`": "return q @ k.mT",
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
-        "right but for `2` where": "return q @ k.mT / 2**0.5",
+        "Every number is multiplied by 1.4142": "return q @ k.mT / 2**0.5",
+        "the keys ask the queries": "return k @ q.mT / root",
     },
     "03.2": {
-        "looks evenly at all that it may see": (
+        "looks evenly at everything": (
             "keys = torch.zeros(T, T)\nfor t in range(distance, T):\n"
             "    keys[t, t - distance] = 50 * T**0.5\nreturn one, keys"
         ),
-        "Everyone looks at itself": "big = big.roll(distance, 0)\nreturn big, big",
-        "too soft": "return 5 * one.roll(-distance, 1), one",
+        "Every position looks at itself": (
+            "big = big.roll(distance, 0)\nreturn big, big"
+        ),
+        "of its attention": "return 5 * one.roll(-distance, 1), one",
         "yours is a tensor of shape (3, 3) torch.int64": (
             "return 1000 * one.long().roll(-distance, 1), one"
         ),
     },
     "03.3": {
-        "The position table is missing": (
+        "The position embedding is missing": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
-        "the keys ask": "return (attention_weights(k, q) * back).sum(-1)",
-        ".mean()` where": ("return (attention_weights(q, k) * back).sum(-1).mean()"),
+        "the keys ask the queries": "return (attention_weights(k, q) * back).sum(-1)",
+        "shape is (), but": "return (attention_weights(q, k) * back).sum(-1).mean()",
         "no attribute 'weights'": "return head.weights",
     },
     "03.4": {
-        "this line changed: `return self": "return end(body(token))",
-        "the place of the text in the batch": (
+        "has no positions at all": "return end(body(token))",
+        "an index is wrong in `idx.shape[0]`": (
             "return end(body(token + embed(torch.arange(idx.shape[0]))))"
         ),
-        "do not fit together": "return end(body(token + embed.weight))",
+        "It raised RuntimeError": "return end(body(token + embed.weight))",
     },
 }
 
