@@ -1,391 +1,311 @@
-"""Checks for notebook 08: norms, turns, shared heads, straight steps."""
+"""The exercises of lesson 08: a norm, a rotation, shared heads, and a bug."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, compare, exercise
-from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import describe, randn, same
+from minigpt.course.checks.exercise import Wrong, exercise
+from minigpt.course.checks.results import same
 from minigpt.gpt import GPT, GPTConfig
-from minigpt.modern.parts import rotary_turns
 
-RMS_NORM_WITH_GAIN = Solution(
-    """
-def rms_norm_with_gain(x, gain):
+ROWS = torch.tensor([[1.0, 7.0], [14.0, -2.0]])  # the roots are 5 and 10
+GAIN = torch.tensor([10.0, 5.0])
+
+
+@exercise(
+    "08.1 The norm without the mean",
+    cases=[
+        (ROWS, GAIN),
+        (torch.tensor([[0.0, 0.0], [2.0, 14.0]]), GAIN),
+        (torch.tensor([[[0.1, 0.7]], [[-0.7, 0.1]], [[0.5, 0.4]]]), GAIN),
+    ],
+    fresh=lambda: [
+        (torch.randn(2, 4, 6) * 3 + 1, torch.randn(6)),
+        (torch.randn(5, 3), torch.randn(3)),
+    ],
+    atol=1e-4,
+    hint="Read the name backwards: which squares, which mean, which root?",
+)
+def rms_norm_with_gain(x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
+    """A function of x (..., C) and gain (C,) that returns a tensor like x."""
     mean_square = x.square().mean(dim=-1, keepdim=True)  # (..., 1)
     return x / (mean_square + 1e-6).sqrt() * gain
-""",
-    Mistake(
-        "This is LayerNorm: you subtract the mean; RMSNorm leaves it alone.",
-        [("mean_square =", "x = x - x.mean(dim=-1, keepdim=True); mean_square =")],
-    ),
-    Mistake(
-        "The gain comes before the norm, which undoes a part of it.",
-        [
-            ("mean_square =", "x = x * gain; mean_square ="),
-            (".sqrt() * gain", ".sqrt()"),
-        ],
-    ),
-    Mistake(
-        "You square the mean; the name says the order backwards: first "
-        "the squares, then their mean, then the root.",
-        [
-            (
-                "x.square().mean(dim=-1, keepdim=True)",
-                "x.mean(dim=-1, keepdim=True).square()",
-            ),
-        ],
-    ),
-    Mistake(
-        "You divide by the mean of the absolute numbers; the root of "
-        "the mean of the squares is another number.",
-        [
-            (
-                "x / (mean_square + 1e-6).sqrt()",
-                "x / (x.abs().mean(dim=-1, keepdim=True) + 1e-6)",
-            ),
-        ],
-    ),
-    Mistake(
-        "Only rows with an rms above 1 are scaled: the tiny number "
-        "belongs under the root, and 1 is not tiny.",
-        [
-            ("(mean_square + 1e-6).sqrt()", "mean_square.sqrt().clamp(min=1)"),
-        ],
-    ),
-    Mistake(
-        "Your mean runs over dimension 1, which is the last one of (N, "
-        "C) but not of (B, T, C); dim=-1 is the last one everywhere.",
-        [
-            ("x.square().mean(dim=-1", "x.square().mean(dim=1"),
-        ],
-    ),
-    Mistake(
-        "A row of zeros becomes the gain; it stays zeros, which the tiny number under "
-        "the root sees to.",
-        [
-            (
-                "x / (mean_square + 1e-6).sqrt()",
-                "torch.where(mean_square == 0, 1, x / (mean_square + 1e-6).sqrt())",
-            ),
-        ],
+
+
+MEAN_SQUARE = "x.square().mean(dim=-1, keepdim=True)"
+rms_norm_with_gain.wrong(
+    "This is LayerNorm: you subtract the mean first. RMSNorm doesn't.",
+    "mean_square =",
+    "x = x - x.mean(dim=-1, keepdim=True); mean_square =",
+)
+rms_norm_with_gain.wrong(
+    "You divide by the standard deviation, which is measured from the mean. Here the "
+    "numbers themselves are squared.",
+    sign=lambda got, _, x, gain: any(
+        same(got[x.std(-1) > 0], (x / d * gain)[x.std(-1) > 0])
+        for d in (x.std(-1, keepdim=True), x.std(-1, correction=0, keepdim=True))
     ),
 )
+rms_norm_with_gain.wrong(
+    "The gain comes before the norm, which takes a part of it away again.",
+    *("mean_square =", "x = x * gain; mean_square =", ".sqrt() * gain", ".sqrt()"),
+)
+rms_norm_with_gain.wrong(
+    "You square the mean. Take the mean of the squares.",
+    *(MEAN_SQUARE, "x.mean(dim=-1, keepdim=True).square()"),
+)
+rms_norm_with_gain.wrong(
+    "You divide by the mean of the absolute values. The root of the mean of the "
+    "squares is another number.",
+    *("(mean_square + 1e-6).sqrt()", "(x.abs().mean(dim=-1, keepdim=True) + 1e-6)"),
+)
+rms_norm_with_gain.wrong(
+    "You divide by the length of the row, which is the root of the sum of its squares. "
+    "The exercise asks for the root of their mean.",
+    *(MEAN_SQUARE, "x.square().sum(dim=-1, keepdim=True)"),
+)
+rms_norm_with_gain.wrong(
+    "The root is missing: you divide by the mean of the squares itself.",
+    *("(mean_square + 1e-6).sqrt()", "(mean_square + 1e-6)"),
+)
+rms_norm_with_gain.wrong(
+    "Rows of small numbers stay as they are. They should be scaled, too: only a tiny "
+    "number like 1e-6 belongs under the root.",
+    *("(mean_square + 1e-6).sqrt()", "mean_square.sqrt().clamp(min=1)"),
+)
+check_rms_norm_with_gain = rms_norm_with_gain.check
+
+COUNT = torch.arange(1.0, 9.0).view(1, 2, 1, 4)  # (B, T, n_head, head_size)
+QUARTER = torch.tensor([[0.0, 0.0], [math.pi / 2, 0.0]])  # (T, head_size / 2)
 
 
-@exercise("08.1 The norm without the mean", RMS_NORM_WITH_GAIN)
-def check_rms_norm_with_gain(rms_norm_with_gain: Any) -> str:
-    """rms_norm_with_gain(x, gain): (..., C), (C,) -> (..., C)."""
-    gain = torch.tensor([1.0, 2.0, 0.5])
-    cases = [
-        (torch.tensor([[1.0, 2.0, 2.0], [3.0, 3.0, 3.0]]), gain),
-        (randn(2, 4, 6) * 3 + 1, randn(6, seed=9)),
-        (torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), gain),
-        (torch.tensor([[0.25, 0.5, 0.5], [-0.5, 0.25, 0.75]]), gain),
-    ]
-    known = [
-        Mistake(
-            "You divide by the standard deviation: it does not know where zero is.",
-            sign=lambda got, _, x, gain: any(
-                same(got[x.std(-1) > 0], (x / d * gain)[x.std(-1) > 0])
-                for d in (x.std(-1, True, keepdim=True), x.std(-1, False, True))
-            ),
-        ),
-    ]
-    hint = "Square, mean over the last dimension, root; x divided by it; then the gain."
-    solution = RMS_NORM_WITH_GAIN
-    compare(rms_norm_with_gain, solution, cases, known, atol=1e-4, hint=hint)
-    return "4 tensors, a row of zeros included; with gain 1 the mean square is 1."
-
-
-ROTATE_HALVES = Solution(
-    """
-def rotate_halves(x, angles):
+@exercise(
+    "08.2 Turn in halves",
+    cases=[
+        (COUNT, QUARTER),
+        (COUNT.view(1, 1, 2, 4), torch.tensor([[math.pi, math.pi / 2]])),
+        (torch.arange(1.0, 17.0).view(1, 2, 2, 4), QUARTER),
+    ],
+    fresh=lambda: [
+        (torch.randn(2, 7, 3, 6), 3 * torch.randn(7, 3)),
+        (torch.randn(1, 2, 2, 4), torch.rand(2, 2)),
+    ],
+    hint="A quarter turn makes (-b, a) out of a pair (a, b). Which two channels are a "
+    "pair here, and where do their new numbers go?",
+)
+def rotate_halves(x: torch.Tensor, angles: torch.Tensor) -> torch.Tensor:
+    """A function of x (B, T, n_head, head_size) and angles; the result is like x."""
     cos = angles.cos()[:, None]  # (T, 1, head_size / 2)
     sin = angles.sin()[:, None]
     first, second = x.chunk(2, dim=-1)
     turned = first * cos - second * sin, second * cos + first * sin
     return torch.cat(turned, dim=-1)
-""",
-    Mistake(
-        "The angles have no dimension for the heads, so they meet the heads and not "
-        "the positions: angles is (T, head_size / 2), and [:, None] puts it in.",
-        [
-            ("angles.cos()[:, None]", "angles.cos()"),
-            ("angles.sin()[:, None]", "angles.sin()"),
-        ],
-    ),
-    Mistake(
-        "These are neighbours again, as in `rotate`; wanted are halves.",
-        [
-            ("x.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2])"),
-            ("torch.cat(turned, dim=-1)", "torch.stack(turned, -1).flatten(-2)"),
-        ],
-    ),
-    Mistake(
-        "The second half is made of a first half that has turned already.",
-        [
-            (
-                "turned = first * cos - second * sin,",
-                "first = first * cos - second * sin; turned = first,",
-            )
-        ],
-    ),
-    Mistake(
-        "You turn the other way round: from the second number of a pair to the first.",
-        [("angles.sin()", "-angles.sin()")],
-    ),
-    Mistake(
-        "Each angle stands twice side by side here, but the partners are half a"
-        " head apart.",
-        [
-            (
-                "turned = first * cos - second * sin, second * cos + first * sin",
-                "a, b = (angles.repeat_interleave(2, -1)[:, None].chunk(2, -1))\n"
-                "    turned = first * a.cos() - second * a.sin(), second * b.cos() + "
-                "first * b.sin()",
-            )
-        ],
-    ),
-    Mistake(
-        "You write the results side by side, as neighbours: all of the first "
-        "half comes first.",
-        [("torch.cat(turned, dim=-1)", "torch.stack(turned, -1).flatten(-2)")],
-    ),
-    Mistake(
-        "The pairs are neighbours, as in `rotate`, but the results are "
-        "put down as halves. Here a pair is channel j of the first "
-        "half and channel j of the second.",
-        [
-            ("x.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2])"),
-        ],
-    ),
-    Mistake(
-        "Only the first half is turned; both numbers of a pair change.",
-        [
-            ("second * cos + first * sin", "second"),
-        ],
-    ),
-    Mistake(
-        "The partners are neighbours and the angles are in halves: "
-        "both should be halves, channel j with channel j of the second "
-        "half.",
-        [
-            (
-                "torch.cat(turned, dim=-1)",
-                "torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2) * "
-                "torch.cat([sin, sin], -1) + x * torch.cat([cos, cos], -1)",
-            ),
-        ],
-    ),
+
+
+TURNED = "turned = first * cos - second * sin, second * cos + first * sin"
+HALVES = "x.chunk(2, dim=-1)"
+NEIGHBORS = "(x[..., ::2], x[..., 1::2])"
+JOINED, WOVEN = "torch.cat(turned, dim=-1)", "torch.stack(turned, -1).flatten(-2)"
+rotate_halves.wrong(
+    "Your pairs are neighbors, as in `rotate`. Here channel j of the first half and "
+    "channel j of the second half are a pair.",
+    *(HALVES, NEIGHBORS, JOINED, WOVEN),
 )
+rotate_halves.wrong(
+    "Your pairs are neighbors, as in `rotate`, but their results are written as "
+    "halves. Take channel j of each half as a pair.",
+    *(HALVES, NEIGHBORS),
+)
+rotate_halves.wrong(
+    "The results are right, but you write them side by side, as neighbors. The whole "
+    "first half comes first.",
+    *(JOINED, WOVEN),
+)
+rotate_halves.wrong(
+    "The angles meet the heads and not the positions: angles needs a dimension for the "
+    "heads.",
+    *("[:, None]", ""),
+)
+rotate_halves.wrong(
+    "The second half is computed from a first half that has been turned already.",
+    *(TURNED, "first = first * cos - second * sin\n" + "    " + TURNED),
+    *("turned = first * cos - second * sin,", "turned = first,"),
+)
+rotate_halves.wrong(
+    "You turn the other way round, from the second number of a pair toward the first.",
+    *("angles.sin()", "-angles.sin()"),
+)
+rotate_halves.wrong(
+    "You repeat each angle for two neighbors. But the two channels of a pair are half "
+    "a head apart.",
+    TURNED,
+    "a, b = angles.repeat_interleave(2, -1)[:, None].chunk(2, -1)\n"
+    "    turned = (first * a.cos() - second * a.sin(), second * b.cos() + "
+    "first * b.sin())",
+)
+rotate_halves.wrong(
+    "Only the first half is turned. Both numbers of a pair change.",
+    *("second * cos + first * sin", "second"),
+)
+rotate_halves.wrong(
+    "You take neighbors for the sine and halves for the angles. Pair channel j with "
+    "channel j of the other half in both.",
+    JOINED,
+    "torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2) * torch.cat([sin, sin], "
+    "-1) + x * torch.cat([cos, cos], -1)",
+)
+check_rotate_halves = rotate_halves.check
+
+SILENT = torch.zeros(1, 4, 2, 1)  # (B, n_head, T, head_size): all weights are even
+KEYS = torch.tensor([[[[1.0], [0.0]], [[0.0], [1.0]]]])
+VALUES = torch.tensor([[[[2.0], [4.0]], [[10.0], [30.0]]]])
 
 
-@exercise("08.2 Turn in halves", ROTATE_HALVES)
-def check_rotate_halves(rotate_halves: Any) -> str:
-    """rotate_halves(x, angles): (B, T, n_head, head_size) -> the same shape."""
-    small = torch.arange(8.0).view(1, 2, 1, 4), torch.tensor([[0.0, 0.0], [1.5, 0.3]])
-    square = randn(1, 2, 2, 4), torch.tensor([[0.4, 0.1], [0.8, 0.2]])
-    angles = rotary_turns(torch.arange(7), 6).angle()
-    cases = [small, square, (randn(2, 7, 3, 6), angles)]
-    hint = "first, second = x.chunk(2, dim=-1): first[j] and second[j] turn by angle j."
-    compare(rotate_halves, ROTATE_HALVES, cases, hint=hint)
-    return "3 shapes; first[j] and second[j] turn by the angle j of their place."
+def _heads(B: int, n_head: int, n_kv_head: int, T: int, size: int) -> tuple:
+    keys_and_values = torch.randn(2, B, n_kv_head, T, size)
+    return torch.randn(B, n_head, T, size), *keys_and_values
 
 
-GROUPED_ATTENTION = Solution(
-    """
-def grouped_attention(q, k, v):
+@exercise(
+    "08.3 Heads that share a memory",
+    cases=[
+        (SILENT, KEYS, VALUES),
+        (SILENT + 50, KEYS, VALUES),  # looks where the key is 1
+        (
+            torch.tensor([50.0, -50.0, 50.0, -50.0])[:, None, None] + SILENT,
+            KEYS,
+            VALUES,
+        ),
+    ],
+    fresh=lambda: [
+        _heads(1, 4, 2, 2, 2),
+        _heads(2, 6, 2, 5, 4),
+        _heads(2, 6, 3, 4, 2),
+        _heads(1, 2, 2, 4, 3),
+    ],
+    hint="Which key/value head does query head 1 read, and which one query head 2?",
+)
+def grouped_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+) -> torch.Tensor:
+    """A function of q, k and v that returns (B, n_head, T, head_size)."""
     group = q.shape[1] // k.shape[1]
     k = k.repeat_interleave(group, dim=1)  # (B, n_head, T, head_size)
     v = v.repeat_interleave(group, dim=1)
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-""",
-    Mistake(
-        "The mask comes only after the softmax: the future has taken its share by "
-        "then, and the rows no longer sum to one.",
-        [
-            (
-                "return F.scaled_dot_product_attention(q, k, v, is_causal=True)",
-                "weights = F.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1).tril()\n "
-                "   return weights @ v",
-            )
-        ],
-        hint="masked_fill(~past, -inf) belongs between the scores and the softmax.",
-    ),
-    Mistake(
-        "The keys and the values are shared in different ways: query head h reads "
-        "key and value of the same memory.",
-        [("v = v.repeat_interleave(group, dim=1)", "v = v.repeat(1, group, 1, 1)")],
-    ),
-    Mistake(
-        "The keys and the values are shared in different ways: query head h reads "
-        "key and value of the same memory.",
-        [("k = k.repeat_interleave(group, dim=1)", "k = k.repeat(1, group, 1, 1)")],
-    ),
-    Mistake(
-        "The causal mask is missing: each position sees the ones behind it, too.",
-        [(", is_causal=True", "")],
-    ),
-    Mistake(
-        "Your query heads take turns: head 0 and its neighbour read different keys.",
-        [("repeat_interleave(group, dim=1)", "repeat(1, group, 1, 1)")],
-        hint="repeat gives 0 1 0 1; repeat_interleave gives 0 0 1 1.",
-    ),
-    Mistake(
-        "All query heads read the first key/value head (this is multi-query).",
-        [("repeat_interleave(group, dim=1)", "expand(-1, -1, -1, -1)[:, :1]")],
-    ),
-    Mistake(
-        "You put a group's queries one behind the other in time: the mask no "
-        "longer fits.",
-        [
-            (
-                "k = k.repeat_interleave(group, dim=1)  # (B, n_head, T, head_size)",
-                "long = q.reshape(q.shape[0], k.shape[1], -1, q.shape[3])",
-            ),
-            ("v = v.repeat_interleave(group, dim=1)", "pass"),
-            ("(q, k, v, is_causal=True)", "(long, k, v, is_causal=True).view_as(q)"),
-        ],
-    ),
-    Mistake(
-        "You average the queries of a group: they share keys and values, and "
-        "nothing else.",
-        [
-            (
-                "k = k.repeat",
-                "q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, "
-                "dim=1); k = k.repeat",
-            )
-        ],
-    ),
-    Mistake(
-        "The scores are not divided by √head_size.",
-        [("is_causal=True", "is_causal=True, scale=1.0")],
-    ),
-    Mistake(
-        "You average the key/value heads; each query head reads the one of its "
-        "own group.",
-        [
-            (
-                "repeat_interleave(group, dim=1)",
-                "mean(1, True).expand(-1, q.shape[1], -1, -1)",
-            )
-        ],
-    ),
-    Mistake(
-        "The scores are divided by head_size, not by its root.",
-        [("is_causal=True", "is_causal=True, scale=1 / q.shape[-1]")],
-    ),
-    Mistake(
-        "Head h reads memory h // group; you divide by the number of memories.",
-        [
-            (
-                ".repeat_interleave(group, dim=1)",
-                "[:, (torch.arange(q.shape[1]) // v.shape[1]).clamp(max=v.shape[1] - "
-                "1)]",
-            )
-        ],
-    ),
+
+
+REPEATED = "repeat_interleave(group, dim=1)"
+grouped_attention.wrong(
+    "You hide the future after the softmax. By then it has taken its share, so the "
+    "rows no longer sum to one.",
+    "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+    "F.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1).tril() @ v",
 )
-
-
-@exercise("08.3 Heads that share a memory", GROUPED_ATTENTION)
-def check_grouped_attention(grouped_attention: Any) -> str:
-    """grouped_attention(q, k, v) -> (B, n_head, T, head_size), causal."""
-    cases = [
-        (randn(B, n, T, size), *randn(2, B, kv, T, size, seed=9))
-        for B, n, kv, T, size in [(1, 4, 2, 2, 2), (2, 6, 2, 5, 4), (2, 6, 3, 4, 2)]
-    ]
-    cases.append(tuple(randn(3, 2, 3, 4, 2)))
-    hint = "Query heads 0 to group - 1 read key/value head 0, the next group head 1."
-    compare(grouped_attention, GROUPED_ATTENTION, cases, hint=hint)
-    return "4 sizes; with as many key/value heads as queries it is lesson 04's."
-
-
-FOR_MUON = Solution(
-    """
-def for_muon(model):
-    named = model.named_parameters()
-    return [
-        name
-        for name, p in named
-        if p.dim() == 2 and name.startswith("body.")
-    ]
-""",
-    Mistake(
-        "The bug is still there: the embedding is a matrix by its shape, and a "
-        "list of rows by its meaning. Muon lets rows that agree share one step.",
-        [('p.dim() == 2 and name.startswith("body.")', "p.dim() == 2")],
-        untouched=True,
-    ),
+for name in "vk":
+    grouped_attention.wrong(
+        "Keys and values are shared in different ways. A query head reads its key and "
+        "its value from the same head.",
+        *(f"{name} = {name}.{REPEATED}", f"{name} = {name}.repeat(1, group, 1, 1)"),
+    )
+grouped_attention.wrong(
+    "The causal mask is missing: each position sees the later ones, too.",
+    *(", is_causal=True", ""),
 )
+grouped_attention.wrong(
+    "Your query heads take turns: head 0 reads key/value head 0, head 1 reads head 1, "
+    "and so on. Neighbors should share one.",
+    *(REPEATED, "repeat(1, group, 1, 1)"),
+)
+grouped_attention.wrong(
+    "All query heads read the first key/value head. Each group should read its own.",
+    *(REPEATED, "expand(-1, -1, -1, -1)[:, :1]"),
+)
+grouped_attention.wrong(
+    "You average the key/value heads. Each query head reads the one of its group.",
+    *(REPEATED, "mean(1, True).expand(-1, q.shape[1], -1, -1)"),
+)
+grouped_attention.wrong(
+    "You average the queries of a group. They share only their keys and values.",
+    "k = k.repeat",
+    "q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, dim=1)\n"
+    "    k = k.repeat",
+)
+grouped_attention.wrong(
+    "You put the queries of a group one after the other in time, so the mask no longer "
+    "fits.",
+    f"k = k.{REPEATED}",
+    "long = q.reshape(q.shape[0], k.shape[1], -1, q.shape[3])",
+    f"v = v.{REPEATED}",
+    "pass",
+    *("(q, k, v, is_causal=True)", "(long, k, v, is_causal=True).view_as(q)"),
+)
+grouped_attention.wrong(
+    "Your scores aren't divided by the root of head_size.",
+    *("is_causal=True", "is_causal=True, scale=1.0"),
+)
+check_grouped_attention = grouped_attention.check
 
 
-@exercise("08.4 A table is no matrix", FOR_MUON)
-def check_for_muon(for_muon: Any) -> str:
-    """for_muon(model) -> the names of the parameters that Muon is to move."""
+def _models() -> list[tuple]:
     with torch.device("meta"):  # names and shapes will do
-        models = [GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)) for n in (1, 2, 4)]
-    solution = FOR_MUON
+        return [(GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)),) for n in (1, 2, 4)]
 
-    def work(program: Callable, model: GPT) -> Any:
-        got = program(model)
-        if got is None or got is ...:
-            return got
-        names = [got] if isinstance(got, str) else list(got)
-        if isinstance(got, str) or not all(isinstance(name, str) for name in names):
-            what = f"Wanted is a list of names; yours holds {describe(names[0])}."
-            raise Explained(what, "[name for name, p in model.named_parameters() if …]")
-        right, names = set(solution(model)), set(names)
-        return {"too many": sorted(names - right), "missing": sorted(right - names)}
 
-    known = [
-        Mistake(
-            "These are names of the body's own: the model knows its parameters by "
-            "their "
-            "full names, with `body.` in front.",
-            sign=lambda got, *_: (
-                {f"body.{n}" for n in got["too many"]} & {*got["missing"]}
-            ),
-        ),
-        Mistake(
-            "Your list is empty: which of `model.named_parameters()` does its "
-            "condition "
-            "let through?",
-            sign=lambda got, _, model: (
-                len(got["missing"]) == len(solution(model)) and not got["too many"]
-            ),
-        ),
-        Mistake(
-            "What is outside of the blocks is in, and matrices of the blocks are "
-            "missing. Is it numbers of rows that decide? This model has others.",
-            sign=lambda got, *_: (
-                got["missing"] and not got["too many"][0].startswith("body.")
-            ),
-            vague=True,
-            hint="A parameter's name says where it belongs.",
-        ),
-        Mistake(
-            "Matrices of the blocks are missing: all of them are Muon's work.",
-            sign=lambda got, *_: got["missing"],
-            vague=True,
-        ),
-        Mistake(
-            "What stands outside of the blocks is in: the embeddings and lm_head are "
-            "tables, with a row for each token or each position.",
-            sign=lambda got, *_: not got["too many"][0].startswith("body."),
-            vague=True,
-        ),
-        Mistake(
-            "Vectors are in: Muon refuses gains and biases.",
-            sign=lambda got, *_: got["too many"][0].startswith("body."),
-            vague=True,
-        ),
-    ]
-    hint = "A row of a table is a token's own; what is outside the blocks is AdamW's."
-    cases = [(model,) for model in models]
-    compare(for_muon, solution, cases, known, work=work, hint=hint)
-    return "3 models; matrices of the blocks only, whatever else there is."
+def _names(for_muon: Callable, model: GPT) -> Any:
+    """Which names are too many, and which are missing."""
+    got = for_muon(model)
+    if got is None or got is ...:
+        return got
+    if isinstance(got, str) or not all(isinstance(name, str) for name in list(got)):
+        raise Wrong("The result should be a list of names: ['body.0...', ...].")
+    right = set(for_muon_of_the_lesson(model))
+    return {"wrong": sorted({*got} - right), "missing": sorted(right - {*got})}
+
+
+@exercise(
+    "08.4 A table is no matrix",
+    cases=_models,
+    work=_names,
+    hint="Which of these parameters have a row for each token or each position? Their "
+    "names say where they belong.",
+)
+def for_muon(model: GPT) -> list:
+    """A function of a model that returns a list of names."""
+    named = model.named_parameters()
+    matrices = [name for name, p in named if p.dim() == 2]
+    return [name for name in matrices if name.startswith("body.")]
+
+
+for_muon.wrong(
+    "The bug is still there: the embeddings have the shape of a matrix, but they are "
+    "lists of rows, one for each token or position. Muon lets rows that agree share "
+    "one step.",
+    *("matrices = [name", "return [name"),
+    *('\n    return [name for name in matrices if name.startswith("body.")]', ""),
+    hint="Print the names. Which of these have a row for each token or position?",
+    untouched=True,
+)
+for_muon.wrong(
+    "These names are the body's own. The model's names for them begin with `body.`.",
+    sign=lambda got, *_: {f"body.{n}" for n in got["wrong"]} & {*got["missing"]},
+)
+for_muon.wrong(
+    "The embeddings are out now, but lm_head has a row for each token, too.",
+    *('name.startswith("body.")', '"embedding" not in name'),
+)
+for_muon.wrong(
+    "These are all parameters of the blocks. Muon can't move vectors, such as gains "
+    "and biases.",
+    *(" if p.dim() == 2", ""),
+)
+for_muon.wrong(
+    "Your list is empty. Which of `model.named_parameters()` does its condition let "
+    "through?",
+    *('name.startswith("body.")', "not name"),
+)
+for_muon_of_the_lesson = for_muon.program
+check_for_muon = for_muon.check

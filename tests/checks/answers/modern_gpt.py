@@ -67,38 +67,39 @@ def muon(rule):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "08.1": {
-        "`+ 1e-06` left out": norm("x * scale * gain", eps=0.0),
-        "by the standard deviation": norm("x / x.std(-1, keepdim=True) * gain"),
-        "do not fit together": norm("x * scale[..., 0] * gain"),
+        "a number is wrong in": norm("x * scale * gain", eps=0.0),
+        "the standard deviation": norm("x / x.std(-1, keepdim=True) * gain"),
+        "too much in `scale[..., 0]`": norm("x * scale[..., 0] * gain"),
+        "the length of the row": norm("F.normalize(x, dim=-1) * gain"),
     },
     "08.2": {
-        "You write the results side by": halves(WOVEN),
-        "`a * cos + b * sin` where": halves(
+        "you write them side by side": halves(WOVEN),
+        "a * cos - b * sin": halves(
             "torch.cat([a * cos + b * sin, b * cos + a * sin], -1)"
         ),
+        "The angles meet the heads": halves(at=""),
     },
     "08.3": {
         "The causal mask is missing": grouped(out="attention(q, k, v, False)[0]"),
-        "in another order": grouped(
+        "right numbers in the wrong order": grouped(
             out="torch.cat([attention(q, k, v)[0][:, i::g] for i in range(g)], 1)"
         ),
-        "The shape is (1, 2, 2, 2), but": grouped(
+        "The shape is (1, 2, 2, 1), but": grouped(
             "k", "v", "attention(q[:, ::g], k, v)[0]"
         ),
-        "do not fit together": grouped("k", "v"),
+        "It raised RuntimeError": grouped("k", "v"),
     },
     "08.4": {
-        "['lm_head.weight'], 'missing'": muon(
+        "lm_head has a row for each token": muon(
             "p.dim() == 2 and 'embedding' not in name"
         ),
-        "['position_embedding.weight'], 'missing'": muon(
+        "'wrong': ['position_embedding.weight']": muon(
             "p.dim() == 2 and name not in ('token_embedding.weight', 'lm_head.weight')"
         ),
-        "Matrices of the blocks are mis": muon("p.dim() != 2 or name[:5] != 'body.'"),
-        "names of the body's own": muon("p.dim() == 2").replace(
+        "The model's names for them": muon("p.dim() == 2").replace(
             "model.", "model.body."
         ),
-        "is always true": (
+        "The bug is still there": (
             "def for_muon(model):\n"
             "    named = model.named_parameters()\n"
             "    some = [n for n, p in named if p.dim() == 2]\n"
