@@ -1,8 +1,6 @@
-"""Checks for lesson 05: what a block computes, adds, normalises, drops and learns."""
+"""The exercises of lesson 05: a V, the pathway's terms, dropout, and a bug."""
 
-import math
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import torch
@@ -10,70 +8,109 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.block import Block
-from minigpt.course.checks.core import Explained, compare, exercise
-from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import as_tensor, randn, same, tensor_of
+from minigpt.course.checks.exercise import Wrong, exercise
+from minigpt.course.checks.results import as_tensor, same
 from minigpt.language_model import LanguageModel
 
 
-def _randomise(module: nn.Sequential, seed: int = 0) -> nn.Sequential:
-    """Make every parameter random, gamma and beta too, so that no mistake hides."""
-    with torch.no_grad():
-        for i, p in enumerate(module.parameters()):
-            p.copy_(0.5 * randn(*p.shape, seed=seed + i))
-    return module.eval()
+def _relu_between(W1: Any, W2: Any, x: float) -> float:
+    """relu(x @ W1) @ W2 for one number."""
+    for name, given, shape in (("W1", W1, (1, 2)), ("W2", W2, (2, 1))):
+        if (W := as_tensor(given)) is None or W.shape != shape:
+            has = "is no matrix" if W is None else f"has the shape {tuple(W.shape)}"
+            raise Wrong(
+                f"{name} {has}, but it should have the shape {shape}.",
+                "W1 is one row, [[a, b]]. W2 is two rows, [[c], [d]].",
+            )
+    first, second = torch.as_tensor(W1).double(), torch.as_tensor(W2).double()
+    for sign, other in ((1, "negative"), (-1, "positive")):
+        if (sign * first > 0).all():
+            raise Wrong(
+                f"Both numbers of W1 have the same sign, so for every {other} x both "
+                f"hidden numbers are 0, and so is the result."
+            )
+    return (F.relu(x * first) @ second).item()
+
+
+@exercise(
+    "05.1 A V out of straight lines",
+    cases=[(-2.0,), (3.0,), (0.0,), (10.0,), (-0.5,)],
+    work=_relu_between,
+    returns_answers=True,
+    call="check_v(W1, W2)",
+    hint="Which of the two hidden numbers isn't 0 for this x? What does W2 make of it?",
+)
+def v() -> tuple:
+    """Two lists, W1 and W2."""
+    W1 = [[1.0, -1.0]]
+    W2 = [[1.0], [1.0]]
+    return W1, W2
+
+
+v.wrong(
+    "This is x itself, a straight line: relu(x) - relu(-x). What do you get for a "
+    "negative x?",
+    *("W2 = [[1.0], [1.0]]", "W2 = [[1.0], [-1.0]]"),
+)
+v.wrong("Your V is upside down.", *("W2 = [[1.0], [1.0]]", "W2 = [[-1.0], [-1.0]]"))
+check_v = v.check
+
+
+class _Plain(nn.Module):
+    """A block whose parts anybody can calculate."""
+
+    def norm1(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    def attention(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    def norm2(self, x: torch.Tensor) -> torch.Tensor:
+        return x - 1
+
+    def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 3 * x
 
 
 def _blocks(n_layer: int, n_embd: int, n_head: int) -> nn.Sequential:
-    return _randomise(nn.Sequential(*[Block(n_embd, n_head) for _ in range(n_layer)]))
+    blocks = nn.Sequential(*[Block(n_embd, n_head) for _ in range(n_layer)])
+    for p in blocks.parameters():
+        nn.init.normal_(p, std=0.5)  # gamma and beta, too
+    return blocks.eval()
 
 
-TWO_WEIGHTS = Solution(
-    """
-W1 = [[1.0, -1.0]]
-W2 = [[1.0], [1.0]]
-""",
+def _stacks(model: LanguageModel, idx: torch.Tensor) -> list[tuple]:
+    plain = "norm1: + 1, attention: * 2, norm2: - 1, feed_forward: * 3"
+    with torch.no_grad():
+        own = (
+            model.token_embedding(idx) + model.position_embedding.weight[: idx.shape[1]]
+        )
+    one, two = torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.0]]])
+    return [
+        (plain, one, nn.Sequential(_Plain())),
+        (plain, two, nn.Sequential(_Plain(), _Plain())),
+        ("those of your model", own, model.body[:-1]),
+    ]
+
+
+def _terms(terms: Callable, parts: str, x: torch.Tensor, blocks: nn.Sequential) -> Any:
+    return terms(x, blocks)
+
+
+@exercise(
+    "05.2 The pathway is a sum",
+    cases=_stacks,
+    fresh=lambda model, idx: [
+        ("random", torch.randn(2, 5, 6), _blocks(2, 6, 3)),
+        ("random", torch.randn(1, 3, 4), _blocks(5, 4, 2)),
+    ],
+    work=_terms,
+    call="check_terms(terms, my_model, my_x)",
+    hint="Go through the blocks as the model does. Keep what each part says before you "
+    "add it to the pathway.",
 )
-
-
-@exercise("05.1 A V out of straight lines", TWO_WEIGHTS)
-def check_v(W1: Any, W2: Any) -> str:
-    """W1: (1, 2) and W2: (2, 1), so that relu(x @ W1) @ W2 is |x|."""
-    for name, given, shape in (("W1", W1, (1, 2)), ("W2", W2, (2, 1))):
-        W = as_tensor(given)
-        if W is None or W.shape != shape:
-            has = "is not a matrix" if W is None else f"has shape {tuple(W.shape)}"
-            hint = "W1 is one row, [[a, b]]; W2 is two rows, [[c], [d]]."
-            raise Explained(f"{name} {has}, but should have shape {shape}.", hint)
-    W1, W2 = tensor_of(W1), tensor_of(W2)
-    right, what = 0, "Your weights do not give |x|:"
-    for x in (-2.0, 3.0):
-        y = round((F.relu(x * W1) @ W2).item(), 4)
-        made, right = F.relu(x * W1)[0].tolist(), right + (y == abs(x))
-        what += f"\n    x = {x:g}: relu gives {made}, and W2 makes {y:g} of it"
-        what += _arm(x, made, W2.flatten().tolist()) * (y != abs(x))
-    if right == 2:
-        return "relu(x @ W1) @ W2 = |x|, to the left of 0 and to the right"
-    hint = "relu(x) is the right arm. What is relu(-x), and what is their sum?"
-    raise Explained(what, hint, share=right / 2)
-
-
-def _arm(x: float, made: list[float], W2: list[float]) -> str:
-    """Which weight is wrong, where relu gives made for x."""
-    there = [i for i, number in enumerate(made) if number]
-    sign = "negative" if x < 0 else "positive"
-    if not there:
-        return f": of W1 one number must be {sign}"
-    if there[1:]:
-        return f": both numbers of W1 are {sign}, so both count here"
-    i = there[0]
-    slope, wanted = made[i] / x * W2[i], math.copysign(1, x)
-    return f": the slope, W1[{i}] * W2[{i}], is {slope:g} there and must be {wanted:g}"
-
-
-TERMS = Solution(
-    """
-def terms(x, blocks):
+def terms(x: torch.Tensor, blocks: list[Block]) -> list:
+    """A function of x and blocks that returns a list of tensors like x."""
     found = [x]
     for block in blocks:
         said = block.attention(block.norm1(x))
@@ -83,291 +120,276 @@ def terms(x, blocks):
         found.append(said)
         x = x + said
     return found
-""",
-    Mistake(
-        "You use norm1 for both parts, so norm2 has nothing to do.",
-        [("norm2", "norm1")],
-    ),
-    Mistake(
-        "Both parts of a block read the same x: the second should hear what "
-        "attention added.",
-        [("norm2(x)", "norm2(x - found[-1])")],
-    ),
-    Mistake(
-        "No LayerNorm is used: the parts read the pathway as it is.",
-        [("block.norm1", ""), ("block.norm2", "")],
-    ),
-    Mistake(
-        "Every part reads the start: each should hear what those before have added.",
-        [
-            ("found = [x]", "found, start = [x], x"),
-            ("norm1(x)", "norm1(start)"),
-            ("norm2(x)", "norm2(start)"),
-        ],
-    ),
-    Mistake(
-        "The pathway does not grow from block to block: each one begins with "
-        "the first x.",
-        [("x = x + said", "pass"), ("norm2(x)", "norm2(x + said)")],
-    ),
-    Mistake(
-        "norm1 and norm2 have changed places: norm1 stands before "
-        "attention, norm2 before the feed-forward part.",
-        [
-            ("norm1", "norm0"),
-            ("norm2", "norm1"),
-            ("norm0", "norm2"),
-        ],
-    ),
-    Mistake(
-        "All attention parts come first in your list, then all "
-        "feed-forward parts; wanted is block after block.",
-        [
-            ("return found", "return [found[0], *found[1::2], *found[2::2]]"),
-        ],
-    ),
-    Mistake(
-        "The norm comes behind each part; in these blocks it stands "
-        "before: part(norm(x)).",
-        [
-            ("block.attention(block.norm1(x))", "block.norm1(block.attention(x))"),
-            (
-                "block.feed_forward(block.norm2(x))",
-                "block.norm2(block.feed_forward(x))",
-            ),
-        ],
-    ),
-    Mistake(
-        "One entry stands for each block: what attention adds and what "
-        "the feed-forward part adds are to stand apart.",
-        [
-            (
-                "return found",
-                (
-                    "return [x * 0 + found[0], *(a + b for a, b in zip(found[1::2], "
-                    "found[2::2]))]"
-                ),
-            ),
-        ],
-    ),
+
+
+terms.wrong(
+    "Both parts of a block read the same x. The second one should hear what attention "
+    "has added.",
+    *("norm2(x)", "norm2(x - found[-1])"),
 )
+terms.wrong(
+    "The LayerNorms are missing: each part reads norm(x), not x.",
+    *("block.norm1", "", "block.norm2", ""),
+)
+terms.wrong(
+    "Every part reads the start. Each one should hear what all parts before it have "
+    "added.",
+    *("found = [x]", "found, start = [x], x", "norm1(x)", "norm1(start)"),
+    *("norm2(x)", "norm2(start)"),
+)
+terms.wrong(
+    "Every block starts again with the first x. The pathway should grow from block to "
+    "block.",
+    *("found = [x]", "found, start = [x], x", "said = block.attention"),
+    *("x = start\n        said = block.attention",),
+)
+terms.wrong(
+    "norm1 and norm2 are swapped: norm1 belongs to attention, norm2 to the "
+    "feed-forward part.",
+    *("norm1", "norm0", "norm2", "norm1", "norm0", "norm2"),
+)
+terms.wrong(
+    "Your list has all attention parts first, and then all feed-forward parts. The "
+    "exercise asks for block after block.",
+    *("return found", "return [found[0], *found[1::2], *found[2::2]]"),
+)
+terms.wrong(
+    "The norm comes after each part here. In these blocks it comes before: "
+    "part(norm(x)).",
+    *("attention(block.norm1(x))", "norm1(block.attention(x))"),
+    *("feed_forward(block.norm2(x))", "norm2(block.feed_forward(x))"),
+)
+terms.wrong(
+    "You have one entry per block. Attention and the feed-forward part each get their "
+    "own.",
+    "return found",
+    "return [found[0], *(a + b for a, b in zip(found[1::2], found[2::2]))]",
+)
+terms.wrong(
+    "You list the pathway after each part. The exercise asks for what each part adds.",
+    *("found.append(said)\n        x = x + said",),
+    *("x = x + said\n        found.append(x)",),
+)
+terms.wrong(
+    "The last entry is the whole pathway, not what the last part adds.",
+    sign=lambda got, right, *_: same(got[-1], sum(right)),
+)
+terms.wrong(
+    "The first entry should be x as it came in. Yours is what's on the pathway at the "
+    "end: `x += ...` changes x itself.",
+    sign=lambda got, right, *_: same(got[0], sum(right)),
+)
+check_terms = terms.check
 
 
-@exercise("05.2 The pathway is a sum", TERMS)
-def check_terms(terms: Any, model: LanguageModel, x: torch.Tensor) -> str:
-    """terms(x, blocks) -> list: x, then what each part adds to the pathway."""
-
-    def work(terms: Callable, x: torch.Tensor, blocks: nn.Sequential) -> Any:
-        found = terms(x, blocks)
-        many = isinstance(found, (tuple, list)) or getattr(found, "dim", int)() == 4
-        return tuple(found) if many else found
-
-    with torch.no_grad():
-        own = model.token_embedding(x) + model.position_embedding.weight[: x.shape[1]]
-    cases = [(2 * randn(1, 2, 3), _blocks(1, 3, 1))]
-    cases += [(randn(2, 5, 6), _blocks(2, 6, 3)), (own, model.body[:-1])]
-    cases.append((randn(1, 3, 4), _blocks(5, 4, 2)))
-    adds = product(range(9), ("attention", "the feed-forward part"))
-    names = ["the start", *(f"what {part} of block {i} adds" for i, part in adds)]
-    known = [
-        Mistake(
-            "The last entry is the pathway itself, not what the last part adds.",
-            sign=lambda got, right, *_: same(got[-1], sum(right)),
-        ),
-        Mistake(
-            "The first entry should be x, as it came in. Yours is what stands on the "
-            "pathway at the end: += has changed it.",
-            sign=lambda got, right, *_: same(got[0], sum(right)),
-        ),
-    ]
-    hint = "Note down what a part says, then add it: x = x + said."
-    how: dict[str, Any] = {"work": work, "value_names": names, "hint": hint}
-    compare(terms, TERMS, cases, known, **how)
-    return "4 stacks, one of them your own: the start, and what each part adds to it."
-
-
-def _alike(gone: torch.Tensor, dim: int) -> bool:
-    return bool((gone == gone.narrow(dim, 0, 1)).all())
+def _thinned(dropout: Callable, x: torch.Tensor, p: float, training: bool) -> Any:
+    """In training the share that vanishes, and what happens to the others."""
+    if not training:
+        return dropout(x, p, training)
+    outs = [dropout(x, p, training) for _ in range(5)]
+    if any(out is None or out is ... for out in outs):
+        return outs[0]
+    for out in map(as_tensor, outs):
+        if out is None or out.shape != x.shape:
+            has = "no tensor" if out is None else f"the shape {tuple(out.shape)}"
+            raise Wrong(f"x has the shape {tuple(x.shape)}, but your result has {has}.")
+    gone = torch.stack([torch.as_tensor(out) == 0 for out in outs])
+    share = gone.double().mean().item()
+    if 0 < share < 1:
+        if any((gone == gone.narrow(d, 0, 1)).all() for d in range(1, gone.dim())):
+            raise Wrong("Whole rows or columns vanish together, not single numbers.")
+        if (gone == gone[0]).all():
+            raise Wrong("Every call drops the same numbers. Is there a seed inside?")
+        if len({int(call.sum()) for call in gone}) == 1:
+            raise Wrong(
+                "Every call drops exactly the same count of numbers. Each number "
+                "should vanish or survive on its own, whatever happens to the others."
+            )
+    factors = (torch.stack([torch.as_tensor(out) for out in outs]) / x)[~gone]
+    if len(factors) and factors.max() - factors.min() > 1e-4:
+        raise Wrong("The survivors aren't all multiplied by the same number.")
+    likely = p, 1 - p, torch.distributions.Normal(0, 1).cdf(as_tensor(p)).item()
+    share = next((s for s in likely if abs(share - s) < 0.02), round(share, 2))
+    factor = factors.double().mean().item() if len(factors) else None
+    return {"share that vanishes": share, "survivors multiplied by": factor}
 
 
-def _dropout_problem(
-    x: torch.Tensor, p: float, outs: torch.Tensor, quiet: torch.Tensor
-) -> str | None:
-    """What is wrong in training, or in evaluation; None if nothing is."""
-    if not same(quiet, x):
-        what = "With training=False x should come back as it is"
-        factors = quiet / x
-        if factors.max() - factors.min() < 1e-4:
-            what += f"; yours is x times {factors.max():.4g}: only training may scale"
-        elif (quiet == 0).any():
-            what += "; in yours numbers vanish then, too"
-            if same(outs, x.expand_as(outs)):
-                what = "The switch is the wrong way round: with training=True x comes "
-                what += "back as it is, and with training=False numbers vanish"
-        return f"{what}."
-    gone = outs == 0
-    share, factors = gone.double().mean().item(), (outs / x)[~gone]
-    if share and any(_alike(gone, d) for d in range(1, gone.dim())):
-        return "Whole rows, columns or texts vanish together, not single numbers."
-    if abs(share - p) > 0.03:
-        more = ", as should survive" if abs(share - (1 - p)) < 0.03 else ""
-        if abs(share - torch.distributions.Normal(0, 1).cdf(as_tensor(p))) < 0.03:
-            more = ": so many numbers of randn are below p; those of rand are even"
-        return f"With p = {p}, {share:.0%} of the numbers vanish{more}."
-    if not same(factors, torch.full_like(factors, 1 / (1 - p))):
-        has = f"x times {factors[0].item():.4g}"
-        if factors.max() - factors.min() > 1e-4:
-            has = "multiplied by different numbers"
-        return f"With p = {p}, the survivors are {has}; they should be x / (1 - p)."
-    if _alike(gone, 0):
-        return "Each call drops the same numbers: a seed is set inside."
-    if len({int(call.sum()) for call in gone}) == 1:
-        return "Each call drops exactly as many: each number should have its own luck."
+FEW = torch.tensor([[2.0, -4.0], [6.0, 8.0]])
+MANY = torch.arange(1.0, 5001.0).view(100, 50)
 
 
-DROPOUT_BY_HAND = Solution(
-    """
-def dropout_by_hand(x, p, training):
+@exercise(
+    "05.3 Dropout with a switch",
+    cases=[
+        (FEW, 0.5, False),
+        (MANY, 0.25, True),
+        (MANY.view(20, 50, 5), 0.6, True),
+        (MANY, 0.0, True),
+    ],
+    work=_thinned,
+    hint="What should happen in training, and what otherwise? If a share p vanishes, "
+    "what keeps the mean as it was?",
+)
+def dropout_by_hand(x: torch.Tensor, p: float, training: bool) -> torch.Tensor:
+    """A function of x, p and training that returns a tensor like x."""
     if not training:
         return x
     survives = torch.rand(x.shape) >= p
     return x * survives / (1 - p)
-""",
+
+
+LUCK = "torch.rand(x.shape) >= p"
+dropout_by_hand.wrong(
+    "With training=False numbers vanish, too. They should all come back as they are.",
+    sign=lambda got, _, x, p, training: not training and (got == 0).any(),
 )
+dropout_by_hand.wrong(
+    "The switch is the wrong way round: with training=True x comes back as it is, and "
+    "with training=False numbers vanish.",
+    sign=lambda got, right, x, p, training: (
+        got == {"share that vanishes": 0.0, "survivors multiplied by": 1.0}
+        if training
+        else not same(got, right)
+    ),
+)
+dropout_by_hand.wrong(
+    "With training=False x should come back as it is. Yours is multiplied by a number.",
+    sign=lambda got, _, x, p, training: not training and same(got, got[0, 0] / 2 * x),
+)
+dropout_by_hand.wrong(
+    "You use randn: so many of its numbers are below p. Those of rand are spread "
+    "evenly between 0 and 1.",
+    sign=lambda got, right, x, p, training: (
+        got["share that vanishes"] not in (p, 1 - p)
+        and abs(_normal(p) - got["share that vanishes"]) < 0.02
+    ),
+)
+dropout_by_hand.wrong(
+    "A number survives with probability p in your code. It should vanish with "
+    "probability p.",
+    *(LUCK, "torch.rand(x.shape) < p"),
+)
+dropout_by_hand.wrong(
+    "A number survives with probability p in your code. It should vanish with "
+    "probability p.",
+    *(LUCK, "torch.rand(x.shape) < p", "/ (1 - p)", "/ p"),
+)
+dropout_by_hand.wrong(
+    "The survivors aren't rescaled, so the mean shrinks when numbers vanish.",
+    *("/ (1 - p)", ""),
+)
+dropout_by_hand.wrong(
+    "You divide the survivors by p. A share of 1 - p survives: what keeps the mean?",
+    *("/ (1 - p)", "/ (p or 1)"),
+)
+check_dropout = dropout_by_hand.check
 
 
-@exercise("05.3 Dropout with a switch", DROPOUT_BY_HAND)
-def check_dropout(dropout: Any) -> str:
-    """dropout(x, p, training) -> like x, thinned out in training only."""
-
-    def work(dropout: Callable, x: torch.Tensor, p: float) -> bool | None:
-        torch.default_generator.manual_seed(1)
-        outs = [dropout(x.clone(), p, mode) for mode in [True] * 5 + [False]]
-        if any(out is None or out is ... for out in outs):
-            return None
-        for out in map(as_tensor, outs):
-            if out is None or out.shape != x.shape:
-                has = "no tensor" if out is None else tuple(out.shape)
-                what = f"x of shape {tuple(x.shape)} goes in, but {has} comes out."
-                raise Explained(what, "Multiply x by a mask of its own shape.")
-        *outs, quiet = map(tensor_of, outs)
-        if what := _dropout_problem(x.double(), p, torch.stack(outs), quiet):
-            hint = "In training: mask = torch.rand(x.shape) >= p, division by 1 - p."
-            if "training=False" in what:
-                hint = "Begin with: if not training: return x"
-            raise Explained(what, hint)
-        dropout(x, p, True)  # is x changed?
-        return True
-
-    some = [(randn(100, 50), 0.25), (randn(20, 30, 8), 0.8)]
-    cases = [(x + x.sign(), p) for x, p in some]  # no zeros of its own
-    compare(dropout, DROPOUT_BY_HAND, cases, work=work)
-    return "the share that vanishes, the mean, new zeros each call, quiet in evaluation"
+def _normal(p: float) -> float:
+    """How likely a number of randn is below p."""
+    return torch.distributions.Normal(0, 1).cdf(torch.tensor(p)).item()
 
 
-HAND_NORM = Solution(
-    """
+def _normed(
+    HandNorm: Callable, x: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor
+) -> Any:
+    """x through a norm with these numbers."""
+    norm, C = HandNorm(x.shape[-1]), x.shape[-1]
+    starts = sorted(tuple(p.tolist()) for p in norm.parameters())
+    if starts != [(0.0,) * C, (1.0,) * C]:
+        raise Wrong(
+            "gamma should start as n_embd ones and beta as n_embd zeros, as before.",
+            "The bug is in forward.",
+        )
+    for p in norm.parameters():
+        p.data = gamma if p[0] else beta
+    return norm.eval()(x)
+
+
+ROWS = torch.tensor([[[0.0, 0.0, 4.0, 4.0], [3.0, 9.0, 3.0, 9.0]]])  # (1, 2, 4)
+ONES, ZEROS = torch.ones(4), torch.zeros(4)
+
+
+def _rows() -> list[tuple]:
+    numbers = [torch.randn(2, 4, C) + 1 for C in (3, 6)]
+    drawn = [(x, torch.randn(x.shape[-1]), torch.randn(x.shape[-1])) for x in numbers]
+    return [*drawn, (numbers[0] * 1e-3, *drawn[0][1:])]
+
+
+@exercise(
+    "05.4 The position that knew too much",
+    cases=[
+        (ROWS, ONES, ZEROS),
+        (ROWS, torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.0, 5.0, 0.0, 7.0])),
+        (ROWS / 1000, ONES, ZEROS),
+        (torch.cat([ROWS, 5 * ROWS]), ONES, ZEROS),
+    ],
+    fresh=_rows,
+    work=_normed,
+    call="check_norm(HandNorm)",
+    hint="Take the first position by itself: what are the mean and the variance of its "
+    "channels?",
+)
 class HandNorm(nn.Module):
-    def __init__(self, n_embd, eps=1e-5):
+    """A class like nn.LayerNorm, made with n_embd."""
+
+    def __init__(self, n_embd: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.gamma = nn.Parameter(torch.ones(n_embd))
         self.beta = nn.Parameter(torch.zeros(n_embd))
         self.eps = eps
 
-    def forward(self, x):  # (B, T, n_embd)
-        centred = x - x.mean(dim=-1, keepdim=True)
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        centred = x - x.mean(dim=-1, keepdim=True)  # (B, T, n_embd)
         variance = centred.pow(2).mean(dim=-1, keepdim=True)
         normed = centred / (variance + self.eps).sqrt()
         return self.gamma * normed + self.beta
-""",
-    Mistake(
-        "eps stands beside the root; it belongs under it, with the variance.",
-        [
-            (
-                "centred / (variance + self.eps).sqrt()",
-                "centred / (variance.sqrt() + self.eps)",
-            )
-        ],
-    ),
-    Mistake(
-        "Your mean and variance run over the positions; they should run over one "
-        "position's channels.",
-        [
-            ("x.mean(dim=-1,", "x.mean(dim=1,"),
-            (
-                "mean(dim=-1, keepdim=True)\n        normed",
-                "mean(dim=1, keepdim=True)\n        normed",
-            ),
-        ],
-    ),
-    Mistake(
-        "The bug is still there: change the last position, and those before it move.",
-        [("dim=-1", "dim=(1, 2)")],
-        hint="Over which dimensions does your mean run, and over which should it?",
-        untouched=True,
-    ),
-    Mistake(
-        "You take all positions so far together; each should be normed by itself.",
-        [
-            (
-                "x.mean(dim=-1, keepdim=True)",
-                "(means := [v.mean(-1, True).cumsum(1) / torch.arange(1, x.shape[1] + "
-                "1)[:, None] for v in (x, x**2)])[0]",
-            ),
-            ("centred.pow(2).mean(dim=-1, keepdim=True)", "means[1] - means[0]**2"),
-        ],
-    ),
-    Mistake(
-        "gamma multiplies beta, too; beta is added behind it.",
-        [("self.gamma * normed + self.beta", "self.gamma * (normed + self.beta)")],
-    ),
-    Mistake(
-        "The future is hidden, but the variance is divided by n_embd - 1.",
-        [("centred.pow(2).mean(", "x.var(")],
-    ),
-    Mistake(
-        "You take all positions so far together; each should be normed by itself.",
-        [
-            (
-                "x.mean(dim=-1, keepdim=True)",
-                "x.mean(dim=-1, keepdim=True).cumsum(1) / torch.arange(1, "
-                "x.shape[1] + 1)[:, None]",
-            ),
-            (
-                "centred.pow(2).mean(dim=-1, keepdim=True)",
-                "centred.pow(2).mean(dim=-1, keepdim=True).cumsum(1) / "
-                "torch.arange(1, x.shape[1] + 1)[:, None]",
-            ),
-        ],
-    ),
-    Mistake(
-        "One mean and one variance for the whole batch: every position "
-        "of every text moves with all others. Each should have its own.",
-        [
-            ("dim=-1, keepdim=True", ""),
-        ],
-    ),
+
+
+HandNorm.wrong(
+    "The bug is still there: change the last position, and the ones before it move.",
+    *("dim=-1", "dim=(1, 2)"),
+    hint="Print the shape of the mean. How many means should there be?",
+    untouched=True,
 )
-
-
-@exercise("05.4 The position that knew too much", HAND_NORM)
-def check_norm(make_norm: Any) -> str:
-    """make_norm(n_embd) -> a LayerNorm, (B, T, n_embd) -> (B, T, n_embd)."""
-
-    def work(make_norm: Callable, x: torch.Tensor) -> Any:
-        norm, C = make_norm(x.shape[-1]), x.shape[-1]
-        starts = {tuple(p.tolist()) for p in norm.parameters()}
-        if starts != {(1.0,) * C, (0.0,) * C}:
-            what = "gamma (ones at first) and beta (zeros) should be as they were."
-            raise Explained(what, "Mend forward.")
-        for p in norm.parameters():
-            p.data = randn(C, seed=1 if p[0] else 2)  # of gamma, and of beta
-        return norm.eval()(x)
-
-    cases = []
-    for C in (3, 6, 8):
-        x = randn(2, 4, C) + 1
-        cases += [(some,) for some in (x[:1, :2], 1e-3 * x[:1, :2], x)]
-    hint = "For one position: (its channels - their mean) / sqrt(variance + eps)."
-    compare(make_norm, HAND_NORM, cases, work=work, hint=hint)
-    return "3 shapes, large and tiny numbers, each position by itself, gamma and beta"
+HandNorm.wrong(
+    "eps is added to the root. It belongs under the root, with the variance.",
+    *("(variance + self.eps).sqrt()", "(variance.sqrt() + self.eps)"),
+)
+HandNorm.wrong(
+    "Your mean and variance run over the positions. They should run over the channels "
+    "of one position.",
+    *("dim=-1", "dim=1"),
+)
+HandNorm.wrong(
+    "Only the mean was corrected: the variance is still taken over all positions.",
+    *("pow(2).mean(dim=-1", "pow(2).mean(dim=(1, 2)"),
+)
+HandNorm.wrong(
+    "Only the variance was corrected: the mean is still taken over all positions.",
+    *("x.mean(dim=-1", "x.mean(dim=(1, 2)"),
+)
+HandNorm.wrong(
+    "gamma multiplies beta, too. Add beta afterwards.",
+    *("self.gamma * normed + self.beta", "self.gamma * (normed + self.beta)"),
+)
+HandNorm.wrong(
+    "The future is hidden now, but this variance divides by n_embd - 1. LayerNorm "
+    "divides by n_embd.",
+    *("centred.pow(2).mean(", "x.var("),
+)
+HandNorm.wrong(
+    "Every text of the batch moves with all the others: you take one mean and one "
+    "variance for everything.",
+    *("dim=-1, keepdim=True", ""),
+)
+HandNorm.wrong(
+    "Each position is normed together with the ones before it. Each should be normed "
+    "by itself.",
+    "x.mean(dim=-1, keepdim=True)",
+    "(means := [v.mean(-1, True).cumsum(1) / torch.arange(1, x.shape[1] + 1)[:, None] "
+    "for v in (x, x**2)])[0]",
+    "centred.pow(2).mean(dim=-1, keepdim=True)",
+    "means[1] - means[0] ** 2",
+)
+check_norm = HandNorm.check

@@ -68,42 +68,52 @@ SCALED = f"self.gamma * {NORMED} + self.beta"
 
 WRONG = {
     "05.1": {
-        "relu gives [0.0, 2.0], and W2 makes -2": "W1, W2 = [[1, -1]], [[1], [-1]]",
-        "x = -2: relu gives [0.0, 0.0]": "W1, W2 = [[1, 1]], [[1], [0]]",
+        "a straight line": "W1, W2 = [[1, -1]], [[1], [-1]]",
+        "Both numbers of W1 have the same sign": "W1, W2 = [[1, 1]], [[1], [0]]",
+        "your result  4": "W1, W2 = [[2, -2]], [[1], [1]]",
+        "it should have the shape (2, 1)": "W1, W2 = [[1, -1]], [[1, 1]]",
     },
     "05.2": {
-        "the pathway itself": terms(
-            ATTEND, THINK.replace("append(f)", "append(x + f)")
-        ),
-        "+= has changed it": terms(
+        "the whole pathway": terms(ATTEND, THINK.replace("append(f)", "append(x + f)")),
+        "changes x itself": terms(
             ATTEND.replace("x = x + a", "x += a"), THINK.replace("x = x + f", "x += f")
         ),
-        "What belongs there: `x = x + said`": terms(
-            ATTEND.replace("; x = x + a", ""), THINK
+        "hear what attention has added": terms(
+            ATTEND.replace("; x = x + a", ""),
+            THINK.replace("x = x + f", "x = x + a + f"),
         ),
-        "changes `x` in place": terms(ATTEND, THINK)
+        "changes its input `x`": terms(ATTEND, THINK)
         .replace("[x]", "[x.clone()]")
         .replace("x = x + a", "x += a")
         .replace("x = x + f", "x += f"),
     },
     "05.3": {
-        "With training=False x should c": (
+        "With training=False numbers vanish": (
             "def dropout_by_hand(x, p, training):\n"
             "    return x * (torch.rand(x.shape) >= p) / (1 - p)"
         ),
-        "With p = ": dropout("return x * (torch.rand(x.shape) >= p)"),
-        "75% of the numbers vanish, as should survive": dropout(
-            "return x * (torch.rand(x.shape) < p) / (1 - p)"
+        "aren't rescaled": dropout("return x * (torch.rand(x.shape) >= p)"),
+        "survives with probability p": dropout(
+            "return x * torch.bernoulli(torch.full_like(x, p)) / (1 - p)"
         ),
-        "drops exactly as many": dropout(
-            "order = torch.randperm(x.numel()).view(x.shape)\n"
-            "    return x * (order >= round(p * x.numel())) / (1 - p)"
+        "You use randn": dropout("return x * (torch.randn(x.shape) >= p) / (1 - p)"),
+        "exactly the same count": dropout(
+            "order = torch.randperm(x.numel()).view(x.shape)",
+            "return x * (order >= round(p * x.numel())) / (1 - p)",
         ),
     },
     "05.4": {
-        "should run over one position's": norm_over(1, 1, SCALED),
-        "gamma (ones at first)": norm(SCALED).replace(
+        "run over the positions": norm_over(1, 1, SCALED),
+        "gamma should start as": norm(SCALED).replace(
             "torch.ones(n_embd)", "torch.ones(1)"
+        ),
+        "Each position is normed together": norm_over(-1, -1, SCALED).replace(
+            "        mean = x.mean(-1, keepdim=True)\n"
+            "        variance = (x - mean).pow(2).mean(-1, keepdim=True)\n",
+            "        n = x.shape[-1] * torch.arange(1, x.shape[1] + 1)[:, None]\n"
+            "        mean = x.sum(-1, True).cumsum(1) / n\n"
+            "        square = (x**2).sum(-1, True).cumsum(1) / n\n"
+            "        variance = square - mean**2\n",
         ),
     },
 }
