@@ -79,33 +79,41 @@ class DiceHeads(nn.Module):
 
 WRONG = {
     "04.1": {
-        "this line changed: `proj = n_embd * n_embd`": count("4 * C * C"),
-        "What belongs there: `proj = n_embd * n_embd + n_embd`": (
+        "The bias of the projection is missing": [
+            count("4 * C * C"),
             "def parameters(n_embd, n_head):\n"
             "    size = n_embd // n_head\n"
             "    qkv = 3 * n_head * size * n_embd\n"
-            "    return qkv + n_embd**2\n"
-        ),
+            "    return qkv + n_embd**2\n",
+        ],
+        "You count one head only": count("3 * C * s + C * C + C"),
     },
     "04.2": {
-        "Nothing has changed in what you return": without(
-            "p.weight[:, a:b].clone().zero_()"
-        ),
-        "projection's bias is too": without("p.weight[:, a:b] = 0; p.bias.zero_()"),
-        "changes `model` in place": without("p.weight[:, a:b] = 0", start="m = model"),
+        "works as before": without("p.weight[:, a:b].clone().zero_()"),
+        "so is the projection's bias": without("p.weight[:, a:b] = 0; p.bias.zero_()"),
+        "changes its input `model`": without("p.weight[:, a:b] = 0", start="m = model"),
     },
     "04.3": {
-        "The bug is still there": heads(f"self.heads = [{NEW} for _ in range(n)]"),
-        "A tuple hides its modules": heads(
-            f"self.heads = tuple({NEW} for _ in range(n))"
-        ),
+        "The bug is still there": [
+            heads(f"self.heads = [{NEW} for _ in range(n)]"),
+            heads(f"self.heads = tuple({NEW} for _ in range(n))"),
+        ],
         "hides the symptom": heads(
             f"torch.manual_seed(0); self.heads = [{NEW} for _ in range(n)]\n"
             "        self.proj = nn.Linear(C, C)"
         ),
+        "Only one head is saved": heads(f"self.heads = nn.ModuleList([{NEW}] * n)"),
+        "self.proj is never called": heads(
+            f"self.heads = nn.ModuleList({NEW} for _ in range(n))",
+            "return torch.cat([f(x) for f in self.heads], -1)",
+        ),
     },
     "04.4": {
-        "`out` where `self.proj(out)` belongs": dice(end="out"),
+        "`out` is the wrong variable": dice(end="out"),
+        "The causal mask is off": dice(out="attention(q, k, v, False)[0]"),
+        "head_size before n_head": dice(
+            qkv="qkv.view(B, T, 3, C // n, n).permute(2, 0, 4, 1, 3)"
+        ),
     },
 }
 
