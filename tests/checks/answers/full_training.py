@@ -2,14 +2,11 @@
 
 from exercises import edited, exercises_of
 
-from minigpt.course import record
-
 EXERCISES = exercises_of("06")
 
 
 def names():
-    losses = record.load("ladder")["GPT"].values()
-    return {"before": losses, "after": []}
+    return {}
 
 
 def body(number, *edits):
@@ -54,14 +51,14 @@ WRONG = {
         "The corrected mean goes on": body(
             "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
         ),
-        "`p` where `path` belongs": body("06.1", ("return path", "return p")),
+        "`p` is the wrong variable": body("06.1", ("return path", "return p")),
         "It raised ZeroDivisionError": body("06.1", (", start=1", "")),
     },
     "06.2": {
-        "You feed the model more tokens": probs(crop="idx"),
-        "`1` where `0` belongs": probs(crop="idx[:, 1 - block_size:]"),
-        "`unscaled` where": probs(end="F.softmax(unscaled, dim=-1)"),
-        "topk can give no more": (
+        "You give the model 5 tokens": probs(crop="idx"),
+        "a slice or range starts or stops": probs(crop="idx[:, 1 - block_size:]"),
+        "The temperature changes nothing": probs(end="F.softmax(unscaled, dim=-1)"),
+        "topk can't give more values": (
             "def next_probs(model, idx, block_size, temperature=1.0, top_k=None):\n"
             "    logits = model(idx[:, -block_size:])[0][:, -1] / temperature\n"
             "    if top_k is not None:\n"
@@ -72,7 +69,7 @@ WRONG = {
     },
     "06.3": {
         "The bug is still there": body("06.3") + split(SHUFFLED.format(stride=1)),
-        "Around the cut": split(
+        "Only around the cut": split(
             "windows = ids.unfold(0, size, 1)\n"
             "n = int(train_fraction * len(windows))\n"
             "return windows[:n], windows[n:]"
@@ -80,28 +77,29 @@ WRONG = {
         "on the whole text": split(
             "return [part.unfold(0, size, 1) for part in (ids[:n], ids)]"
         ),
-        "that is the training loss": split(
+        "That's the training loss": split(
             "a = ids[:n].unfold(0, size, 1)\nreturn a, a[-20:]"
         ),
-        "not neighbours in the text": split(
+        "aren't neighbors in the text": split(
             "ids = ids[torch.randperm(len(ids))]\n"
             "return ids[:n].unfold(0, size, 1), ids[n:].unfold(0, size, 1)"
         ),
     },
     "06.4": {
-        "but for `change <= 0` where `c": body("06.4", ("change < 0", "change <= 0")),
-        "`b - a` where `a - b` belongs": body("06.4", ("[a - b for", "[b - a for")),
-        "at least three seeds": body("06.4") + "\nafter = [1.68]",
+        "a comparison or a diagonal is wrong": body(
+            "06.4", ("change < 0", "change <= 0")
+        ),
+        "Better and worse are swapped": body("06.4", ("[a - b for", "[b - a for")),
     },
     "06.5": {
-        "the sum reaches top_p is lost": body(
+        "ends one token too early": body(
             "06.5", ("cumsum(dim=-1) - likely", "cumsum(dim=-1)")
         ),
-        "each must go back to its id": body(
+        "must go back to its id": body(
             "06.5",
             ("return torch.zeros_like(probs).scatter(-1, order, kept)", "return kept"),
         ),
-        "divided by its sum": body(
+        "sum to less than one": body(
             "06.5", ("kept = kept / kept.sum(dim=-1, keepdim=True)", "pass")
         ),
     },
@@ -135,8 +133,7 @@ def walk(p, grads, lr, betas, decay, eps=1e-8):
         "measured": verdict(
             "d = sorted(a - b for a, b in zip(after, before))",
             "return 'better' if d[-1] < 0 else 'worse' if d[0] > 0 else 'tie'",
-        )
-        + "\nafter = [1.68, 1.675, 1.695]",
+        ),
     },
     "06.5": {
         "token by token": """
