@@ -37,7 +37,8 @@ parameters.wrong(
     *("return heads + proj", "return heads + n_head * proj"),
 )
 parameters.wrong(
-    "You count one head only. Each of the n_head heads has three matrices of its own.",
+    "Your queries, keys and values have too few numbers. Each of the n_head heads has "
+    "three matrices of its own, from all n_embd channels to head_size.",
     *("n_head * 3", "3"),
 )
 parameters.wrong(
@@ -47,10 +48,6 @@ parameters.wrong(
 parameters.wrong(
     "You add the two sizes of a matrix. It holds n_embd times head_size numbers.",
     *("n_embd * head_size", "(n_embd + head_size)"),
-)
-parameters.wrong(
-    "Your heads read only head_size channels. Each head reads all n_embd.",
-    *("3 * n_embd * head_size", "3 * head_size * head_size"),
 )
 parameters.wrong(
     "Your projection reads a single head. It reads all heads side by side, which are "

@@ -86,7 +86,7 @@ WRONG = {
             "    qkv = 3 * n_head * size * n_embd\n"
             "    return qkv + n_embd**2\n",
         ],
-        "You count one head only": count("3 * C * s + C * C + C"),
+        "have too few numbers": count("3 * C * s + C * C + C"),
     },
     "04.2": {
         "works as before": without("p.weight[:, a:b].clone().zero_()"),
