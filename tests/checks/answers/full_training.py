@@ -48,7 +48,7 @@ return windows[:n], windows[n:]"""
 
 WRONG = {
     "06.1": {
-        "The corrected mean goes on": body(
+        "corrected mean goes on": body(
             "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
         ),
         "`p` is the wrong variable": body("06.1", ("return path", "return p")),
@@ -57,7 +57,7 @@ WRONG = {
     "06.2": {
         "You give the model 5 tokens": probs(crop="idx"),
         "a slice or range starts or stops": probs(crop="idx[:, 1 - block_size:]"),
-        "The temperature changes nothing": probs(end="F.softmax(unscaled, dim=-1)"),
+        "`unscaled` is the wrong variable": probs(end="F.softmax(unscaled, dim=-1)"),
         "topk can't give more values": (
             "def next_probs(model, idx, block_size, temperature=1.0, top_k=None):\n"
             "    logits = model(idx[:, -block_size:])[0][:, -1] / temperature\n"
