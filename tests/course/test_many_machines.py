@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from minigpt.course.checks.many_machines import Stuck, as_workers
+from minigpt.course.checks.fake_workers import Stuck, as_workers
 from minigpt.course.experiments import many_machines
 from minigpt.data import CharTokenizer
 
@@ -26,7 +26,7 @@ def test_workers_that_would_wait_for_ever_are_named():
         if rank != 1:
             group.all_reduce(rank)
 
-    with pytest.raises(Stuck, match=r"0 waits in all_reduce .*1 has gone; worker 2 w"):
+    with pytest.raises(Stuck, match=r"0 waits in all_reduce .*1 has left; worker 2 w"):
         as_workers(work, [(), (), ()])
 
 

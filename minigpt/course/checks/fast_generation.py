@@ -1,4 +1,4 @@
-"""Checks for notebook 09: a cache by hand, prompts side by side, drafts, int8."""
+"""The exercises of lesson 09: a cache by hand, padded prompts, drafts and int8."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,185 +6,132 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, call, compare, exercise
-from minigpt.course.checks.findings import Kind, found
-from minigpt.course.checks.old_errors import Problem
-from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import as_tensor, randn, same, tensor_of
+from minigpt.course.checks.exercise import Wrong, exercise
+from minigpt.course.checks.results import as_tensor, same
 
-CACHED_STEP = Solution(
-    """
+
+def _heads(*rows: list) -> torch.Tensor:
+    return torch.tensor(rows).float()[None, None]  # (1, 1, T, d)
+
+
+STEP = (
+    *(_heads([1, 2]), _heads([0, 1]), _heads([5, 6])),
+    *(_heads([2, 0], [1, 1]), _heads([1, 2], [3, 0])),
+)
+SIZES = [(2, 3, 4, 5), (1, 2, 6, 3), (2, 1, 0, 3)]  # B, H, T, d
+
+
+@exercise(
+    "09.1 One step by hand",
+    cases=[STEP, (*STEP[:3], torch.zeros(1, 1, 0, 2), torch.zeros(1, 1, 0, 2))],
+    fresh=lambda: [
+        (*torch.randn(3, B, H, 1, d), *torch.randn(2, B, H, T, d))
+        for B, H, T, d in SIZES
+    ],
+    values=("out", "keys", "values"),
+    hint="Work the first case out on paper: which three keys does the query meet?",
+)
 def cached_step(q, k, v, keys, values):
+    """A function of q, k, v, keys and values that returns out, keys and values."""
     keys = torch.cat([keys, k], dim=2)  # (B, H, T + 1, d)
     values = torch.cat([values, v], dim=2)
     scores = q @ keys.mT / q.shape[-1] ** 0.5  # (B, H, 1, T + 1)
     return F.softmax(scores, dim=-1) @ values, keys, values
-""",
-    Mistake(
-        "The new key and value stand in front of the old ones; the cache has them in "
-        "the order of the text.",
-        [
-            ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
-            ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
-        ],
-    ),
-    Mistake(
-        "You return the new key and value alone; what comes back is the cache, old "
-        "and new.",
-        [("@ values, keys, values", "@ values, k, v")],
-    ),
-    Mistake(
-        "The new character sees only the first one. Is there a causal mask (also "
-        "is_causal=True)? It takes a single query for the first of the text.",
-        [("F.softmax(scores, dim=-1) @ values", "values[:, :, :1]")],
-    ),
-    Mistake(
-        "The new key and value are left out: the new character should see itself, too.",
-        [
-            (
-                "F.softmax(scores, dim=-1) @ values",
-                "F.softmax(scores[..., :-1], dim=-1) @ values[:, :, :-1]",
-            )
-        ],
-    ),
-    Mistake(
-        "The new character does not see itself: append its key and value before "
-        "anything is compared. And they belong behind the old ones, not in front.",
-        [
-            ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
-            ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
-            (
-                "F.softmax(scores, dim=-1) @ values",
-                "F.softmax(scores[..., 1:], dim=-1) @ values[:, :, 1:]",
-            ),
-        ],
-    ),
-    Mistake(
-        "The new key and value are nowhere: the new character does not see itself, "
-        "and the caches come back as they were.",
-        [
-            ("torch.cat([keys, k], dim=2)", "keys"),
-            ("torch.cat([values, v], dim=2)", "values"),
-        ],
-    ),
-    Mistake(
-        "The caches come back as they were: the next step would not "
-        "know of this character.",
-        [
-            ("@ values, keys, values", "@ values, keys[:, :, :-1], values[:, :, :-1]"),
-        ],
-    ),
-    Mistake(
-        "Key and value have changed places on their way into the caches.",
-        [
-            ("[keys, k]", "[keys, v]"),
-            ("[values, v]", "[values, k]"),
-        ],
-    ),
-    Mistake(
-        "The new character's own value is left out of the sum, though "
-        "its weight was counted: append to the values, too, before "
-        "they are used.",
-        [
-            (
-                "F.softmax(scores, dim=-1) @ values",
-                "F.softmax(scores, dim=-1)[..., :-1] @ values[:, :, :-1]",
-            ),
-        ],
-    ),
-    Mistake(
-        "The scores are used as they are, without a softmax: weights "
-        "are positive and sum to one.",
-        [
-            ("F.softmax(scores, dim=-1)", "scores"),
-        ],
-    ),
-    Mistake(
-        "All characters count the same: the mean of the values asks "
-        "neither query nor keys.",
-        [
-            ("F.softmax(scores, dim=-1) @ values", "values.mean(dim=2, keepdim=True)"),
-        ],
-    ),
-    Mistake(
-        "Only the character with the highest score is heard; attention "
-        "takes the mean of all values, weighted by the softmax.",
-        [
-            (
-                "F.softmax(scores, dim=-1)",
-                ("F.one_hot(scores.argmax(dim=-1), scores.shape[-1]).to(scores)"),
-            ),
-        ],
-    ),
-    Mistake(
-        "The new key asks in place of the query.",
-        [
-            ("q @ keys.mT", "k @ keys.mT"),
-        ],
-    ),
-    Mistake(
-        "The weights meet the keys a second time; what they average are the values.",
-        [
-            ("@ values, keys", "@ keys, keys"),
-        ],
-    ),
-    Mistake(
-        "The scores are divided by the root of the number of characters; "
-        "it should be the root of d, the length of a query.",
-        [
-            ("q.shape[-1] ** 0.5", "keys.shape[2] ** 0.5"),
-        ],
-    ),
+
+
+LOOK = "F.softmax(scores, dim=-1) @ values"
+KEYS, VALUES = "torch.cat([keys, k], dim=2)", "torch.cat([values, v], dim=2)"
+cached_step.wrong(
+    "You put the new key and value in front of the old ones. The cache keeps them in "
+    "the order of the text.",
+    *(KEYS, "torch.cat([k, keys], dim=2)", VALUES, "torch.cat([v, values], dim=2)"),
 )
-
-
-@exercise("09.1 One step by hand", CACHED_STEP)
-def check_cached_step(cached_step: Any) -> str:
-    """cached_step(q, k, v, keys, values) -> out, keys, values."""
-    cases = [
-        (*randn(3, B, H, 1, d), *randn(2, B, H, T, d, seed=3))
-        for B, H, T, d in [(1, 1, 1, 2), (2, 3, 4, 5), (1, 2, 6, 3), (2, 1, 0, 3)]
-    ]
-    hint = "cat along dim=2, scores / √d, softmax over the last dimension, @ values."
-    parts = ("out", "keys", "values")
-    how: dict[str, Any] = {"value_names": parts, "hint": hint}
-    compare(cached_step, CACHED_STEP, cases[:3], complete=False, **how)
-    compare(cached_step, CACHED_STEP, cases[3:], **how)  # the empty cache, for itself
-    return "4 sizes, one of them with an empty cache."
+cached_step.wrong(
+    "You return only the new key and value. Return the whole caches, old and new.",
+    *(f"{LOOK}, keys, values", f"{LOOK}, k, v"),
+)
+cached_step.wrong(
+    "The new character sees only the first one. Is there a causal mask (or "
+    "is_causal=True)? It takes a single query for the first character of the text.",
+    *(LOOK, "values[:, :, :1]"),
+)
+cached_step.wrong(
+    "The new character doesn't see itself. It should.",
+    *(LOOK, "F.softmax(scores[..., :-1], dim=-1) @ values[:, :, :-1]"),
+)
+cached_step.wrong(
+    "The caches come back as they were, so the next step won't know about this "
+    "character. And this character doesn't see itself.",
+    *(KEYS, "keys", VALUES, "values"),
+)
+cached_step.wrong(
+    "The caches come back as they were, so the next step won't know about this "
+    "character.",
+    *("return F", "old = keys[:, :, :-1], values[:, :, :-1]\n    return F"),
+    *(f"{LOOK}, keys, values", f"{LOOK}, *old"),
+)
+cached_step.wrong(
+    "You've swapped the new key and the new value.",
+    *("[keys, k]", "[keys, v]", "[values, v]", "[values, k]"),
+)
+cached_step.wrong(
+    "You divide the scores by the root of the number of characters. It should be the "
+    "root of d, the length of a query.",
+    *("q.shape[-1] ** 0.5", "keys.shape[2] ** 0.5"),
+)
+cached_step.wrong(
+    "You don't divide the scores by the root of d.", " / q.shape[-1] ** 0.5", ""
+)
+cached_step.wrong(
+    "This is the plain mean of all values. How much each one counts should depend on "
+    "the query and the keys.",
+    *(LOOK, "values.mean(dim=2, keepdim=True)"),
+)
+check_cached_step = cached_step.check
 
 
 def _settled(left_pad: Callable, prompts: list[list[int]]) -> Any:
-    """What left_pad returns, with what nobody reads, rows of padding, made equal.
-
-    A row of padding must look at something; at what is free, and so is its token.
-    """
-    right_idx, right = LEFT_PAD(prompts)
-    lengths, got = [*map(len, prompts)], left_pad(prompts)
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
+    """The batch and its mask; what nobody reads, the rows of padding, is made equal."""
+    got, (right_idx, right) = left_pad(prompts), globals()["left_pad"](prompts)
+    if (
+        not isinstance(got, (tuple, list))
+        or len(got) != 2
+        or None in map(as_tensor, got)
+    ):
         return got
-    idx, mask = map(as_tensor, got)
-    if idx is None or mask is None or mask.shape != right.shape:
-        return got
-    if isinstance(got[0], torch.Tensor) and got[0].is_floating_point():
-        if same(idx, right_idx):
-            kinds = {"got": got[0].dtype, "expected": right_idx.dtype}
-            raise Problem(found(Kind.DTYPE, **kinds))
+    idx, mask = map(torch.as_tensor, got)
+    if mask.shape != right.shape:
+        return idx, mask
     T = right.shape[-1]
-    real = torch.stack([torch.arange(T) >= T - length for length in lengths])
+    real = torch.stack([torch.arange(T) >= T - len(prompt) for prompt in prompts])
     if idx.shape == real.shape and same(idx[real], right_idx[real]):
-        idx = torch.where(real, idx, 0.0)
-    free = ~real & (mask == 1).any(dim=-1) & ((mask == 0) | (mask == 1)).all()
-    return idx, torch.where(free[..., None], right.double(), mask)
+        idx = idx.masked_fill(~real, 0)
+    only_0_and_1 = ((mask == 0) | (mask == 1)).all()
+    free = ~real & (mask == 1).any(dim=-1) & only_0_and_1
+    settled = torch.where(free[..., None], right.to(mask), mask)
+    if same(settled, right) and mask.dtype != torch.bool:
+        raise Wrong(
+            f"The mask is right, but its dtype is {mask.dtype}. Make it torch.bool: "
+            "a mask of numbers gets added to the scores and hides nothing."
+        )
+    if same(idx, right_idx) and idx.is_floating_point():
+        raise Wrong("The ids are right, but they are floats. They should be integers.")
+    return idx, settled
 
 
-def _right(prompts: list[list[int]]) -> list[list[int]]:
-    T = max(map(len, prompts))
-    return [prompt + [0] * (T - len(prompt)) for prompt in prompts]
-
-
-LEFT_PAD = Solution(
-    """
+@exercise(
+    "09.2 Prompts side by side",
+    cases=[([[5, 6], [8]],), ([[5, 0, 7], [8], [0, 9]],), ([[1, 2], [3, 4]],)],
+    fresh=lambda: [
+        ([torch.randint(4, (n,)).tolist() for n in lengths],)
+        for lengths in ([2, 5, 3], [4, 1])
+    ],
+    work=_settled,
+    values=("idx", "mask"),
+    hint="Draw the mask of the shorter prompt on paper, row by row.",
+)
 def left_pad(prompts):
+    """A function of a list of lists of ids that returns idx (B, T), mask (B, T, T)."""
     T = max(len(prompt) for prompt in prompts)
     rows = [[0] * (T - len(prompt)) + prompt for prompt in prompts]
     pads = torch.tensor([T - len(prompt) for prompt in prompts])
@@ -192,403 +139,273 @@ def left_pad(prompts):
     past = torch.ones(T, T).tril().bool()
     own = torch.eye(T).bool()
     return torch.tensor(rows), past & real[:, None] | own
-""",
-    Mistake(
-        "The future is not hidden: in your mask a character sees those behind it.",
-        [("torch.ones(T, T).tril().bool()", "torch.ones(T, T).bool()")],
-    ),
-    Mistake(
-        "Your mask is True where nobody may look: turn it round.",
-        [("past & real[:, None] | own", "~(past & real[:, None] | own)")],
-    ),
-    Mistake(
-        "A character with the id 0 is hidden as if it were padding: go by the lengths.",
-        [("torch.arange(T) >= pads[:, None]", "torch.tensor(rows) != 0")],
-    ),
-    Mistake(
-        "Real characters look at the padding, too: its columns j in mask[b, i, j] are "
-        "to be hidden from all. Do you hide its rows i, or count it to the lengths?",
-        [("past & real[:, None] | own", "past.expand(len(prompts), T, T)")],
-    ),
-    Mistake(
-        "Rows of padding may see nothing here, and a softmax over nothing is "
-        "nan: let each see itself.",
-        [(" | own", "")],
-    ),
-    Mistake(
-        "A batch is cut to its shortest prompt; the shorter ones are to be filled up.",
-        [
-            ("max(len", "min(len"),
-            ("[0] * (T - len(prompt)) + prompt for", "prompt[-T:] for"),
-        ],
-    ),
-    Mistake(
-        "The mask says that a place may be looked at if it is past "
-        "*or* real; it must be both.",
-        [
-            ("past & real[:, None] | own", "past | real[:, None]"),
-        ],
-    ),
-    Mistake(
-        "The real columns are taken for the first ones, but the "
-        "padding stands on the left.",
-        [
-            ("torch.arange(T) >= pads[:, None]", "torch.arange(T) < T - pads[:, None]"),
-        ],
-    ),
-    Mistake(
-        "Your columns are counted from the prompt's length; a prompt "
-        "that is padded on the left begins at T - len(prompt).",
-        [
-            (
-                "pads = torch.tensor([T - len(prompt) for prompt in prompts])",
-                "pads = torch.tensor([len(prompt) for prompt in prompts])",
-            ),
-        ],
-    ),
-    Mistake(
-        "One prompt's padding is taken for that of all: each row has its own.",
-        [
-            (
-                "real = torch.arange(T) >= pads[:, None]",
-                ("real = torch.arange(T) >= pads[-1:, None].expand(len(pads), 1)"),
-            ),
-        ],
-    ),
-    Mistake(
-        "The prompts are turned round: padding moves them, and leaves their order.",
-        [
-            ("+ prompt for", "+ prompt[::-1] for"),
-        ],
-    ),
-    Mistake(
-        "The future is not hidden, and a row of padding may see "
-        "nothing: a softmax over nothing is nan.",
-        [
-            ("past & real[:, None] | own", "real[:, None] & real[:, :, None]"),
-        ],
-    ),
-    Mistake(
-        "The real columns are taken for the first ones, but the "
-        "padding stands on the left.",
-        [
-            (
-                "past & real[:, None] | own",
-                (
-                    "past & (first := torch.arange(T) < T - pads[:, None])[:, "
-                    "None] & first[:, :, None] | own"
-                ),
-            ),
-        ],
+
+
+def _on_the_right(prompts: list[list[int]]) -> list[list[int]]:
+    T = max(map(len, prompts))
+    return [prompt + [0] * (T - len(prompt)) for prompt in prompts]
+
+
+MASK, REAL = "past & real[:, None] | own", "torch.arange(T) >= pads[:, None]"
+left_pad.wrong(
+    "You pad on the right. The next character is drawn in the last column, so it would "
+    "follow the padding.",
+    sign=lambda got, _, prompts: same(got[0], _on_the_right(prompts)),
+)
+left_pad.wrong(
+    "The future isn't hidden: in your mask a character sees those after it.",
+    *(MASK, "real[:, None] | own"),
+)
+left_pad.wrong(
+    "Your mask is inverted: it's True where nobody may look.", MASK, f"~({MASK})"
+)
+left_pad.wrong(
+    "You hide a character whose id happens to be 0, as if it were padding. Go by the "
+    "lengths.",
+    *(REAL, "torch.tensor(rows) != 0"),
+)
+left_pad.wrong(
+    "Real characters look at the padding. In mask[b, i, j] the padded columns j should "
+    "be hidden from all of them.",
+    *(MASK, "past.expand(len(prompts), T, T)"),
+)
+left_pad.wrong(
+    "A row of padding may look at nothing here, and softmax turns that into nan. Let "
+    "it look at something.",
+    *(" | own", ""),
+)
+left_pad.wrong(
+    "Your mask lets a character look wherever it's past *or* real. It must be both.",
+    *(MASK, "past | real[:, None]"),
+)
+left_pad.wrong(
+    "You take the first columns for the real ones, but the padding is on the left.",
+    *(REAL, "torch.arange(T) < T - pads[:, None]"),
+)
+left_pad.wrong(
+    "A padded prompt begins in column T - len(prompt), not in column len(prompt).",
+    *("pads = torch.tensor([T - len(prompt)", "pads = torch.tensor([len(prompt)"),
+)
+left_pad.wrong(
+    "A character should see itself, too.",
+    sign=lambda got, expected, _: (
+        not got[1][:, -1, -1].any()
+        and same(got[1].bool() | torch.eye(got[1].shape[-1]).bool(), expected[1])
     ),
 )
+check_left_pad = left_pad.check
 
 
-@exercise("09.2 Prompts side by side", LEFT_PAD)
-def check_left_pad(left_pad: Any) -> str:
-    """left_pad(prompts): a list of lists of ids -> idx (B, T), mask (B, T, T)."""
-    prompts = [[5, 6, 7], [8]], [[0, 3], [4, 0, 0, 2, 1], [9, 8, 7]], [[1, 2], [3, 4]]
-    cases = [(some,) for some in prompts]
-    known = [
-        Mistake(
-            "You pad on the right: the next character is drawn in the last column, and "
-            "would follow the padding.",
-            sign=lambda got, _, prompts: same(got[0], _right(prompts)),
-        ),
-        Mistake(
-            "A character may look at itself, too; in your mask it sees only others.",
-            sign=lambda got, right, _: (
-                not got[1][:, -1, -1].any()
-                and same(got[1].bool() | torch.eye(got[1].shape[-1]).bool(), right[1])
-            ),
-        ),
-    ]
-    hint = "Column j of row b is real if j >= T - len(prompts[b])."
-    how: dict[str, Any] = {
-        "work": _settled,
-        "value_names": ("idx", "mask"),
-        "hint": hint,
-    }
-    compare(left_pad, LEFT_PAD, cases, known, **how)
-    mask = call(left_pad, prompts[0])[1]
-    if isinstance(mask, torch.Tensor) and mask.dtype != torch.bool:
-        raise Explained(
-            f"The mask is right, but its dtype is {mask.dtype}, where True and False "
-            "are asked: a mask of numbers is added to the scores, and hides nothing.",
-            "mask.bool(), or dtype=torch.bool where it is made.",
-            share=0.9,
-        )
-    return "3 batches; ids and padding in their places, 0 as an id included."
-
-
-ONE_DRAFT = Solution(
-    """
+@exercise(
+    "09.3 Nothing is lost in the draft",
+    cases=[
+        (torch.tensor([0.5, 0.125, 0.375]), torch.tensor([0.25, 0.5, 0.25])),
+        (torch.tensor([0.25, 0.25, 0.5]), torch.tensor([0.75, 0.0, 0.25])),
+        (torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])),
+        (torch.tensor([0.125, 0.25, 0.625]), torch.tensor([0.125, 0.25, 0.625])),
+    ],
+    fresh=lambda: [tuple((1.5 * torch.randn(2, V)).softmax(-1)) for V in (6, 4)],
+    values=("kept", "after_refusal"),
+    hint="Take one character: how probable is it that it's drafted, and then that it's "
+    "kept?",
+)
 def one_draft(p, q):
+    """A function of p (V,) and q (V,) that returns kept (V,), after_refusal (V,)."""
     kept = torch.minimum(p, q)
     after_refusal = (p - q).clamp(min=0)
     return kept, after_refusal
-""",
-    Mistake(
-        "p * q says how often two draws agree that know nothing of each other; what "
-        "was drafted is kept with min(1, p / q).",
-        [("torch.minimum(p, q)", "p * q")],
-    ),
-    Mistake(
-        "min(1, p / q) is right, but a token is drafted with its probability in q, "
-        "not in p.",
-        [("torch.minimum(p, q)", "p * (p / q).clamp(max=1).nan_to_num(1)")],
-    ),
-    Mistake(
-        "min(1, p / q) is right, but a token is drafted with its probability in q, "
-        "not in p.",
-        [
-            ("torch.minimum(p, q)", "p * (p / q).clamp(max=1).nan_to_num(1)"),
-            ("(p - q).clamp(min=0)", "p - kept"),
-        ],
-    ),
-    Mistake(
-        "Where q is larger than p, nothing is left over: a difference below 0 counts "
-        "as 0, not as its size.",
-        [("(p - q).clamp(min=0)", "(p - q).abs()")],
-    ),
-    Mistake(
-        "min(1, p / q) is given that it was drafted; how probable is that?",
-        [("torch.minimum(p, q)", "(p / q).clamp(max=1).nan_to_num()")],
-    ),
-    Mistake(
-        "You keep the larger of p and q: min(1, p / q) is .clamp(max=1).",
-        [("torch.minimum(p, q)", "torch.maximum(p, q)")],
-    ),
-    Mistake(
-        "You keep the larger of p and q: min(1, p / q) is .clamp(max=1).",
-        [("torch.minimum(p, q)", "torch.maximum(p, q) * (q > 0)")],
-    ),
-    Mistake(
-        "after_refusal is given a refusal; how probable is a refusal?",
-        [
-            (
-                "(p - q).clamp(min=0)",
-                "(d := (p - q).clamp(min=0)) / d.sum().clamp(min=1e-12)",
-            )
-        ],
-        hint="Multiply by 1 - kept.sum(), and see what cancels.",
-    ),
-    Mistake(
-        "After a refusal nothing ever comes: what is refused at one character "
-        "is for the others that the draft gave too little.",
-        [("(p - q).clamp(min=0)", "torch.zeros_like(p)")],
-        hint="How often is anything refused? That is one number, 1 - kept.sum().",
-    ),
-    Mistake(
-        "What is refused is not given out again as p says, but as p - q does, "
-        "where it is positive.",
-        [("return kept, after_refusal", "return kept, (1 - kept.sum()) * p")],
-    ),
-    Mistake(
-        "kept.sum() is how often a draft is kept; a refusal has 1 - kept.sum().",
-        [
-            (
-                "return kept, after_refusal",
-                "rest = after_refusal.sum().clamp(min=1e-12)\n"
-                "    return kept, kept.sum() * after_refusal / rest",
-            )
-        ],
-    ),
-    Mistake(
-        "All characters come out alike after a refusal; it should be "
-        "those that the draft gave too little, as p - q says.",
-        [
-            (
-                "return kept, after_refusal",
-                "return kept, torch.full_like(p, 1 - kept.sum()) / len(p)",
-            ),
-        ],
-    ),
-    Mistake(
-        "After a refusal comes what the draft gave too little, p - q "
-        "where that is positive; yours is what it gave too much.",
-        [
-            ("(p - q).clamp", "(q - p).clamp"),
-        ],
-    ),
-    Mistake(
-        "A softmax makes other shares, also where p - q is not "
-        "positive; divide by the sum.",
-        [
-            (
-                "return kept, after_refusal",
-                "return kept, (1 - kept.sum()) * after_refusal.softmax(0)",
-            ),
-        ],
-    ),
-    Mistake(
-        "kept is divided by its sum: that is given that the draft was "
-        "kept. Asked is drafted *and* kept.",
-        [
-            ("return kept, after_refusal", "return kept / kept.sum(), after_refusal"),
-        ],
-    ),
-    Mistake(
-        "max(p - q, 0) is weighed with the probability of a refusal, "
-        "but not divided by its own sum: do both, or neither.",
-        [
-            (
-                "return kept, after_refusal",
-                "return kept, (1 - kept.sum()) * after_refusal",
-            ),
-        ],
-    ),
-    Mistake(
-        "The sum of |p - q| is twice that of max(p - q, 0).",
-        [
-            (
-                "return kept, after_refusal",
-                ("return kept, after_refusal / (p - q).abs().sum().clamp(min=1e-12)"),
-            ),
-        ],
-    ),
-    Mistake(
-        "What the draft gave too much is taken away from q, so kept is "
-        "too small: drafted and kept is the smaller of p and q.",
-        [
-            ("torch.minimum(p, q)", "q - (p - q).clamp(min=0)"),
-            (("(p - q).clamp(min=0)\n    return"), ("p - kept\n    return")),
-        ],
-    ),
-    Mistake(
-        "How probable a refusal is, is one number, 1 - kept.sum(); 1 - "
-        "kept has another one for each character.",
-        [
-            (
-                "return kept, after_refusal",
-                (
-                    "return kept, (1 - kept) * after_refusal / "
-                    "after_refusal.sum().clamp(min=1e-12)"
-                ),
-            ),
-        ],
-    ),
+
+
+KEPT, REFUSED = "torch.minimum(p, q)", "(p - q).clamp(min=0)"
+AFTER = "return kept, after_refusal"
+one_draft.wrong(
+    "There's a nan. Where q is 0, or where nothing is ever refused, you divide 0 by 0.",
+    sign=lambda got, *_: any(as_tensor(part).isnan().any() for part in got),
+    hint="Try to cancel both divisions on paper.",
 )
+one_draft.wrong(
+    "p * q is the probability that two independent draws agree. What was drafted is "
+    "kept with probability min(1, p / q).",
+    *(KEPT, "p * q"),
+)
+one_draft.wrong(
+    "min(1, p / q) is right, but characters are drafted with the probabilities of q, "
+    "not of p.",
+    *(KEPT, "p * (p / q).clamp(max=1).nan_to_num(1)"),
+)
+one_draft.wrong(
+    "This is how probable it is to be kept once it was drafted. How probable is it "
+    "that it's drafted?",
+    *(KEPT, "(p / q).clamp(max=1).nan_to_num()"),
+)
+one_draft.wrong(
+    "Where q is larger than p, nothing is left over. A negative difference should "
+    "count as 0.",
+    *(REFUSED, "(p - q).abs()"),
+)
+one_draft.wrong(
+    "You keep the larger of p and q. The smaller of 1 and p / q is "
+    "(p / q).clamp(max=1).",
+    *(KEPT, "torch.maximum(p, q)"),
+)
+one_draft.wrong(
+    "These are the probabilities after a refusal. How probable is a refusal?",
+    *(REFUSED, "(d := (p - q).clamp(min=0)) / d.sum().clamp(min=1e-12)"),
+)
+one_draft.wrong(
+    "After a refusal, you never draw anything. Another character is drawn then.",
+    *(REFUSED, "torch.zeros_like(p)"),
+)
+one_draft.wrong(
+    "After a refusal you draw from p again. Draw from max(p - q, 0) instead, divided "
+    "by its sum.",
+    *(AFTER, "return kept, (1 - kept.sum()) * p"),
+)
+one_draft.wrong(
+    "kept.sum() is the probability that the draft is kept. What's the probability that "
+    "it's refused?",
+    AFTER,
+    "return kept, kept.sum() * after_refusal / after_refusal.sum().clamp(min=1e-12)",
+)
+one_draft.wrong(
+    "You multiply max(p - q, 0) by the probability of a refusal, but you never divide "
+    "it by its sum.",
+    *(AFTER, "return kept, (1 - kept.sum()) * after_refusal"),
+)
+check_one_draft = one_draft.check
 
 
-@exercise("09.3 Nothing is lost in the draft", ONE_DRAFT)
-def check_one_draft(one_draft: Any) -> str:
-    """one_draft(p, q): (V,), (V,) -> kept (V,), after_refusal (V,)."""
-    cases = [
-        (torch.tensor([0.5, 0.5]), torch.tensor([0.75, 0.25])),
-        tuple(F.softmax(1.5 * randn(2, 6), dim=-1)),
-        (torch.tensor([0.2, 0.3, 0.5]), torch.tensor([0.6, 0.0, 0.4])),
-        (torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])),
-        (torch.tensor([0.1, 0.2, 0.7]), torch.tensor([0.1, 0.2, 0.7])),
-    ]
-    known = [
-        Mistake(
-            "There is a nan. Where q is 0, or where nothing is ever refused, a "
-            "division by it is 0 / 0.",
-            sign=lambda got, *_: any(tensor_of(part).isnan().any() for part in got),
-            hint="Both divisions can be cancelled on paper.",
-        ),
-    ]
-    hint = "q times min(1, p / q) is min(p, q); what p has beyond that comes second."
-    how: dict[str, Any] = {"value_names": ("kept", "after_refusal"), "hint": hint}
-    compare(one_draft, ONE_DRAFT, cases[:4], known, complete=False, **how)
-    compare(one_draft, ONE_DRAFT, cases[4:], known, **how)  # nothing is refused
-    shares = [tensor_of(call(one_draft, *case)[0]).sum() for case in cases]
-    kept = ", ".join(f"{share:.0%}" for share in shares)
-    return f"5 pairs; the two parts add up to p in each, with {kept} kept."
-
-
-def _as_bytes(to_int8: Callable, weight: torch.Tensor) -> Any:
-    """numbers, scale and the numbers' type; a row of zeros may have any scale."""
+def _there_and_back(to_int8: Callable, from_int8: Callable, weight: Any) -> Any:
+    """numbers, scale and the weight again; a row of zeros may have any scale."""
     got = to_int8(weight)
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
+    if (
+        not isinstance(got, (tuple, list))
+        or len(got) != 2
+        or None in map(as_tensor, got)
+    ):
         return got
     numbers, scale = got
-    values = as_tensor(scale)
-    if values is not None and values.shape in ((len(weight),), (len(weight), 1)):
-        values = values.view(-1, 1)
+    kind = getattr(numbers, "dtype", None)
+    if kind != torch.int8:
+        raise Wrong(f"The numbers should be torch.int8, but yours are {kind}.")
+    back = from_int8(numbers, scale)
+    if as_tensor(scale).shape in ((len(weight),), (len(weight), 1)):
         empty = (weight == 0).all(dim=1, keepdim=True)
-        scale = values.masked_fill(empty & (values > 0), 1.0)
-    return numbers, scale, str(getattr(numbers, "dtype", None))
+        scale = torch.as_tensor(scale).view(-1, 1)
+        scale = scale.masked_fill(empty & (scale > 0), 1.0)
+    return numbers, scale, back
 
 
-TO_INT8 = Solution(
-    """
+def from_int8(numbers, scale):
+    return numbers * scale
+
+
+@exercise(
+    "09.4 A matrix in bytes",
+    cases=[
+        (torch.tensor([[127.0, -30.75], [254.0, 11.5], [-508.0, 127.0]]),),
+        (torch.tensor([[0.0, 0.0, 0.0], [381.0, -20.0, 1.0]]),),
+    ],
+    fresh=lambda: [(torch.randn(3, 6) * torch.tensor([[1.0], [10.0], [0.01]]),)],
+    work=_there_and_back,
+    values=("numbers", "scale", "weight again"),
+    also=[from_int8],
+    call="check_int8(to_int8, from_int8)",
+    hint="In the first case the scales are 1, 2 and 4.",
+)
 def to_int8(weight):
+    """A function of weight (m, n) that returns numbers (m, n) and scale (m, 1)."""
     largest = weight.abs().amax(dim=1, keepdim=True)  # (m, 1)
     scale = largest.clamp(min=1e-12) / 127
     return (weight / scale).round().to(torch.int8), scale
 
 
-def from_int8(numbers, scale):
-    return numbers * scale
-""",
+SCALE, BYTES = "largest.clamp(min=1e-12) / 127", "(weight / scale).round()"
+to_int8.wrong(
+    "A row of zeros gets the scale 0, and 0 / 0 is nan. Its scale should be above 0.",
+    sign=lambda got, _, weight: (
+        (weight == 0).all(dim=1).any()
+        and not as_tensor(got[1])[(weight == 0).all(dim=1)].any()
+    ),
 )
+to_int8.wrong(
+    "You have one scale for the whole matrix. Each row should get its own.",
+    *(
+        "weight.abs().amax(dim=1, keepdim=True)",
+        "weight.abs().max().expand(len(weight), 1)",
+    ),
+)
+to_int8.wrong(
+    "Your scale is the largest value of the row itself. A number times its scale "
+    "should be the weight again, and the largest number is 127.",
+    *(
+        BYTES,
+        "(weight / largest.clamp(min=1e-12) * 127).round()",
+        SCALE,
+        "largest + 1e-12",
+    ),
+)
+to_int8.wrong(
+    "You return one over the scale. A number *times* its scale should be the weight.",
+    *("torch.int8), scale", "torch.int8), 1 / scale"),
+)
+to_int8.wrong(
+    "You cut off what's behind the point. Round to the nearest number instead.",
+    *(".round()", ""),
+)
+to_int8.wrong(
+    "Rows of small numbers lose almost everything. Your lower bound for the scale is "
+    "meant for rows of zeros, so it should be tiny.",
+    *("min=1e-12", "min=1"),
+)
+check_int8 = to_int8.check
 
 
-@exercise("09.4 A matrix in bytes", TO_INT8)
-def check_int8(to_int8: Any, from_int8: Any) -> str:
-    """to_int8(weight) -> numbers, scale; from_int8(numbers, scale) -> weight."""
-    cases = [
-        (torch.tensor([[1.0, -4.0], [0.5, 0.1]]),),
-        (randn(4, 6) * torch.tensor([[1.0], [10.0], [0.01], [3.0]]),),
-        (torch.tensor([[0.0, 0.0, 0.0], [300.0, -20.0, 1.0]]),),
-    ]
-    right, parts = TO_INT8.named("to_int8"), ("numbers", "scale", "type")
-    hint = "scale = a row's largest distance from 0 / 127; round; .to(torch.int8)."
-    how: dict[str, Any] = {"value_names": parts, "hint": hint, "complete": False}
-    known = [
-        Mistake(
-            "A row of zeros has the scale 0: it should be above 0, for 0 / 0 is nan.",
-            sign=lambda got, _, weight: (
-                (weight == 0).all(dim=1).any()
-                and not tensor_of(got[1])[(weight == 0).all(dim=1)].any()
-            ),
-            hint="What is the least number that a row's largest may be taken for?",
-        )
-    ]
-    compare(to_int8, right, cases, known, work=_as_bytes, **how)
-    packed = [right(*case) for case in cases]
-    hint = "The way back: numbers * scale, as floats."
-    compare(from_int8, TO_INT8.named("from_int8"), packed, hint=hint)
-    return "3 matrices, with a row of zeros, and the way back."
+def _prompts(*lengths: int) -> list[torch.Tensor]:
+    return [torch.randn(n, 3, 2) for n in lengths]
 
 
-def _found(Memory: Callable, size: int, *prompts: torch.Tensor) -> torch.Tensor | None:
-    """What each step of the last prompt finds; the memory is cleared before each."""
-    d = prompts[0].shape[-1]
-    memory = Memory(size, d)
-    for prompt in prompts:
-        memory.clear()
-        try:
-            steps = [memory.step(q, k, v) for q, k, v in prompt.unbind(1)]
-        except (RuntimeError, ValueError):
-            Memory(size, d).step(*prompts[0][:, 0])  # raises, if a new one does, too
-            raise Explained(
-                f"A step after clear() raises an error, where in a new Memory({size}, "
-                f"{d}) it raises none: what the memory was made with must stay.",
-                "Its room and d are as before; what is forgotten is what was kept.",
-            ) from None
-    return None if any(step is None for step in steps) else torch.stack(steps)
+def _found(Memory: Callable, size: int, prompts: list[torch.Tensor]) -> Any:
+    """What each step of the last prompt finds, after clear, alone and beside another.
 
-
-def _two_at_once(
-    Memory: Callable, one: torch.Tensor, other: torch.Tensor
-) -> torch.Tensor:
-    """What the last step finds in each of two memories that take turns."""
-    memories = [Memory(9, prompt.shape[-1]) for prompt in (one, other)]
-    found = []
-    for memory in memories:  # what the class keeps may be of earlier cases
-        memory.clear()
-    for steps in zip(one.unbind(1), other.unbind(1)):
-        found = [m.step(*step) for m, step in zip(memories, steps)]
-    memories[0].clear()
-    return torch.stack([*found, memories[1].step(*other[:, 0])])
-
-
-MEMORY = Solution(
+    A prompt is (n, 3, d): the query, key and value of each character.
     """
+    d = prompts[0].shape[-1]
+    alone, one, other = (Memory(size, d) for _ in range(3))
+    found = []
+    for prompt in prompts:
+        alone.clear()
+        found = [alone.step(q, k, v) for q, k, v in prompt.unbind()]
+    beside = []
+    for q, k, v in prompts[-1].unbind():
+        other.step(q, 3 * k, 7 + v)
+        beside.append(one.step(q, k, v))
+    if any(step is None or step is ... for step in found):
+        return found[-1]
+    return torch.stack(found), torch.stack(beside)
+
+
+A = torch.tensor([[[0.0], [1.0], [4.0]], [[0.0], [1.0], [4.0]]])
+B = torch.tensor([[[0.0], [1.0], [6.0]], [[0.0], [1.0], [2.0]]])
+ZERO = torch.tensor([[[1.0], [2.0], [3.0]], [[1.0], [0.0], [5.0]]])  # a key that is 0
+
+
+@exercise(
+    "09.5 The memory of the last prompt",
+    cases=[(4, [A, B]), (4, [A, ZERO]), (2, [A, B, A])],
+    fresh=lambda: [
+        (12, _prompts(3, 2)),
+        (12, _prompts(3, 2, 4)),
+        (4, _prompts(4, 4, 4)),
+    ],
+    work=_found,
+    values=("finds", "finds beside another memory"),
+    call="check_cleared_memory(Memory)",
+    hint="After clear(), how many characters should the memory believe it holds?",
+)
 class Memory:
+    """A class: Memory(size, d), with step(q, k, v) and clear()."""
+
     def __init__(self, size, d):
         self.keys, self.values = torch.zeros(2, size, d)
         self.length = 0
@@ -602,129 +419,46 @@ class Memory:
 
     def clear(self):
         self.length = 0
-""",
-    Mistake(
-        "The bug is still there: the numbers are gone, but their places still "
-        "count, and a key of zeros takes its share.",
-        [
-            (
-                "def clear(self):\n        self.length = 0",
-                "def clear(self):\n        self.keys.zero_(); self.values.zero_()",
-            )
-        ],
-        untouched=True,
-    ),
-    Mistake(
-        "You tell an empty place by its zeros; a real key may be zero, and the "
-        "room runs out.",
-        [
-            (
-                "self.keys[:n] @ q / len(q) ** 0.5",
-                "(self.keys @ q / len(q) ** 0.5).masked_fill((self.keys == 0).all(-1), "
-                "-1e9)",
-            ),
-            ("weights @ self.values[:n]", "weights @ self.values"),
-            (
-                "    def clear(self):\n        self.length = 0",
-                "    def clear(self):\n        self.keys.zero_(); self.values.zero_()",
-            ),
-        ],
-    ),
-    Mistake(
-        "`step` looks at the whole room: empty places, with keys of zeros, take"
-        " their share.",
-        [
-            ("self.keys[:n]", "self.keys"),
-            ("self.values[:n]", "self.values"),
-            (
-                "def clear(self):\n        self.length = 0",
-                "def clear(self):\n"
-                "        self.length = 0; self.keys.zero_(); self.values.zero_()",
-            ),
-        ],
-    ),
-    Mistake(
-        "You tell an empty place by its zeros; a real key may be zero, "
-        "and the room runs out.",
-        [
-            (
-                "self.keys[:n] @ q / len(q) ** 0.5",
-                (
-                    "(self.keys[:n] @ q / len(q) ** 0.5).masked_fill((self.keys[:n] "
-                    "== 0).all(-1), -1e9)"
-                ),
-            ),
-            (
-                ("    def clear(self):\n        self.length = 0"),
-                (
-                    "    def clear(self):\n"
-                    "        self.keys.zero_(); self.values.zero_()"
-                ),
-            ),
-        ],
-    ),
-    Mistake(
-        "A key of zeros is taken for an empty place; a real key may be "
-        "zero. Only the length says which places are empty.",
-        [
-            (
-                "self.keys[:n] @ q / len(q) ** 0.5",
-                (
-                    "(self.keys[:n] @ q / len(q) ** 0.5).masked_fill((self.keys[:n] "
-                    "== 0).all(-1), -1e9)"
-                ),
-            ),
-        ],
-    ),
-    Mistake(
-        "A character does not see itself: its own key and value are not "
-        "among those that are read. Is `n` taken before `self.length` "
-        "grows?",
-        [
-            ("n = self.length", "n = self.length - 1"),
-        ],
-        hint="Keep k and v first, count them, and then read.",
-    ),
-    Mistake(
-        "The scores are divided by the root of the number of characters; "
-        "it should be the root of d, the length of a query.",
-        [
-            ("len(q) ** 0.5", "n**0.5"),
-        ],
-        hint="len(q) is d.",
-    ),
+
+
+CLEAR = "def clear(self):\n        self.length = 0"
+ZEROED = "def clear(self):\n        self.keys.zero_(); self.values.zero_()"
+SCORES = "self.keys[:n] @ q / len(q) ** 0.5"
+HIDDEN = f"({SCORES}).masked_fill((self.keys[:n] == 0).all(-1), -1e9)"
+Memory.wrong(
+    "The bug is still there: the numbers are gone, but their places still count, and a "
+    "key of zeros gets its share of the attention.",
+    *(CLEAR, ZEROED),
+    untouched=True,
+    hint="Print memory.length after clear().",
 )
-
-
-@exercise("09.5 The memory of the last prompt", MEMORY)
-def check_cleared_memory(Memory: Any) -> str:
-    """Memory(size, d): a class with step(q, k, v) -> (d,) and clear()."""
-    one = torch.tensor([[0.0], [0.0], [1.0]])[:, None]  # q, k and v of a character
-    prompts = [randn(3, n, 2, seed=n) for n in (3, 2, 4)]
-    silent = randn(3, 3, 2, seed=5)
-    silent[1, 1] = 0  # a key of zeros among others
-    cases = [(12, 2 * one, 4 * one), (12, *prompts[:2]), (12, *prompts)]
-    cases.append((12, prompts[0], silent))
-    cases.append((4, *(randn(3, 4, 3, seed=seed) for seed in range(3))))
-    solution = MEMORY
-    known = [
-        Mistake(
-            "It goes wrong where a key is zero. Is a place told to be empty by the "
-            "numbers in it? Only the length says who is there.",
-            sign=lambda got, _, size, *prompts: (
-                tensor_of(got).isnan().any() or (prompts[-1][1] == 0).all(dim=-1).any()
-            ),
-            vague=True,
-        ),
-    ]
-    hint = "What a memory holds is said by its length: where must it stand after clear?"
-    compare(Memory, solution, cases, known, work=_found, hint=hint)
-    pair = prompts[0][:, :2], prompts[1]
-    if not same(call(_two_at_once, Memory, *pair), _two_at_once(MEMORY, *pair)):
-        raise Explained(
-            "Two memories at once know of each other: what one keeps is found by the "
-            "other. Does the class keep it, and not each memory?",
-            "What belongs to one memory is made in __init__: self.keys = ...",
-            share=0.9,
-        )
-    return "series of 2 and 3 prompts, 3 in a memory with room for one, two memories."
+Memory.wrong(
+    "After clear(), the memory still holds the last prompt.",
+    *(CLEAR, "def clear(self):\n        pass"),
+)
+Memory.wrong(
+    "You recognize an empty place by its zeros, but a real key may be zero, too. And "
+    "the memory still fills up, prompt after prompt.",
+    *(CLEAR, ZEROED, SCORES, HIDDEN),
+)
+Memory.wrong(
+    "You take a key of zeros for an empty place, but a real key may be zero. Only the "
+    "length says which places are empty.",
+    *(SCORES, HIDDEN),
+)
+Memory.wrong(
+    "`step` looks at the whole room. The empty places get their share of the "
+    "attention.",
+    *("self.keys[:n]", "self.keys", "self.values[:n]", "self.values"),
+    *(CLEAR, f"{ZEROED}; self.length = 0"),
+)
+Memory.wrong(
+    "A character doesn't see itself. Is `n` taken before `self.length` grows?",
+    *("n = self.length", "n = self.length - 1"),
+)
+Memory.wrong(
+    "You divide the scores by the root of the number of characters. It should be the "
+    "root of d, the length of a query.",
+    *("len(q) ** 0.5", "n**0.5"),
+)
+check_cleared_memory = Memory.check

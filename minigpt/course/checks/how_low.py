@@ -1,641 +1,282 @@
-"""Checks for notebook 07: entropy, perplexity, smoothing."""
+"""The exercises of lesson 07: entropy, perplexity and smoothed counts."""
 
 import math
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 
-from minigpt.course.checks.core import compare, exercise
-from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import randint, randn, same
+from minigpt.course.checks.exercise import exercise
+from minigpt.course.checks.results import same
 
-DIE = torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 8])
 SURE = torch.tensor([[0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
+RARE = torch.tensor([0.9994] + [1e-4] * 6)  # unlikely, but not impossible
 
 
-def _beliefs(*shape: int) -> torch.Tensor:
-    return F.softmax(2 * randn(*shape), dim=-1)
-
-
-ENTROPY = Solution(
-    """
-def entropy(p):
+@exercise(
+    "07.1 The entropy of anything",
+    cases=[
+        (torch.tensor([0.5, 0.25, 0.25]),),
+        (torch.tensor([[0.5, 0.5], [0.75, 0.25]]),),
+        (SURE,),
+        (RARE,),
+    ],
+    fresh=lambda: [
+        ((2 * torch.randn(2, 3)).softmax(-1),),
+        ((2 * torch.randn(2, 4, 5)).softmax(-1),),
+    ],
+    hint="The surprise of an outcome is -ln p. How often does that outcome come?",
+)
+def entropy(p: torch.Tensor) -> torch.Tensor:
+    """A function of p (..., V) that returns the entropies (...), in nats."""
     surprise = -p.clamp(min=1e-12).log()  # (..., V)
     return (p * surprise).sum(dim=-1)
-""",
-    Mistake(
-        "One number for all rows: a sum without dim adds them up, and p[p > 0] "
-        "makes one list of them.",
-        [("(dim=-1)", "()")],
-    ),
-    Mistake(
-        "p holds probabilities already: a softmax makes others of them.",
-        [("-p.clamp", "-(p := p.softmax(-1)).clamp")],
-    ),
-    Mistake(
-        "The logarithm of 1 + p is no surprise: ln 1 = 0 is that of a "
-        "certain outcome, and it stands at p = 1.",
-        [
-            ("p.clamp(min=1e-12).log()", "p.log1p()"),
-        ],
-    ),
-    Mistake(
-        "You take the mean first and the logarithm afterwards; entropy "
-        "is the mean of the surprises -ln p.",
-        [
-            ("(p * surprise).sum(dim=-1)", "-(p * p).sum(dim=-1).log()"),
-        ],
-    ),
-    Mistake(
-        "You add the uncertainty of yes or no for each outcome, p and "
-        "1 - p; the entropy of a row is the sum of -p ln p alone.",
-        [
-            (
-                "(p * surprise).sum(dim=-1)",
-                "(p * surprise - (1 - p) * (1 - p).clamp(min=1e-12).log()).sum(dim=-1)",
-            ),
-        ],
-    ),
-    Mistake(
-        "That is the surprise of the likeliest outcome alone; entropy "
-        "is the mean over all of them, each weighed by its p.",
-        [
-            ("(p * surprise).sum(dim=-1)", "surprise.min(dim=-1).values"),
-        ],
-    ),
-    Mistake(
-        "ln V is the entropy of a fair die with V sides; wanted is "
-        "that of p, which need not be fair.",
-        [
-            (
-                "(p * surprise).sum(dim=-1)",
-                "torch.full(p.shape[:-1], math.log(p.shape[-1]))",
-            ),
-        ],
-    ),
-    Mistake(
-        "That is the probability that two draws differ; entropy is the "
-        "mean of the surprises -ln p.",
-        [
-            ("(p * surprise).sum(dim=-1)", "1 - (p * p).sum(dim=-1)"),
-        ],
-    ),
-    Mistake(
-        "That is how much less a row surprises than a fair die does, "
-        "ln V minus its entropy; wanted is the entropy.",
-        [
-            (
-                "(p * surprise).sum(dim=-1)",
-                "math.log(p.shape[-1]) - (p * surprise).sum(dim=-1)",
-            ),
-        ],
-    ),
-    Mistake(
-        "The logarithm is taken of p times p: the factor p belongs outside of it.",
-        [
-            (
-                "(p * surprise).sum(dim=-1)",
-                "-(p * p).log().nan_to_num(neginf=0.0).sum(dim=-1)",
-            ),
-        ],
-    ),
-    Mistake(
-        "Surprises are added up without being weighed: an outcome "
-        "counts as often as it comes, with its p.",
-        [
-            ("(p * surprise).sum(dim=-1)", "surprise.sum(dim=-1)"),
-        ],
-    ),
-    Mistake(
-        "Each surprise counts the same here; it should count p times.",
-        [
-            ("(p * surprise).sum(dim=-1)", "(surprise * (p > 0)).mean(dim=-1)"),
-        ],
-    ),
-    Mistake(
-        "Each surprise counts the same here; it should count p times.",
-        [
-            ("(p * surprise).sum(dim=-1)", "(surprise * (p > 0)).sum(dim=-1)"),
-        ],
-    ),
-    Mistake(
-        "Each surprise counts the same here; it should count p times.",
-        [
-            (
-                "(p * surprise).sum(dim=-1)",
-                "(surprise * (p > 0)).sum(dim=-1) / (p > 0).sum(dim=-1)",
-            ),
-        ],
-    ),
-    Mistake(
-        "You go through the first dimension alone, which is right for "
-        "(R, V) only: a row lies in the last dimension, whatever stands "
-        "before it.",
-        [
-            (
-                "(p * surprise).sum(dim=-1)",
-                (
-                    "(p * surprise).flatten(1).sum(dim=-1) if p.dim() > 1 else p * "
-                    "surprise"
-                ),
-            ),
-        ],
-    ),
-    Mistake(
-        "These are bits, with the logarithm to base 2; wanted are nats, with ln.",
-        [(".log()", ".log2()")],
-        vague=True,
-    ),
-    Mistake(
-        "The weights p sum to one already: a mean divides by V once more.",
-        [("(p * surprise).sum(dim=-1)", "(p * surprise).mean(dim=-1)")],
-    ),
-    Mistake(
-        "That is the variance of the surprises; entropy is their mean.",
-        [
-            (
-                "return (p * surprise).sum(dim=-1)",
-                (
-                    "mean = (p * surprise).sum(dim=-1, keepdim=True)\n"
-                    "    return (p * (surprise - mean) ** 2).sum(dim=-1)"
-                ),
-            ),
-        ],
-    ),
+
+
+SUM = "(p * surprise).sum(dim=-1)"
+entropy.wrong(
+    "You get nan where p is 0, because 0 * ln 0 is nan. An impossible outcome should "
+    "add nothing.",
+    sign=lambda got, _, p: got.isnan().any(),
+    hint="What could the logarithm look at instead of p, where p is 0?",
 )
+entropy.wrong(
+    "An outcome with probability 0.0001 has a surprise of 9.2 nats, but in your "
+    "result it's less. If you keep p away from 0, use a much smaller number.",
+    sign=lambda got, _, p: p.max() > 0.99 and p.min() > 0,
+)
+entropy.wrong(
+    "This is one number for all rows. Each row should get its own. (p[p > 0] forgets "
+    "the rows, too.)",
+    *("(dim=-1)", "()"),
+)
+entropy.wrong(
+    "A softmax changes these numbers, and they are probabilities already.",
+    *("-p.clamp", "-(p := p.softmax(-1)).clamp"),
+)
+entropy.wrong(
+    "You take the mean first and the logarithm afterwards. Entropy is the mean of the "
+    "surprises -ln p.",
+    *(SUM, "-(p * p).sum(dim=-1).log()"),
+)
+entropy.wrong(
+    "You add the surprise of 'it doesn't happen' for each outcome, too. The entropy of "
+    "a row is the sum of -p ln p alone.",
+    *(SUM, "(p * surprise - (1 - p) * (1 - p).clamp(min=1e-12).log()).sum(dim=-1)"),
+)
+entropy.wrong(
+    "This is the surprise of the likeliest outcome alone.",
+    *(SUM, "surprise.min(dim=-1).values"),
+)
+entropy.wrong(
+    "ln V is the entropy of a fair die with V sides, but p needn't be fair.",
+    *(SUM, "torch.full(p.shape[:-1], math.log(p.shape[-1]))"),
+)
+entropy.wrong(
+    "This is the probability that two draws differ. Entropy is the mean surprise.",
+    *(SUM, "1 - (p * p).sum(dim=-1)"),
+)
+for every_surprise_alike in (
+    "surprise.sum(dim=-1)",
+    "surprise.mean(dim=-1)",
+    "(surprise * (p > 0)).sum(dim=-1)",
+    "(surprise * (p > 0)).mean(dim=-1)",
+    "(surprise * (p > 0)).sum(dim=-1) / (p > 0).sum(dim=-1)",
+):
+    entropy.wrong(
+        "You count all surprises alike. The surprise of an outcome should count as "
+        "often as that outcome comes, which is p.",
+        *(SUM, every_surprise_alike),
+    )
+check_entropy = entropy.check
 
 
-@exercise("07.1 The entropy of anything", ENTROPY)
-def check_entropy(entropy: Any) -> str:
-    """entropy(p): (..., V) -> (...), in nats; 0 * ln 0 counts as 0."""
-    cases = [(DIE,), (_beliefs(2, 3),), (_beliefs(2, 4, 5),), (SURE,)]
-    cases.append((torch.tensor([0.99994] + [1e-5] * 6),))  # unlikely, not impossible
-    known = [
-        Mistake(
-            "There is a nan: where p is 0, so is 0 * ln 0, which should count as 0.",
-            sign=lambda got, right, p: got.isnan().any(),
-            hint="p.clamp(min=1e-12) lets ln see another number than 0.",
-        ),
-        Mistake(
-            "An outcome with a p of 0.00001 surprises by 11.5 nats; in yours it does "
-            "not. What keeps ln finite where p is 0 must be much tinier than that.",
-            sign=lambda got, right, p: p.max() > 0.99 and p.min() > 0,
-            hint="p.clamp(min=1e-12) lets ln see another number than 0.",
-        ),
-        Mistake(
-            "Each surprise counts the same here; it should count p times.",
-            sign=lambda got, expected, p: (
-                (got > 1).all() if 0 in p else same(got, -p.log().mean(-1))
-            ),
-        ),
+def _texts() -> list[tuple]:
+    return [
+        ((3 * torch.rand(n)).tolist(), torch.randint(1, 30, (n,)).tolist())
+        for n in (2, 5)
     ]
-    hint = "-ln p, weighted by p, and summed. Which number should ln see where p is 0?"
-    compare(entropy, ENTROPY, cases, known, hint=hint)
-    return "5 shapes, impossible outcomes included; nobody gets below 0 or above ln V."
 
 
-PERPLEXITY = Solution(
-    """
-def perplexity(nats, sizes):
+@exercise(
+    "07.2 How many sides has the die?",
+    cases=[
+        ([1.0, 3.0], [6, 3]),
+        ([1.5], [10]),
+        ([0.5, 1.0, 2.0], [10, 1, 2]),
+        ([2.5, 3.0], [1000, 4000]),  # e to the power of 14500 is too much
+    ],
+    fresh=_texts,
+    hint="Think of one long text. How much surprise does it hold, and how many "
+    "characters?",
+)
+def perplexity(nats: list[float], sizes: list[int]) -> float:
+    """A function of two lists of equal length that returns a number."""
     total = sum(loss * size for loss, size in zip(nats, sizes))
     return math.exp(total / sum(sizes))
-""",
-    Mistake(
-        "The sum is divided by the number of texts (or a root of that number is "
-        "taken); it should be the number of all characters.",
-        [("total / sum(sizes)", "total / len(sizes)")],
-    ),
-    Mistake(
-        "You average the perplexities. Surprises add up, perplexities do not.",
-        [
-            ("loss * size", "math.exp(loss) * size"),
-            ("math.exp(total / sum(sizes))", "total / sum(sizes)"),
-        ],
-    ),
-    Mistake(
-        "You weigh and average the perplexities: surprises add up, perplexities do "
-        "not. And the sum is divided by the number of texts, not of characters.",
-        [
-            ("loss * size", "math.exp(loss) * size"),
-            ("math.exp(total / sum(sizes))", "total / len(sizes)"),
-        ],
-    ),
-    Mistake(
-        "The nats of all texts are divided by the size of the last one alone. Is the "
-        "number of characters set anew for each text? Add the sizes up.",
-        [("total / sum(sizes)", "total / sizes[-1]")],
-    ),
-    Mistake(
-        "The nats of all texts are divided by the size of the first one alone: add "
-        "the sizes up.",
-        [("total / sum(sizes)", "total / sizes[0]")],
-    ),
-    Mistake(
-        "Of the nats, only the last text's are divided by all characters. Is the sum "
-        "set anew for each text? Add the nats up.",
-        [("total / sum(sizes)", "nats[-1] * sizes[-1] / sum(sizes)")],
-    ),
-    Mistake(
-        "That is the perplexity of the last text alone; the others are characters, "
-        "too.",
-        [("total / sum(sizes)", "nats[-1]")],
-    ),
-    Mistake(
-        "You average the perplexities, and a short text counts like a long one.",
-        [
-            ("loss * size", "math.exp(loss)"),
-            ("math.exp(total / sum(sizes))", "total / len(sizes)"),
-        ],
-    ),
-    Mistake(
-        "A short text counts as much as a long one: weigh by the characters.",
-        [("loss * size", "loss"), ("sum(sizes)", "len(sizes)")],
-    ),
-    Mistake(
-        "You raise 2 to a number of nats: 2 belongs to bits, e to nats.",
-        [("math.exp(", "2 ** (")],
-    ),
-    Mistake(
-        "nats are means already, per character: multiplied by the "
-        "size, not divided, they give what a text cost in all.",
-        [
-            ("loss * size", "loss / size"),
-            ("sum(sizes)", "len(sizes)"),
-        ],
-    ),
-    Mistake(
-        "nats are means already, per character: multiplied by the "
-        "size, not divided, they give what a text cost in all.",
-        [
-            ("loss * size", "loss / size"),
-            ("total / sum(sizes)", "total"),
-        ],
-    ),
-    Mistake(
-        "You average one over the perplexities, and turn the mean "
-        "upside down: surprises add up, probabilities do not.",
-        [
-            ("loss * size", "size / math.exp(loss)"),
-            ("math.exp(total / sum(sizes))", "sum(sizes) / total"),
-        ],
-    ),
-    Mistake(
-        "That is the perplexity of the longest text alone; the others "
-        "are characters, too.",
-        [
-            ("math.exp(total / sum(sizes))", "math.exp(nats[sizes.index(max(sizes))])"),
-        ],
-    ),
-    Mistake(
-        "A softmax of the sizes gives the longest text nearly all the "
-        "weight; weigh each by its share of the characters.",
-        [
-            (
-                "math.exp(total / sum(sizes))",
-                "math.exp(sum(torch.tensor(sizes).float().softmax(0) * "
-                "torch.tensor(nats)))",
-            ),
-        ],
-    ),
-    Mistake(
-        "e is raised to the surprise of all texts together, and only "
-        "then divided: divide first.",
-        [
-            ("math.exp(total / sum(sizes))", "math.exp(total) / sum(sizes)"),
-        ],
-    ),
-    Mistake(
-        "You raise 10 to a number of nats: nats belong to e.",
-        [
-            ("math.exp(", "10 ** ("),
-        ],
-    ),
-    Mistake(
-        "You add up powers of e. A sum belongs into the exponent: "
-        "first the mean of all nats, then e to the power of it, once.",
-        [
-            ("loss * size", "math.exp(loss * size / sum(sizes))"),
-            ("math.exp(total / sum(sizes))", "total"),
-        ],
-    ),
-    Mistake(
-        "The sizes are sorted, and no longer stand beside the losses "
-        "of their own texts.",
-        [
-            ("zip(nats, sizes)", "zip(nats, sorted(sizes))"),
-        ],
-    ),
-    Mistake(
-        "It is rounded to a whole number; a perplexity need not be one.",
-        [
-            ("math.exp(total / sum(sizes))", "round(math.exp(total / sum(sizes)))"),
-        ],
-    ),
-    Mistake(
-        "A short text counts more than a long one here: weigh by the "
-        "size, not by one over it.",
-        [
-            ("loss * size", "loss / size"),
-            ("sum(sizes)", "sum(1 / size for size in sizes)"),
-        ],
-    ),
-    Mistake(
-        "You weigh by the roots of the sizes; each character counts "
-        "the same, so weigh by the sizes.",
-        [
-            ("loss * size", "loss * size**0.5"),
-            ("sum(sizes)", "sum(size**0.5 for size in sizes)"),
-        ],
-    ),
-    Mistake(
-        "You halve at every step, so the last text counts most: weigh by the sizes.",
-        [
-            (
-                "return math.exp(total / sum(sizes))",
-                "mean = nats[0]\n"
-                "    for loss in nats[1:]:\n"
-                "        mean = (mean + loss) / 2\n"
-                "    return math.exp(mean)",
-            ),
-        ],
-    ),
-    Mistake(
-        "The losses of all texts are added up in the exponent (or their perplexities "
-        "multiplied), and nothing is divided: with every text the number grows.",
-        [
-            ("math.exp(total / sum(sizes))", "math.exp(sum(nats))"),
-        ],
-    ),
-    Mistake(
-        "You add up the perplexities; the texts are to be one long text with one mean.",
-        [
-            ("loss * size", "math.exp(loss)"),
-            ("math.exp(total / sum(sizes))", "total"),
-        ],
-    ),
+
+
+END = "math.exp(total / sum(sizes))"
+perplexity.wrong(
+    "You average the perplexities. Average the losses instead, and take the "
+    "exponential last.",
+    *("loss * size", "math.exp(loss) * size", END, "total / sum(sizes)"),
 )
+perplexity.wrong(
+    "You average the perplexities, and a short text counts as much as a long one. "
+    "Average the losses of all characters, and take the exponential last.",
+    *("loss * size", "math.exp(loss)", END, "total / len(sizes)"),
+)
+perplexity.wrong(
+    "A short text counts as much as a long one. Every character should count the same.",
+    *("loss * size", "loss", "sum(sizes)", "len(sizes)"),
+)
+perplexity.wrong(
+    "You divide by the number of texts. It should be the number of characters.",
+    *("total / sum(sizes)", "total / len(sizes)"),
+)
+perplexity.wrong(
+    "These losses are in nats, so the base is e, not 2.", "math.exp(", "2 ** ("
+)
+perplexity.wrong(
+    "The losses are means per character already. To get the surprise of a whole text, "
+    "multiply by its size.",
+    *("loss * size", "loss / size", "sum(sizes)", "len(sizes)"),
+)
+perplexity.wrong(
+    "This is one over the mean of 1 / perplexity. Average the losses instead, and take "
+    "the exponential last.",
+    *("loss * size", "size / math.exp(loss)", END, "sum(sizes) / total"),
+)
+perplexity.wrong(
+    "This is the perplexity of the last text alone.",
+    *("total / sum(sizes)", "nats[-1]"),
+)
+perplexity.wrong(
+    "This is the perplexity of the longest text alone.",
+    *(END, "math.exp(nats[sizes.index(max(sizes))])"),
+)
+perplexity.wrong(
+    "You divide by the size of the last text only. Add up the sizes of all of them.",
+    *("total / sum(sizes)", "total / sizes[-1]"),
+)
+perplexity.wrong(
+    "You add up the texts' losses without dividing, so every further text makes the "
+    "number larger. (A product of perplexities is the same thing.)",
+    *(END, "math.exp(sum(nats))"),
+)
+check_perplexity = perplexity.check
 
 
-@exercise("07.2 How many sides has the die?", PERPLEXITY)
-def check_perplexity(perplexity: Any) -> str:
-    """perplexity(nats, sizes): two lists of equal length -> float."""
-    cases = [([math.log(2), math.log(8)], [3, 1]), ([1.5], [10])]
-    cases.append(([0.5, 1.0, 2.0], [10, 1, 2]))
-    cases.append(([2.5, 3.0], [1000, 4000]))  # e to the power of all is too much
-    hint = "Total surprise divided by total characters; exp comes last."
-    compare(perplexity, PERPLEXITY, cases, hint=hint)
-    return "4 collections of texts; cutting a text in two changes nothing."
+def _tables() -> list[tuple]:
+    def beliefs(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape).softmax(-1)
+
+    counts = torch.randint(5, (4, 5)).float()
+    return [
+        (counts, beliefs(4, 5), 2.0),
+        (counts, beliefs(5), 20.0),
+        (counts[:, :4] + 1, torch.full((4,), 0.25), 4.0),
+    ]
 
 
-def _fixed_weight(
+@exercise(
+    "07.3 Pretended observations",
+    cases=[
+        (
+            torch.tensor([[9.0, 3.0, 0.0], [0.0, 0.0, 0.0]]),
+            torch.tensor([0.5, 0.25, 0.25]),
+            4.0,
+        ),
+        (
+            torch.tensor([[1.0, 0.0, 2.0], [3.0, 5.0, 0.0]]),
+            torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]]),
+            5.0,
+        ),
+    ],
+    fresh=_tables,
+    hint="How many observations does a row have now, real and pretended ones together?",
+)
+def smooth(counts: torch.Tensor, lower: torch.Tensor, strength: float) -> torch.Tensor:
+    """A function of counts (R, V), lower (V,) or (R, V) and strength; (R, V)."""
+    seen = counts.sum(dim=-1, keepdim=True)  # (R, 1)
+    return (counts + strength * lower) / (seen + strength)
+
+
+def _one_weight(
     got: torch.Tensor,
-    right: torch.Tensor,
+    expected: torch.Tensor,
     counts: torch.Tensor,
     lower: torch.Tensor,
     strength: float,
-) -> bool | torch.Tensor:
+) -> bool:
     """Whether all rows that were seen are wrong, and mix shares and lower alike."""
     seen = counts.sum(dim=-1, keepdim=True)
     shares = counts / seen.clamp(min=1)
     apart = (seen > 0) & ((lower - shares).abs() > 1e-3)
-    if same(got[seen[:, 0] > 0], right[seen[:, 0] > 0]):
-        return False
     weight = ((got - shares) / (lower - shares))[apart]
-    return weight.std() < 1e-4 and 1e-3 < weight.mean() < 1 - 1e-3
+    mixed = weight.std() < 1e-4 and 1e-3 < weight.mean() < 1 - 1e-3
+    return bool(mixed) and not same(got[seen[:, 0] > 0], expected[seen[:, 0] > 0])
 
 
-SMOOTH = Solution(
-    """
-def smooth(counts, lower, strength):
-    seen = counts.sum(dim=-1, keepdim=True)  # (R, 1)
-    return (counts + strength * lower) / (seen + strength)
-""",
-    Mistake(
-        "A row that was never seen gets even shares; there `lower` alone should speak.",
-        [
-            (
-                "return (counts",
-                "return torch.where(seen == 0, 1 / counts.shape[-1], (counts",
-            ),
-            ("(seen + strength)", "(seen + strength))"),
-        ],
+MIX = "(counts + strength * lower) / (seen + strength)"
+smooth.wrong(
+    "A row that was never seen gives nan, because 0 / 0 is nan. There `lower` should "
+    "decide alone.",
+    sign=lambda got, _, counts, *rest: torch.equal(
+        got.isnan().any(-1), counts.sum(-1) == 0
     ),
-    Mistake(
-        "`strength` is not used: it says how many observations are pretended.",
-        [("strength * lower", "lower"), ("seen + strength", "seen + 1")],
-    ),
-    Mistake(
-        "You add the strength once for each character; it is the total.",
-        [("(seen + strength)", "(seen + strength * counts.shape[-1])")],
-    ),
-    Mistake(
-        "Shares, not counts, meet the strength: evidence has lost its weight.",
-        [
-            (
-                "(counts + strength",
-                "(torch.where(seen > 0, counts / seen, lower) + strength",
-            ),
-            ("(seen + strength)", "(1 + strength)"),
-        ],
-    ),
-    Mistake(
-        "The shorter context is asked only where a row is empty; it should "
-        "always have a say.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "torch.where(seen > 0, counts / seen.clamp(min=1), lower)",
-            )
-        ],
-    ),
-    Mistake(
-        "Only what was never seen gets a share of lower; all characters should.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "(f := torch.where(counts > 0, counts, strength * lower)) / f.sum(-1, "
-                "keepdim=True)",
-            )
-        ],
-    ),
-    Mistake(
-        "You share the pretended observations out evenly; `lower` says who gets them.",
-        [("strength * lower", "strength / counts.shape[-1]")],
-    ),
-    Mistake(
-        "The shares are exchanged: the more often a row was seen, the "
-        "more its own counts should weigh, and the less `lower`.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "(strength * torch.where(seen > 0, counts / "
-                "seen.clamp(min=1e-9), 0.0) + seen * lower) / (seen + strength)",
-            ),
-        ],
-    ),
-    Mistake(
-        "You take `strength` away from every count. Nothing is taken "
-        "away here: pretended observations are added.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "((counts - strength).clamp(min=0) + strength * lower) / seen",
-            ),
-        ],
-    ),
-    Mistake(
-        "A softmax of counts raises e to the power of each. Counts "
-        "become probabilities when they are divided by their sum.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "torch.softmax(counts + strength * lower, dim=-1)",
-            ),
-        ],
-    ),
-    Mistake(
-        "`strength` is an exponent here; it says how many observations "
-        "are pretended, so it multiplies `lower`.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "(f := counts + lower**strength) / f.sum(-1, keepdim=True)",
-            ),
-        ],
-    ),
-    Mistake(
-        "The pretended observations are as many as there are different "
-        "characters in the row, not `strength`: that is another "
-        "smoothing.",
-        [
-            ("strength", "(counts > 0).sum(dim=-1, keepdim=True)"),
-            ("lower, (counts > 0).sum(dim=-1, keepdim=True))", "lower, strength)"),
-        ],
-    ),
-    Mistake(
-        "Shares and `lower` get half each, whatever the counts: the "
-        "more a row was seen, the more its own counts should weigh.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "(counts / seen.clamp(min=1e-9) + lower) / 2",
-            ),
-        ],
-    ),
-    Mistake(
-        "The shorter context is made of the counts of this table here; "
-        "it is given, as `lower`.",
-        [
-            ("strength * lower", "strength * counts.sum(dim=0) / counts.sum()"),
-        ],
-    ),
-    Mistake(
-        "`lower` multiplies the counts. Pretended observations are "
-        "added to them: strength * lower.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                ("(f := (counts + strength) * lower) / f.sum(dim=-1, keepdim=True)"),
-            ),
-        ],
-    ),
-    Mistake(
-        "The counts are multiplied with the pretended observations, so "
-        "what was never seen stays impossible; they are added.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "(f := counts * lower) / f.sum(dim=-1, keepdim=True)",
-            ),
-        ],
-    ),
-    Mistake(
-        "Your columns sum to one, not your rows: divide by what each row holds.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                ("(f := counts + strength * lower) / f.sum(dim=0, keepdim=True)"),
-            ),
-        ],
-    ),
-    Mistake(
-        "One is added to every count besides; `lower` already says who gets what.",
-        [
-            ("(counts + strength", "(counts + 1 + strength"),
-            ("(seen + strength)", "(seen + counts.shape[-1] + strength)"),
-        ],
-    ),
-    Mistake(
-        "You divide by the mean of a row; its sum is what the counts are shares of.",
-        [
-            ("counts.sum(dim=-1", "counts.mean(dim=-1"),
-        ],
-    ),
-    Mistake(
-        "Each row gets the larger of the two opinions, made to sum to "
-        "one; here counts and pretended observations are added.",
-        [
-            (
-                "(counts + strength * lower) / (seen + strength)",
-                "(f := torch.maximum(counts / seen.clamp(min=1), strength * "
-                "lower)) / f.sum(dim=-1, keepdim=True)",
-            ),
-        ],
-    ),
+    hint="Add the pretended observations before you divide.",
 )
-
-
-def _one_lower(
-    counts: torch.Tensor, lower: torch.Tensor, strength: float
-) -> torch.Tensor:
-    """Gives all rows the first row of lower."""
-    return SMOOTH(counts, lower[:1] if lower.dim() > 1 else lower, strength)
-
-
-def _one_row(
-    counts: torch.Tensor, lower: torch.Tensor, strength: float
-) -> torch.Tensor:
-    """Divides all rows by what the first one holds."""
-    seen = counts.sum(dim=-1, keepdim=True)[:1]
-    return (counts + strength * lower) / (seen + strength)
-
-
-@exercise("07.3 Pretended observations", SMOOTH)
-def check_smooth(smooth: Any) -> str:
-    """smooth(counts, lower, strength): (R, V), (V,) or (R, V) -> (R, V)."""
-    counts, even = randint(5, 4, 5).float(), torch.full((4,), 0.25)
-    few = torch.tensor([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    cases = [(few, torch.tensor([0.5, 0.25, 0.25]), 4.0)]
-    cases += [(counts, _beliefs(4, 5), 2.0), (counts, _beliefs(4, 5), 20.0)]
-    cases.append((counts[:, :4] + 1, even, 4.0))
-    known = [
-        Mistake(
-            "You mix two shares with the same weight in every row; a row with many "
-            "observations should listen less to `lower`.",
-            sign=_fixed_weight,
-            vague=True,
-        ),
-        Mistake(
-            "Every row gets row 0 of `lower`. Where `lower` is (R, V), each row has "
-            "one of its own: row r belongs to row r.",
-            program=_one_lower,
-        ),
-        Mistake(
-            "Every row is divided by what row 0 holds; each has a sum of its own.",
-            program=_one_row,
-        ),
-        Mistake(
-            "A row that was never seen is nan. Its counts are 0, and so is their sum; "
-            "0 by 0 is nan. There `lower` alone should speak.",
-            sign=lambda got, _, counts, *rest: (
-                got.isnan().any()
-                and torch.equal(got.isnan().any(-1), counts.sum(-1) == 0)
-            ),
-            vague=True,
-            hint="Add what is pretended before you divide.",
-        ),
-    ]
-    hint = "How many observations has a row now, real and pretended? Who gets them?"
-    compare(smooth, SMOOTH, cases, known, hint=hint)
-    return "4 tables, one with a row never seen; all rows sum to one."
+smooth.wrong(
+    "A row that was never seen gets equal shares. There `lower` should decide alone.",
+    *(MIX, f"torch.where(seen == 0, 1 / counts.shape[-1], {MIX})"),
+)
+smooth.wrong(
+    "You add `strength` to the total once per character. It is what all pretended "
+    "observations of a row add up to.",
+    *("(seen + strength)", "(seen + strength * counts.shape[-1])"),
+)
+smooth.wrong(
+    "You turn the counts into shares before you add anything, so a row seen a thousand "
+    "times weighs no more than one seen once.",
+    *("(counts + ", "(torch.where(seen > 0, counts / seen, lower) + "),
+    *("(seen + strength)", "(1 + strength)"),
+)
+smooth.wrong(
+    "You ask `lower` only where a row is empty. It should always have a say.",
+    *(MIX, "torch.where(seen > 0, counts / seen.clamp(min=1), lower)"),
+)
+smooth.wrong(
+    "Only characters that were never seen get something from `lower`. All of them "
+    "should.",
+    MIX,
+    "(f := torch.where(counts > 0, counts, strength * lower)) "
+    "/ f.sum(-1, keepdim=True)",
+)
+smooth.wrong(
+    "It's the other way round: the more often a row was seen, the more its own counts "
+    "should weigh.",
+    MIX,
+    "(strength * torch.where(seen > 0, counts / seen.clamp(min=1e-9), 0.0) "
+    "+ seen * lower) / (seen + strength)",
+)
+smooth.wrong(
+    "You subtract `strength` from every count. Here nothing is taken away: "
+    "observations are added.",
+    MIX,
+    "((counts - strength).clamp(min=0) + strength * lower) / seen.clamp(min=1)",
+)
+smooth.wrong(
+    "A softmax takes e to the power of each count. To turn counts into probabilities, "
+    "divide them by their sum.",
+    *(MIX, "torch.softmax(counts + strength * lower, dim=-1)"),
+)
+smooth.wrong(
+    "You add one to every count besides. `lower` already says who gets what.",
+    *("(counts + ", "(counts + 1 + ", "(seen + ", "(seen + counts.shape[-1] + "),
+)
+smooth.wrong(
+    "You mix the shares and `lower` with the same weight in every row. A row with many "
+    "observations should listen less to `lower`.",
+    sign=_one_weight,
+)
+check_smooth = smooth.check

@@ -1,280 +1,201 @@
-"""Checks for notebook 11: maps and their scores, shares, cuts, hooks, a lens."""
+"""The exercises of lesson 11: scores of attention maps, mean ablation and hooks."""
 
-import ast
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 
-from minigpt.course.checks.core import Explained, call, compare, exercise
-from minigpt.course.checks.reading import source
-from minigpt.course.checks.running import run
-from minigpt.course.checks.solutions import Mistake, Solution
-from minigpt.course.checks.values import randn, same
+from minigpt.course.checks.exercise import Wrong, exercise
+from minigpt.course.checks.results import same
 
-TOY = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]])
+MAP = torch.tensor([[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.125, 0.25, 0.625]])
+PAIR = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]]])
 
 
-def _maps(*shape: int, seed: int = 0) -> torch.Tensor:
-    """Causal attention maps (*shape, T, T), the last of shape being T."""
-    scores, T = randn(*shape, shape[-1], seed=seed), shape[-1]
-    future = torch.ones(T, T, dtype=torch.bool).triu(1)
-    return F.softmax(scores.masked_fill(future, float("-inf")), dim=-1)
+def _maps(*shape: int) -> torch.Tensor:
+    """Causal attention maps (*shape, T, T), where T is the last of shape."""
+    future = torch.ones(shape[-1], shape[-1]).triu(1).bool()
+    scores = torch.randn(*shape, shape[-1])
+    return scores.masked_fill(future, float("-inf")).softmax(dim=-1)
 
 
-PREVIOUS_SCORE = Solution(
-    """
+@exercise(
+    "11.1 The one before",
+    cases=[(MAP,), (PAIR,)],
+    fresh=lambda: [
+        (_maps(2, 4),),
+        (_maps(2, 3, 5),),
+        (torch.randn(2, 4, 4).softmax(dim=-1),),  # without a mask
+    ],
+    hint="In the map, mark the weights that point to the character before.",
+)
 def previous_score(weights):
+    """A function of weights (..., T, T) that returns a score per map (...)."""
     before = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (..., T - 1)
     return before.mean(dim=-1)
-""",
-    Mistake(
-        "Your t is one too small: weights[..., t, t - 1] with t = 0 takes the last "
-        "column, and the last row is never asked.",
-        [
-            (
-                "weights.diagonal(offset=-1, dim1=-2, dim2=-1)",
-                "weights[..., (t := torch.arange(weights.shape[-1] - 1)), t - 1]",
-            )
-        ],
-    ),
-    Mistake(
-        "That is how much each character gives to the one behind it: query and key "
-        "have changed places.",
-        [("offset=-1", "offset=1")],
-    ),
-    Mistake(
-        "You divide by T, but the first character has none before it: T - 1.",
-        [("before.mean(dim=-1)", "before.sum(dim=-1) / weights.shape[-1]")],
-    ),
-    Mistake(
-        "You add up what all earlier characters get; wanted is the one right before.",
-        [
-            (
-                "weights.diagonal(offset=-1, dim1=-2, dim2=-1)",
-                "weights.tril(-1).sum(-1)[..., 1:]",
-            )
-        ],
-    ),
-    Mistake(
-        "You count how often the one before gets most; wanted is the mean of "
-        "what it gets.",
-        [
-            (
-                "before.mean",
-                "(weights.argmax(-1)[..., 1:] == "
-                "torch.arange(before.shape[-1])).float().mean",
-            )
-        ],
-    ),
-    Mistake(
-        "Without its dims, diagonal takes the first two dimensions; wanted are "
-        "the last two.",
-        [(", dim1=-2, dim2=-1", "")],
-    ),
-    Mistake(
-        "That is what each character gives to itself; the one before it stands "
-        "at t - 1.",
-        [("(offset=-1, dim1=-2, dim2=-1)", "(dim1=-2, dim2=-1)[..., 1:]")],
-    ),
-    Mistake(
-        "You ask the last query alone; wanted is the mean over all "
-        "that have one before.",
-        [
-            ("before.mean(dim=-1)", "before[..., -1]"),
-        ],
-    ),
-    Mistake(
-        "You average a whole square of the map; wanted are the numbers "
-        "on its diagonal alone, weights[..., t, t - 1]. (Two lists of "
-        "indices must stand in one bracket.)",
-        [
-            ("before.mean(dim=-1)", "weights[..., 1:, :-1].mean(dim=(-1, -2))"),
-        ],
-    ),
-    Mistake(
-        "You divide by what each character gets in all. The rows sum "
-        "to one already; take the weights as they are.",
-        [
-            (
-                "weights.diagonal",
-                "(weights / weights.sum(dim=-2, keepdim=True)).diagonal",
-            ),
-        ],
-    ),
-    Mistake(
-        "Position 0 brings the last column in (as the index -1, or by a roll): the "
-        "first character has none before it, so begin with 1.",
-        [
-            (
-                "before.mean(dim=-1)",
-                ("(before.sum(dim=-1) + weights[..., 0, -1]) / before.shape[-1]"),
-            ),
-        ],
-    ),
-    Mistake(
-        "Position 0 brings the last column in (as the index -1, or by a roll): the "
-        "first character has none before it, so begin with 1 and divide by T - 1.",
-        [
-            (
-                "before.mean(dim=-1)",
-                ("(before.sum(dim=-1) + weights[..., 0, -1]) / weights.shape[-1]"),
-            ),
-        ],
-    ),
+
+
+BEFORE = "weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
+previous_score.wrong(
+    "You start at t = 0, where t - 1 is -1: that's the last column. The first "
+    "character has nobody before it, so start at t = 1.",
+    *(BEFORE, "weights[..., (t := torch.arange(weights.shape[-1] - 1)), t - 1]"),
+)
+for how_many in ("before.shape[-1]", "weights.shape[-1]"):
+    previous_score.wrong(
+        "You count the last column for position 0, as index -1 or a roll would do. The "
+        "first character has nobody before it.",
+        "before.mean(dim=-1)",
+        f"(before.sum(dim=-1) + weights[..., 0, -1]) / {how_many}",
+    )
+previous_score.wrong(
+    "You divide by T, but the first character has nobody before it, so there are only "
+    "T - 1 queries.",
+    *("before.mean(dim=-1)", "before.sum(dim=-1) / weights.shape[-1]"),
+)
+previous_score.wrong(
+    "This is how much each character attends to the one after it. Rows are queries, "
+    "and columns are keys.",
+    *("offset=-1", "offset=1"),
+)
+previous_score.wrong(
+    "You add up the attention to all earlier characters. Only the one right before "
+    "counts.",
+    *(BEFORE, "weights.tril(-1).sum(-1)[..., 1:]"),
+)
+previous_score.wrong(
+    "You count how often the character before gets the most attention. You want the "
+    "mean of how much it gets.",
+    "before.mean",
+    "(weights.argmax(-1)[..., 1:] == torch.arange(before.shape[-1])).float().mean",
+)
+previous_score.wrong(
+    "Without its dims, diagonal works on the first two dimensions. The maps are in the "
+    "last two.",
+    *(", dim1=-2, dim2=-1", ""),
+)
+previous_score.wrong(
+    "This is how much each character attends to itself. The one before it is at t - 1.",
+    *(BEFORE, "weights.diagonal(dim1=-2, dim2=-1)[..., 1:]"),
+)
+previous_score.wrong(
+    "This is the last query alone. You want the mean over all that have a character "
+    "before them.",
+    *("before.mean(dim=-1)", "before[..., -1]"),
+)
+previous_score.wrong(
+    "You average a whole square of the map. You want only weights[..., t, t - 1], with "
+    "both indices in one pair of brackets.",
+    *("before.mean(dim=-1)", "weights[..., 1:, :-1].mean(dim=(-1, -2))"),
+)
+check_previous_score = previous_score.check
+
+SMALL = torch.tensor([[[1.0, 5.0], [3.0, 7.0]]])
+TWO = torch.tensor(
+    [[[1.0, 2, 3, 4], [5, 6, 7, 8]], [[0, 9, 1, 0], [2, 3, 5, 0]]]  # (2, 2, 4)
 )
 
 
-@exercise("11.1 The one before", PREVIOUS_SCORE)
-def check_previous_score(previous_score: Any) -> str:
-    """previous_score(weights): (..., T, T) -> (...), a score for each map."""
-    cases = [(TOY,), (_maps(2, 4, seed=1),), (_maps(2, 3, 5, seed=2),)]
-    cases.append((randn(2, 4, 4, seed=3).softmax(dim=-1),))  # without a mask
-    hint = "weights[..., t, t - 1], for t from 1 to T - 1, and their mean."
-    compare(previous_score, PREVIOUS_SCORE, cases, hint=hint)
-    return "9 causal maps and 2 without a mask; the first character is no query."
-
-
-MEAN_ABLATED = Solution(
-    """
+@exercise(
+    "11.2 Its usual word",
+    cases=[(SMALL, 1, 1), (SMALL, 0, 1), (TWO, 1, 2)],
+    fresh=lambda: [
+        (torch.randn(2, 3, 6), 2, 2),
+        (torch.randn(3, 2, 8), 0, 2),
+        (torch.randn(2, 5, 9), 1, 3),
+    ],
+    hint="How many numbers does the usual word of one head have?",
+)
 def mean_ablated(heads, head, head_size):
+    """A function of heads (B, T, C), head and head_size that returns (B, T, C)."""
     mine = slice(head * head_size, (head + 1) * head_size)
     changed = heads.clone()
     changed[..., mine] = heads[..., mine].mean(dim=(0, 1))
     return changed
-""",
-    Mistake(
-        "These are zeros: zero ablation. Asked is the head's mean.",
-        [("heads[..., mine].mean(dim=(0, 1))", "0")],
-    ),
-    Mistake(
-        "Each window keeps a mean of its own: that still depends on the text.",
-        [
-            (
-                "heads[..., mine].mean(dim=(0, 1))",
-                "heads[..., mine].mean(dim=1, keepdim=True)",
-            )
-        ],
-    ),
-    Mistake(
-        "Each position keeps a mean of its own, over the windows alone; wanted is one "
-        "over the positions, too.",
-        [("heads[..., mine].mean(dim=(0, 1))", "heads[..., mine].mean(dim=0)")],
-    ),
-    Mistake(
-        "`head` counts heads, not channels: head h begins at channel h * head_size.",
-        [
-            (
-                "slice(head * head_size, (head + 1) * head_size)",
-                "slice(head, head + head_size)",
-            )
-        ],
-    ),
-    Mistake(
-        "All later heads are replaced, too: the slice needs its end.",
-        [("(head + 1) * head_size)", "None)")],
-    ),
-    Mistake(
-        "That is the mean of all heads; wanted is the usual word of this one.",
-        [
-            (
-                "heads[..., mine].mean(dim=(0, 1))",
-                "heads.unflatten(-1, (-1, head_size)).mean(dim=(0, 1, 2))",
-            )
-        ],
-    ),
-    Mistake(
-        "You average the head's own channels, and each position keeps "
-        "a number of its own; the mean is over windows and positions.",
-        [
-            ("mean(dim=(0, 1))", "mean(dim=-1, keepdim=True)"),
-        ],
-    ),
-    Mistake(
-        "Your slice cuts positions; the columns of a head are in the last dimension.",
-        [
-            ("[..., mine]", "[:, mine]"),
-        ],
-    ),
-    Mistake(
-        "That is what all heads say at this place, on average; wanted "
-        "is what this head says at all places.",
-        [
-            (
-                "heads[..., mine].mean(dim=(0, 1))",
-                "heads.unflatten(-1, (-1, head_size)).mean(dim=2)",
-            ),
-        ],
-    ),
-    Mistake(
-        "That is what the other heads say at this place; wanted is "
-        "what this head says on average.",
-        [
-            (
-                "heads[..., mine].mean(dim=(0, 1))",
-                "(heads.unflatten(-1, (-1, head_size)).sum(2) - heads[..., "
-                "mine]) / (heads.shape[-1] // head_size - 1)",
-            ),
-        ],
-    ),
-    Mistake(
-        "You change every n-th channel; a head's channels lie side by "
-        "side, head_size of them.",
-        [
-            (
-                "slice(head * head_size, (head + 1) * head_size)",
-                "slice(head, None, heads.shape[-1] // head_size)",
-            ),
-        ],
-    ),
-    Mistake(
-        "All the other heads are replaced by their means, and this one "
-        "stays: the wrong way round.",
-        [
-            ("heads.clone()", "heads.mean(dim=(0, 1)).expand_as(heads).clone()"),
-            ("heads[..., mine].mean(dim=(0, 1))", "heads[..., mine]"),
-        ],
-    ),
-    Mistake(
-        "Only the replaced head comes back; the result has the shape "
-        "of `heads`, with all the others in it.",
-        [
-            ("return changed", "return changed[..., mine]"),
-        ],
-    ),
-    Mistake(
-        "Heads are counted from 0, so head h begins at channel h * "
-        "head_size; yours begins one head before.",
-        [
-            (
-                "slice(head * head_size, (head + 1) * head_size)",
-                "slice((head - 1) * head_size, head * head_size)",
-            ),
-        ],
-    ),
+
+
+MEAN = "heads[..., mine].mean(dim=(0, 1))"
+MINE = "slice(head * head_size, (head + 1) * head_size)"
+mean_ablated.wrong(
+    "You put zeros there, which is zero ablation. You want the head's mean.",
+    *(MEAN, "0"),
 )
+mean_ablated.wrong(
+    "Every window gets its own mean, so what the head says still depends on the text.",
+    *(MEAN, "heads[..., mine].mean(dim=1, keepdim=True)"),
+)
+mean_ablated.wrong(
+    "Every position gets its own mean. Average over the positions, too.",
+    *(MEAN, "heads[..., mine].mean(dim=0)"),
+)
+mean_ablated.wrong(
+    "`head` counts heads, not channels. Head h begins at channel h * head_size.",
+    *(MINE, "slice(head, head + head_size)"),
+)
+mean_ablated.wrong(
+    "You replace all later heads, too. The slice needs an end.",
+    *("(head + 1) * head_size)", "None)"),
+)
+mean_ablated.wrong(
+    "This is the mean over all heads. You want what this one says on average.",
+    *(MEAN, "heads.unflatten(-1, (-1, head_size)).mean(dim=(0, 1, 2))"),
+)
+mean_ablated.wrong(
+    "You put a single number into all channels of the head. Each channel should get "
+    "its own mean.",
+    *(MEAN, "heads[..., mine].mean()"),
+)
+mean_ablated.wrong(
+    "You average the head's own channels at each position. Average over windows and "
+    "positions instead.",
+    *("mean(dim=(0, 1))", "mean(dim=-1, keepdim=True)"),
+)
+mean_ablated.wrong(
+    "You change every n-th channel. The channels of a head are side by side.",
+    *(MINE, "slice(head, None, heads.shape[-1] // head_size)"),
+)
+mean_ablated.wrong(
+    "You replace all the other heads and leave this one as it was.",
+    *("heads.clone()", "heads.mean(dim=(0, 1)).expand_as(heads).clone()"),
+    *(MEAN, "heads[..., mine]"),
+)
+check_mean_ablated = mean_ablated.check
+
+FOUR = torch.tensor(
+    [
+        [1.0, 0, 0, 0],
+        [0.75, 0.25, 0, 0],
+        [0.125, 0.5, 0.375, 0],
+        [0.25, 0, 0.625, 0.125],
+    ]
+)
+SELF = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
 
 
-@exercise("11.2 Its usual word", MEAN_ABLATED)
-def check_mean_ablated(mean_ablated: Any) -> str:
-    """mean_ablated(heads (B, T, C), head, head_size) -> (B, T, C)."""
-    cases = [(torch.tensor([[[1.0, 5.0], [3.0, 6.0]]]), 0, 1)]
-    cases += [(randn(2, 3, 6, seed=1), 2, 2), (randn(3, 2, 8, seed=2), 0, 2)]
-    cases.append((randn(2, 5, 6, seed=3), 1, 3))
-    hint = "heads[..., mine].mean(dim=(0, 1)) has a number for each of its columns."
-    compare(mean_ablated, MEAN_ABLATED, cases, hint=hint)
-    return "4 sizes; the other heads, and the tensor given, stay as they were."
+def _ids(*ids: int) -> torch.Tensor:
+    return torch.tensor(ids)
 
 
-def _text(letters: str) -> torch.Tensor:
-    return torch.tensor([ord(c) - ord("a") for c in letters])
-
-
-PREFIX_SCORE = Solution(
-    """
+@exercise(
+    "11.3 Prefix matching",
+    cases=[
+        (FOUR, _ids(1, 2, 1, 2), 1),
+        (FOUR, _ids(1, 2, 1, 2), 2),
+        (FOUR, _ids(3, 3, 3, 3), 2),
+        (FOUR, _ids(5, 5, 2, 5), 1),
+        (SELF, _ids(0, 1, 0), 1),  # a query that doesn't look there
+    ],
+    fresh=lambda: [
+        (_maps(9), _ids(0, 1, 2, 0, 1, 2, 0, 1, 2), 2),
+        (_maps(8), _ids(0, 0, 0, 0, 0, 1, 0, 0), 3),
+        (_maps(12), torch.randint(2, (12,)), 2),
+    ],
+    hint="Take the ids 1, 2, 1, 2 on paper. At the last 2, what are the s for n = 1, "
+    "and for n = 2?",
+)
 def prefix_score(weights, ids, n=2):
+    """A function of weights (T, T), ids (T,) and n that returns a number."""
     found = []
     for t in range(n - 1, len(ids)):
         read = ids[t - n + 1 : t + 1]  # the last n, up to t
@@ -285,148 +206,128 @@ def prefix_score(weights, ids, n=2):
         if seen:
             found.append(total)
     return sum(found) / len(found)
-""",
-    Mistake(
-        "A query that could look there and gives it no attention counts, too: with 0.",
-        [("if seen:", "if total > 0:")],
-    ),
-    Mistake(
-        "Queries with nothing to find count as zeros here: leave them out.",
-        [("if seen:", "if True:")],
-    ),
-    Mistake(
-        "You divide by all T; only queries that have something to find count.",
-        [("/ len(found)", "/ len(ids)")],
-    ),
-    Mistake(
-        "You look at the earlier occurrence itself; a head that copies looks at"
-        " what followed.",
-        [("weights[t, s]", "weights[t, s - 1]")],
-    ),
-    Mistake(
-        "The last n characters must include the one just read, at t.",
-        [
-            ("ids[t - n + 1 : t + 1]", "ids[t - n : t]"),
-            ("range(n - 1, len(ids))", "range(n, len(ids))"),
-        ],
-    ),
-    Mistake(
-        "You take one match only, the latest; add up what t gives to all of them.",
-        [("total + weights[t, s]", "weights[t, s]")],
-    ),
-    Mistake(
-        "s may be t itself: in aa, the second a looks at what followed the first.",
-        [("range(n, t + 1)", "range(n, t)")],
-    ),
-    Mistake(
-        "You take one match only, the first; add up what t gives to all of them.",
-        [
-            (
-                "total, seen = total + weights[t, s], True",
-                "total, seen = weights[t, s], True; break",
-            )
-        ],
-    ),
-    Mistake(
-        "You compare the last character only; all n must agree.",
-        [("torch.equal(ids[s - n : s], read)", "ids[s - 1] == ids[t]")],
-    ),
-    Mistake(
-        "You divide by the number of matches; a query with two matches counts once.",
-        [("total, seen = total + weights[t, s], True", "found.append(weights[t, s])")],
-    ),
-    Mistake(
-        "You compare the last character only; all n must agree.",
-        [
-            ("range(n, t + 1)", "range(1, t + 1)"),
-            ("torch.equal(ids[s - n : s], read)", "ids[s - 1] == ids[t]"),
-        ],
-    ),
-    Mistake(
-        "Your s goes on beyond t: a match that is still to come counts, too.",
-        [
-            ("range(n, t + 1)", "range(n, len(ids))"),
-        ],
-    ),
-    Mistake(
-        "You look at the place where the match begins; the character "
-        "that followed it stands n places further on, at s.",
-        [
-            ("weights[t, s]", "weights[t, s - n]"),
-        ],
-    ),
-    Mistake(
-        "You look for the character that stands at t + 1, which no "
-        "head has read yet; compare the n before s with the last n up "
-        "to t.",
-        [
-            (
-                "torch.equal(ids[s - n : s], read)",
-                "t + 1 < len(ids) and ids[s] == ids[t + 1]",
-            ),
-        ],
-    ),
+
+
+EQUAL, ADD = "torch.equal(ids[s - n : s], read)", "total + weights[t, s]"
+prefix_score.wrong(
+    "You leave out queries that could look there but give it no attention. They count, "
+    "as 0.",
+    *("if seen:", "if total > 0:"),
 )
-
-
-@exercise("11.3 Prefix matching", PREFIX_SCORE)
-def check_prefix_score(prefix_score: Any) -> str:
-    """prefix_score(weights (T, T), ids (T,), n) -> one number."""
-    elsewhere = _maps(5, seed=5)
-    elsewhere[2] = torch.eye(5)[2]  # the second a looks at itself alone
-    cases = [
-        (_maps(4, seed=3), _text("abab"), 1),
-        (_maps(5, seed=1), _text("abcab"), 2),
-        (_maps(9, seed=2), _text("abcabcabc"), 2),
-        (_maps(8, seed=4), _text("aaaaabaa"), 3),
-        (elsewhere, _text("ababa"), 1),
-    ]
-
-    hint = "In abcab, the last b looks for the c: what followed the earlier ab."
-    compare(prefix_score, PREFIX_SCORE, cases, hint=hint)
-    return "5 texts, with 1, 2 and 3 characters that must agree."
+prefix_score.wrong(
+    "You count queries that have nothing to find as zeros. Leave them out.",
+    *("if seen:", "if True:"),
+)
+prefix_score.wrong(
+    "You divide by all T. Only queries that have something to find should count.",
+    *("/ len(found)", "/ len(ids)"),
+)
+prefix_score.wrong(
+    "You look at the last character of the match. A copying head looks at the one that "
+    "followed it.",
+    *("weights[t, s]", "weights[t, s - 1]"),
+)
+prefix_score.wrong(
+    "You look at the place where the match begins. A copying head looks at the "
+    "character that followed it.",
+    *("weights[t, s]", "weights[t, s - n]"),
+)
+prefix_score.wrong(
+    "The last n characters should include the one at t.",
+    *("ids[t - n + 1 : t + 1]", "ids[t - n : t]"),
+    *("range(n - 1, len(ids))", "range(n, len(ids))"),
+)
+prefix_score.wrong(
+    "You take only the latest match. Add up the attention on all of them.",
+    *(ADD, "weights[t, s]"),
+)
+prefix_score.wrong(
+    "You take only the first match. Add up the attention on all of them.",
+    *(f"{ADD}, True", "weights[t, s], True; break"),
+)
+prefix_score.wrong(
+    "You leave out s = t. In aa, the second a may look at itself, since it followed "
+    "the first a.",
+    *("range(n, t + 1)", "range(n, t)"),
+)
+prefix_score.wrong(
+    "You compare only the last character. All n should be equal.",
+    *("range(n, t + 1)", "range(1, t + 1)", EQUAL, "ids[s - 1] == ids[t]"),
+)
+prefix_score.wrong(
+    "You divide by the number of matches. A query with two matches should count once.",
+    *(f"total, seen = {ADD}, True", "found.append(weights[t, s])"),
+)
+check_prefix_score = prefix_score.check
 
 
 def _others(module: nn.Module, inputs: Any, output: Any) -> None:
-    """Somebody else's hook, which stays."""
+    """Somebody else's hook, which should stay."""
 
 
-def _layer(C: int, V: int, bias: bool) -> nn.Linear:
-    module = nn.Linear(C, V, bias)
-    module.weight.data = randn(V, C)
-    module.register_forward_hook(_others)
-    return module
+class Noting(nn.Module):
+    """A layer that notes how many hooks it has whenever it runs."""
 
-
-def _before_and_after(
-    program: Callable, module: nn.Module, x: torch.Tensor
-) -> tuple | None:
-    """What the program gives; the module's weights, output and hooks afterwards."""
-    weight = next(module.parameters())
-    usual = [weight.clone(), module(x)]
-    silent = program(module, x)
-    if silent is None or silent is ...:
-        return None
-    heals = [same(*pair) for pair in zip((weight, module(x)), usual)]
-    hooks = [hook is _others for hook in module._forward_hooks.values()]
-    zeros = program(nn.ReLU(), x)  # a module without parameters
-    left = len(module._forward_hooks)  # as many as before, if it is healed by now
-    return silent, zeros, heals, hooks, same(silent, usual[1]), left
-
-
-class _Listening(nn.Module):
-    """Notes how many hooks it has whenever it is asked."""
-
-    hooks = []
+    def __init__(self, layer: nn.Module):
+        super().__init__()
+        self.layer, self.hooks = layer, []
+        self.register_forward_hook(_others)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.hooks.append(len(self._forward_hooks))
-        return x + 1
+        return self.layer(x)
 
 
-SILENCED = Solution(
-    """
+def _silent_and_healed(silenced: Callable, module: Any, x: torch.Tensor) -> Any:
+    """What the program gives; raises Wrong if the module isn't as before."""
+    usual = module(x).clone()
+    module.hooks.clear()
+    silent = silenced(module, x)
+    if silent is None or silent is ...:
+        return silent
+    asked = list(module.hooks)
+    hooks = list(module._forward_hooks.values())
+    if _others not in hooks:
+        raise Wrong(
+            "Somebody else's hook on this module is gone. Remove only your own."
+        )
+    if len(hooks) > 1:
+        raise Wrong(
+            "The bug is still there: after the call, the module still has the hook.",
+            "What does register_forward_hook return?",
+            untouched=True,
+        )
+    if same(silent, usual) and usual.any():
+        raise Wrong(
+            "The module isn't silenced. Either your hook wasn't there while the module "
+            "ran, or it returned nothing. (`.forward` alone skips all hooks.)"
+        )
+    if not same(module(x), usual):
+        raise Wrong("Afterwards, the module gives something else than before.")
+    if same(silent, 0 * usual) and max(asked, default=0) < 2:
+        raise Wrong(
+            "These are zeros, but there was no hook while the module ran. Inside a "
+            "larger model, the layers after it would still hear what it says."
+        )
+    return silent
+
+
+@exercise(
+    "11.4 The cut that does not heal",
+    cases=lambda: [
+        (Noting(nn.Linear(2, 1)), torch.ones(1, 2)),
+        (Noting(nn.Linear(3, 4)), torch.ones(2, 3)),
+        (Noting(nn.Identity()), torch.ones(2, 3)),
+    ],
+    fresh=lambda: [
+        (Noting(nn.Sequential(nn.Linear(3, 4), nn.Tanh())), torch.randn(2, 3))
+    ],
+    work=_silent_and_healed,
+    hint="What does module(x) give before the call, during it, and after it?",
+)
 def silenced(module, x):
+    """A function of a module and x that returns zeros like the module's output."""
+
     def silence(module, inputs, output):
         return torch.zeros_like(output)
 
@@ -434,84 +335,11 @@ def silenced(module, x):
     silent = module(x)
     hook.remove()
     return silent
-""",
+
+
+silenced.wrong(
+    "What comes out should be zeros in the shape of the module's output. If you put "
+    "zeros in at the front, the bias still comes out.",
+    sign=lambda got, expected, *_: not same(got, expected),
 )
-
-
-@exercise("11.4 The cut that does not heal", SILENCED)
-def check_silenced(silenced: Any) -> str:
-    """silenced(module, x) -> zeros of the module's output; the module is as before."""
-    sizes = [(2, 1, (1,), False), (2, 3, (4,), True), (4, 2, (2, 3), True)]
-    cases: list[tuple] = [
-        (_layer(C, V, b), randn(*s, C, seed=1)) for C, V, s, b in sizes
-    ]
-    nested = nn.Sequential(_layer(3, 4, True), nn.Tanh())
-    nested.register_forward_hook(_others)
-    cases.append((nested, randn(2, 3, seed=2)))
-    why, text = "the hook was not there when it was asked", source(silenced)
-    if ".forward(x" in text:
-        why = "`.forward` alone passes every hook by, so call the module itself"
-    tree = ast.walk(ast.parse(text))
-    hooks = [n for n in tree if isinstance(n, ast.FunctionDef) and n.name != "silenced"]
-    silent = not any(isinstance(n, ast.Return) for h in hooks for n in ast.walk(h))
-    known = [
-        Mistake(
-            "Your hook returns nothing, so what the module gives stays as it is.",
-            sign=lambda got, *_: got[4] and hooks and silent,
-        ),
-        Mistake(
-            f"The module is not silenced: {why}.",
-            sign=lambda got, *_: got[4] and got[3] == [True],
-        ),
-        Mistake(
-            "Your hook is taken away only when the function is called once more: until "
-            "then the module stays silent.",
-            sign=lambda got, *_: len(got[3]) > 1 == got[5],
-        ),
-        Mistake(
-            "The bug is still there: the hook stays on until its .remove() is called.",
-            sign=lambda got, *_: len(got[3]) > 1,
-            untouched=True,
-        ),
-        Mistake(
-            "A hook of somebody else's on this module is gone: remove your own alone.",
-            sign=lambda got, *_: got[3] != [True],
-        ),
-        Mistake(
-            "A module without weights goes on, or the weights of this one are changed "
-            "for good. Is it silenced by its weights?",
-            sign=lambda got, right, *_: not got[2][0] or got[1].any(),
-        ),
-        Mistake(
-            "Afterwards the module gives something else than before: put all of it "
-            "back.",
-            sign=lambda got, *_: not got[2][1],
-        ),
-        Mistake(
-            "What comes out is not zeros of the output's shape; if zeros go in, a "
-            "bias is left.",
-            sign=lambda got, right, *_: not same(got[0], right[0]),
-        ),
-    ]
-    hint = "handle = module.register_forward_hook(...), and then handle.remove()."
-    how: dict[str, Any] = {"work": _before_and_after, "hint": hint}
-    compare(silenced, SILENCED, cases, known, **how)
-    _Listening.hooks.clear()
-    call(silenced, _Listening(), cases[0][1])
-    if not any(_Listening.hooks):
-        raise Explained(
-            "These are zeros, but no hook is at work while the module runs. Inside a "
-            "larger model, the layers behind it would still hear what it says.",
-            "handle = module.register_forward_hook(silence), then module(x), then "
-            "handle.remove().",
-            share=0.9,
-        )
-    _, changed = run(silenced, (nn.Identity(), torch.ones(2, 3)))
-    if 1 in changed:  # x
-        raise Explained(
-            "Your hook puts zeros into the output itself. A module that hands on what "
-            "it is given, as nn.Identity() does, then has zeros in x, too.",
-            "torch.zeros_like(output) is a tensor of its own.",
-            share=0.9,
-        )
-    return "4 modules: silent inside, and afterwards as before."
+check_silenced = silenced.check

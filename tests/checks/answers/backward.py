@@ -43,29 +43,31 @@ def distance(*lines):
 
 WRONG = {
     "12.1": {
-        "these gradients": affine("return g * gain, g * x, g"),
-        "are means over the rows": affine(
+        "still have the shape of x": affine("return g * gain, g * x, g"),
+        "You take means over the rows": affine(
             "n = len(gain)",
             "return g * gain, (g * x).reshape(-1, n).mean(0), g.reshape(-1, n).mean(0)",
         ),
     },
     "12.2": {
-        "the numerator alone": share("return g / x.sum(axis=-1, keepdims=True)"),
-        "of all shares of its row": share(
+        "only the gradient through the numerator": share(
+            "return g / x.sum(axis=-1, keepdims=True)"
+        ),
+        "hear from all their g": share(
             "s = x.sum(-1, keepdims=True)", "return g / s - g * x / s**2"
         ),
     },
     "12.3": {
-        "Only the first text": table(
+        "only the first text": table(
             "found = np.zeros((V, g.shape[-1]))",
             "for t, i in enumerate(ids[0]):",
             "    found[i] += g[0, t]",
             "return found",
         ),
-        "keeps only one of its gradients": table(
+        "keep only one of its gradients": table(
             "found = np.zeros((V, g.shape[-1]))", "found[ids] = g", "return found"
         ),
-        "`ids.T` where `ids` belongs": (
+        "there is too much in `ids.T`": (
             "def table_gradient(g, ids, V):\n"
             "    out = np.zeros((V, g.shape[-1]))\n"
             "    np.add.at(out, ids.T.ravel(), g.reshape(-1, g.shape[-1]))\n"
@@ -75,12 +77,12 @@ WRONG = {
     "12.4": {
         "The bug is still there": relu("g"),
         "It may have any sign": relu("g * (g > 0)"),
-        "does not know x as its parent": defined(
+        "doesn't know that x is its parent": defined(
             "relu(x)", "return Tensor(np.maximum(x.data, 0))"
         ),
     },
     "12.5": {
-        "the teacher gets a gradient, too": distance("off = student + teacher * -1.0"),
+        "The teacher gets a gradient, too": distance("off = student + teacher * -1.0"),
         "nobody learns": distance("off = Tensor(student.data - teacher.data)"),
     },
 }

@@ -53,8 +53,8 @@ WRONG = {
         ),
     },
     "14.2": {
-        "lost the old shift's part": fold("return torch.linalg.pinv(W) @ b"),
-        "taken away": fold("return s - torch.linalg.pinv(W) @ b"),
+        "You've lost W @ s": fold("return torch.linalg.pinv(W) @ b"),
+        "You subtract the bias": fold("return s - torch.linalg.pinv(W) @ b"),
         "W Wᵀ b": fold("return s + W.mT @ b"),
     },
     "14.3": {
@@ -64,17 +64,17 @@ WRONG = {
     },
     "14.4": {
         "whatever the other three say": ours(f"return {ALL}"),
-        "top_k is lost": ours(
+        "You lose top_k": ours(
             "if not do_sample:",
             "    return {'temperature': 0}",
             "return dict(temperature=temperature, top_p=top_p)",
         ),
-        "you multiply by it": ours(
+        "divide the logits by the temperature": ours(
             "if not do_sample:",
             "    return {'temperature': 0}",
             f"return {ALL} | {{'temperature': 1 / temperature}}",
         ),
-        "our generate refuses": ours(
+        "our generation raises": ours(
             "if not do_sample:",
             "    return {'temperature': 0}",
             "return dict(temperature=temperature, top_k=top_k, top_p=top_p)",

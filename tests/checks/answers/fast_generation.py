@@ -51,53 +51,47 @@ WRONG = {
         "The caches come back as they were": step(
             out="F.softmax(scores, -1) @ values, keys[:, :, :-1], values[:, :, :-1]"
         ),
-        "left out after `q @ k": step(
+        "You don't divide the scores": step(
             (".mT / q.shape[-1] ** 0.5", ".transpose(-2, -1)")
         ),
-        "stand in front of the old ones": step(
+        "in front of the old ones": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
+        "a dimension is wrong": step(("scores, dim=-1", "scores, dim=-2")),
     },
     "09.2": {
         "would follow the padding": padded(
             ("[0] * (T - len(prompt)) + prompt", "prompt + [0] * (T - len(prompt))")
         ),
-        "sees those behind it": padded((MASK, "real[:, None] | own")),
-        "but for `pads[:, None] - 1` where": padded(
+        "sees those after it": padded((MASK, "real[:, None] | own")),
+        "there is too much in `pads[:, None] - 1`": padded(
             (">= pads[:, None]", ">= pads[:, None] - 1")
         ),
+        "Make it torch.bool": padded((MASK, f"({MASK}).float()")),
     },
     "09.3": {
-        "with `q` in place of something else": draft("q", "torch.zeros_like(p)"),
-        "what is refused at one character": draft(
-            "torch.minimum(p, q)", "(q - p).relu() * (p - q).relu()"
-        ),
-        "how often two draws agree": draft("p * q"),
-        "given that it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
-        "`q / p` where `p / q`": draft("q * (q / p).clamp(max=1).nan_to_num()"),
+        "kept: It's right for 1 of 6": draft("q", "torch.zeros_like(p)"),
+        "p * q is the probability": draft("p * q"),
+        "once it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
+        "wrong order in `q / p`": draft("q * (q / p).clamp(max=1).nan_to_num()"),
     },
     "09.4": {
-        "`weight.abs().amax(dim=-1, keepd": int8(
+        "one scale for the whole matrix": int8(
             ("weight.abs().amax(dim=1, keepdim=True)", "weight.abs().max()"),
             (SCALE, f"({SCALE}).expand(len(weight), 1)"),
         ),
-        "`(weight / scale).round()` belongs": int8((".round()", "")),
-        ".round().to(torch.int8)": int8((".round().to(torch.int8)", "")),
+        "Round to the nearest": int8((".round()", "")),
+        "should be torch.int8": int8((".round().to(torch.int8)", "")),
+        "weight again: ": int8(("numbers * scale", "numbers / scale")),
     },
     "09.5": {
-        "but for `self.length = 0` left out": cleared(clear="pass"),
-        "told to be empty by": cleared(
+        "still holds the last prompt": cleared(clear="pass"),
+        "You recognize an empty place": cleared(
             ("q) ** 0.5", "q) ** 0.5 + (self.keys[:n] != 0).any(1).float().log()"),
             clear="self.keys.zero_()",
         ),
-        "`2` where `1` belongs": cleared(("self.length += 1", "self.length += 2")),
-        "IndexError": cleared(
-            ("self.length = 0", "self.start = self.length = 0"),
-            ("self.keys[:n]", "self.keys[self.start : n]"),
-            ("self.values[:n]", "self.values[self.start : n]"),
-            clear="self.start = self.length",
-        ),
+        "a number is wrong": cleared(("self.length += 1", "self.length += 2")),
     },
 }
 

@@ -32,22 +32,24 @@ def smooth(body):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "07.1": {
-        "There is a nan: where p is 0": entropy("-(p * p.log()).sum(-1)"),
-        "but for `s.sum(-1) / math.log(2)` where": entropy("s.sum(-1) / math.log(2)"),
-        "p[p > 0] makes one list": entropy("-(p[p > 0] * p[p > 0].log()).sum(-1)"),
-        "should count p times": entropy("-p.clamp(min=1e-9).log().mean(-1)"),
+        "You get nan where p is 0": entropy("-(p * p.log()).sum(-1)"),
+        "The result is in bits": entropy("s.sum(-1) / math.log(2)"),
+        "forgets the rows, too": entropy("-(p[p > 0] * p[p > 0].log()).sum(-1)"),
+        "a number is wrong in `p + 0.001`": entropy("-(p * (p + 1e-3).log()).sum(-1)"),
     },
     "07.2": {
-        "where `math.exp(": perplexity("(x * n).sum() / n.sum()"),
-        "upside down": perplexity("(-(x * n).sum() / n.sum()).exp()"),
+        "something is missing in `(x * n).sum()": perplexity("(x * n).sum() / n.sum()"),
+        "a sign is wrong in": perplexity("(-(x * n).sum() / n.sum()).exp()"),
+        "OverflowError": perplexity("math.exp((x * n).sum()) ** (1 / n.sum().item())"),
     },
     "07.3": {
-        "`+ strength` left out after `seen`": smooth(
+        "something is missing in `(counts": smooth(
             "(counts + strength * lower) / seen"
         ),
-        "but for `counts + strength * l": smooth(
+        "the steps of `counts + strength * l": smooth(
             "counts + strength * lower / (seen + strength)"
         ),
+        "gives nan, because 0 / 0": smooth("(counts / seen) * 0.5 + lower * 0.5"),
     },
 }
 
@@ -65,10 +67,6 @@ RIGHT = {
     "07.3": {
         "sum of the row": smooth(
             "(c := counts + strength * lower) / c.sum(-1, keepdim=True)"
-        ),
-        "a mixture whose weight knows": smooth(
-            "(counts / seen).nan_to_num() * seen / (seen + strength)"
-            " + lower * strength / (seen + strength)"
         ),
     },
 }

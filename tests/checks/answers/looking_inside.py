@@ -49,8 +49,8 @@ WRONG = {
         "You divide by T": previous(
             "weights.diagonal(-1, -2, -1).sum(-1) / weights.shape[-1]"
         ),
-        "-1).mean(-1)` belongs": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
-        "You add up what all earlier characters": (
+        "wrong operation": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
+        "You add up the attention to all earlier": (
             "def previous_score(weights):\n"
             "    T = weights.shape[-1]\n"
             "    before = torch.ones(T, T).tril(-1)\n"
@@ -58,43 +58,41 @@ WRONG = {
         ),
     },
     "11.2": {
-        "your function changes `heads` in place": mean(
-            "x[..., mine].mean((0, 1))", "x = heads"
-        ),
+        "changes its input `heads`": mean("x[..., mine].mean((0, 1))", "x = heads"),
     },
     "11.3": {
-        "`/ len(found)` left out": prefix((" / len(found)", "")),
-        "Queries with nothing to find": prefix(
+        "something is missing in `sum(found)`": prefix((" / len(found)", "")),
+        "You count queries that have nothing to find": prefix(
             ("        if seen:\n            found", "        found")
         ),
     },
     "11.4": {
         "The bug is still there": silenced(HUNG, "return module(x)"),
-        "the hook was not there": silenced(HUNG, "hook.remove()", "return module(x)"),
-        "`hook.remove` alone calls nothing": silenced(
-            HUNG, "out = module(x)", "hook.remove", "return out"
+        "Either your hook wasn't there": silenced(
+            HUNG, "hook.remove()", "return module(x)"
         ),
-        "Your hook returns nothing": silenced(HUNG, "return module(x)").replace(
-            "return torch", "torch"
-        ),
-        "put all of it back": silenced(
+        "or it returned nothing": silenced(
+            HUNG, "out = module(x)", "hook.remove()", "return out"
+        ).replace("return torch", "torch"),
+        "gives something else than before": silenced(
             "old = module.forward",
             "module.forward = lambda x: torch.zeros_like(old(x))",
             "return module(x)",
         ),
-        "Is it silenced by its weights": silenced(
+        "???1": silenced(
             "with torch.no_grad():",
             "    for p in module.parameters():",
             "        p.zero_()",
             "return module(x)",
         ),
-        "not zeros of the output's shape": silenced("return torch.zeros_like(x)"),
-        "zeros into the output itself": silenced(
+        "in the shape of the module's output": silenced("return torch.zeros_like(x)"),
+        "changes its input `x`": silenced(
             "hook = module.register_forward_hook(lambda m, i, out: out.data.zero_())",
             "out = module(x)",
             "hook.remove()",
             "return out",
         ),
+        "there was no hook while": silenced("return 0 * module(x)"),
     },
 }
 

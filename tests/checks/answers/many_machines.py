@@ -33,49 +33,41 @@ def evaluate(*lines):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "10.1": {
-        "All sizes are rounded down": share(
+        "The last share ends at 6": share(
             "each = batch_size // workers", "return rank * each, (rank + 1) * each"
         ),
-        "The last worker takes all rows": share(
+        "Everyone has to wait": share(
             "each = batch_size // workers",
             "end = batch_size if rank == workers - 1 else (rank + 1) * each",
             "return rank * each, end",
         ),
-        "Return two numbers, first": share(MINE, "return list(range(first, last))"),
-        "Rows are read twice": share("return 0, batch_size"),
-        "yours says how many rows": (
-            "def share(batch_size, rank, workers):\n"
-            "    q, rest = divmod(batch_size, workers)\n"
-            "    return rank * q + min(rank, rest), q + (rank < rest)\n"
+        "Return two numbers, first": share(MINE, "return list(range(first, last))[:1]"),
+        "Some rows are read twice": share("return 0, batch_size"),
+        "yours says how many rows": share(
+            "q, rest = divmod(batch_size, workers)",
+            "return rank * q + min(rank, rest), q + (rank < rest)",
+        ),
+        "can't be used in a slice": share(
+            "each = batch_size / workers", "return rank * each, (rank + 1) * each"
         ),
     },
     "10.2": {
-        "Each worker has a seed of its own": windows(
+        "Every worker has its own seed": windows(
             SEEDED.replace("seed)", "seed + rank)"),
             MINE,
             "return torch.randint(length, (last - first,), generator=generator)",
         ),
-        "the solution with this line changed: ": windows(SEEDED, ALL, "return drawn"),
-        "Windows are lost or read twice": windows(
-            SEEDED, ALL, "n = batch_size // workers", "return drawn[rank:][:n]"
-        ),
+        "Every window of the batch": windows(SEEDED, ALL, "return drawn"),
         "rank times your own number": windows(
             *(SEEDED, MINE, ALL, "n = last - first", "return drawn[rank * n :][:n]")
         ),
-        "It raised": windows(SEEDED, ALL, "return drawn[first:last]"),
-        "`first:mine` where `first:first + mine`": (
-            "def windows(rank, seed, batch_size, length, workers):\n"
-            "    generator = torch.Generator().manual_seed(seed)\n"
-            "    first = rank * batch_size // workers\n"
-            "    mine = (rank + 1) * batch_size // workers - first\n"
-            "    starts = torch.randint(length, (batch_size,), generator=generator)\n"
-            "    return starts[first:mine]\n"
-        ),
-        "right but for `2` where `workers` belongs": (
-            "def windows(rank, seed, batch_size, length, workers):\n"
-            "    generator = torch.Generator().manual_seed(seed)\n"
-            "    drawn = torch.randint(length, (batch_size,), generator=generator)\n"
-            "    return drawn[rank::2]\n"
+        "It raised NameError": windows(SEEDED, ALL, "return drawn[first:last]"),
+        "Some of yours are read twice": windows(
+            SEEDED,
+            "first = rank * batch_size // workers",
+            "mine = (rank + 1) * batch_size // workers - first",
+            "starts = torch.randint(length, (batch_size,), generator=generator)",
+            "return starts[first:mine]",
         ),
     },
     "10.3": {
@@ -84,7 +76,7 @@ WRONG = {
             "    total = group.all_reduce(sum(losses))",
             "    return total / group.all_reduce(len(losses))",
         ),
-        "(meeting 2); worker 1 has gone": evaluate(
+        "(meeting 2); worker 1 has left": evaluate(
             "total = group.all_reduce(sum(losses))",
             "if rank == 0:",
             "    return total / group.all_reduce(len(losses))",
@@ -95,26 +87,17 @@ WRONG = {
             "    group.barrier()",
             "return total / group.all_reduce(len(losses))",
         ),
-        "one brings its sum": evaluate(
+        "one adds its sum": evaluate(
             "mine = [sum(losses), len(losses)][:: 1 if rank else -1]",
             "one, two = map(group.all_reduce, mine)",
             "return one / two if rank else two / one",
         ),
-        "Only worker 0's windows count": evaluate(
+        "Only worker 0's losses": evaluate(
             "mine = [] if rank else losses",
             "return group.all_reduce(sum(mine)) / group.all_reduce(len(mine))",
         ),
-        "where `sum(losses)`": evaluate(
-            "mean = group.all_reduce(sum(losses) / len(losses))",
-            "return mean / group.all_reduce(len(losses))",
-        ),
-        "knows its own windows only": evaluate("return sum(losses) / len(losses)"),
-        "Nothing reads what `count": (
-            "def evaluate(rank, losses, group):\n"
-            "    total = group.all_reduce(sum(losses))\n"
-            "    count = group.all_reduce(len(losses))\n"
-            "    if rank == 0:\n"
-            "        return total / len(losses)\n"
+        "knows only its own losses": evaluate(
+            "return sum(losses) / max(len(losses), 1)"
         ),
     },
 }
@@ -128,7 +111,7 @@ RIGHT = {
         ),
     },
     "10.2": {
-        "every so-manieth": windows(SEEDED, ALL, "return drawn[rank::workers]"),
+        "every nth": windows(SEEDED, ALL, "return drawn[rank::workers]"),
         "a list": windows(SEEDED, ALL, MINE, "return drawn[first:last].tolist()"),
     },
     "10.3": {

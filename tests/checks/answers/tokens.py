@@ -36,14 +36,14 @@ CHARACTERS = f"nats.sum() / len({TEXT}.decode())"
 BITS = f"nats.sum() / len({TEXT}) / math.log(2)"
 WRONG = {
     "13.1": {
-        "Overlaps are counted": pairs(
+        "You count overlapping pairs": pairs(
             "from collections import Counter", "return dict(Counter(zip(ids, ids[1:])))"
         ),
-        "are left out altogether": pairs(
+        "You leave out all pairs of two equal": pairs(
             "from collections import Counter",
             "return dict(Counter(p for p in zip(ids, ids[1:]) if p[0] != p[1]))",
         ),
-        "Only pairs side by side": pairs(
+        "You only count pairs side by side": pairs(
             "found = {}",
             "for pair in zip(ids[::2], ids[1::2]):",
             "    found[pair] = found.get(pair, 0) + 1",
@@ -53,7 +53,7 @@ WRONG = {
     "13.2": {
         "This is the loss per token": loss("nats.mean()", BITS),
         "These are nats per byte": loss(f"nats.sum() / len({TEXT})", BITS),
-        "These are nats; one bit": loss(CHARACTERS, f"nats.sum() / len({TEXT})"),
+        "These are nats. One bit": loss(CHARACTERS, f"nats.sum() / len({TEXT})"),
         "bits per character": loss(CHARACTERS, f"{CHARACTERS} / math.log(2)"),
         "bits per token": loss(CHARACTERS, "nats.mean() / math.log(2)"),
     },
@@ -68,7 +68,7 @@ WRONG = {
             "    i = can[0]",
             "    parts[i : i + 2] = [parts[i] + parts[i + 1]]",
         ),
-        "(WordPiece)": encode(
+        "tokenizer, WordPiece": encode(
             "known, parts = {a + b for a, b in merges}, []",
             "while word:",
             "    n = len(word)",
@@ -77,7 +77,7 @@ WRONG = {
             "    parts, word = [*parts, word[:n]], word[n:]",
             "return parts",
         ),
-        "stands inside the loop": (
+        "superfluous": (
             "def encode(word, merges):\n"
             "    parts = list(word)\n"
             "    for merge in merges:\n"
@@ -91,7 +91,7 @@ WRONG = {
             "''.join(token.decode('utf-8', 'replace') for token in tokens)"
         ),
         "vanish without a trace": written(f"{TEXT}.decode('utf-8', 'ignore')"),
-        "each byte a character of its own": written(f"{TEXT}.decode('latin-1')"),
+        "turns each byte into a character": written(f"{TEXT}.decode('latin-1')"),
         "UnicodeDecodeError": written(f"{TEXT}.decode()"),
     },
 }

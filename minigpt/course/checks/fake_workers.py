@@ -1,10 +1,10 @@
-"""Workers in threads that stand in for processes; none waits for ever."""
+"""Fake workers: threads that play processes, so that none can wait forever."""
 
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minigpt.course.checks.running import interrupt
+from minigpt.course.checks.run import interrupt
 
 
 class Stuck(Exception):
@@ -12,7 +12,7 @@ class Stuck(Exception):
 
 
 class Group:
-    """What one worker is given: its way to meet the others."""
+    """What a worker is handed so that it can meet the others."""
 
     def __init__(self, rank: int, meeting: "_Meeting"):
         self._rank, self._meeting = rank, meeting
@@ -21,7 +21,7 @@ class Group:
     def all_reduce(self, value: Any) -> Any:
         """The sum of what all workers bring; returns when all have come."""
         if isinstance(value, (str, list, tuple, dict)):
-            raise TypeError("all_reduce adds numbers or tensors, no lists or texts")
+            raise TypeError("all_reduce adds numbers or tensors, not lists or texts")
         first, *others = self._meeting.attend(self._rank, "all_reduce", value)
         for value in others:
             first = first + value
@@ -35,8 +35,8 @@ class Group:
 class _Meeting:
     """Where all workers come together, again and again.
 
-    A worker that has ended comes once more, to say so: nobody waits for it in vain,
-    and what real processes would do, to wait for ever, is found at once.
+    A worker that has ended comes once more to say so. Then nobody waits for it in vain,
+    and where real processes would wait forever, we find out at once.
     """
 
     def __init__(self, size: int):
@@ -45,7 +45,7 @@ class _Meeting:
         self.stuck: Stuck | None = None
 
     def attend(self, rank: int, what: str, value: Any = None) -> list[Any]:
-        """What all have brought to this meeting, in the order of their ranks."""
+        """What each has brought to this meeting, in the order of their ranks."""
         self.brought[rank] = what, value
         self.barrier.wait()  # all are here
         found, number = list(self.brought), self.number
@@ -55,7 +55,7 @@ class _Meeting:
         if len({what for what, _ in found}) > 1:
             told = [
                 f"worker {i} "
-                + (f"waits in {what} (meeting {number})" if what else "has gone")
+                + (f"waits in {what} (meeting {number})" if what else "has left")
                 for i, (what, _) in enumerate(found)
             ]
             self.stuck = Stuck("; ".join(told))
@@ -67,9 +67,9 @@ class _Meeting:
 def as_workers(function: Callable, inputs: Sequence[tuple]) -> tuple:
     """function(rank, *inputs[rank], group) for each worker -> their results.
 
-    Threads stand in for processes. group.all_reduce(value) is the sum over all
-    workers, group.barrier() waits for all. Raises Stuck, and says who waits, where
-    real processes would hang.
+    Threads play the processes. group.all_reduce(value) is the sum over all workers,
+    and group.barrier() waits for all of them. Where real processes would hang, this
+    raises Stuck and says which workers are waiting.
     """
     meeting, errors = _Meeting(len(inputs)), {}
     results = [None] * len(inputs)
