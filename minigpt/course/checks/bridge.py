@@ -202,7 +202,7 @@ def _long() -> list[tuple]:
     mask = torch.ones(6, 6).tril()[None, None]
     p = {"wte.weight": torch.randn(7, 3), "wpe.weight": torch.randn(6, 3)}
     p |= {f"h.{i}.attn.bias": mask for i in (0, 1, 2, 10)}  # many layers
-    return [(p, 4), (p | {"h.0.attn.c_attn.bias": torch.randn(9)}, 5)]
+    return [(p, 2), (p, 4), (p | {"h.0.attn.c_attn.bias": torch.randn(9)}, 5)]
 
 
 @exercise(

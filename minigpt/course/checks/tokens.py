@@ -173,6 +173,7 @@ MERGES += [("aa", "a"), ("a", "bcd")]
         ("bcd", [("b", "c"), ("c", "d")]),
         ("abc", [("b", "c"), ("a", "b"), ("ab", "c")]),  # a, bc: no ab, so no abc
         ("abaa", MERGES),
+        ("abcdab", MERGES),
         ("aaaaa", MERGES),
         ("caabbaabcd", MERGES),
     ],
