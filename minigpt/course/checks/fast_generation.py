@@ -220,7 +220,7 @@ KEPT, REFUSED = "torch.minimum(p, q)", "(p - q).clamp(min=0)"
 AFTER = "return kept, after_refusal"
 one_draft.wrong(
     "There's a nan. Where q is 0, or where nothing is ever refused, you divide 0 by 0.",
-    sign=lambda got, *_: any(as_tensor(part).isnan().any() for part in got),
+    sign=lambda got, *_: any(torch.as_tensor(part).isnan().any() for part in got),
     hint="Try to cancel both divisions on paper.",
 )
 one_draft.wrong(
@@ -289,7 +289,7 @@ def _there_and_back(to_int8: Callable, from_int8: Callable, weight: Any) -> Any:
     if kind != torch.int8:
         raise Wrong(f"The numbers should be torch.int8, but yours are {kind}.")
     back = from_int8(numbers, scale)
-    if as_tensor(scale).shape in ((len(weight),), (len(weight), 1)):
+    if torch.as_tensor(scale).shape in ((len(weight),), (len(weight), 1)):
         empty = (weight == 0).all(dim=1, keepdim=True)
         scale = torch.as_tensor(scale).view(-1, 1)
         scale = scale.masked_fill(empty & (scale > 0), 1.0)
@@ -325,7 +325,7 @@ to_int8.wrong(
     "A row of zeros gets the scale 0, and 0 / 0 is nan. Its scale should be above 0.",
     sign=lambda got, _, weight: (
         (weight == 0).all(dim=1).any()
-        and not as_tensor(got[1])[(weight == 0).all(dim=1)].any()
+        and not torch.as_tensor(got[1])[(weight == 0).all(dim=1)].any()
     ),
 )
 to_int8.wrong(
@@ -399,7 +399,7 @@ ZERO = torch.tensor([[[1.0], [2.0], [3.0]], [[1.0], [0.0], [5.0]]])  # a key tha
         (4, _prompts(4, 4, 4)),
     ],
     work=_found,
-    values=("finds", "finds beside another memory"),
+    values=("outputs", "outputs beside another memory"),
     call="check_cleared_memory(Memory)",
     hint="After clear(), how many characters should the memory believe it holds?",
 )

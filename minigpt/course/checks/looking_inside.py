@@ -280,7 +280,8 @@ class Noting(nn.Module):
 
 def _silent_and_healed(silenced: Callable, module: Any, x: torch.Tensor) -> Any:
     """What the program gives; raises Wrong if the module isn't as before."""
-    usual = module(x).clone()
+    kept, weights = x.clone(), [p.clone() for p in module.parameters()]
+    usual = module(kept).clone()
     module.hooks.clear()
     silent = silenced(module, x)
     if silent is None or silent is ...:
@@ -302,7 +303,9 @@ def _silent_and_healed(silenced: Callable, module: Any, x: torch.Tensor) -> Any:
             "The module isn't silenced. Either your hook wasn't there while the module "
             "ran, or it returned nothing. (`.forward` alone skips all hooks.)"
         )
-    if not same(module(x), usual):
+    if not same(list(module.parameters()), weights):
+        raise Wrong("You change the module's weights, but only its output should go.")
+    if not same(module(kept), usual):
         raise Wrong("Afterwards, the module gives something else than before.")
     if same(silent, 0 * usual) and max(asked, default=0) < 2:
         raise Wrong(

@@ -7,7 +7,7 @@ import torch
 
 from minigpt.course.checks.exercise import Wrong, exercise
 from minigpt.course.checks.fake_workers import Stuck, as_workers
-from minigpt.course.checks.results import as_tensor, same
+from minigpt.course.checks.results import same
 
 
 def _all_shares(share: Callable, batch_size: int, workers: int) -> Any:
@@ -77,7 +77,7 @@ def _together(
     ]
     if any(starts is None or starts is ... for starts in found):
         return found[0]
-    numbers = [as_tensor(starts) for starts in found]
+    numbers = [torch.as_tensor(starts) for starts in found]
     sizes = [part.numel() for part in numbers]
     if sum(sizes) == batch_size and max(sizes) - min(sizes) > 1:
         raise Wrong(

@@ -109,13 +109,17 @@ def _changed(now: Any, then: Any) -> bool:
     if isinstance(then, nn.Module):
         return _changed(now.state_dict(), then.state_dict())
     if isinstance(then, dict):
-        return now.keys() != then.keys() or any(_changed(now[k], then[k]) for k in then)
+        if not isinstance(now, dict) or now.keys() != then.keys():
+            return True
+        return any(_changed(now[k], then[k]) for k in then)
     if isinstance(then, (list, tuple)):
-        return len(now) != len(then) or any(map(_changed, now, then))
+        if not isinstance(now, (list, tuple)) or len(now) != len(then):
+            return True
+        return any(map(_changed, now, then))
     if isinstance(then, torch.Tensor) or type(then).__name__ == "ndarray":
         return as_tensor(then) is not None and not same(now, then, atol=0.0)
     plain = isinstance(then, (bool, int, float, str, bytes))  # in a list, say
-    return plain and now is not then and now != then
+    return plain and (type(now) is not type(then) or now != then)
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ WRONG = {
         "You divide by T": previous(
             "weights.diagonal(-1, -2, -1).sum(-1) / weights.shape[-1]"
         ),
-        "wrong operation": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
+        "calls the wrong function": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
         "You add up the attention to all earlier": (
             "def previous_score(weights):\n"
             "    T = weights.shape[-1]\n"
@@ -79,13 +79,13 @@ WRONG = {
             "module.forward = lambda x: torch.zeros_like(old(x))",
             "return module(x)",
         ),
-        "???1": silenced(
+        "You change the module's weights": silenced(
             "with torch.no_grad():",
             "    for p in module.parameters():",
             "        p.zero_()",
             "return module(x)",
         ),
-        "in the shape of the module's output": silenced("return torch.zeros_like(x)"),
+        "The shape is (1, 2)": silenced("return torch.zeros_like(x)"),
         "changes its input `x`": silenced(
             "hook = module.register_forward_hook(lambda m, i, out: out.data.zero_())",
             "out = module(x)",
