@@ -32,7 +32,9 @@ def _array(*shape: int) -> np.ndarray:
     values=("dx", "dgain", "dshift"),
     hint="In how many rows was gain[0] used?",
 )
-def affine_backward(g, x, gain):
+def affine_backward(
+    g: np.ndarray, x: np.ndarray, gain: np.ndarray
+) -> tuple[np.ndarray, ...]:
     """A function of g, x (..., C) and gain (C,) that returns dx, dgain and dshift."""
     dx = g * gain
     dgain = (g * x).reshape(-1, len(gain)).sum(axis=0)
@@ -113,7 +115,7 @@ check_affine_backward = affine_backward.check
     ],
     hint="Check on paper: for x = [1, 3] and g = [1, 0], dx is [3/16, -1/16].",
 )
-def share_backward(g, x):
+def share_backward(g: np.ndarray, x: np.ndarray) -> np.ndarray:
     """A function of g and x (..., C) that returns dx (..., C)."""
     s = x.sum(axis=-1, keepdims=True)
     return g / s - (g * x).sum(axis=-1, keepdims=True) / s**2
@@ -187,7 +189,7 @@ check_share_backward = share_backward.check
     ],
     hint="Try it with ids = np.array([0, 0]). How often is row 0 written?",
 )
-def table_gradient(g, ids, V):
+def table_gradient(g: np.ndarray, ids: np.ndarray, V: int) -> np.ndarray:
     """A function of g (B, T, C), ids (B, T) and V that returns (V, C)."""
     table = np.zeros((V, g.shape[-1]))
     np.add.at(table, ids, g)
@@ -278,7 +280,7 @@ def _there_and_back(rule: Callable, x: np.ndarray, g: np.ndarray) -> Any:
     values=("value", "gradient"),
     hint="For which x would y not notice if x moved a little?",
 )
-def relu(x):
+def relu(x: Tensor) -> Tensor:
     """A function of a Tensor that returns a Tensor, with its way back."""
     y = np.maximum(x.data, 0)
     return Tensor(y, (x,), lambda g: (g * (y > 0),))
@@ -340,7 +342,7 @@ def _taught(distance: Callable, student: np.ndarray, teacher: np.ndarray) -> Any
     values=("loss", "student's gradient", "teacher's gradient"),
     hint="Tensor(x.data) has the numbers of x, but no parents, so nothing flows back.",
 )
-def distance(student, teacher):
+def distance(student: Tensor, teacher: Tensor) -> Tensor:
     """A function of two Tensors that returns a Tensor, a single number."""
     fixed = Tensor(teacher.data)
     off = student + fixed * -1.0

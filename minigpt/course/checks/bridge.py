@@ -50,7 +50,7 @@ LONG = {
     ],
     hint="Which of these matrices have the same shape when they're turned?",
 )
-def as_linear(tensors, shapes):
+def as_linear(tensors: Tensors, shapes: dict) -> Tensors:
     """A function of {name: tensor} and {name: shape} that returns {name: tensor}."""
     ours = {}
     for name, tensor in tensors.items():
@@ -153,7 +153,7 @@ def _head(V: int, C: int) -> tuple:
     work=_logits,
     hint="`expected` is W @ s + b, and your result is W @ (the new shift).",
 )
-def fold(W, b, s):
+def fold(W: torch.Tensor, b: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
     """A function of W (V, C), b (V,) and s (C,) that returns a shift (C,)."""
     more = torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution
     return s + more[:, 0]
@@ -215,7 +215,7 @@ def _long() -> list[tuple]:
     fresh=_long,
     hint="Which positions does a short text have, in the long model?",
 )
-def cropped(p, T):
+def cropped(p: Tensors, T: int) -> Tensors:
     """A function of {name: tensor} and T that returns {name: tensor}."""
     short = dict(p)
     for name, tensor in p.items():
@@ -307,7 +307,7 @@ def _drawn(
     work=_drawn,
     hint="Which of the four knobs does this case turn? What's its name in our code?",
 )
-def ours(do_sample, temperature, top_k, top_p):
+def ours(do_sample: bool, temperature: float, top_k: int, top_p: float) -> dict:
     """A function of the four knobs that returns a dictionary of ours."""
     if not do_sample:
         return {"temperature": 0}

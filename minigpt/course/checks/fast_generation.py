@@ -31,7 +31,13 @@ SIZES = [(2, 3, 4, 5), (1, 2, 6, 3), (2, 1, 0, 3)]  # B, H, T, d
     values=("out", "keys", "values"),
     hint="Work the first case out on paper: which three keys does the query meet?",
 )
-def cached_step(q, k, v, keys, values):
+def cached_step(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+) -> tuple[torch.Tensor, ...]:
     """A function of q, k, v, keys and values that returns out, keys and values."""
     keys = torch.cat([keys, k], dim=2)  # (B, H, T + 1, d)
     values = torch.cat([values, v], dim=2)
@@ -130,7 +136,7 @@ def _settled(left_pad: Callable, prompts: list[list[int]]) -> Any:
     values=("idx", "mask"),
     hint="Draw the mask of the shorter prompt on paper, row by row.",
 )
-def left_pad(prompts):
+def left_pad(prompts: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     """A function of a list of lists of ids that returns idx (B, T), mask (B, T, T)."""
     T = max(len(prompt) for prompt in prompts)
     rows = [[0] * (T - len(prompt)) + prompt for prompt in prompts]
@@ -209,7 +215,7 @@ check_left_pad = left_pad.check
     hint="Take one character: how probable is it that it's drafted, and then that it's "
     "kept?",
 )
-def one_draft(p, q):
+def one_draft(p: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A function of p (V,) and q (V,) that returns kept (V,), after_refusal (V,)."""
     kept = torch.minimum(p, q)
     after_refusal = (p - q).clamp(min=0)
@@ -296,7 +302,7 @@ def _there_and_back(to_int8: Callable, from_int8: Callable, weight: Any) -> Any:
     return numbers, scale, back
 
 
-def from_int8(numbers, scale):
+def from_int8(numbers: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     return numbers * scale
 
 
@@ -313,7 +319,7 @@ def from_int8(numbers, scale):
     call="check_int8(to_int8, from_int8)",
     hint="In the first case the scales are 1, 2 and 4.",
 )
-def to_int8(weight):
+def to_int8(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A function of weight (m, n) that returns numbers (m, n) and scale (m, 1)."""
     largest = weight.abs().amax(dim=1, keepdim=True)  # (m, 1)
     scale = largest.clamp(min=1e-12) / 127
@@ -406,23 +412,23 @@ ZERO = torch.tensor([[[1.0], [2.0], [3.0]], [[1.0], [0.0], [5.0]]])  # a key tha
 class Memory:
     """A class: Memory(size, d), with step(q, k, v) and clear()."""
 
-    def __init__(self, size, d):
+    def __init__(self, size: int, d: int):
         self.keys, self.values = torch.zeros(2, size, d)
         self.length = 0
 
-    def step(self, q, k, v):
+    def step(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         self.keys[self.length], self.values[self.length] = k, v
         self.length += 1
         n = self.length
         weights = F.softmax(self.keys[:n] @ q / len(q) ** 0.5, dim=0)
         return weights @ self.values[:n]
 
-    def clear(self):
+    def clear(self) -> None:
         self.length = 0
 
 
-CLEAR = "def clear(self):\n        self.length = 0"
-ZEROED = "def clear(self):\n        self.keys.zero_(); self.values.zero_()"
+CLEAR = "def clear(self) -> None:\n        self.length = 0"
+ZEROED = "def clear(self) -> None:\n        self.keys.zero_(); self.values.zero_()"
 SCORES = "self.keys[:n] @ q / len(q) ** 0.5"
 HIDDEN = f"({SCORES}).masked_fill((self.keys[:n] == 0).all(-1), -1e9)"
 Memory.wrong(
@@ -434,7 +440,7 @@ Memory.wrong(
 )
 Memory.wrong(
     "After clear(), the memory still holds the last prompt.",
-    *(CLEAR, "def clear(self):\n        pass"),
+    *(CLEAR, "def clear(self) -> None:\n        pass"),
 )
 Memory.wrong(
     "You recognize an empty place by its zeros, but a real key may be zero, too. And "

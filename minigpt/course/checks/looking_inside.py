@@ -30,7 +30,7 @@ def _maps(*shape: int) -> torch.Tensor:
     ],
     hint="In the map, mark the weights that point to the character before.",
 )
-def previous_score(weights):
+def previous_score(weights: torch.Tensor) -> torch.Tensor:
     """A function of weights (..., T, T) that returns a score per map (...)."""
     before = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (..., T - 1)
     return before.mean(dim=-1)
@@ -107,7 +107,7 @@ TWO = torch.tensor(
     ],
     hint="How many numbers does the usual word of one head have?",
 )
-def mean_ablated(heads, head, head_size):
+def mean_ablated(heads: torch.Tensor, head: int, head_size: int) -> torch.Tensor:
     """A function of heads (B, T, C), head and head_size that returns (B, T, C)."""
     mine = slice(head * head_size, (head + 1) * head_size)
     changed = heads.clone()
@@ -194,7 +194,7 @@ def _ids(*ids: int) -> torch.Tensor:
     hint="Take the ids 1, 2, 1, 2 on paper. At the last 2, what are the s for n = 1, "
     "and for n = 2?",
 )
-def prefix_score(weights, ids, n=2):
+def prefix_score(weights: torch.Tensor, ids: torch.Tensor, n: int = 2) -> Any:
     """A function of weights (T, T), ids (T,) and n that returns a number."""
     found = []
     for t in range(n - 1, len(ids)):
@@ -328,10 +328,10 @@ def _silent_and_healed(silenced: Callable, module: Any, x: torch.Tensor) -> Any:
     work=_silent_and_healed,
     hint="What does module(x) give before the call, during it, and after it?",
 )
-def silenced(module, x):
+def silenced(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """A function of a module and x that returns zeros like the module's output."""
 
-    def silence(module, inputs, output):
+    def silence(module: nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
         return torch.zeros_like(output)
 
     hook = module.register_forward_hook(silence)

@@ -59,7 +59,7 @@ def _unfair(found: list[Any], batch_size: int) -> str:
     fresh=lambda: [tuple(torch.randint(1, 40, (2,)).tolist()) for _ in range(6)],
     work=_all_shares,
 )
-def share(batch_size, rank, workers):
+def share(batch_size: int, rank: int, workers: int) -> tuple[int, int]:
     """A function of batch_size, rank and workers that returns first and last."""
     first = rank * batch_size // workers
     return first, (rank + 1) * batch_size // workers
@@ -94,7 +94,9 @@ def _together(
     work=_together,
     hint="Which starts would one worker alone draw? All workers can know them.",
 )
-def windows(rank, seed, batch_size, length, workers):
+def windows(
+    rank: int, seed: int, batch_size: int, length: int, workers: int
+) -> torch.Tensor:
     """A function that returns the starts which are this worker's."""
     generator = torch.Generator().manual_seed(seed)
     first = rank * batch_size // workers
@@ -181,7 +183,7 @@ def _losses(*sizes: int) -> list[list[float]]:
     work=_evaluated,
     hint="How many windows are there in all? Whose losses should be in the sum?",
 )
-def evaluate(rank, losses, group):
+def evaluate(rank: int, losses: list[float], group: Any) -> float:
     """A function of rank, losses and group that returns the mean over all windows."""
     total = group.all_reduce(sum(losses))
     count = group.all_reduce(len(losses))

@@ -23,7 +23,7 @@ from minigpt.course.checks.exercise import exercise
     fresh=lambda: [(torch.randint(1, 3, (20,)).tolist(),) for _ in range(3)],
     hint="Join the pairs of the case above on paper, from the left.",
 )
-def count_pairs(ids):
+def count_pairs(ids: list[int]) -> dict[tuple[int, int], int]:
     """A function of a list that returns {(left, right): how many can be joined}."""
     counts, last = {}, None
     for pair in zip(ids, ids[1:]):
@@ -106,7 +106,9 @@ check_count_pairs = count_pairs.check
     values=("nats per character", "bits per byte"),
     hint="For each of the two numbers: what is divided by what?",
 )
-def per_character(nats, tokens):
+def per_character(
+    nats: torch.Tensor, tokens: list[bytes]
+) -> tuple[torch.Tensor, torch.Tensor]:
     """A function of nats (N,) and N tokens: (nats per character, bits per byte)."""
     text = b"".join(tokens)
     characters = len(text.decode())
@@ -183,7 +185,7 @@ MERGES += [("aa", "a"), ("a", "bcd")]
     ],
     hint="Take the first merge and go through the whole word. Then take the second.",
 )
-def encode(word, merges):
+def encode(word: str, merges: list[tuple[str, str]]) -> list[str]:
     """A function of a text and a list of pairs that returns a list of texts."""
     parts = list(word)
     for left, right in merges:
@@ -296,7 +298,7 @@ def _cut() -> list[tuple]:
     fresh=_cut,
     hint="What is always whole: the bytes of a token, or the bytes of the text?",
 )
-def written(tokens):
+def written(tokens: list[bytes]) -> str:
     """A function of a list of bytes that returns a text."""
     return b"".join(tokens).decode("utf-8", "replace")
 

@@ -83,7 +83,7 @@ WRONG = {
         ),
         "Round to the nearest": int8((".round()", "")),
         "should be torch.int8": int8((".round().to(torch.int8)", "")),
-        "weight again: ": int8(("numbers * scale", "numbers / scale")),
+        "return numbers / scale": int8(("numbers * scale", "numbers / scale")),
     },
     "09.5": {
         "still holds the last prompt": cleared(clear="pass"),

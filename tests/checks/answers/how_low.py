@@ -33,7 +33,7 @@ def smooth(body):
 WRONG = {
     "07.1": {
         "You get nan where p is 0": entropy("-(p * p.log()).sum(-1)"),
-        "The result is in bits": entropy("s.sum(-1) / math.log(2)"),
+        "Your results are what you'd get": entropy("s.sum(-1) / math.log(2)"),
         "forgets the rows, too": entropy("-(p[p > 0] * p[p > 0].log()).sum(-1)"),
         "a number is wrong in `p + 0.001`": entropy("-(p * (p + 1e-3).log()).sum(-1)"),
     },

@@ -92,7 +92,7 @@ WRONG = {
             "one, two = map(group.all_reduce, mine)",
             "return one / two if rank else two / one",
         ),
-        "Only worker 0's losses": evaluate(
+        "It's right for 2 of 5": evaluate(
             "mine = [] if rank else losses",
             "return group.all_reduce(sum(mine)) / group.all_reduce(len(mine))",
         ),
