@@ -26,7 +26,7 @@ from the_exercises import (
 
 from minigpt.course.checks import exercise as engine
 from minigpt.course.checks import run, words
-from minigpt.course.checks.diagnosis_new import Attempt
+from minigpt.course.checks.diagnosis import Attempt
 from minigpt.course.checks.exercise import Exercise
 from minigpt.course.checks.slips import RULES, Slip, is_odd, slips
 

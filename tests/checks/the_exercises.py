@@ -14,18 +14,10 @@ from syllabus import exercises
 
 from minigpt.course.checks.exercise import Exercise
 
-
-def modules():
-    """{"02": its module}."""
-    found = {}
-    for number, name in exercises().items():
-        module = importlib.import_module(f"minigpt.course.checks.{name}")
-        if not hasattr(module, "Solution"):  # it has the old form yet
-            found[number] = module
-    return found
-
-
-MODULES = modules()
+MODULES = {
+    number: importlib.import_module(f"minigpt.course.checks.{name}")
+    for number, name in exercises().items()
+}
 ANSWERS = {n: importlib.import_module(f"answers.{exercises()[n]}") for n in MODULES}
 EXERCISES = {k: e for module in ANSWERS.values() for k, e in module.EXERCISES.items()}
 WRONG = {k: rows for module in ANSWERS.values() for k, rows in module.WRONG.items()}

@@ -7,10 +7,7 @@ import warnings
 
 import nbformat
 import pytest
-from exercises import exercises_of
-from syllabus import NOTEBOOKS, exercises
-
-from minigpt.course.checks.solutions import texts
+from syllabus import NOTEBOOKS
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb")) + sorted(NOTEBOOKS.glob("*/*.ipynb"))
 MAIN = sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -165,12 +162,6 @@ def test_nbgrader_is_told_what_each_cell_of_code_is_for(notebook):
         assert about.get("grade", False) == (answer in answers and part == "check")
         if about.get("grade"):
             assert about["locked"] and about["points"] > 0
-
-
-@pytest.mark.parametrize("number", exercises())
-def test_a_displayed_solution_is_the_one_that_the_checks_run(number):
-    shown = {n: exercise.solution for n, exercise in exercises_of(number).items()}
-    assert shown == {n: f"{text}\n" for n, text in texts(number).items()}
 
 
 def test_nine_in_ten_cells_with_output_are_compared():

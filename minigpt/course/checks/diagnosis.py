@@ -1,409 +1,370 @@
-"""What is wrong with an answer that misses: steps, the surest first.
+"""Why is an answer wrong? An Attempt runs it, and `diagnosed` says what is the matter.
 
-Each step looks at the Miss and gives what it has found, or []. The first one that has
-found something is told, and no step after it is taken. STEPS, below, is their order.
+The order is: an exception, a known mistake, an argument that is never read, an input
+that is changed, one slip in the answer, what the results look like. The smallest
+failing case is always shown.
 """
 
-import copy
-import dataclasses
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+import ast
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
-from minigpt.course.checks import measuring, probing, search, tracing
-from minigpt.course.checks.evidence import shows
-from minigpt.course.checks.findings import Finding, Kind, found
-from minigpt.course.checks.old_errors import Problem
-from minigpt.course.checks.question import Question
-from minigpt.course.checks.reading import (
-    lost,
-    shared_default,
-    source,
-    suspicious,
-    unread_line,
+from minigpt.course.checks import run, words
+from minigpt.course.checks.errors import explained
+from minigpt.course.checks.results import (
+    Miss,
+    numbers,
+    plain,
+    same,
+    same_kind,
+    show,
+    symptom,
 )
-from minigpt.course.checks.running import attempted, pass_over, run, silence
-from minigpt.course.checks.solutions import Mistake
-from minigpt.course.checks.values import Difference, as_tensor, same, show, without_nan
+from minigpt.course.checks.run import Endless, Outcome, Wrong, silence
+from minigpt.course.checks.slips import Slip, is_odd, slips
+from minigpt.course.checks.source import (
+    bare,
+    is_skeleton,
+    listing,
+    surroundings,
+    unread_argument,
+    written,
+)
+
+missed: dict[str, tuple] = {}  # title -> (place, text of the answer) of the last miss
+CANDIDATES = 250  # changed programs that the search for a slip tries, at most
+WAYS = 4  # ways to correct an answer that are compared
+PATIENCE = 0.5  # seconds of computing, after which a changed program is stopped
 
 
-@dataclass
-class Miss:
-    """An answer that is wrong on some cases: what all steps look at.
+class NotAttempted(Exception):
+    """Raised where the answer is still a skeleton."""
 
-    asked: the Question; asked.wrong: what the answer gave where it is wrong.
-    right_cases: the same where it is right. mistakes: those that somebody has thought
-    of. changed: that it changes an input in place, if so.
+
+class Attempt:
+    """An answer that was run on all cases.
+
+    outcomes: (inputs, the solution's Outcome, the answer's). wrong: those of them that
+    are wrong, the smallest first. drawn: how many cases were drawn.
     """
 
-    asked: Question
-    right_cases: list[Difference]
-    mistakes: list[Mistake]
-    changed: Finding | None = None
+    def __init__(self, exercise: Any, answers: tuple, rest: tuple):
+        self.exercise, self.answers, self.rest = exercise, answers, rest
+        self.seed = 1_000_000 if os.environ.get("NBGRADER_EXECUTION") else 0
+        cases: Any = exercise.cases
+        every = [*(cases(*rest) if callable(cases) else cases)]
+        fresh = exercise.drawn(rest, self.seed)
+        self.drawn, self.outcomes, self.seconds = len(fresh), [], 0.0
+        for inputs in [*every, *fresh]:
+            expected = exercise.run(exercise.solution, inputs)
+            if expected.error:
+                raise expected.error
+            since = time.process_time()
+            got = exercise.run(answers, inputs)
+            self.seconds = max(self.seconds, time.process_time() - since)
+            self._refuse_skeletons(got)
+            self.outcomes.append((inputs, expected, got))
+            if isinstance(got.error, Endless):
+                break
+        self.wrong = [o for o in self.outcomes if not self.is_right(o[1], o[2])]
+        self.share = 1 - len(self.wrong) / len(self.outcomes)
+        if isinstance(self.outcomes[-1][2].error, Endless):
+            self.share *= len(self.outcomes) / (len(every) + len(fresh))
 
-    @property
-    def wrong(self) -> list[Difference]:
-        return list(self.asked.wrong)
+    def _refuse_skeletons(self, got: Outcome) -> None:
+        """Raise NotAttempted where an answer gives back its dots."""
+        value, error = got.value, got.error
+        several = value if isinstance(value, (tuple, list)) and value else [value]
+        if (
+            error is None
+            and value is not None
+            and not any(part is ... for part in several)
+        ):
+            return
+        dots = any(map(is_skeleton, self.answers))
+        if error and dots and ("ellipsis" in str(error) or "NoneType" in str(error)):
+            raise NotAttempted
+        if isinstance(error, NotImplementedError) and not str(error):
+            raise NotAttempted
+        if not error and (all(v is ... for v in several) or value is None and dots):
+            raise NotAttempted
 
-    @property
-    def every(self) -> list[Difference]:
-        return [*self.wrong, *self.right_cases]
+    def is_right(self, expected: Outcome, got: Outcome) -> bool:
+        if not expected.agrees(got, self.exercise.atol):
+            return False
+        if self.exercise.exact and not same_kind(got.value, expected.value):
+            return False
+        return self.exercise.changes or not set(got.changed) - set(expected.changed)
 
-    @functools.cached_property
-    def value_key(self) -> int | str | None:
-        """The first value that is wrong, of several; None where there is one alone."""
-        return _first_wrong_value(self.wrong, self.asked.atol)
-
-    @property
-    def value_name(self) -> str:
-        """What that value is called; "" where there is one alone."""
-        if self.value_key is None or isinstance(self.value_key, str):
-            return self.value_key or ""
-        names = self.asked.value_names
-        return (
-            names[self.value_key]
-            if self.value_key < len(names)
-            else f"value {self.value_key}"
+    def gives(self, programs: tuple) -> bool:
+        """Whether some programs give all that the answer gives."""
+        made = (self.exercise.run(programs, inputs) for inputs, _, _ in self.outcomes)
+        return all(
+            m.agrees(o[2], self.exercise.atol) for m, o in zip(made, self.outcomes)
         )
 
-    @functools.cached_property
-    def of_value(self) -> list[Difference]:
-        """Where the answer is wrong, with that value alone."""
-        key = self.value_key
-        if key is None:
-            return self.wrong
-        have = [d for d in self.wrong if not isinstance(key, str) or key in d.got]
-        some = [Difference(d.inputs, d.expected[key], d.got[key]) for d in have]
-        return [d for d in some if not same(d.got, d.expected, self.asked.atol)]
-
-    @functools.cached_property
-    def symptom(self) -> Finding | None:
-        """What the results look like: they say what is wrong, and not why."""
-        if mistake := _known_mistake_of(self, vague=True):
-            return _known(self, mistake)[0]
-        seen = measuring.measured(self.of_value, self.asked.atol, self.asked.names)
-        if seen and seen.kind in (Kind.NAN, Kind.INFINITE):
-            return dataclasses.replace(seen, hint=self._origin(seen.kind))
-        return seen
-
-    def _origin(self, kind: Kind) -> str:
-        """Where the first number that is none comes from."""
-        name = "nan" if kind is Kind.NAN else "inf"
-        asked, inputs = self.asked, self.of_value[0].inputs
-        seen = tracing.cause(lambda: asked.outcome(asked.answer, inputs), name)
-        return f"The first {name}: {seen}" if seen else ""
+    def is_mended_by(self, programs: tuple, more: Sequence[tuple]) -> bool:
+        """Whether some programs give what is right, on all cases and on more."""
+        every = [(o[0], o[1]) for o in (self.wrong[0], *self.outcomes)]
+        for inputs, expected in every:
+            if not self.is_right(
+                expected, self.exercise.run(programs, inputs, PATIENCE)
+            ):
+                return False
+        for inputs in more:
+            expected = self.exercise.run(self.exercise.solution, inputs)
+            if not self.is_right(
+                expected, self.exercise.run(programs, inputs, PATIENCE)
+            ):
+                return False
+        return True
 
 
-def diagnosed(miss: Miss, hint: str, share: float) -> Problem:
-    """The Problem with an answer. hint: the exercise's. share: of the cases, right."""
-    findings = next(filter(None, (_taken(step, miss) for step in STEPS)))
-    kinds = [finding.kind for finding in findings]
-    if kinds == [Kind.MISSING_PART]:
-        return Problem(*findings, share=share)
-    notes = [miss.changed, unread_line(miss.asked.answer)]
-    findings += [note for note in notes if note and note.kind not in kinds]
-    name = "" if findings[0].kind in OF_THE_WHOLE else miss.value_name
-    shown = show(miss.of_value[0], miss.asked.names)
-    problem = Problem(*findings, hint=hint, value_name=name, shown=shown, share=share)
-    problem.asked = miss.asked
-    return problem
+# Why is it wrong?
 
 
-def _taken(step: Callable[[Miss], list[Finding]], miss: Miss) -> list[Finding]:
-    """What a step finds; nothing, if it cannot work with what the answer gave.
-
-    A step may run the answer again, which has printed what it prints.
-    """
-    try:
+def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
+    """(what is said of an attempt that is wrong, the state, the share)."""
+    asked, text = attempt.exercise, listing(attempt.answers[0])[0]
+    inputs, expected, got = attempt.wrong[0]
+    case, state, hint = shown(attempt), "tried", ""
+    with silence():
+        mistake = known(attempt)
+        slip = None
+        if mistake and mistake.untouched and is_handed_out(text, mistake.text):
+            state = "untouched"
+        elif not mistake or mistake.untouched or tell:
+            slip = own_slip(attempt)
+    if mistake:
+        says, hint = mistake.says, mistake.hint
+    elif got.error:
+        says, hint = of_error(got.error)
+    elif name := unread_argument(text, asked.text):
+        says, slip = words.UNREAD.format(name=name), slip if tell else None
+    elif got.changed and not asked.changes:
+        says = changed(asked, inputs, got.changed[0])
+    elif slip:
+        says = ""
+    else:
         with silence():
-            return step(miss)
-    except Exception as error:
-        pass_over(error)
-        return [found(Kind.UNKNOWN)] if step is STEPS[-1] else []
+            says, like = looks_like(attempt), like_slip(attempt)
+        if like:
+            says = words.LIKE.format(line=like.after)
+            says += words.LIKE_TOLD.format(line=like.before) if tell else ""
+        hint = "" if like else asked.hint
+    if slip:
+        says, tell = says + ("\n  " if says else ""), tell or told_before(attempt, slip)
+        says += of_slip(attempt, slip, tell)
+        case += "" if tell else f"\n  {words.TELL.format(call=with_tell(asked.call))}"
+    lines = says + case + (f"\n  Hint: {hint}" if hint else "")
+    return lines, state, attempt.share
 
 
-def mended(problem: Problem, asked: Question) -> Problem:
-    """The Problem of an error, with the place that must change, where it is found."""
-    problem.asked = asked
-    if problem.findings[0].kind is not Kind.UNTOUCHED:
-        if slip := search.own_slip(asked):
-            problem.findings.append(slip)
-    return problem
+def is_handed_out(text: str, program: str) -> bool:
+    """Whether an answer is the program that a bug hunt hands out, as it was."""
+    return not text or bare(text) == bare(program)
 
 
-# The steps, in their order: see STEPS
+def with_tell(call: str) -> str:
+    return f"{call[:-1]}, tell=True)"
 
 
-def line_without_effect(miss: Miss) -> list[Finding]:
-    """A line that does nothing: no call, or behind a `return`."""
-    return _some(lost(miss.asked.answer))
-
-
-def known_mistake(miss: Miss) -> list[Finding]:
-    """A mistake that somebody has thought of gives what the answer gives."""
-    mistake = _known_mistake_of(miss, vague=False)
-    return _known(miss, mistake) if mistake else []
-
-
-def missing_part(miss: Miss) -> list[Finding]:
-    """One of several values is what the skeleton had there."""
-    part = miss.value_name or "its value"
-    missing = not attempted(miss.of_value[0].got)
-    return [found(Kind.MISSING_PART, part=part)] if missing else []
-
-
-def another_result_when_called_again(miss: Miss) -> list[Finding]:
-    asked, inputs = miss.asked, miss.wrong[0].inputs
-
-    def once() -> Any:
-        torch.default_generator.manual_seed(0)
-        return copy.deepcopy(run(asked.answer, inputs, asked.work)[0])
-
-    try:
-        first, second = once(), once()
-    except Exception:  # no copy of it can be made, or it fails the second time
-        return []
-    comparable = same(first, copy.deepcopy(first), asked.atol)
-    kept = comparable and not same(second, first, asked.atol)
-    default = shared_default(asked.answer)
-    kind = Kind.KEPT_IN_DEFAULT if default else Kind.KEPT
-    return [found(kind, text=default)] if kept else []
-
-
-def one_place_of_the_answer(miss: Miss) -> list[Finding]:
-    """One change of the answer's text makes it right."""
-    slip = search.own_slip(miss.asked)
-    return _some(miss.symptom, slip) if slip else []
-
-
-def changed_input(miss: Miss) -> list[Finding]:
-    """It changes an input in place: every line after that reads other numbers."""
-    if miss.changed is None:
-        return []
-    details = {**miss.changed.details, "first": True}
-    return _some(dataclasses.replace(miss.changed, details=details), miss.symptom)
-
-
-def one_place_of_the_solution(miss: Miss) -> list[Finding]:
-    """One change of the solution's text makes it give what the answer gives."""
-    whole = isinstance(miss.value_key, int) and miss.asked.value_names
-    values = miss.value_key + 1 if whole else None  # how many of them must agree
-    slip = None
-    if miss.asked.text and not measuring.hopeless(miss.of_value):
-        slip = search.like_slip(miss.asked, miss.every, values)
-    return _some(miss.symptom, slip) if slip else []
-
-
-def two_known_mistakes(miss: Miss) -> list[Finding]:
-    """Two of the known mistakes together give what the answer gives."""
-    if not miss.asked.text or measuring.hopeless(miss.of_value):
-        return []
-    return _some(search.two_known(miss.asked, miss.every, miss.mistakes))
-
-
-def suspicious_text(miss: Miss) -> list[Finding]:
-    """Something that often goes wrong stands in the answer's text."""
-    seen = suspicious(miss.asked.answer, miss.asked.text)
-    return _some(seen, miss.symptom) if seen else []
-
-
-def symptom_alone(miss: Miss) -> list[Finding]:
-    """What can be measured: a factor, a shape, a sign."""
-    return _some(miss.symptom)
-
-
-def unread(miss: Miss) -> list[Finding]:
-    """A name that a line makes, and that nothing reads."""
-    return _some(unread_line(miss.asked.answer))
-
-
-def what_it_depends_on(miss: Miss) -> list[Finding]:
-    """Some input moves what it should not move, or does not move what it should."""
-
-    def value(program: Callable) -> Callable:
-        def given(*inputs: Any) -> Any:
-            value = miss.asked.outcome(program, inputs)
-            return value if miss.value_key is None else value[miss.value_key]
-
-        return given
-
-    both = value(miss.asked.answer), value(miss.asked.program)
-    what = miss.value_name or "your result"
-    if not miss.value_name and miss.asked.work:
-        what = "what the check computes with your answer"
-    seen = probing.probed(*both, miss.of_value, miss.asked.names, what)
-    return _some(seen, probing.later_shape(miss.of_value)) if seen else []
-
-
-def which_places(miss: Miss) -> list[Finding]:
-    """Only some places of the result are wrong."""
-    seen = probing.placed(miss.of_value, miss.asked.atol)
-    return _some(seen, probing.later_shape(miss.of_value)) if seen else []
-
-
-def as_before(miss: Miss) -> list[Finding]:
-    """Of the smallest case a bug hunt's program gives what it gave at first."""
-    for mistake in miss.mistakes:
-        if mistake.untouched and _gives(miss.asked, mistake)(miss.wrong[0]):
-            return [found(Kind.AS_BEFORE)]
-    return []
-
-
-def how_many_are_right(miss: Miss) -> list[Finding]:
-    """At the end: the count of the cases, or that nothing is known."""
-    seen = found(Kind.UNKNOWN)
-    if miss.right_cases and miss.value_key is None:
-        seen = found(Kind.SOME_RIGHT, right=len(miss.right_cases), of=len(miss.every))
-    return _some(seen, probing.later_shape(miss.of_value))
-
-
-STEPS = (  # what is true of a whole answer: see OF_THE_WHOLE, too
-    line_without_effect,
-    known_mistake,
-    missing_part,
-    another_result_when_called_again,
-    one_place_of_the_answer,
-    changed_input,
-    one_place_of_the_solution,
-    two_known_mistakes,
-    suspicious_text,
-    symptom_alone,
-    unread,
-    what_it_depends_on,
-    which_places,
-    as_before,
-    how_many_are_right,
-)
-
-
-OF_THE_WHOLE = (  # kinds that are true of an answer, not of one of its values
-    Kind.BEHIND_RETURN,
-    Kind.NOT_CALLED,
-    Kind.NOT_KEPT,
-    Kind.ALWAYS_TRUE,
-    Kind.RETURN_IN_LOOP,
-    Kind.KEPT,
-    Kind.KEPT_IN_DEFAULT,
-    Kind.INPUT_CHANGED,
-    Kind.KNOWN,
-    Kind.AS_KNOWN,
-    Kind.TWO_KNOWN,
-    Kind.UNTOUCHED,
-)
-
-
-def _some(*findings: Finding | None) -> list[Finding]:
-    """Those that are something."""
-    return [finding for finding in findings if finding]
-
-
-# Known mistakes
-
-
-def _known_mistake_of(miss: Miss, vague: bool) -> Mistake | None:
-    """The first known mistake that accounts for all that the answer gave.
-
-    One by whose program the results agree must also show in the answer's text, or give
-    what the answer gives on fresh cases, too.
-    """
-    for mistake in (one for one in miss.mistakes if one.vague == vague):
-        gives = _gives(miss.asked, mistake)
-        where = miss.wrong if mistake.sign else miss.every
-        if not all(map(gives, where)):
-            continue
-        exactly = _gives(miss.asked, mistake, nan=False)
-        if any(map(exactly, miss.wrong)):  # one at least agrees in all its numbers
-            seen = mistake.sign or _shown(mistake, miss.asked)
-            if seen or all(map(gives, miss.asked.answered)):
+def known(attempt: Attempt) -> Any:
+    """The first known mistake that accounts for all that the answer gave."""
+    for mistake in attempt.exercise.mistakes:
+        if mistake.sign:
+            if all(has_sign(mistake.sign, *outcome) for outcome in attempt.wrong):
+                return mistake
+        elif mistake.programs and not all(o[2].error for o in attempt.outcomes):
+            if attempt.gives(mistake.programs):
                 return mistake
     return None
 
 
-def _gives(
-    asked: Question, mistake: Mistake, nan: bool = True
-) -> Callable[[Difference], bool]:
-    """Of a Difference: whether a mistake gives what was got. nan: some may be nan."""
-    sign, program = mistake.sign, mistake.program
-    edited: Any = None if sign or program else asked.solution.but(*mistake.edits)
+def has_sign(sign: Callable, inputs: tuple, expected: Outcome, got: Outcome) -> bool:
+    if got.error:
+        return False
+    try:
+        return bool(sign(got.value, expected.value, *inputs))
+    except Exception:  # a sign that can't be read is none
+        return False
 
-    def made(inputs: tuple) -> Any:
-        if not program:
-            return asked.outcome(edited, inputs)
-        torch.default_generator.manual_seed(0)
-        return program(*copy.deepcopy(inputs))
 
-    def gives(d: Difference) -> bool:
+def of_error(error: BaseException) -> tuple[str, str]:
+    """What is said of an error, and a hint."""
+    if isinstance(error, Wrong):
+        return error.says, error.hint
+    if isinstance(error, Endless):
+        return words.ENDLESS.format(seconds=run.SECONDS), ""
+    return explained(error), ""
+
+
+def changed(asked: Any, inputs: tuple, which: int) -> str:
+    """That an answer changes one of its inputs."""
+    name = asked.inputs[which] if which < len(asked.inputs) else f"number {which}"
+    kind = "several" if isinstance(inputs[which], (list, tuple, dict)) else "tensor"
+    if isinstance(inputs[which], torch.nn.Module):
+        kind = "module"
+    return words.CHANGED.format(name=name, how=words.HOW_TO_COPY[kind])
+
+
+def shown(attempt: Attempt) -> str:
+    """The smallest failing case."""
+    inputs, expected, got = attempt.wrong[0]
+    names = attempt.exercise.inputs
+    if got.error:
+        visible = [(n, x) for n, x in zip(names, inputs) if not callable(x)]
+        return show_inputs(visible)
+    miss, part = part_of(attempt)[0]
+    return show(miss, names, part)
+
+
+def show_inputs(named: Sequence[tuple[str, Any]]) -> str:
+    return "".join(f"\n    {name} = {numbers(x)}" for name, x in named)
+
+
+def part_of(attempt: Attempt) -> list[tuple[Miss, str]]:
+    """Of the wrong results, of several values the first that is wrong, and its name."""
+    misses = [Miss(i, e.value, g.value) for i, e, g in attempt.wrong if not g.error]
+    first, values = misses[0], attempt.exercise.values
+    if not values or not isinstance(first.got, (tuple, list)):
+        return [(miss, "") for miss in misses]
+    for place, name in enumerate(values):
+        found = [
+            (Miss(m.inputs, m.expected[place], m.got[place]), name)
+            for m in misses
+            if isinstance(m.got, (tuple, list)) and len(m.got) == len(values)
+            if not same(m.got[place], m.expected[place], attempt.exercise.atol)
+        ]
+        if found:
+            return found
+    return [(miss, "") for miss in misses]
+
+
+def looks_like(attempt: Attempt) -> str:
+    """What can be seen of results whose cause nobody knows."""
+    inputs, expected, got = attempt.wrong[0]
+    asked, parts = attempt.exercise, part_of(attempt)
+    if got.value is None:
+        return words.NOTHING_RETURNED
+    if parts[0][0].got is ... or parts[0][0].got is None and parts[0][1]:
+        return words.MISSING_PART.format(part=parts[0][1] or "a value")
+    if not attempt.exercise.run(attempt.answers, inputs).agrees(got, asked.atol):
+        return words.KEPT
+    if same(got.value, expected.value, asked.atol):
+        one, other = plain(got.value), plain(expected.value)
+        if one is not None and other is not None:
+            return words.DTYPE.format(got=one.dtype, expected=other.dtype)
+    says = symptom([miss for miss, _ in parts], asked.inputs, asked.atol)
+    if not says:
+        right = len(attempt.outcomes) - len(attempt.wrong)
+        of = {"right": right, "of": len(attempt.outcomes)}
+        says = words.SOME_RIGHT.format(**of) if right else words.RESULT
+    return words.SEVERAL.format(part=parts[0][1], says=says) if parts[0][1] else says
+
+
+# One slip in the answer
+
+
+def own_slip(attempt: Attempt) -> Slip | None:
+    """The one change of an answer that makes it right; None if there is no such one."""
+    if isinstance(attempt.wrong[0][2].error, Endless | Wrong) and attempt.seconds > 1:
+        return None
+    for place, answer in enumerate(attempt.answers):
+        text = listing(answer)[0]
+        if not text or written(answer) is type(answer):
+            continue
+        found = list(mending(attempt, place, text))
+        if slip := chosen(found, attempt.exercise.text):
+            return slip
+    return None
+
+
+def like_slip(attempt: Attempt) -> Slip | None:
+    """A change of the solution that gives all that the answer gives."""
+    asked = attempt.exercise
+    if asked.returns_answers or attempt.wrong[0][2].value is None:
+        return None
+    for slip in itertools.islice(slips(asked.shown, asked.shown), CANDIDATES):
         try:
-            if sign:
-                return bool(sign(d.got, d.expected, *d.inputs))
-            value = made(d.inputs)
-            got = without_nan(d.got, value) if nan else d.got
-            return same(got, value, asked.atol)
-        except Exception:  # a mistake that does not even run here is not the one
-            return False
-
-    return gives
-
-
-def _shown(mistake: Mistake, asked: Question) -> bool:
-    """Whether it can be read in the answer that it has made a mistake."""
-    text = source(asked.answer)
-    if mistake.untouched:
-        return not text or asked.solution.is_untouched(text)
-    return bool(mistake.edits) and shows(text, asked.text, mistake.edits)
-
-
-def _known(miss: Miss, mistake: Mistake) -> list[Finding]:
-    """What is said of a known mistake: a cause only where the answer's text shows it.
-
-    Who has changed a bug hunt's program, and left its bug there, hears more.
-    """
-    asked, text = miss.asked, source(miss.asked.answer)
-    kind = Kind.KNOWN
-    if mistake.untouched:
-        kind = Kind.UNTOUCHED
-    elif mistake.edits and not _shown(mistake, asked):
-        kind = Kind.AS_KNOWN
-    findings = [found(kind, mistake.hint, says=mistake.says, mistake=mistake)]
-    if mistake.untouched and text and not asked.solution.is_untouched(text):
-        findings.append(search.own_slip(asked) or found(Kind.CHANGED_IN_VAIN))
-    return findings
-
-
-# Of several values the first wrong one
-
-
-def _first_wrong_value(wrong: list[Difference], atol: float) -> int | str | None:
-    """Of several values (a tuple, or a list that is no tensor), the first wrong one.
-
-    Of dictionaries of tensors, the name of the first wrong one.
-    """
-    for d in wrong:
-        if isinstance(d.expected, dict):
-            return _first_wrong_name(wrong, atol)
-        several = isinstance(d.expected, list) and as_tensor(d.expected) is None
-        if not isinstance(d.expected, tuple) and not several:
-            return None
-        if not isinstance(d.got, (tuple, list)) or len(d.got) != len(d.expected):
-            return None
-    for i in range(min(len(d.expected) for d in wrong)):
-        if not all(same(d.got[i], d.expected[i], atol) for d in wrong):
-            return i
+            strange = slip.now.startswith("~") or not slip.after
+            if not strange and attempt.gives(asked.made(ast.unparse(slip.tree))):
+                return slip
+        except Exception:  # it doesn't even run
+            continue
     return None
 
 
-def _first_wrong_name(wrong: list[Difference], atol: float) -> str | None:
-    for d in wrong:
-        if not isinstance(d.got, dict) or d.got.keys() != d.expected.keys():
-            return None
-        pairs = d.expected.items()
-        if not all(isinstance(n, str) and torch.is_tensor(x) for n, x in pairs):
-            return None
-    first = wrong[0]
-    for name, right in first.expected.items():
-        if not same(first.got[name], right, atol):
-            return name
-    return None
+def mending(attempt: Attempt, place: int, text: str) -> Iterator[Slip]:
+    """The changes of one of the answers that make it right, up to WAYS of them."""
+    asked, found = attempt.exercise, 0
+    goal = bare(asked.shown)
+    more = asked.drawn(attempt.rest, attempt.seed + 1)
+    budget = min(CANDIDATES, max(20, int(1.5 / max(attempt.seconds, 1e-6))))
+    for tried, slip in enumerate(slips(text, goal)):
+        if tried >= budget or found == WAYS:
+            return
+        programs = list(attempt.answers)
+        try:
+            programs[place] = defined(attempt.answers[place], slip)
+        except Exception:  # it doesn't even run
+            continue
+        if attempt.is_mended_by(tuple(programs), more) and not is_odd(slip, text, goal):
+            found += 1
+            yield slip
+
+
+def defined(answer: Any, slip: Slip) -> Any:
+    """The learner's function or class with a change, among its own names."""
+    before = surroundings(answer)
+    space = dict(before)
+    exec(compile(slip.tree, "<slip>", "exec"), space)
+    name = written(answer).__name__
+    made = [n for n in space if n != "__builtins__" and before.get(n) is not space[n]]
+    return space[name if name in made else made[-1]]
+
+
+def chosen(found: list[Slip], right: str) -> Slip | None:
+    """Of some ways to correct an answer the one to tell; None if they contradict."""
+    ours = {line.strip() for line in bare(right).splitlines()}
+    found = [slip for slip in found if slip.at] or found  # in a line, if that will do
+    if len({slip.at for slip in found}) > 1:
+        found = [slip for slip in found if slip.after in ours]
+    if len({slip.at for slip in found}) > 1:
+        return None
+    return min(found, key=lambda slip: len(slip.pairs), default=None)
+
+
+def told_before(attempt: Attempt, slip: Slip) -> bool:
+    """Whether the learner has missed at this place before, with another answer."""
+    title, text = attempt.exercise.title, listing(attempt.answers[0])[0]
+    here = slip.before or slip.kind
+    place, before = missed.get(title, ("", text))
+    missed[title] = here, text
+    return place == here and text != before
+
+
+def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:
+    """What is said of a slip: where it is, and with tell the correction."""
+    text, start = next(
+        listing(a) for a in attempt.answers if slip.at <= listing(a)[0].count("\n") + 1
+    )
+    inside = slip.inside if len(slip.inside) < 60 or slip.before == "" else slip.was
+    what = words.SLIPS[slip.kind].format(was=slip.was, inside=inside or slip.was)
+    says = words.SLIP.format(what=what)
+    if slip.at and slip.before:
+        line = text.splitlines()[slip.at - 1].strip()
+        says += words.SLIP_LINE.format(line=start + slip.at - 1, text=line)
+    if tell and slip.before and slip.after and len(slip.pairs) == 1:
+        says += words.CORRECTED.format(text=slip.after)
+    elif tell:
+        program = "\n".join(
+            f"    {line}" for line in bare(ast.unparse(slip.tree)).splitlines()
+        )
+        says += words.CORRECTED_ALL.format(text=program)
+    return says

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 
 from minigpt.course.checks import words
-from minigpt.course.checks.diagnosis_new import Attempt, NotAttempted, diagnosed, missed
+from minigpt.course.checks.diagnosis import Attempt, NotAttempted, diagnosed, missed
 from minigpt.course.checks.results import (
     describe,
 )
