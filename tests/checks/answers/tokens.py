@@ -77,7 +77,7 @@ WRONG = {
             "    parts, word = [*parts, word[:n]], word[n:]",
             "return parts",
         ),
-        "It returns 3 values, but": (
+        "Your results are what you'd get": (
             "def encode(word, merges):\n"
             "    parts = list(word)\n"
             "    for merge in merges:\n"
