@@ -94,6 +94,12 @@ def visit(
         try:
             step()
         except Exception as error:  # of somebody's code
+            if "second time" in str(error):
+                says = """It keeps a tensor from one call to the next, with its
+                gradient: the second backward breaks. Clear it in forward, or
+                detach() it."""
+                report.add("wrong", "state", says)
+                continue
             says = f"The visit broke off here: {said(error)}."
             report.add("wrong", "broke", says)
 

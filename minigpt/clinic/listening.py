@@ -7,8 +7,8 @@ from typing import Any
 import torch
 import torch.nn as nn
 
-from minigpt.clinic.lines import Step, apart, dims_of, earlier, first, row_0
-from minigpt.clinic.patient import ENOUGH, Patient, said, works
+from minigpt.clinic.lines import Step, alone, apart, dims_of, earlier, first
+from minigpt.clinic.patient import ENOUGH, Patient, candidates, said, works
 from minigpt.clinic.report import Report
 
 MODES = {False: "eval()", True: "train()"}
@@ -49,8 +49,8 @@ def how_far(patient: Patient, report: Report) -> None:
         longest = 64  # no limit found
     patient.T = max(1, longest)
     patient.W = max(1, min(patient.T, 128, ENOUGH // (5 * patient.V)))
-    if start > 1 and (alone := works(patient, 1)) is not None:
-        says = f"""With a single id it breaks: {said(alone)}. You can't write from
+    if start > 1 and (lone := single(patient)) is not None:
+        says = f"""With a single id it breaks: {said(lone)}. You can't write from
         one letter that way. Usually a squeeze() took the axis of time away."""
         report.add("wrong", "one", says)
     if not patient.bounded:
@@ -63,6 +63,21 @@ def how_far(patient: Patient, report: Report) -> None:
         "{said(beyond, False)}", so cut the text before you ask: ids[:,
         -{patient.T}:]."""
     report.add("fine", "beyond", says)
+
+
+def single(patient: Patient) -> Exception | None:
+    """What goes wrong with windows of one id: an error, or an axis that's missing."""
+    try:
+        with torch.no_grad():
+            shapes = [
+                candidates(patient.raw(patient.ids(2, T)))[0].shape
+                for T in (1, patient.start)
+            ]
+    except Exception as error:
+        return error
+    if len(shapes[0]) < len(shapes[1]):
+        return ValueError(f"the logits have shape {tuple(shapes[0])}")
+    return works(patient, 1)
 
 
 def is_sound(patient: Patient, report: Report) -> bool:
@@ -179,16 +194,25 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
     problem = ""
     try:
         patient.hear(other)
-        again = patient.hear(ids)
+        again, dice = patient.hear(ids), patient.hear(ids, seed=1)
+        if not apart(once, again):  # perhaps it remembers in train() only
+            begin = patient.hear(ids, True)
+            patient.hear(other, True)
+            if apart(begin, patient.hear(ids, True)):
+                again = once + 1
     except Exception as error:
-        again, problem = once + 1, f" The next call even breaks: {said(error)}."
+        again, dice, problem = (
+            once + 1,
+            once,
+            f" The next call even breaks: {said(error)}.",
+        )
     if apart(once, again):
         says = f"""It remembers: after another text, the same ids get another
         answer.{problem} Something is kept from call to call, such as a cache, a
         hidden state or a mask that is changed in place. Clear it at the start of
         forward."""
         report.add("wrong", "state", says)
-    elif apart(once, patient.hear(ids, seed=1)):
+    elif apart(once, dice):
         steps = [tape(patient, ids[:, :12].contiguous(), seed=seed) for seed in (0, 1)]
         found = first(*steps, apart)
         says = "Two evaluations of the same ids differ: it rolls dice in eval(). "
@@ -223,17 +247,17 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
 def neighbors(patient: Patient, report: Report) -> None:
     """Does a row of the batch hear another one?"""
     T = patient.W
-    for train in MODES:
-        a = patient.ids(5, T)
-        b = torch.cat([a[:1], patient.ids(4, T)])
+    for train, row in ((False, 0), (False, 4), (True, 0), (True, 4)):
+        a, b = patient.ids(5, T), patient.ids(5, T)
+        b[row] = a[row]
         with looser(patient):
             one, two = patient.hear(a, train), patient.hear(b, train)
-            if not apart(one[0], two[0]):
+            if not apart(one[row], two[row]):
                 continue
             steps = [
                 tape(patient, x[:, : min(T, 13)].contiguous(), train) for x in (a, b)
             ]
-        found = first(*steps, row_0(5))
+        found = first(*steps, alone(row, 5))
         only = "in train() only, " if train else ""
         says = f"""The rows of a batch talk to each other, {only}so what one text
         gets depends on the texts beside it. """

@@ -9,7 +9,7 @@ SIGNS = {"wrong": "✗", "wanted?": "?", "fine": "✓"}
 EXPLAINS = {
     "state": "luck neighbors future first order past through loss learning text",
     "unregistered": "luck alike future gradient order past through learning text",
-    "luck": "future neighbors past through learning first loss text",
+    "luck": "learning first loss text",
     "neighbors": "future past order through learning text",
     "probabilities": "range loss learning first text through gradient",
     "range": "learning gradient text first",
