@@ -100,7 +100,7 @@ def test_every_figure_has_alternative_text(notebook):
 
 def test_links_between_notebooks_lead_somewhere(path, notebook):
     links = re.findall(r"\]\(([^)#]+\.ipynb)(#[^)]*)?\)", markdown(notebook))
-    assert links
+    assert links or path.parent.name == "lectures"
     for link, anchor in links:
         target = path.parent / link
         assert target.is_file(), link
