@@ -1,6 +1,6 @@
 """minigpt: the code that the notebooks build; each module is a lesson's, line for line.
 
-below all   require, files, hints               refusing bad input, whole files, types
+below all   require, files, interfaces          refusing bad input, whole files, types
 lesson 01   data, bigram, evaluation            text, batches, a first model, its loss
 lesson 02   averaging                           four ways to average the past
 lesson 03   attention, language_model           one head, and the shell of every model

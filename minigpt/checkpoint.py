@@ -17,7 +17,7 @@ from minigpt.data import CharTokenizer
 from minigpt.device import random_state, set_random_state
 from minigpt.files import save_whole
 from minigpt.gpt import GPTConfig
-from minigpt.hints import Model, Tokenizer
+from minigpt.interfaces import Model, Tokenizer
 from minigpt.require import require
 from minigpt.training import Progress, Run, TrainConfig
 

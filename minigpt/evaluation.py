@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from minigpt.data import get_batch
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.evaluation import evaluating
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.require import require
 
 

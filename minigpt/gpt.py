@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch.nn as nn
 
 from minigpt.block import Block
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import head_width
 from minigpt.require import require

@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 
 from minigpt.bigram import next_token_loss
-from minigpt.hints import Body
+from minigpt.interfaces import Body
 
 
 class LanguageModel(nn.Module):

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 
 
 def make_optimizer(model: Model, config: Any) -> torch.optim.Optimizer:

@@ -13,7 +13,7 @@ from minigpt.data import get_batch
 from minigpt.device import autocast
 from minigpt.evaluation import estimate_loss
 from minigpt.gpt import GPTConfig, check_sizes
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.optimizer import learning_rate_at, make_optimizer
 from minigpt.require import require
 

@@ -111,7 +111,7 @@ LESSONS = {
     ),
 }
 MAIN_LINE = ["00_start_here", *(name for name in LESSONS if name < "07")]
-BELOW = ["require", "files", "hints"]  # of all lessons
+BELOW = ["require", "files", "interfaces"]  # of all lessons
 OF_LESSONS = [name for lesson in LESSONS.values() for name in lesson.modules.split()]
 FOLDERS = OF_LESSONS.index("playwright")  # with lesson 07 folders begin
 SPINE = OF_LESSONS[:FOLDERS]

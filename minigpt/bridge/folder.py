@@ -26,7 +26,7 @@ from minigpt.bridge.tokenizer import (
 )
 from minigpt.files import write_whole
 from minigpt.gpt import GPT
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.require import require
 
 IN_BLOCK = {

@@ -1,6 +1,6 @@
 """Lesson 14: how to go on training a model that has learned another text."""
 
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.training import TrainConfig
 
 

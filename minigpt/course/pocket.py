@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.data import CharTokenizer, train_val_split
-from minigpt.hints import Model
 from minigpt.inside.looking import capture
+from minigpt.interfaces import Model
 from minigpt.playwright.play import POCKET, Play, write_play
 
 CONTEXT, FRESH = 192, 50

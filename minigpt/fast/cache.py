@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 
 
 def causal_mask(T: int, past: int, device: Any = None) -> torch.Tensor | None:

@@ -13,7 +13,7 @@ import torch.nn as nn
 from minigpt.block import Block, FeedForward
 from minigpt.fast.cache import KVCache, gpt_with_cache
 from minigpt.gpt import GPT
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.modern.model import ModernGPT
 from minigpt.multi_head import CausalSelfAttention
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from minigpt.fast.reader import Reader
 from minigpt.generation import probabilities
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 
 
 class Speculation(NamedTuple):

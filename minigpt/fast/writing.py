@@ -8,7 +8,7 @@ import torch
 from minigpt.evaluation import evaluating
 from minigpt.fast.reader import Reader
 from minigpt.generation import probabilities
-from minigpt.hints import Model, Tokenizer
+from minigpt.interfaces import Model, Tokenizer
 
 
 def generate(

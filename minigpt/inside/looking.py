@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from minigpt.attention import attention_weights
 from minigpt.evaluation import evaluating
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 
 
 class Flow(NamedTuple):

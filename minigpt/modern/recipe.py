@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.muon import Muon, Together
 from minigpt.require import require

@@ -11,7 +11,7 @@ import torch.distributed as dist
 import torch.nn as nn
 from torch.nn.parallel import DistributedDataParallel
 
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.require import require
 
 

@@ -9,7 +9,7 @@ from minigpt.attention import Head
 from minigpt.averaging import average_attention
 from minigpt.bigram import BigramLanguageModel
 from minigpt.block import Block
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.language_model import LanguageModel
 from minigpt.multi_head import CausalSelfAttention
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from minigpt.evaluation import evaluating
-from minigpt.hints import Model, Tokenizer
+from minigpt.interfaces import Model, Tokenizer
 from minigpt.tokens.byte_pairs import BytePairTokenizer
 
 

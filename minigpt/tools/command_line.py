@@ -21,7 +21,7 @@ from minigpt.device import set_random_state
 from minigpt.evaluation import evaluate
 from minigpt.fast.writing import stream
 from minigpt.generation import refuse_knobs
-from minigpt.hints import Model, Tokenizer
+from minigpt.interfaces import Model, Tokenizer
 from minigpt.modern.recipe import minute_preset
 from minigpt.parallel.meeting import joined, own_device, restarts
 from minigpt.parallel.workers import Worker, first, standing, total

@@ -13,7 +13,7 @@ from minigpt.bridge.other_files import what_it_is
 from minigpt.bridge.tokenizer import GPT2Tokenizer
 from minigpt.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from minigpt.files import save_whole
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
 from minigpt.stored import FOLDER, load_stored

@@ -21,7 +21,7 @@ import torch.nn as nn
 
 from minigpt.bigram import next_token_loss
 from minigpt.evaluation import evaluate, evaluating
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.require import require
 from minigpt.tools.corpus import Corpus, corpus
 

@@ -28,7 +28,7 @@ from minigpt.fast.cache import KVCache
 from minigpt.fast.writing import generate as fast_generate
 from minigpt.generation import generate
 from minigpt.gpt import GPTConfig
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.stored import load_stored
 from minigpt.tools.corpus import corpus
 from minigpt.training import TrainConfig

@@ -10,7 +10,7 @@ from minigpt.course import pocket
 from minigpt.course.experiments.fit import fit
 from minigpt.data import train_val_split
 from minigpt.fast.reader import WINDOWS, Reader
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import modern_preset
 

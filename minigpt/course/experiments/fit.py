@@ -15,7 +15,7 @@ import torch.nn as nn
 from minigpt.data import train_val_split
 from minigpt.evaluation import evaluate
 from minigpt.gpt import GPTConfig
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.language_model import LanguageModel
 from minigpt.stored.rungs import CONTEXT, WIDTH
 from minigpt.tools.corpus import corpus

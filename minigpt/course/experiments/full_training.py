@@ -13,7 +13,7 @@ import torch.nn as nn
 from minigpt.course.experiments.fit import cpu, grid, run
 from minigpt.course.experiments.small_models import AT_RATE, STEPS
 from minigpt.gpt import GPTConfig
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.training import TrainConfig
 
 

@@ -16,7 +16,7 @@ from minigpt.course.experiments import fit
 from minigpt.data import get_batch, train_val_split
 from minigpt.evaluation import evaluate
 from minigpt.gpt import GPTConfig
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.tools.recipes import with_counts
 from minigpt.training import TrainConfig, train
 

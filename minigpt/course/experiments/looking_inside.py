@@ -6,9 +6,9 @@ from typing import Any
 import torch
 
 from minigpt.course.experiments.fit import corpus, cpu, fit, made
-from minigpt.hints import Model
 from minigpt.inside.looking import capture
 from minigpt.inside.marks import MARKS, by_chance, score
+from minigpt.interfaces import Model
 
 
 def heads(seed: int) -> dict[str, float]:

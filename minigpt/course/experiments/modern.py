@@ -12,7 +12,7 @@ from typing import Any
 import torch.nn as nn
 
 from minigpt.course.experiments import fit
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.modern import recipe
 from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import AS_IN_06, ModernConfig

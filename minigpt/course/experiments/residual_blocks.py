@@ -10,7 +10,7 @@ import torch.nn as nn
 from minigpt.block import Block, FeedForward
 from minigpt.course.experiments.fit import WIDTH, corpus, grid, run, small
 from minigpt.course.experiments.small_models import AT_RATE, STEPS
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.multi_head import CausalSelfAttention
 from minigpt.training import TrainConfig
 

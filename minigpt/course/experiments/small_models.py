@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from minigpt import averaging
 from minigpt.attention import Head, attention_weights
 from minigpt.course.experiments.fit import CONTEXT, WIDTH, grid, run, small
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.multi_head import CausalSelfAttention
 from minigpt.stored.rungs import WeightedMean
 from minigpt.training import TrainConfig

@@ -42,7 +42,7 @@ from minigpt.course.experiments.fit import corpus, cpu, made, small
 from minigpt.data import PLAY, CharTokenizer
 from minigpt.evaluation import evaluate
 from minigpt.files import save_whole, write_whole
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.playwright.play import write_play
 from minigpt.stored import FOLDER
 from minigpt.stored.rungs import BODIES

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from minigpt.course.experiments.fit import grid, step_cost
 from minigpt.data import load_text, tiny_shakespeare, train_val_split
 from minigpt.gpt import GPT, GPTConfig
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.playwright.play import write_play
 from minigpt.tokens.byte_pairs import BytePairTokenizer, learn
 from minigpt.tokens.judging import judge, next_bytes

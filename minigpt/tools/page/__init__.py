@@ -24,7 +24,7 @@ import torch.nn as nn
 
 from minigpt.data import CharTokenizer, find_text, train_val_split
 from minigpt.files import write_whole
-from minigpt.hints import Model, Tokenizer
+from minigpt.interfaces import Model, Tokenizer
 from minigpt.require import require
 from minigpt.stored import FOLDER as STORED
 from minigpt.stored import load_stored

@@ -11,8 +11,8 @@ import torch.nn as nn
 
 from minigpt.fast.quantization import to_int8
 from minigpt.gpt import GPT
-from minigpt.hints import Model
 from minigpt.inside.looking import hooked
+from minigpt.interfaces import Model
 from minigpt.modern.model import AS_IN_06, ModernConfig, ModernGPT
 
 WEIGHTS = {"float32": torch.float32, "int16": torch.int16, "int8": torch.int8}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from minigpt import training
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 
 STEPS = 2600
 

@@ -12,7 +12,7 @@ import torch.nn as nn
 
 from minigpt import training
 from minigpt.gpt import GPT, GPTConfig
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.training import TrainConfig
 
 STEPS = 2000

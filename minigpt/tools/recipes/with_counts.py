@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from minigpt import training
 from minigpt.bigram import next_token_loss
 from minigpt.data import get_batch
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.modern.model import ModernConfig, ModernGPT
 from minigpt.modern.parts import ShortConvolution
 from minigpt.modern.recipe import MuonConfig

@@ -13,7 +13,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt import training
-from minigpt.hints import Model
+from minigpt.interfaces import Model
 from minigpt.modern.model import ModernConfig, ModernGPT
 from minigpt.modern.parts import ShortConvolution
 from minigpt.modern.recipe import MuonConfig

@@ -1,4 +1,4 @@
-"""Below all lessons: names for type hints, where Python's own say too little."""
+"""Below all lessons: what every model and tokenizer can do, as names for type hints."""
 
 from typing import Any, Protocol
 
