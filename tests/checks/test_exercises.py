@@ -104,9 +104,9 @@ def test_an_answer_written_in_another_way_is_right(number, written, code):
 
 @pytest.mark.parametrize("number, part, code", each(WRONG))
 def test_a_wrong_answer_hears_what_is_wrong(number, part, code):
-    answer = said(number, code, tell=True)
+    answer = said(number, code)
     assert answer.startswith(f"✗ {number}") and "not yet. " in answer
-    assert part in answer
+    assert part in answer or part in said(number, code, tell=True)
 
 
 @pytest.mark.parametrize("number", EXERCISES)
@@ -117,12 +117,24 @@ def test_each_known_mistake_is_refused_and_hears_its_sentence(number):
             assert f"not yet. {mistake.says}" in answer
 
 
+def of_all_kinds(found, count):
+    """So many of the slips, each kind in its turn."""
+    kinds = {}
+    for slip in found:
+        kinds.setdefault(slip.kind, []).append(slip)
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds.values()))
+    return list(itertools.islice(filter(None, turns), count))
+
+
 @pytest.mark.parametrize("number", EXERCISES)
-def test_a_mutant_of_the_solution_fails_or_is_right_with_other_numbers_too(number):
+def test_a_mutant_of_the_solution_fails_or_is_right_with_other_numbers_too(
+    number, monkeypatch
+):
     """Another order of two factors changes nothing; all else would be a hole."""
+    monkeypatch.setattr(run, "SECONDS", 0.5)
     asked, (_, rest) = exercise_of(number), given(number)
     with run.settings_kept(), run.silence():
-        for slip in itertools.islice(slips(asked.shown, asked.shown), 60):
+        for slip in of_all_kinds(slips(asked.shown, asked.shown), 20):
             try:
                 mutant = asked.made(ast.unparse(slip.tree))
                 attempt = Attempt(asked, mutant, tuple(rest))
@@ -167,9 +179,10 @@ def odd_values():
 
 
 @pytest.mark.parametrize("number", EXERCISES)
-def test_a_check_survives_every_odd_answer(number):
-    answers = given(number)[0]
-    for what, value in odd_values().items():
+def test_a_check_survives_odd_answers(number):
+    """Every fourth of them; the next exercise gets the next ones."""
+    answers, first = given(number)[0], [*EXERCISES].index(number) % 4
+    for what, value in [*odd_values().items()][first::4]:
         lines = checked(number, [value, *answers[1:]]).splitlines()
         verdicts = [line for line in lines if line[:1] in "○✗✓"]
         assert verdicts == lines[:1] and not lines[0].startswith("✓"), (what, lines)
@@ -202,6 +215,18 @@ def test_a_first_miss_hears_where_and_with_tell_what_it_should_be():
     assert "run check_mean_so_far(mean_so_far, tell=True)" in first
     assert hears(FIRST) == first  # the same again is no second try
     assert "corrected:  return x[:, :t + 1].mean(dim=1)" in hears(FIRST, tell=True)
+
+
+def test_a_right_answer_that_changes_its_input_is_shown_it_before_and_after():
+    answer = hears(
+        "def mean_so_far(x, t):\n"
+        "    right = x[:, : t + 1].mean(dim=1)\n"
+        "    x *= 2\n"
+        "    return right\n"
+    )
+    assert "changes its input `x`" in answer and "expected" not in answer
+    assert "x before  [[[2, 7], [6, 4], [6, 5]]]" in answer
+    assert "x after   [[[4, 14], [12, 8], [12, 10]]]" in answer
 
 
 def test_a_second_miss_at_the_same_place_is_told_the_correction():

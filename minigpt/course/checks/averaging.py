@@ -158,6 +158,11 @@ fading_average.wrong(
     "exp?",
     sign=lambda got, _, x, rate: rate >= 50 and got.isnan().any(),
 )
+fading_average.wrong(
+    "Your weights fall from the beginning on, so the first position weighs the most. "
+    "They should fall from the present backward.",
+    *("(time[:, None] - time)", "time.expand(T, T)"),
+)
 check_fading_average = fading_average.check
 
 

@@ -379,6 +379,10 @@ loss_by_position.wrong(
     "position's own loss.",
     *(".mean(dim=0)", ".mean(dim=0).cumsum(0) / torch.arange(1, T + 1)"),
 )
+loss_by_position.wrong(
+    "These are the losses of the last text alone. Take the mean over all texts.",
+    *("mean(dim=0)", "select(0, -1)"),
+)
 check_loss_by_position = loss_by_position.check
 
 

@@ -23,6 +23,7 @@ from minigpt.course.checks.results import (
     same,
     same_kind,
     show,
+    show_change,
     symptom,
 )
 from minigpt.course.checks.run import Endless, Outcome, Wrong, silence
@@ -99,7 +100,13 @@ class Attempt:
             return False
         if self.exercise.exact and not same_kind(got.value, expected.value):
             return False
-        return self.exercise.changes or not set(got.changed) - set(expected.changed)
+        return not self.touched(expected, got)
+
+    def touched(self, expected: Outcome, got: Outcome) -> list[int]:
+        """Which inputs the answer changes, though it shouldn't."""
+        if self.exercise.changes:
+            return []
+        return [i for i in got.changed if i not in expected.changed]
 
     def gives(self, programs: tuple) -> bool:
         """Whether some programs give all that the answer gives."""
@@ -146,8 +153,8 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
         says, hint = of_error(got.error)
     elif name := unread_argument(text, asked.text):
         says, slip = words.UNREAD.format(name=name), slip if tell else None
-    elif got.changed and not asked.changes:
-        says = changed(asked, inputs, got.changed[0])
+    elif which := attempt.touched(expected, got):
+        says = changed(asked, inputs, which[0])
     elif slip:
         says = ""
     else:
@@ -204,9 +211,13 @@ def of_error(error: BaseException) -> tuple[str, str]:
     return explained(error), ""
 
 
+def name_of(asked: Any, which: int) -> str:
+    return asked.inputs[which] if which < len(asked.inputs) else f"number {which}"
+
+
 def changed(asked: Any, inputs: tuple, which: int) -> str:
     """That an answer changes one of its inputs."""
-    name = asked.inputs[which] if which < len(asked.inputs) else f"number {which}"
+    name = name_of(asked, which)
     kind = "several" if isinstance(inputs[which], (list, tuple, dict)) else "tensor"
     if isinstance(inputs[which], torch.nn.Module):
         kind = "module"
@@ -220,6 +231,10 @@ def shown(attempt: Attempt) -> str:
     if got.error:
         visible = [(n, x) for n, x in zip(names, inputs) if not callable(x)]
         return show_inputs(visible)
+    which, atol = attempt.touched(expected, got), attempt.exercise.atol
+    if which and same(got.value, expected.value, atol):  # only an input is wrong
+        name = name_of(attempt.exercise, which[0])
+        return show_change(name, inputs[which[0]], got.inputs[which[0]])
     miss, part = part_of(attempt)[0]
     return show(miss, names, part)
 

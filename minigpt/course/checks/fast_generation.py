@@ -334,13 +334,12 @@ to_int8.wrong(
         and not torch.as_tensor(got[1])[(weight == 0).all(dim=1)].any()
     ),
 )
-to_int8.wrong(
-    "You have one scale for the whole matrix. Each row should get its own.",
-    *(
-        "weight.abs().amax(dim=1, keepdim=True)",
-        "weight.abs().max().expand(len(weight), 1)",
-    ),
-)
+ROW_BY_ROW = "weight.abs().amax(dim=1, keepdim=True)"
+for one_scale in ("weight.abs().max()", "weight.abs().max().expand(len(weight), 1)"):
+    to_int8.wrong(
+        "You have one scale for the whole matrix. Each row should get its own.",
+        *(ROW_BY_ROW, one_scale),
+    )
 to_int8.wrong(
     "Your scale is the largest value of the row itself. A number times its scale "
     "should be the weight again, and the largest number is 127.",

@@ -240,6 +240,11 @@ next_probs.wrong(
     "You keep the ids 0 to k - 1. Keep the k likeliest ids.",
     *("logits < smallest", "torch.arange(logits.shape[-1]) >= k"),
 )
+next_probs.wrong(
+    "The temperature changes nothing. Divide the logits by it, before the softmax.",
+    *("[:, -1] / temperature", "[:, -1]", "min(top_k, logits.shape[-1])", "top_k"),
+    hint="After that: top_k may be larger than the number of ids.",
+)
 check_next_probs = next_probs.check
 
 

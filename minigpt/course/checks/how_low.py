@@ -86,6 +86,16 @@ for every_surprise_alike in (
         "often as that outcome comes, which is p.",
         *(SUM, every_surprise_alike),
     )
+ADDED = (
+    "You add 0.001 to every p, and that changes every surprise. To keep p away from 0, "
+    "use a much smaller number."
+)
+MORE = ("p.clamp(min=1e-12)", "(p + 1e-3)")
+entropy.wrong(ADDED, *MORE)
+entropy.wrong(
+    f"{ADDED} Also, this is one number for all rows. Each row should get its own.",
+    *(*MORE, "(dim=-1)", "()"),
+)
 check_entropy = entropy.check
 
 

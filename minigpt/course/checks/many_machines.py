@@ -206,6 +206,11 @@ evaluate.wrong(
     *(f"all_reduce({COUNT})", "all_reduce(1)", SUM, MEAN),
 )
 evaluate.wrong(
+    "This is the mean of the workers' means. A worker with few windows counts as much "
+    "as one with many, and one without any has no mean at all.",
+    *(f"all_reduce({COUNT})", "all_reduce(1)", SUM, "sum(losses) / len(losses)"),
+)
+evaluate.wrong(
     "You divide by the number of workers. Count the windows instead.",
     *(f"all_reduce({COUNT})", "all_reduce(1)"),
 )

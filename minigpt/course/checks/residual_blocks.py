@@ -71,6 +71,10 @@ class _Plain(nn.Module):
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
         return 3 * x
 
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.feed_forward(self.norm2(x))
+
 
 def _blocks(n_layer: int, n_embd: int, n_head: int) -> nn.Sequential:
     blocks = nn.Sequential(*[Block(n_embd, n_head) for _ in range(n_layer)])
@@ -169,6 +173,12 @@ terms.wrong(
     "You list the pathway after each part. The exercise asks for what each part adds.",
     *("found.append(said)\n        x = x + said",),
     *("x = x + said\n        found.append(x)",),
+)
+terms.wrong(
+    "You list the pathway after each block. The exercise asks for what each part adds, "
+    "so call the parts one by one.",
+    *("found.append(said)", "pass", "x = x + said\n    return"),
+    "x = x + said\n        found.append(x)\n    return",
 )
 terms.wrong(
     "The last entry is the whole pathway, not what the last part adds.",
@@ -391,5 +401,11 @@ HandNorm.wrong(
     "for v in (x, x**2)])[0]",
     "centred.pow(2).mean(dim=-1, keepdim=True)",
     "means[1] - means[0] ** 2",
+)
+HandNorm.wrong(
+    "The future is hidden now, but this standard deviation divides by n_embd - 1, and "
+    "eps is added to it. LayerNorm divides by n_embd and adds eps under the root.",
+    "(variance + self.eps).sqrt()",
+    "(x.std(dim=-1, keepdim=True) + self.eps)",
 )
 check_norm = HandNorm.check

@@ -116,6 +116,23 @@ def show(miss: Miss, names: Sequence[str] = (), part: str = "") -> str:
     return "".join(f"\n    {name:{width}}  {text}" for name, text in lines)
 
 
+def show_change(name: str, before: Any, after: Any) -> str:
+    """An input before and after; of several tensors the first that is different."""
+    if isinstance(before, torch.nn.Module):
+        before, after = before.state_dict(), after.state_dict()
+    if isinstance(before, dict) and after.keys() == before.keys():
+        key = next(k for k in before if not same(after[k], before[k], atol=0.0))
+        return show_change(f"{name}, {key}", before[key], after[key])
+    digits = 10 if numbers(before) == numbers(after) else 4
+    lines = {"before": numbers(before, digits), "after": numbers(after, digits)}
+    if lines["before"] == lines["after"]:  # too large to be shown
+        lines = {"": place(after, before, ("before", "after"))}
+    return "".join(
+        f"\n    {f'{name} {when}':{len(name) + 7}}  {text}"
+        for when, text in lines.items()
+    )
+
+
 def numbers(value: Any, digits: int = 4) -> str:
     """A value as a text: small tensors as nested lists, 2.0 as 2, large ones "
     "briefly."""
@@ -146,18 +163,20 @@ def _short(value: Any, digits: int) -> str:
     return str(value)
 
 
-def place(got: Any, expected: Any) -> str:
+def place(
+    got: Any, expected: Any, called: tuple[str, str] = ("expected", "found")
+) -> str:
     """Where two results first differ, as "at [0, 1]: 5.5 expected, 7 found"."""
     if isinstance(expected, (tuple, list)) and as_tensor(expected) is None:
         if isinstance(got, (tuple, list)) and len(got) == len(expected):
             for i, (g, e) in enumerate(zip(got, expected)):
                 if not same(g, e):
-                    return _at(f"[{i}]", g, e) if as_tensor(e) is None else ""
+                    return _at(f"[{i}]", g, e, called) if as_tensor(e) is None else ""
         return ""
     if isinstance(expected, dict) and isinstance(got, dict):
         for key, right in expected.items():
             if key in got and not same(got[key], right):
-                return _at(f"[{key!r}]", got[key], right)
+                return _at(f"[{key!r}]", got[key], right, called)
         return ""
     one, other = as_tensor(got), as_tensor(expected)
     if one is None or other is None or one.shape != other.shape or not one.dim():
@@ -166,17 +185,17 @@ def place(got: Any, expected: Any) -> str:
     if not off.any():
         return ""
     at = tuple(off.nonzero()[0].tolist())
-    text = _at(f"[{', '.join(map(str, at))}]", one[at].item(), other[at].item())
+    text = _at(f"[{', '.join(map(str, at))}]", one[at].item(), other[at].item(), called)
     count = int(off.sum())
     if count == off.numel() > 1:
         return f"everywhere, first {text}"
     return f"{text} ({count} of {off.numel()} numbers)" if count > 1 else text
 
 
-def _at(where: str, got: Any, expected: Any) -> str:
+def _at(where: str, got: Any, expected: Any, called: tuple[str, str]) -> str:
     digits = 4 if numbers(got) != numbers(expected) else 9
     right, mine = numbers(expected, digits), numbers(got, digits)
-    return f"at {where}: {right} expected, {mine} found"
+    return f"at {where}: {right} {called[0]}, {mine} {called[1]}"
 
 
 # What wrong results look like: symptoms, which say what is wrong and not why

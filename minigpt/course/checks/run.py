@@ -35,10 +35,15 @@ class Endless(Exception):
 
 
 class Outcome:
-    """What a program made of some inputs: a value, or an error; and what it changed."""
+    """What a program made of some inputs: a value, or an error.
 
-    def __init__(self, value: Any = None, error: Any = None, changed: Any = ()):
-        self.value, self.error, self.changed = value, error, list(changed)
+    changed: which inputs it changed. inputs: the inputs as they are afterwards.
+    """
+
+    def __init__(self, value: Any = None, error: Any = None):
+        self.value, self.error = value, error
+        self.changed: list[int] = []
+        self.inputs: tuple = ()
 
     def agrees(self, other: "Outcome", atol: float) -> bool:
         """Whether both gave the same, or raised the same."""
@@ -64,6 +69,7 @@ def run(call: Callable, inputs: tuple, seconds: float = 0.0) -> Outcome:
     if not in_time(act, seconds or SECONDS) or not found:
         return Outcome(error=Endless())
     pairs = enumerate(zip(given, inputs))
+    found[0].inputs = given
     found[0].changed = [i for i, (now, then) in pairs if _changed(now, then)]
     return found[0]
 

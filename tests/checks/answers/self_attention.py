@@ -61,7 +61,7 @@ WRONG = {
     "03.1": {
         "something is missing in `q @ k.mT`": "return q @ k.mT",
         "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
-        "Every number is multiplied by 1.4142": "return q @ k.mT / 2**0.5",
+        "except for a factor. Here it's 1.4142": "return q @ k.mT / 2**0.5",
         "the keys ask the queries": "return k @ q.mT / root",
     },
     "03.2": {
