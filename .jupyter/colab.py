@@ -29,23 +29,37 @@ print("minigpt is ready.")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([\w./-]+\.(?:ipynb|md|py))(#[^)\s]*)?\)")
 
 
-def build(folder: Path, repository: str | None) -> None:
+def build(
+    folder: Path, repository: str | None, notebooks: Path = ROOT / "notebooks"
+) -> None:
     """Write all notebooks, with the package in them, into the folder."""
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
     first = FIRST.format(package=base64.encodebytes(packed()).decode("ascii"))
-    for path in sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb")):
+    for path in sorted(notebooks.rglob("[0-9]*.ipynb")):
         if path.parent.name == "lectures":  # these become slides
             continue
-        place = path.relative_to(ROOT).as_posix()
-        notebook = nbformat.read(path, as_version=4)
+        place = path.relative_to(notebooks.parent).as_posix()
+        notebook = read(path)
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 cell.source = led_on(cell.source, place, repository)
         cell = nbformat.v4.new_code_cell(first, id="unpack-minigpt", metadata=folded)
         notebook.cells.insert(0, cell)
-        target = folder / path.relative_to(ROOT / "notebooks")
+        target = folder / path.relative_to(notebooks)
         target.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, target)
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    """A notebook, whichever program saved it; Colab, say, gives cells no ids."""
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        return nbformat.v4.upgrade(notebook, 4, notebook.nbformat_minor)
+    except Exception as error:  # of many kinds: JSON, keys, versions
+        what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        sys.exit(
+            f"{path} can't be read as a notebook ({what}). Save it anew in Jupyter."
+        )
 
 
 def packed() -> bytes:

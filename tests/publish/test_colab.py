@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import os
 import site
 import subprocess
@@ -71,6 +72,48 @@ def test_an_exported_notebook_is_the_original_behind_one_cell(exported):
         for new, old in zip(rest, original.cells):
             assert new == old or new.cell_type == "markdown"
             assert "](" not in new.source or ".ipynb)" not in new.source
+
+
+FOREIGN = {  # as Colab saves it: no ids, another kernel; a raw cell, a pasted picture
+    "nbformat": 4,
+    "nbformat_minor": 0,
+    "metadata": {"kernelspec": {"name": "colab", "display_name": "Colab"}},
+    "cells": [
+        {"cell_type": "raw", "metadata": {}, "source": "as it is"},
+        {
+            "cell_type": "markdown",
+            "metadata": {},
+            "source": ["# Mine\n", "![](attachment:a.png)"],
+            "attachments": {"a.png": {"image/png": "aGVsbG8="}},
+        },
+        {
+            "cell_type": "code",
+            "metadata": {"id": "Xy"},
+            "source": "print(1)",
+            "outputs": [],
+            "execution_count": None,
+        },
+    ],
+}
+
+
+def test_a_notebook_that_colab_saved_goes_out_whole(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    path = tmp_path / "notebooks" / "01_mine.ipynb"
+    path.write_text(json.dumps(FOREIGN), encoding="utf-8")
+    colab.build(tmp_path / "out", None, tmp_path / "notebooks")
+    copy = nbformat.read(tmp_path / "out" / "01_mine.ipynb", as_version=4)
+    nbformat.validate(copy)
+    assert [c.cell_type for c in copy.cells] == ["code", "raw", "markdown", "code"]
+    assert copy.cells[2].attachments == FOREIGN["cells"][1]["attachments"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"nbformat": 4}'])
+def test_what_is_no_notebook_is_named_in_one_sentence(tmp_path, text):
+    path = tmp_path / "01_mine.ipynb"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit, match="01_mine.ipynb can't be read as a notebook"):
+        colab.read(path)
 
 
 def test_package_and_notebooks_need_nothing_that_colab_lacks():
