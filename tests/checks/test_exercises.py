@@ -82,9 +82,12 @@ def test_the_notebook_shows_the_solution_that_the_check_runs(number):
 
 
 @pytest.mark.parametrize("number", EXERCISES)
-def test_an_untouched_cell_is_not_attempted_or_shows_its_symptom(number):
+def test_an_untouched_cell_is_not_attempted_or_shows_its_symptom(number, monkeypatch):
+    monkeypatch.setattr(engine, "states", dict.fromkeys(engine.states, "open"))
+    said.cache_clear()
     answer = said(number, "")
     if number in HUNTS:
+        assert engine.states[exercise_of(number).title] == "open"  # nobody tried
         assert answer.startswith(f"✗ {number}") and "The bug is still there" in answer
         assert "one change away" not in answer
     else:

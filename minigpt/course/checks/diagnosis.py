@@ -40,7 +40,7 @@ from minigpt.course.checks.source import (
 missed: dict[str, tuple] = {}  # title -> (place, text of the answer) of the last miss
 CANDIDATES = 250  # changed programs that the search for a slip tries, at most
 WAYS = 4  # ways to correct an answer that are compared
-PATIENCE = 0.5  # seconds of computing, after which a changed program is stopped
+PATIENCE = 0.5  # seconds of computing, at most, after which a change is stopped
 
 
 class NotAttempted(Exception):
@@ -108,9 +108,14 @@ class Attempt:
             return []
         return [i for i in got.changed if i not in expected.changed]
 
-    def gives(self, programs: tuple) -> bool:
+    @property
+    def patience(self) -> float:
+        """Seconds after which a changed program surely hangs."""
+        return min(PATIENCE, max(0.1, 10 * self.seconds))
+
+    def gives(self, programs: tuple, seconds: float = 0.0) -> bool:
         """Whether some programs give all that the answer gives."""
-        made = (self.exercise.run(programs, inputs) for inputs, _, _ in self.outcomes)
+        made = (self.exercise.run(programs, o[0], seconds) for o in self.outcomes)
         return all(
             m.agrees(o[2], self.exercise.atol) for m, o in zip(made, self.outcomes)
         )
@@ -120,13 +125,13 @@ class Attempt:
         every = [(o[0], o[1]) for o in (self.wrong[0], *self.outcomes)]
         for inputs, expected in every:
             if not self.is_right(
-                expected, self.exercise.run(programs, inputs, PATIENCE)
+                expected, self.exercise.run(programs, inputs, self.patience)
             ):
                 return False
         for inputs in more:
             expected = self.exercise.run(self.exercise.solution, inputs)
             if not self.is_right(
-                expected, self.exercise.run(programs, inputs, PATIENCE)
+                expected, self.exercise.run(programs, inputs, self.patience)
             ):
                 return False
         return True
@@ -144,6 +149,8 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
         mistake = known(attempt)
         slip = None
         if mistake and mistake.untouched and is_handed_out(text, mistake.text):
+            state = "untouched"
+        elif isinstance(got.error, Wrong) and got.error.untouched:
             state = "untouched"
         elif not mistake or mistake.untouched or tell:
             slip = own_slip(attempt)
@@ -269,7 +276,8 @@ def looks_like(attempt: Attempt) -> str:
         return words.NOTHING_RETURNED
     if parts[0][0].got is ... or parts[0][0].got is None and parts[0][1]:
         return words.MISSING_PART.format(part=parts[0][1] or "a value")
-    if not attempt.exercise.run(attempt.answers, inputs).agrees(got, asked.atol):
+    again = attempt.exercise.run(attempt.answers, inputs)
+    if got.agrees(got, asked.atol) and not again.agrees(got, asked.atol):
         return words.KEPT
     if same(got.value, expected.value, asked.atol):
         one, other = plain(got.value), plain(expected.value)
@@ -308,7 +316,10 @@ def like_slip(attempt: Attempt) -> Slip | None:
     for slip in itertools.islice(slips(asked.shown, asked.shown), CANDIDATES):
         try:
             strange = slip.now.startswith("~") or not slip.after
-            if not strange and attempt.gives(asked.made(ast.unparse(slip.tree))):
+            if strange:
+                continue
+            made = asked.made(ast.unparse(slip.tree))
+            if attempt.gives(made, attempt.patience):
                 return slip
         except Exception:  # it doesn't even run
             continue

@@ -164,6 +164,8 @@ class Exercise:
         programs, text = None, ""
         if edits and callable(edits[0]):
             programs = (edits[0], *self.solution[1:])
+            if untouched:
+                text = undecorated(edits[0]).replace(edits[0].__name__, self.name)
         elif edits:
             text = self.edited(*edits)
             programs = self.made(text)

@@ -109,7 +109,10 @@ OWN_SIZE = ("(batch_size,)", "(last - first,)", "drawn[first:last]", "drawn")
 DRAW = "torch.randint(length, (batch_size,), generator=generator)"
 windows.wrong(
     "The bug is still there: all workers draw the same windows.",
-    *OWN_SIZE,
+    *("last = (rank + 1) * batch_size // workers", "pass"),
+    "drawn = torch.randint(length, (batch_size,), generator=generator)",
+    "mine = (rank + 1) * batch_size // workers - first",
+    *("drawn[first:last]", DRAW.replace("batch_size", "mine")),
     untouched=True,
 )
 windows.wrong(

@@ -132,6 +132,11 @@ terms.wrong(
     *("norm2(x)", "norm2(x - found[-1])"),
 )
 terms.wrong(
+    "What attention says never gets onto the pathway, so no later part hears it.",
+    "x = x + said\n        said = block.feed_forward",
+    "said = block.feed_forward",
+)
+terms.wrong(
     "The LayerNorms are missing: each part reads norm(x), not x.",
     *("block.norm1", "", "block.norm2", ""),
 )

@@ -321,7 +321,9 @@ def _never_ended(tokens: list[bytes]) -> str:
 
 written.wrong(
     "The bug is still there: if the bytes of a character are in two tokens, it's lost.",
-    *(ALL, 'return "".join(t.decode("utf-8", "replace") for t in tokens)'),
+    ALL,
+    'parts = [token.decode("utf-8", "replace") for token in tokens]\n'
+    '    return "".join(parts)',
     untouched=True,
     hint="Which is whole: the bytes of a token, or the bytes of the text?",
 )
