@@ -111,7 +111,7 @@ class Attempt:
     @property
     def patience(self) -> float:
         """Seconds after which a changed program surely hangs."""
-        return min(PATIENCE, max(0.1, 10 * self.seconds))
+        return min(PATIENCE, max(0.2, 10 * self.seconds))
 
     def gives(self, programs: tuple, seconds: float = 0.0) -> bool:
         """Whether some programs give all that the answer gives."""
