@@ -121,7 +121,7 @@ def test_package_and_notebooks_need_nothing_that_colab_lacks():
     sources = [
         path.read_text(encoding="utf-8")
         for path in files
-        if "publish" not in path.parts
+        if path.name != "doctor.py"  # which asks whether Jupyter is there
     ]
     for path in NOTEBOOKS.glob("*.ipynb"):
         cells = nbformat.read(path, as_version=4).cells

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 
-import every_exercise
 import nbformat
 import pytest
 import the_exercises
@@ -51,12 +50,6 @@ def test_a_work_sheet_is_the_notebook_without_its_answer_key(path, worksheets):
     assert text.count("<summary>Hint") == len(exercises_of(path.name[:2]))
 
 
-def names(number):
-    """The names in which the cells of an exercise notebook run."""
-    old = number in every_exercise.NOTEBOOKS
-    return (every_exercise if old else the_exercises).names(number)
-
-
 # What a check does when nbgrader runs it
 
 
@@ -88,7 +81,9 @@ def by_heart(program, table):
 
 def test_an_answer_that_has_the_cases_by_heart_is_found_by_the_second_look(monkeypatch):
     exercise, table = exercises_of("03")["03.1"], {}
-    right = answered(exercise, names("03"), exercise.solution)["scaled_scores"]
+    right = answered(exercise, the_exercises.names("03"), exercise.solution)[
+        "scaled_scores"
+    ]
     assert check_scaled_scores(by_heart(right, table))
     memory = by_heart(None, table)
     assert check_scaled_scores(memory)
@@ -101,7 +96,9 @@ def test_an_answer_that_has_the_cases_by_heart_is_found_by_the_second_look(monke
 def test_the_solutions_are_right_on_the_second_look_too(path, graded):
     torch.optim.AdamW([torch.zeros(1)])  # torch imports much for the first one
     for exercise in exercises_of(path.name[:2]).values():
-        learner = answered(exercise, names(path.name[:2]), exercise.solution)
+        learner = answered(
+            exercise, the_exercises.names(path.name[:2]), exercise.solution
+        )
         with contextlib.redirect_stdout(io.StringIO()) as said:
             assert eval(exercise.check, learner), said.getvalue()
 

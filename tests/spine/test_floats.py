@@ -50,7 +50,7 @@ def is_computed(node, known):
             return not text_in(node)
         case ast.BinOp(left=left, right=right):
             return inner(left) or inner(right)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="browser"))):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="browser" | "page"))):
             return False
         case ast.Call(func=function, args=args):
             if named(function) in PASSES_ON:
