@@ -81,6 +81,8 @@ def test_headings_form_an_outline(notebook):
 
 def test_code_fits_on_a_slide(path, notebook):
     for cell in code_cells(notebook):
+        if cell.metadata.get("slideshow", {}).get("slide_type") == "skip":
+            continue  # no slide shows it
         if "remove-input" in cell.metadata.get("tags", []):
             continue  # a lecture hides it
         lines = cell.source.splitlines()
