@@ -8,6 +8,7 @@ the record; a notebook puts what it has just measured in the place of the record
 from typing import NamedTuple
 
 from minigpt.course import record
+from minigpt.data import load_text
 
 NAMES = ["uniform guess", "unigram counts", "bigram", "weighted mean", "one head"]
 NAMES += ["four heads", "one block", "three blocks", "GPT"]
@@ -39,17 +40,20 @@ def climb(
     losses: dict[int, float],
     parameters: int,
     seconds: float,
-    comparable: bool = True,
+    comparable: bool | None = None,
     onto: list[Rung] | None = None,
 ) -> list[Rung]:
     """Put a result on the ladder; return the rungs from the top down to it.
 
     losses: {seed: loss in nats per character}; the rung shows their mean, and of
     a single seed it shows the recorded spread. comparable: False for another text
-    or a run cut short; then nothing recorded is shown. onto: the rungs to stand
-    on, as climb returned them (None: the recorded ones).
+    or a run cut short; then nothing recorded is shown. By default it's True where
+    lessons read Tiny Shakespeare, and False where the built-in play stands in.
+    onto: the rungs to stand on, as climb returned them (None: the recorded ones).
     Raises ValueError if the ladder has no rung of this name.
     """
+    if comparable is None:
+        comparable = len(load_text()) == 1_115_394  # characters
     published = {rung.name: rung for rung in recorded()} if comparable else {}
     above = published.values() if onto is None else onto
     values = list(losses.values())

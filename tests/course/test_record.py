@@ -83,13 +83,14 @@ LOSSES = [4.17, 3.35, 2.49, 2.40, 2.38, 2.20, 2.00, 1.95, 1.70]
 
 
 @pytest.fixture
-def published(folder):
+def published(folder, monkeypatch):
     """A published ladder: two seeds, 0.01 above and below LOSSES; `sizes` 0 to 800."""
     variants = {
         name: variant(name, x - 0.01, x + 0.01, parameters=i * 100, seconds=i)
         for i, (name, x) in enumerate(zip(ladder.NAMES, LOSSES))
     }
     recording.save("ladder", variants)
+    monkeypatch.setattr(ladder, "load_text", lambda: "x" * 1_115_394)
     return ladder.recorded()
 
 
@@ -121,6 +122,14 @@ def test_a_climb_onto_another_keeps_what_was_measured_before(published):
     assert identical(again[-1].loss, 2.22) and len(again) == len(first)
     (other,) = ladder.climb("GPT", {1: 0.9}, 800, 1.0, comparable=False)  # text
     assert identical(other.loss, 0.9) and other.spread == 0
+
+
+def test_results_on_another_text_never_stand_below_the_recorded(published, monkeypatch):
+    monkeypatch.setattr(ladder, "load_text", lambda: "the built-in play")
+    (first,) = rungs = ladder.climb("one block", {1: 0.5}, 600, 10.0)
+    rungs = ladder.climb("three blocks", {1: 0.4}, 700, 20.0, onto=rungs)
+    assert [rung.name for rung in rungs] == ["one block", "three blocks"]
+    assert first.spread == 0
 
 
 # --- Measuring. ---
