@@ -135,10 +135,11 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     browser.evaluate("document.querySelector('.reel input').value = 0")
     drag = "document.querySelector('.reel input').dispatchEvent(new Event('input'))"
     browser.evaluate(drag)
+    first = "Training: after 0 steps, loss "
+    chromium.wait(lambda: first in browser.evaluate(told), "the first stage")
     done = f"({QUIET}) && active.ids.length === {len(PROMPT) + 20}"
     chromium.wait(lambda: browser.evaluate(done), "what the first stage writes")
     chromium.wait(lambda: browser.evaluate("active.chosen === 14"), "the choice")
-    assert "Training: after 0 steps, loss " in browser.evaluate(told)
     assert browser.evaluate(written)[0] != before[0] and browser.errors == []
     curve = browser.evaluate("document.querySelector('.curve').ariaLabel")
     assert "in 20 steps" in curve
