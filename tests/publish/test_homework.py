@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -156,9 +157,13 @@ def endless(sheet, key):
 CLASS = {"ada": all_right, "bob": every_trick, "eve": endless}
 
 
-def test_a_class_is_graded_fairly(tmp_path):
+def test_a_class_is_graded_fairly(tmp_path, monkeypatch):
     pytest.importorskip("nbgrader")
     from nbgrader.api import Gradebook
+
+    # nbgrader calls `alembic`, also where nobody activated the environment.
+    here = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", os.pathsep.join([str(here), os.environ["PATH"]]))
 
     course = make("nbgrader", tmp_path)
 
