@@ -114,7 +114,7 @@ def test_a_wrong_answer_hears_what_is_wrong(number, part, code):
 
 @pytest.mark.parametrize("number", EXERCISES)
 def test_each_known_mistake_is_refused_and_hears_its_sentence(number):
-    for mistake in exercise_of(number).mistakes:
+    for mistake in exercise_of(number).known:
         if mistake.programs:
             answer = checked(number, mistake.programs)
             assert f"not yet. {mistake.says}" in answer

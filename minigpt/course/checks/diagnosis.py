@@ -8,6 +8,7 @@ failing case is always shown.
 import ast
 import itertools
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -114,13 +115,23 @@ class Attempt:
         return min(PATIENCE, max(0.2, 10 * self.seconds))
 
     def gives(self, programs: tuple, seconds: float = 0.0) -> bool:
-        """Whether some programs give all that the answer gives."""
-        made = (self.exercise.run(programs, o[0], seconds) for o in self.outcomes)
-        return all(
-            m.agrees(o[2], self.exercise.atol) for m, o in zip(made, self.outcomes)
-        )
+        """Whether some programs give all that the answer gives.
 
-    def is_mended_by(self, programs: tuple, more: Sequence[tuple]) -> bool:
+        Where one of the two raises an error nothing can be compared; but then they
+        must agree on a wrong result.
+        """
+        whole, told = True, False
+        for inputs, expected, got in self.outcomes:
+            made = self.exercise.run(programs, inputs, seconds)
+            if made.agrees(got, self.exercise.atol):
+                told |= not got.error and not self.is_right(expected, got)
+            elif made.error or got.error:
+                whole = False
+            else:
+                return False
+        return whole or told
+
+    def is_corrected_by(self, programs: tuple, more: Sequence[tuple]) -> bool:
         """Whether some programs give what is right, on all cases and on more."""
         every = [(o[0], o[1]) for o in (self.wrong[0], *self.outcomes)]
         for inputs, expected in every:
@@ -143,11 +154,13 @@ class Attempt:
 def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
     """(what is said of an attempt that is wrong, the state, the share)."""
     asked, text = attempt.exercise, listing(attempt.answers[0])[0]
-    inputs, expected, got = attempt.wrong[0]
-    case, state, hint = shown(attempt), "tried", ""
+    state, hint, slip = "tried", "", None
     with silence():
         mistake = known(attempt)
-        slip = None
+        if mistake:  # then a result says more than an error
+            attempt.wrong.sort(key=lambda outcome: bool(outcome[2].error))
+        inputs, expected, got = attempt.wrong[0]
+        case = shown(attempt)
         if mistake and mistake.untouched and is_handed_out(text, mistake.text):
             state = "untouched"
         elif isinstance(got.error, Wrong) and got.error.untouched:
@@ -168,8 +181,7 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
         with silence():
             says, like = looks_like(attempt), like_slip(attempt)
         if like:
-            says = words.LIKE.format(line=like.after)
-            says += words.LIKE_TOLD.format(line=like.before) if tell else ""
+            says = of_like(like, tell)
         hint = "" if like else asked.hint
     if slip:
         says, tell = says + ("\n  " if says else ""), tell or told_before(attempt, slip)
@@ -190,19 +202,17 @@ def with_tell(call: str) -> str:
 
 def known(attempt: Attempt) -> Any:
     """The first known mistake that accounts for all that the answer gave."""
-    for mistake in attempt.exercise.mistakes:
+    results = [o for o in attempt.wrong if not o[2].error]
+    for mistake in attempt.exercise.known if results else ():
         if mistake.sign:
-            if all(has_sign(mistake.sign, *outcome) for outcome in attempt.wrong):
+            if all(has_sign(mistake.sign, *outcome) for outcome in results):
                 return mistake
-        elif mistake.programs and not all(o[2].error for o in attempt.outcomes):
-            if attempt.gives(mistake.programs):
-                return mistake
+        elif mistake.programs and attempt.gives(mistake.programs):
+            return mistake
     return None
 
 
 def has_sign(sign: Callable, inputs: tuple, expected: Outcome, got: Outcome) -> bool:
-    if got.error:
-        return False
     try:
         return bool(sign(got.value, expected.value, *inputs))
     except Exception:  # a sign that can't be read is none
@@ -302,7 +312,7 @@ def own_slip(attempt: Attempt) -> Slip | None:
         text = listing(answer)[0]
         if not text or written(answer) is type(answer):
             continue
-        found = list(mending(attempt, place, text))
+        found = list(corrections(attempt, place, text))
         if slip := chosen(found, attempt.exercise.text):
             return slip
     return None
@@ -315,8 +325,7 @@ def like_slip(attempt: Attempt) -> Slip | None:
         return None
     for slip in itertools.islice(slips(asked.shown, asked.shown), CANDIDATES):
         try:
-            strange = slip.now.startswith("~") or not slip.after
-            if strange:
+            if slip.now.startswith("~") or not slip.before:
                 continue
             made = asked.made(ast.unparse(slip.tree))
             if attempt.gives(made, attempt.patience):
@@ -326,7 +335,7 @@ def like_slip(attempt: Attempt) -> Slip | None:
     return None
 
 
-def mending(attempt: Attempt, place: int, text: str) -> Iterator[Slip]:
+def corrections(attempt: Attempt, place: int, text: str) -> Iterator[Slip]:
     """The changes of one of the answers that make it right, up to WAYS of them."""
     asked, found = attempt.exercise, 0
     goal = bare(asked.shown)
@@ -340,7 +349,9 @@ def mending(attempt: Attempt, place: int, text: str) -> Iterator[Slip]:
             programs[place] = defined(attempt.answers[place], slip)
         except Exception:  # it doesn't even run
             continue
-        if attempt.is_mended_by(tuple(programs), more) and not is_odd(slip, text, goal):
+        if attempt.is_corrected_by(tuple(programs), more) and not is_odd(
+            slip, text, goal
+        ):
             found += 1
             yield slip
 
@@ -380,8 +391,9 @@ def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:
     text, start = next(
         listing(a) for a in attempt.answers if slip.at <= listing(a)[0].count("\n") + 1
     )
-    inside = slip.inside if len(slip.inside) < 60 or slip.before == "" else slip.was
-    what = words.SLIPS[slip.kind].format(was=slip.was, inside=inside or slip.was)
+    inside = slip.inside if len(slip.inside) < 60 or not slip.before else slip.was
+    mine, right = (slip.was, slip.now) if slip.before else ("", slip.after)
+    what = difference(slip.kind, mine, right, inside or slip.was)
     says = words.SLIP.format(what=what)
     if slip.at and slip.before:
         line = text.splitlines()[slip.at - 1].strip()
@@ -394,3 +406,36 @@ def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:
         )
         says += words.CORRECTED_ALL.format(text=program)
     return says
+
+
+def of_like(slip: Slip, tell: bool) -> str:
+    """What is said of a slip of the solution that gives what the answer gives."""
+    kind = OTHER_WAY.get(slip.kind, slip.kind)
+    if not slip.after:
+        says = words.WITHOUT.format(what=difference(kind, "", slip.before, ""))
+        return says + (words.WITHOUT_TOLD.format(line=slip.before) if tell else "")
+    inside = slip.inside.replace(slip.was, slip.now) if slip.was else slip.now
+    what = difference(kind, slip.now, slip.was, inside)
+    says = words.LIKE.format(line=slip.after, what=what)
+    return says + (words.LIKE_TOLD.format(line=slip.before) if tell else "")
+
+
+OTHER_WAY = {"too much": "missing", "missing": "too much"}
+OTHER_WAY |= {"line too many": "line missing", "line missing": "line too many"}
+
+
+def difference(kind: str, mine: str, right: str, inside: str) -> str:
+    """What is wrong with a part of a program that should be another one."""
+    other = mine not in right and right not in mine
+    if kind in ("missing", "too much") and other and "dim=" in f"{mine}{right}":
+        kind = "missing dimension"
+    short, long = (right, mine) if kind == "too much" else (mine, right)
+    more = long.replace(short, "…", 1) if short and short in long else long
+    how = {"mine": mine, "inside": inside, "more": f"`{more}`"}
+    if kind in ("missing", "line missing"):
+        for pattern, says in words.LACKS:
+            if re.search(pattern, more):
+                return says + (f" around `{mine}`" if mine else "")
+    every = words.DIFFERENCES[kind]
+    both = f"{mine} => {right}"
+    return next(says for p, says in every if re.search(p, both)).format(**how)

@@ -17,6 +17,7 @@ an exception means). All that is said is in words.py.
 
 import inspect
 import os
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -139,7 +140,7 @@ class Exercise:
         self.name, self.text = program.__name__, undecorated(program)
         self.shown = "\n\n\n".join([self.text.strip(), *map(undecorated, also)])
         self.call = call or f"check_{self.name}({self.name})"
-        self.mistakes: list[Mistake] = []
+        self.known: list[Mistake] = []
         states[title] = "open"
         self.check = self._checker()
 
@@ -169,7 +170,36 @@ class Exercise:
         elif edits:
             text = self.edited(*edits)
             programs = self.made(text)
-        self.mistakes.append(Mistake(says, programs, text, sign, hint, untouched))
+        self.known.append(Mistake(says, programs, text, sign, hint, untouched))
+
+    def mistakes(self, table: str) -> None:
+        """Add known mistakes from a text: sentences, with their edits indented below.
+
+            You divide by T, but there are only t + 1 positions so far.
+                .mean(dim=1) -> .sum(dim=1) / x.shape[1]
+
+        All edits below a sentence make the mistake together; those below a line that
+        says "or" make it in another way. What is indented further goes on with the
+        edit, as it would in the solution.
+        """
+        parts = re.split(r"\n(?=\S)", table.strip())
+        says = ""
+        for part in parts:
+            sentence, *edits = re.split(r"\n {4}(?! )", part)
+            says = f"{says} {sentence}".strip()
+            if not edits:
+                continue
+            programs: list[list[str]] = [[]]
+            for edit in edits:
+                if edit == "or":
+                    programs.append([])
+                    continue
+                edit = edit.replace("\n    ", "\n")
+                old, _, new = re.split(r"\s+(->)(?:\s|$)", edit, maxsplit=1)
+                programs[-1] += [old, new]
+            for program in programs:
+                self.wrong(says, *program)
+            says = ""
 
     @property
     def displayed(self) -> str:

@@ -23,8 +23,8 @@ MODULES = "F", "torch", "nn", "math", "np"
 class Slip:
     """One change: in the statement `line`, `was` becomes `now`.
 
-    kind: the rule that made it, for words.SLIPS. pairs: (node, its new one) in `whole`,
-    the program's tree; parents: see grafted. inside: the expression around it. before,
+    kind: of the rule that made it. pairs: (node, its new one) in `whole`, the
+    program's tree; parents: see grafted. inside: the expression around it. before,
     after: the statement's text, "" where there is none, as before a line that is put
     in. at: its number, or 0.
     """
@@ -126,7 +126,7 @@ def text_of(node: Any) -> str:
         return ""
     try:
         text = ast.unparse(node)
-    except AttributeError:  # a new statement stands on no line yet
+    except AttributeError:  # a new statement has no line yet
         text = ast.unparse(ast.fix_missing_locations(node))
     if isinstance(node, ast.stmt):
         return next(line for line in text.splitlines() if line[:1] != "@")

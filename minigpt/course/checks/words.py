@@ -8,7 +8,7 @@ DRAWN = ", {count} of them drawn at random"
 NOT_YET = "not yet. {says}"
 TELL = "To see the correction, run {call}."
 
-# What stands in the way of a comparison
+# Why an answer can't be compared
 
 SYNTAX = (
     "Python can't read your cell, so it defined nothing (SyntaxError: {error}).\n"
@@ -74,34 +74,126 @@ ROWS_SUM = "Each row should sum to 1, but one of yours sums to {got}."
 SOME_RIGHT = "It's right for {right} of {of} inputs. Here's the smallest that isn't:"
 RESULT = "The result isn't right yet."
 
-# One slip. {inside}: the expression around it
+# One slip. {what} comes from DIFFERENCES
 
 SLIP = "Your answer is one change away from being right: {what}."
-SLIPS = {
-    "dimension": "a dimension is wrong in `{inside}`",
-    "missing dimension": "`{was}` needs a dim or a keepdim",
-    "end": "a slice or range starts or stops in the wrong place in `{inside}`",
-    "index": "an index is wrong in `{was}`",
-    "comparison": "a comparison or a diagonal is wrong in `{was}`",
-    "sign": "a sign is wrong in `{inside}`",
-    "operation": "`{was}` uses the wrong operation",
-    "function": "`{was}` calls the wrong function",
-    "number": "a number is wrong in `{inside}`",
-    "order": "two things are in the wrong order in `{was}`",
-    "brackets": "the steps of `{was}` are in the wrong order",
-    "too much": "there is too much in `{was}`",
-    "name": "`{was}` is the wrong variable in `{inside}`",
-    "missing": "something is missing in `{inside}`",
-    "line too many": "the line `{was}` is superfluous",
-    "line missing": "a line is missing",
-    "moved": "`{inside}` is in the wrong place",
-    "not kept": "nothing keeps what `{was}` computes",
-}
 SLIP_LINE = "\n    line {line}:  {text}"
 CORRECTED = "\n    corrected:  {text}"
 CORRECTED_ALL = "\n  Corrected:\n{text}"
-LIKE = "Your results are what you'd get from this line: `{line}`"
+LIKE = "You get the same results as with the line `{line}`: {what}."
 LIKE_TOLD = "\n  It should be `{line}`."
+WITHOUT = "You get the same results as if you'd left out a line: {what}."
+WITHOUT_TOLD = "\n  The line is `{line}`."
+
+# What is missing: a pattern of what should be there, and what to say
+
+LACKS = [
+    (r"softmax", "the softmax is missing"),
+    (r"mask|tril|triu", "the mask is missing"),
+    (r"zero_grad|grad = None", "the old gradients are never set to zero"),
+    (r"sqrt|\*\* 0\.5", "a square root is missing"),
+    (r"square|\*\* 2|pow", "a square is missing"),
+    (r"log\(2\)", "the number is in another unit: a factor of ln 2 is missing"),
+    (r"log", "a logarithm is missing"),
+    (r"exp\b|exp\(", "an exponential is missing"),
+    (r"transpose|\.m?T\b|permute", "something has to be transposed"),
+    (r"clamp|min\(|max\(", "a limit is missing that keeps a number in its range"),
+    (r"mean\(", "a mean is missing"),
+    (r"sum\(", "a sum is missing"),
+    (r"no_grad|detach", "torch still records what it shouldn't"),
+    (r"clone|copy", "a copy is missing"),
+    (r"^… / |^1 / …", "a division is missing"),
+    (r"^… \* |\* …$", "a factor is missing"),
+    (r"^… @ |@ …$", "a matrix product is missing"),
+    (r"^… \+ 1$", "it is one too small: a `+ 1` is missing"),
+    (r"^… - 1$", "it is one too large: a `- 1` is missing"),
+    (r"^… \+ |\+ …$", "something has to be added"),
+    (r"^… - ", "something has to be subtracted"),
+    (r"append", "something is never put into the list"),
+    (r"\+= 1", "nothing counts on by one"),
+    (r"break|return", "it goes on when it should stop"),
+]
+
+# One slip: {mine} => {right}, {inside} an expression, {more} what is there too much
+
+DIFFERENCES = {
+    "dimension": [("", "dimension {mine} is the wrong one in `{inside}`")],
+    "missing dimension": [
+        (r"keepdim=.* => ", "`{mine}` needs no keepdim"),
+        (r"dim=.* => .*\(\)$", "`{mine}` needs no dim"),
+        (r"dim=.* => ", "`{mine}` loses a dimension, so it needs keepdim=True"),
+        (r"", "`{mine}` takes all numbers together, so it needs a dim"),
+    ],
+    "end": [
+        (r"^(.*):(.*) => \1:\2 \+ 1$", "`{mine}` in `{inside}` stops one too early"),
+        (r"^(.*):(.*) \+ 1 => \1:\2$", "`{mine}` in `{inside}` stops one too late"),
+        (r"^(.*):(.*) => \1:\2 - 1$", "`{mine}` in `{inside}` stops one too late"),
+        (r"^(.*):(.*) - 1 => \1:\2$", "`{mine}` in `{inside}` stops one too early"),
+        (r"^(.*):(.*) => \1 \+ 1:\2$", "`{mine}` in `{inside}` starts one too early"),
+        (r"^(.*) \+ 1:(.*) => \1:\2$", "`{mine}` in `{inside}` starts one too late"),
+        (r"^:.+ => :$", "`{mine}` in `{inside}` stops too early"),
+        (r"^.+:.* => :", "`{mine}` in `{inside}` starts too late"),
+        (r"range\((.*)\) => range\(\1 \+ 1\)", "`{mine}` stops one too early"),
+        (r"range\((.*)\) => range\(\1 - 1\)", "`{mine}` stops one too late"),
+        (r"range\((.*)\) => range\(1, \1\)", "`{mine}` starts too early"),
+        (r"", "`{mine}` starts or stops in the wrong place in `{inside}`"),
+    ],
+    "index": [
+        (r"\[(.*)\] => .*\[:, \1\]", "`{mine}` picks along the wrong dimension"),
+        (r"\[(.*)\] => .*\[\1 \+ 1\]", "the index in `{mine}` is one too small"),
+        (r"\[(.*)\] => .*\[\1 - 1\]", "the index in `{mine}` is one too large"),
+        (r"\[(.*), (.*)\] => .*\[\2, \1\]", "the two indices in `{mine}` are swapped"),
+        (r"", "an index is wrong in `{mine}`"),
+    ],
+    "comparison": [
+        (r"tril.*=-1|triu.*=1", "`{mine}` keeps a diagonal too many"),
+        (r"tril|triu", "`{mine}` lacks a diagonal"),
+        (r" [<>] .* => .* [<>]= ", "`{mine}` leaves out the case that both are equal"),
+        (r" [<>]= .* => .* [<>] ", "`{mine}` is true also when both are equal"),
+        (r"", "`{mine}` compares the wrong way round"),
+    ],
+    "sign": [
+        (r"^-(.*) => \1$", "there's a minus too many in `{mine}`"),
+        (r" => -", "a minus is missing before `{mine}`"),
+        (r"^~| => ~| => not |^not ", "`{mine}` is the wrong way round: true for false"),
+        (r" \+ (.*) => .* - \1$", "`{mine}` adds where it should subtract"),
+        (r" - (.*) => .* \+ \1$", "`{mine}` subtracts where it should add"),
+        (r"", "a sign is wrong in `{inside}`"),
+    ],
+    "operation": [
+        (r" \* (.*) => .* / \1$", "`{mine}` multiplies where it should divide"),
+        (r" \* (.*) => .* @ \1$", "`{mine}` should be a matrix product"),
+        (r" \* (.*) => .* \+ \1$", "`{mine}` multiplies where it should add"),
+        (r" / (.*) => .* \* \1$", "`{mine}` divides where it should multiply"),
+        (r" / (.*) => .* // \1$", "`{mine}` should be a whole number, rounded down"),
+        (r" // (.*) => .* / \1$", "`{mine}` rounds down, and it shouldn't"),
+        (r" @ (.*) => .* \* \1$", "`{mine}` shouldn't be a matrix product"),
+        (r"", "`{mine}` uses the wrong operation"),
+    ],
+    "function": [
+        (r"sum\(.* => .*mean\(", "`{mine}` is a sum, but it should be a mean"),
+        (r"mean\(.* => .*sum\(", "`{mine}` is a mean, but it should be a sum"),
+        (r"log(2|10)\(.* => .*log\(", "`{mine}` isn't the natural logarithm"),
+        (r"tril.* => .*triu|triu.* => .*tril", "`{mine}` keeps the wrong triangle"),
+        (r"any\(.* => .*all\(", "`{mine}` is true for one, not only for all"),
+        (r"all\(.* => .*any\(", "`{mine}` asks for all: one is enough"),
+        (r"cat\(|stack\(", "`{mine}` puts its parts together the wrong way"),
+        (r"zeros.* => .*ones", "`{mine}` should start with ones"),
+        (r"ones.* => .*zeros", "`{mine}` should start with zeros"),
+        (r"repeat", "`{mine}` repeats in the wrong order"),
+        (r"", "`{mine}` calls the wrong function"),
+    ],
+    "number": [("", "{mine} is the wrong number in `{inside}`")],
+    "order": [("", "two things are in the wrong order in `{mine}`")],
+    "brackets": [("", "the steps of `{mine}` are in the wrong order")],
+    "too much": [("", "there is too much in `{mine}`: {more}")],
+    "name": [("", "`{mine}` is the wrong variable in `{inside}`")],
+    "missing": [("", "something is missing around `{mine}`")],
+    "line too many": [("", "the line `{mine}` is superfluous")],
+    "line missing": [("", "a line is missing")],
+    "moved": [("", "the line `{inside}` is in the wrong place")],
+    "not kept": [("", "nothing keeps what `{mine}` computes")],
+}
 
 # What an exception means: a pattern of its text, and a sentence. The first that fits.
 
