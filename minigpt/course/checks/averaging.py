@@ -26,51 +26,22 @@ def mean_so_far(x: torch.Tensor, t: int) -> torch.Tensor:
     return x[:, : t + 1].mean(dim=1)  # (B, t + 1, C) -> (B, C)
 
 
-mean_so_far.wrong(
-    "You divide by T, but there are only t + 1 positions so far.",
-    *(".mean(dim=1)", ".sum(dim=1) / x.shape[1]"),
-)
-mean_so_far.wrong(
-    "You divide by t, but the positions 0, ..., t are t + 1.",
-    *(".mean(dim=1)", ".sum(dim=1) / t"),
-)
-mean_so_far.wrong(
-    "Late positions count more, as if the mean were halved at every step. Add them all "
-    "up, then divide once.",
-    "x[:, : t + 1].mean(dim=1)",
-    "sum(x[:, i] / 2 ** (t + (i > 0) - i) for i in range(t + 1))",
-)
-mean_so_far.wrong(
-    "You average over the batch, too. Each row should get its own mean.",
-    *(".mean(dim=1)", ".mean(dim=(0, 1)).expand(len(x), -1)"),
-)
-mean_so_far.wrong(
-    "This is the mean of the running means, so the first positions count again and "
-    "again.",
-    "x[:, : t + 1].mean(dim=1)",
-    "torch.stack([x[:, : s + 1].mean(1) for s in range(t + 1)]).mean(0)",
-)
-mean_so_far.wrong(
-    "This cuts and averages along the batch, which is dimension 0. Time is dimension "
-    "1.",
-    *("x[:, : t + 1].mean(dim=1)", "x[: t + 1].mean(dim=0)"),
-)
-mean_so_far.wrong(
-    "This is the mean of position t and everything after it. You want everything up "
-    "to t.",
-    *("x[:, : t + 1]", "x[:, t:]"),
-)
-mean_so_far.wrong(
-    "This is position t alone. You want the mean of all positions up to t.",
-    *("x[:, : t + 1].mean(dim=1)", "x[:, t]"),
-)
-mean_so_far.wrong(
-    "This is the median, not the mean.", ".mean(dim=1)", ".median(dim=1).values"
-)
-mean_so_far.wrong(
-    "This is the mean of the whole sequence, the future included.",
-    *("x[:, : t + 1]", "x"),
-)
+mean_so_far.mistakes("""
+You divide by T, but there are only t + 1 positions so far.
+    .mean(dim=1) -> .sum(dim=1) / x.shape[1]
+You divide by t, but the positions 0, ..., t are t + 1.
+    .mean(dim=1) -> .sum(dim=1) / t
+You average over the batch, too. Each row should get its own mean.
+    .mean(dim=1) -> .mean(dim=(0, 1)).expand(len(x), -1)
+This cuts and averages along the batch, which is dimension 0. Time is dimension 1.
+    x[:, : t + 1].mean(dim=1) -> x[: t + 1].mean(dim=0)
+This is the mean of position t and everything after it. You want everything up to t.
+    x[:, : t + 1] -> x[:, t:]
+This is position t alone. You want the mean of all positions up to t.
+    x[:, : t + 1].mean(dim=1) -> x[:, t]
+This is the mean of the whole sequence, the future included.
+    x[:, : t + 1] -> x
+""")
 check_mean_so_far = mean_so_far.check
 
 
@@ -95,45 +66,24 @@ def fading_average(x: torch.Tensor, rate: float) -> torch.Tensor:
     return F.softmax(scores, dim=-1) @ x  # (T, T) @ (B, T, C)
 
 
-FILL = 'scores = scores.masked_fill(~past, float("-inf"))'
-fading_average.wrong(
-    "The weights fall with the square of the distance. Every step back should cost the "
-    "same factor.",
-    *("(time[:, None] - time).float()", "(time[:, None] - time).float() ** 2"),
-)
-fading_average.wrong(
-    "Your weights don't sum to one: there is an exp, but nothing divides by the sum.",
-    *("F.softmax(scores, dim=-1)", "scores.exp()"),
-)
-fading_average.wrong(
-    "You hide the future after the softmax. By then it has taken its share, so the "
-    "rows no longer sum to one.",
-    *(FILL, "pass", "dim=-1) @ x", "dim=-1).masked_fill(~past, 0.0) @ x"),
-)
-fading_average.wrong(
-    "You hide the future after the softmax. By then it has taken its share, so the "
-    "rows no longer sum to one.",
-    *("time).float()", "time).abs().float()", FILL, "pass"),
-    *("F.softmax(scores, dim=-1)", "F.softmax(scores, dim=-1).tril()"),
-)
-fading_average.wrong(
-    "The future isn't hidden: the scores fall with the distance on both sides.",
-    *("time).float()", "time).abs().float()", FILL, "pass"),
-)
-fading_average.wrong(
-    "Your weights fall like 1 / (1 + rate * distance). With a softmax of the scores, "
-    "every step back costs the same factor.",
-    "-rate * (time[:, None] - time).float()",
-    "-(1 + rate * (time[:, None] - time).clamp(min=0)).log()",
-)
-fading_average.wrong(
-    "This is exponential smoothing: a step back costs the factor 1 - rate, and the "
-    "first position keeps all that's left. Here a step costs exp(-rate), and all "
-    "weights are divided by their sum.",
-    "F.softmax(scores, dim=-1)",
-    "((1 - rate) ** (time[:, None] - time).clamp(min=0) * "
-    "torch.where(time > 0, rate, 1.0)).tril()",
-)
+fading_average.mistakes("""
+Your weights don't sum to one: there is an exp, but nothing divides by the sum.
+    F.softmax(scores, dim=-1) -> scores.exp()
+You hide the future after the softmax. By then it has taken its share, so the rows no
+longer sum to one.
+    scores = scores.masked_fill(~past, float("-inf")) -> pass
+    dim=-1) @ x -> dim=-1).masked_fill(~past, 0.0) @ x
+The future isn't hidden: the scores fall with the distance on both sides.
+    time).float() -> time).abs().float()
+    scores = scores.masked_fill(~past, float("-inf")) -> pass
+rate multiplies the finished weights, so they no longer sum to one. It belongs to the
+scores, before the softmax.
+    -rate * ( -> -(1.0) * (
+    return F.softmax -> return rate * F.softmax
+Your weights fall from the beginning on, so the first position weighs the most. They
+should fall from the present backward.
+    (time[:, None] - time) -> time.expand(T, T)
+""")
 fading_average.wrong(
     "Each step back multiplies the weight by rate itself. A score of -rate multiplies "
     "it by exp(-rate).",
@@ -142,26 +92,10 @@ fading_average.wrong(
     "dim=-1)",
 )
 fading_average.wrong(
-    "rate multiplies the finished weights, so they no longer sum to one. It belongs to "
-    "the scores, before the softmax.",
-    *("-rate * (", "-(1.0) * (", "return F.softmax", "return rate * F.softmax"),
-)
-fading_average.wrong(
-    "Your mask is made from the scores. The score of the present is 0, too, so the "
-    "present is hidden with the future.",
-    *("masked_fill(~past", "masked_fill(scores.tril() == 0"),
-    hint="Make the mask from ones (T, T), not from the scores.",
-)
-fading_average.wrong(
     "When rate is large, you get nan. The scores of the future are huge then, and e to "
     "the power of them is more than a float can hold. Is the future hidden before the "
     "exp?",
     sign=lambda got, _, x, rate: rate >= 50 and got.isnan().any(),
-)
-fading_average.wrong(
-    "Your weights fall from the beginning on, so the first position weighs the most. "
-    "They should fall from the present backward.",
-    *("(time[:, None] - time)", "time.expand(T, T)"),
 )
 check_fading_average = fading_average.check
 
@@ -200,63 +134,34 @@ def nats_per_character(text: str) -> float:
 
 BUG = ("torch.ones(len(ids), len(ids)).tril(diagonal=-1)",)
 BUG += ("torch.tril(torch.ones(len(ids), len(ids)))",)
-nats_per_character.wrong(
-    "The bug is still there: even on letters drawn at random, which nobody can "
-    "predict, this program claims to beat guessing.",
-    *BUG,
-    hint="Take the text 'ab' on paper. What may you know when you guess the 'a'? And "
-    "the 'b'?",
-    untouched=True,
-)
-nats_per_character.wrong(
-    "The + 1 wasn't the problem: each character still counts itself before it is "
-    "guessed.",
-    *(*BUG, "past @ one_hot + 1", "past @ one_hot"),
-)
-nats_per_character.wrong(
-    "You only keep the loss from falling below ln V. Each character still counts "
-    "itself before it is guessed, and an honest guesser may well get below ln V.",
-    *(*BUG, "return F.nll_loss(probs.log(), ids).item()"),
-    "return max(F.nll_loss(probs.log(), ids).item(), math.log(tokenizer.vocab_size))",
-)
-nats_per_character.wrong(
-    "You leave out the character itself, but you count everything that comes after it.",
-    *("past @ one_hot + 1", "one_hot.sum(dim=0) - one_hot + 1"),
-)
-nats_per_character.wrong(
-    "The targets are shifted the wrong way: row t + 1 guesses character t.",
-    *(*BUG, "(probs.log(), ids)", "(probs[1:].log(), ids[:-1])"),
-)
-nats_per_character.wrong(
-    "roll goes round in a circle, so the last row is asked for the first character. "
-    "There is nothing to guess after the last character.",
-    *(*BUG, "(probs.log(), ids)", "(probs.log(), ids.roll(-1))"),
-)
-nats_per_character.wrong(
-    "cross_entropy takes a softmax of what it gets, but these are counts, not logits. "
-    "And each character still counts itself before it is guessed.",
-    *(*BUG, "F.nll_loss(probs.log(), ids)", "F.cross_entropy(counts, ids)"),
-)
-nats_per_character.wrong(
-    "You count only the character right before this one. All earlier characters count.",
-    *("tril(diagonal=-1)", "tril(diagonal=-1).triu(-1)"),
-)
-nats_per_character.wrong(
-    "Every row knows the whole text, including the character it has to guess.",
-    *("past @ one_hot + 1", "one_hot.sum(dim=0).expand(len(ids), -1) + 1"),
-)
-nats_per_character.wrong(
-    "You divide the counts before you add the 1, so this 1 weighs as much as "
-    "everything that came before. And each character still counts itself before it is "
-    "guessed.",
-    *(*BUG, "past @ one_hot", "past / past.sum(dim=1, keepdim=True) @ one_hot"),
-)
-nats_per_character.wrong(
-    "You divide the counts before you add the 1, so this 1 weighs as much as "
-    "everything that came before.",
-    "past @ one_hot",
-    "past / past.sum(dim=1, keepdim=True).clamp(min=1) @ one_hot",
-)
+nats_per_character.mistakes("""
+The bug is still there: even on letters drawn at random, which nobody can predict, this
+program claims to beat guessing.
+    torch.ones(len(ids), len(ids)).tril(diagonal=-1)
+        -> torch.tril(torch.ones(len(ids), len(ids)))
+    Hint: Take the text 'ab' on paper. What may you know when you guess the 'a'? And the
+        'b'?
+The + 1 wasn't the problem: each character still counts itself before it is guessed.
+    torch.ones(len(ids), len(ids)).tril(diagonal=-1)
+        -> torch.tril(torch.ones(len(ids), len(ids)))
+    past @ one_hot + 1 -> past @ one_hot
+You leave out the character itself, but you count everything that comes after it.
+    past @ one_hot + 1 -> one_hot.sum(dim=0) - one_hot + 1
+The targets are shifted the wrong way: row t + 1 guesses character t.
+    torch.ones(len(ids), len(ids)).tril(diagonal=-1)
+        -> torch.tril(torch.ones(len(ids), len(ids)))
+    (probs.log(), ids) -> (probs[1:].log(), ids[:-1])
+roll goes round in a circle, so the last row is asked for the first character. There is
+nothing to guess after the last character.
+    torch.ones(len(ids), len(ids)).tril(diagonal=-1)
+        -> torch.tril(torch.ones(len(ids), len(ids)))
+    (probs.log(), ids) -> (probs.log(), ids.roll(-1))
+You count only the character right before this one. All earlier characters count.
+    tril(diagonal=-1) -> tril(diagonal=-1).triu(-1)
+You divide the counts before you add the 1, so this 1 weighs as much as everything that
+came before.
+    past @ one_hot -> past / past.sum(dim=1, keepdim=True).clamp(min=1) @ one_hot
+""")
 check_nats_per_character = nats_per_character.check
 
 # A right mask doesn't look at the scores; these betray one that does. They grow from
@@ -296,58 +201,26 @@ def attend(x: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     return weights @ x  # (B, T, C)
 
 
-attend.wrong(
-    "The bug is still there: a silent query, all zeros, should get the plain mean, but "
-    "it gets nan.",
-    *("T = x.shape[1]", "pass", "~past", "future"),
-    "past = torch.tril(torch.ones(T, T, dtype=torch.bool))",
-    "future = torch.tril(scores) == 0",
-    hint="Print what each line makes of a silent query. Where does the nan come from?",
-    untouched=True,
-)
-attend.wrong(
-    "Your mask is still made from the scores. Whenever a score happens to have that "
-    "value, a position of the past is taken for the future, or the other way round.",
-    *("~past", "(scores + 1).tril() == 0"),
-    hint="Make the mask from ones (T, T), not from the scores.",
-)
-attend.wrong(
-    "You've replaced the nan, but not its cause: the silent position gets zeros.",
-    *("~past", "scores.tril() == 0", "weights @ x", "weights.nan_to_num() @ x"),
-)
-attend.wrong(
-    "The silent query is a special case now, but your mask is still made from the "
-    "scores: any other score of 0 is still hidden.",
-    *("~past", "scores.tril() == 0", "weights @ x"),
-    "torch.where((q == 0).all(-1, keepdim=True), x.cumsum(1) / "
-    "torch.arange(1, T + 1)[:, None], weights @ x)",
-)
-attend.wrong(
-    "The silent query now hears the whole text, the future included. Your mask is "
-    "still made from the scores.",
-    *('~past, float("-inf")', "scores.tril() == 0, -1e9"),
-)
-attend.wrong(
-    "You hide the future after the softmax, so the rows no longer sum to one.",
-    *(FILL, "pass", "weights @ x", "weights.tril() @ x"),
-)
-attend.wrong(
-    "A future position whose score is 0 stays visible: your mask is made from the "
-    "scores.",
-    *("~past", "scores.triu(1) != 0"),
-)
-attend.wrong(
-    "The mask is the wrong way round: it hides the past and shows the future.",
-    *("torch.tril", "torch.triu"),
-)
-attend.wrong(
-    "Each position may hear itself now, but your mask is still made from the scores: "
-    "other scores of 0 are still hidden.",
-    *("~past", "(scores.tril() == 0) & (torch.eye(T) == 0)"),
-)
-attend.wrong(
-    "Your mask is still made from the scores. In exact math e to the power of a score "
-    "is never 0, but for scores far below 0 float32 rounds it to 0.",
-    *("~past", "scores.exp().tril() == 0"),
-)
+attend.mistakes("""
+The bug is still there: a silent query, all zeros, should get the plain mean, but it
+gets nan.
+    T = x.shape[1] -> pass
+    ~past -> future
+    past = torch.tril(torch.ones(T, T, dtype=torch.bool))
+        -> future = torch.tril(scores) == 0
+    Hint: Print what each line makes of a silent query. Where does the nan come from?
+You've replaced the nan, but not its cause: the silent position gets zeros.
+    ~past -> scores.tril() == 0
+    weights @ x -> weights.nan_to_num() @ x
+The silent query now hears the whole text, the future included. Your mask is still made
+from the scores.
+    ~past, float("-inf") -> scores.tril() == 0, -1e9
+You hide the future after the softmax, so the rows no longer sum to one.
+    scores = scores.masked_fill(~past, float("-inf")) -> pass
+    weights @ x -> weights.tril() @ x
+A future position whose score is 0 stays visible: your mask is made from the scores.
+    ~past -> scores.triu(1) != 0
+The mask is the wrong way round: it hides the past and shows the future.
+    torch.tril -> torch.triu
+""")
 check_attend = attend.check

@@ -42,62 +42,28 @@ def affine_backward(
     return dx, dgain, dshift
 
 
-GAIN, SHIFT = (f"{g}.reshape(-1, len(gain)).sum(axis=0)" for g in ("(g * x)", "g"))
-affine_backward.wrong(
-    "gain and shift were used in every row, so add up what the rows say. Your "
-    "gradients still have the shape of x.",
-    *(GAIN, "g * x", SHIFT, "g"),
-)
-affine_backward.wrong(
-    "shift was used in every row, so add up what the rows say, as for gain.",
-    *(SHIFT, "g"),
-)
-affine_backward.wrong(
-    "You take means over the rows. If a value is used several times, its gradients are "
-    "added up.",
-    *("sum", "mean"),
-)
-affine_backward.wrong(
-    "You add up only the first dimension. gain and shift were used in all dimensions "
-    "but the last.",
-    *(GAIN, "(g * x).sum(axis=0)", SHIFT, "g.sum(axis=0)"),
-)
-affine_backward.wrong(
-    "You multiply two sums. Multiply in each row first, then add up.",
-    *(GAIN, f"{SHIFT} * x.reshape(-1, len(gain)).sum(axis=0)"),
-)
-affine_backward.wrong(
-    "The slope of y with respect to shift is 1, but you still have to multiply by g.",
-    *(SHIFT, f"np.ones_like({SHIFT.partition('.')[0]}).{SHIFT.partition('.')[2]}"),
-)
-affine_backward.wrong(
-    "This is only the slope of y with respect to x. Multiply it by g.",
-    *("dx = g * gain", "dx = gain * np.ones_like(x)"),
-)
-affine_backward.wrong(
-    "reshape(C, -1) mixes rows and channels. The channels are the last dimension.",
-    *("reshape(-1, len(gain)).sum(axis=0)", "reshape(len(gain), -1).sum(axis=1)"),
-)
-affine_backward.wrong(
-    "You've swapped the factors: where x moves, y moves by gain; where gain moves, y "
-    "moves by x.",
-    *("dx = g * gain", "dx = g * x", "(g * x).", "(g * gain)."),
-)
-
-
-def _of_the_whole_norm(g: np.ndarray, x: np.ndarray, gain: np.ndarray) -> tuple:
-    deviation = np.sqrt(x.var(-1, keepdims=True) + 1e-5)
-    normed, a = (x - x.mean(-1, keepdims=True)) / deviation, g * gain
-    dx = a - a.mean(-1, keepdims=True) - normed * (a * normed).mean(-1, keepdims=True)
-    _, dgain, dshift = affine_backward(g, normed, gain)
-    return dx / deviation, dgain, dshift
-
-
-affine_backward.wrong(
-    "This is the backward pass of a whole LayerNorm. Here x is normalized already: "
-    "only the gain and the shift are left.",
-    _of_the_whole_norm,
-)
+affine_backward.mistakes("""
+gain and shift were used in every row, so add up what the rows say. Your gradients still
+have the shape of x.
+    (g * x).reshape(-1, len(gain)).sum(axis=0) -> g * x
+    g.reshape(-1, len(gain)).sum(axis=0) -> g
+shift was used in every row, so add up what the rows say, as for gain.
+    g.reshape(-1, len(gain)).sum(axis=0) -> g
+You take means over the rows. If a value is used several times, its gradients are added
+up.
+    sum -> mean
+You add up only the first dimension. gain and shift were used in all dimensions but the
+last.
+    (g * x).reshape(-1, len(gain)).sum(axis=0) -> (g * x).sum(axis=0)
+    g.reshape(-1, len(gain)).sum(axis=0) -> g.sum(axis=0)
+The slope of y with respect to shift is 1, but you still have to multiply by g.
+    g.reshape(-1, len(gain)).sum(axis=0)
+        -> np.ones_like(g).reshape(-1, len(gain)).sum(axis=0)
+This is only the slope of y with respect to x. Multiply it by g.
+    dx = g * gain -> dx = gain * np.ones_like(x)
+reshape(C, -1) mixes rows and channels. The channels are the last dimension.
+    reshape(-1, len(gain)).sum(axis=0) -> reshape(len(gain), -1).sum(axis=1)
+""")
 check_affine_backward = affine_backward.check
 
 
@@ -121,55 +87,24 @@ def share_backward(g: np.ndarray, x: np.ndarray) -> np.ndarray:
     return g / s - (g * x).sum(axis=-1, keepdims=True) / s**2
 
 
-WHOLE = "(g * x).sum(axis=-1, keepdims=True)"
-share_backward.wrong(
-    "This is only the gradient through the numerator. Each number of x is also in the "
-    "sum.",
-    *(f" - {WHOLE} / s**2", ""),
-)
-share_backward.wrong(
-    "This is only the gradient through the sum. Each number of x is also in a "
-    "numerator.",
-    *("g / s - ", "0 * g - "),
-)
-share_backward.wrong(
-    "Through the sum, each x moves all shares of its row, so it should hear from all "
-    "their g.",
-    *(WHOLE, "(g * x)"),
-)
-share_backward.wrong(
-    "You sum over all rows. Each row should hear only from its own g.",
-    *(WHOLE, "(g * x).sum()"),
-)
-share_backward.wrong(
-    "You sum over all rows. Each row is divided by its own sum.",
-    *("sum(axis=-1, keepdims=True)", "sum()"),
-)
-share_backward.wrong(
-    "This is the backward rule of softmax, with y in front of everything. Here you "
-    "only divide by the sum.",
-    "g / s - (g * x).sum(axis=-1, keepdims=True) / s**2",
-    "(y := x / s) * (g - (g * y).sum(axis=-1, keepdims=True))",
-)
-share_backward.wrong(
-    "This is x times the sum of g. Each share's g belongs to its own x, so it's the "
-    "sum of g * x.",
-    *(WHOLE, "x * g.sum(axis=-1, keepdims=True)"),
-)
-share_backward.wrong(
-    "The square is missing: the slope of 1/s is -1/s².", "/ s**2", "/ s"
-)
-share_backward.wrong(
-    "The slope of 1/s isn't the logarithm. It's the other way round.",
-    *("/ s**2", "* np.log(s)"),
-)
-share_backward.wrong(
-    "This is g times y. What you want is g times the slopes of y.",
-    *("g / s - (g * x).sum(axis=-1, keepdims=True) / s**2", "g * x / s"),
-)
-share_backward.wrong(
-    "You multiply the gradients of the two uses.", "g / s - (g", "g / s * -(g"
-)
+share_backward.mistakes("""
+This is only the gradient through the numerator. Each number of x is also in the sum.
+    - (g * x).sum(axis=-1, keepdims=True) / s**2 ->
+This is only the gradient through the sum. Each number of x is also in a numerator.
+    g / s - -> 0 * g -
+Through the sum, each x moves all shares of its row, so it should hear from all their g.
+    (g * x).sum(axis=-1, keepdims=True) -> (g * x)
+You sum over all rows. Each row should hear only from its own g.
+    (g * x).sum(axis=-1, keepdims=True) -> (g * x).sum()
+You sum over all rows. Each row is divided by its own sum.
+    sum(axis=-1, keepdims=True) -> sum()
+This is the backward rule of softmax, with y in front of everything. Here you only
+divide by the sum.
+    g / s - (g * x).sum(axis=-1, keepdims=True) / s**2
+        -> (y := x / s) * (g - (g * y).sum(axis=-1, keepdims=True))
+The square is missing: the slope of 1/s is -1/s².
+    / s**2 -> / s
+""")
 check_share_backward = share_backward.check
 
 
@@ -196,53 +131,32 @@ def table_gradient(g: np.ndarray, ids: np.ndarray, V: int) -> np.ndarray:
     return table
 
 
-ADD = "np.add.at(table, ids, g)"
-table_gradient.wrong(
-    "If a character comes twice, you keep only one of its gradients. With a list of "
-    "rows, `=` and `+=` write each row once, and the last one stays.",
-    *(ADD, "table[ids] += g"),
-)
-table_gradient.wrong(
-    "If a character comes twice in a text, you keep only one of its gradients. With a "
-    "list of rows, `+=` writes each row once.",
-    *(ADD, "for b in range(len(ids)): table[ids[b]] += g[b]"),
-)
-table_gradient.wrong(
-    "You have rows only for the ids that occur. The table has V rows, and a row that "
-    "wasn't used gets zeros.",
-    *("return table", "return table[np.unique(ids)]"),
-)
-table_gradient.wrong(
-    "If a row was used several times, its gradients are added up. Yours is their mean.",
-    "return table",
-    "return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:, None]",
-)
-table_gradient.wrong(
-    "You read only the first text of the batch.",
-    *("(table, ids, g)", "(table, ids[0], g[0])"),
-)
-table_gradient.wrong(
-    "Only the last text of the batch is in your result. Do you make a new table for "
-    "each?",
-    *("(table, ids, g)", "(table, ids[-1], g[-1])"),
-)
-table_gradient.wrong(
-    "You count how often each id occurs. Add up its gradients instead.",
-    *("(table, ids, g)", "(table, ids, 1)"),
-)
-table_gradient.wrong(
-    "You return one table per text. There's only one table, so add them up.",
-    *(f"{ADD}\n    return table", "return np.swapaxes(np.eye(V)[ids], 1, 2) @ g"),
-)
-table_gradient.wrong(
-    "You lose everything behind the point. Gradients aren't whole numbers, so the "
-    "table needs floats.",
-    *("(table, ids, g)", "(table, ids, g.astype(int))"),
-)
-table_gradient.wrong(
-    "All channels of a row have the same number. Add up positions, not channels.",
-    *("return table", "return table.sum(axis=-1, keepdims=True) + 0 * table"),
-)
+table_gradient.mistakes("""
+If a character comes twice, you keep only one of its gradients. With a list of rows, `=`
+and `+=` write each row once, and the last one stays.
+    np.add.at(table, ids, g) -> table[ids] += g
+If a character comes twice in a text, you keep only one of its gradients. With a list of
+rows, `+=` writes each row once.
+    np.add.at(table, ids, g) -> for b in range(len(ids)): table[ids[b]] += g[b]
+You have rows only for the ids that occur. The table has V rows, and a row that wasn't
+used gets zeros.
+    return table -> return table[np.unique(ids)]
+If a row was used several times, its gradients are added up. Yours is their mean.
+    return table
+        -> return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:, None]
+You read only the first text of the batch.
+    (table, ids, g) -> (table, ids[0], g[0])
+Only the last text of the batch is in your result. Do you make a new table for each?
+    (table, ids, g) -> (table, ids[-1], g[-1])
+You count how often each id occurs. Add up its gradients instead.
+    (table, ids, g) -> (table, ids, 1)
+You return one table per text. There's only one table, so add them up.
+    np.add.at(table, ids, g)
+        return table -> return np.swapaxes(np.eye(V)[ids], 1, 2) @ g
+You lose everything behind the point. Gradients aren't whole numbers, so the table needs
+floats.
+    (table, ids, g) -> (table, ids, g.astype(int))
+""")
 check_table_gradient = table_gradient.check
 
 
@@ -286,40 +200,28 @@ def relu(x: Tensor) -> Tensor:
     return Tensor(y, (x,), lambda g: (g * (y > 0),))
 
 
-relu.wrong(
-    "The bug is still there: the gradient passes even where nothing came through.",
-    *("g * (y > 0)", "g"),
-    untouched=True,
-    hint="Which numbers of x could move a little without y noticing?",
-)
-relu.wrong(
-    "Where x is exactly 0, nothing comes through, so the slope should be 0 there, too.",
-    *("y > 0", "x.data >= 0"),
-)
-relu.wrong(
-    "Your negative numbers let a little of the gradient through, as in a leaky ReLU. "
-    "Here it should be nothing.",
-    *("g * (y > 0)", "np.where(y > 0, g, 0.01 * g)"),
-)
-relu.wrong(
-    "You cut the gradient at 0. It may have any sign, so what counts is y.",
-    *("y > 0", "g > 0"),
-)
-relu.wrong(
-    "Where g is negative, your gradient is 0. But g may have any sign. Only x decides "
-    "what gets through.",
-    *("g * (y > 0)", "np.maximum(g, 0) * (y > 0)"),
-)
-relu.wrong(
-    "You multiply the gradient by y. Wherever y is positive, its slope is 1.",
-    *("(y > 0)", "y"),
-)
-relu.wrong("np.sign is -1 for negative numbers.", "(y > 0)", "np.sign(x.data)")
-relu.wrong(
-    "A way back returns a tuple with one gradient per parent: (…,) with its comma. "
-    "Yours is taken apart, and only its first entry is used.",
-    *("(g * (y > 0),)", "g * (y > 0)"),
-)
+relu.mistakes("""
+The bug is still there: the gradient passes even where nothing came through.
+    g * (y > 0) -> g
+    Hint: Which numbers of x could move a little without y noticing?
+Where x is exactly 0, nothing comes through, so the slope should be 0 there, too.
+    y > 0 -> x.data >= 0
+Your negative numbers let a little of the gradient through, as in a leaky ReLU. Here it
+should be nothing.
+    g * (y > 0) -> np.where(y > 0, g, 0.01 * g)
+You cut the gradient at 0. It may have any sign, so what counts is y.
+    y > 0 -> g > 0
+Where g is negative, your gradient is 0. But g may have any sign. Only x decides what
+gets through.
+    g * (y > 0) -> np.maximum(g, 0) * (y > 0)
+You multiply the gradient by y. Wherever y is positive, its slope is 1.
+    (y > 0) -> y
+np.sign is -1 for negative numbers.
+    (y > 0) -> np.sign(x.data)
+A way back returns a tuple with one gradient per parent: (…,) with its comma. Yours is
+taken apart, and only its first entry is used.
+    (g * (y > 0),) -> g * (y > 0)
+""")
 check_relu = relu.check
 
 
@@ -349,24 +251,17 @@ def distance(student: Tensor, teacher: Tensor) -> Tensor:
     return total(off * off)
 
 
-FIXED = "Tensor(teacher.data)"
-distance.wrong(
-    "The bug is still there: the student is cut off, so it learns nothing.",
-    *(FIXED, "Tensor(student.data)", "student + fixed", "fixed + teacher"),
-    untouched=True,
-    hint="Tensor(x.data) has the numbers of x, but no parents. Who should be fixed?",
-)
-distance.wrong(
-    "Now nobody is cut off. The teacher gets a gradient, too, and would learn from the "
-    "student.",
-    *(FIXED, "teacher"),
-)
-distance.wrong(
-    "You cut off the difference as a whole, so nobody learns.",
-    *("off * off", "Tensor(off.data) * Tensor(off.data)"),
-)
-distance.wrong(
-    "You cut off one of the two factors, so the gradient is only half as large.",
-    *("off * off", "off * Tensor(off.data)"),
-)
+distance.mistakes("""
+The bug is still there: the student is cut off, so it learns nothing.
+    Tensor(teacher.data) -> Tensor(student.data)
+    student + fixed -> fixed + teacher
+    Hint: Tensor(x.data) has the numbers of x, but no parents. Who should be fixed?
+Now nobody is cut off. The teacher gets a gradient, too, and would learn from the
+student.
+    Tensor(teacher.data) -> teacher
+You cut off the difference as a whole, so nobody learns.
+    off * off -> Tensor(off.data) * Tensor(off.data)
+You cut off one of the two factors, so the gradient is only half as large.
+    off * off -> off * Tensor(off.data)
+""")
 check_distance = distance.check

@@ -29,46 +29,20 @@ def surprise(p: torch.Tensor) -> torch.Tensor:
     return -p.log().mean()
 
 
-surprise.wrong(
-    "You weigh each surprise with its own p, but the text has done that already: "
-    "likely characters come more often. Take the plain mean.",
-    *("-p.log().mean()", "-(p * p.log()).sum()"),
-)
-surprise.wrong(
-    "You weigh each surprise with its own p, but the text has done that already: "
-    "likely characters come more often. Take the plain mean.",
-    *("-p.log().mean()", "-(p * p.log()).mean()"),
-)
-surprise.wrong(
-    "This is the logarithm of the mean. It forgives a bad surprise; the mean of the "
-    "logarithms doesn't.",
-    *("p.log().mean()", "p.mean().log()"),
-)
-surprise.wrong(
-    "1 - p is what was left for the others. The surprise is -ln p.",
-    *("-p.log().mean()", "(1 - p).mean()"),
-)
-surprise.wrong(
-    "This is the surprise at the whole text. Divide it by the number of characters.",
-    *("-p.log().mean()", "-p.log().sum()"),
-)
-surprise.wrong(
-    "This is the logarithm of the mean of 1/p, so one bad surprise outweighs all "
-    "others. Take the logarithm of each p first.",
-    *("-p.log().mean()", "(1 / p).mean().log()"),
-)
-surprise.wrong(
-    "This is e to the power of the loss. The logarithm is missing.",
-    *("-p.log().mean()", "(-p.log().mean()).exp()"),
-)
-surprise.wrong(
-    "This is the surprise in bits. In nats, it's the natural logarithm.",
-    *("p.log()", "p.log2()"),
-)
-surprise.wrong(
-    "A probability is at most 1, so its logarithm is negative. A surprise is positive.",
-    *("-p.log()", "p.log()"),
-)
+surprise.mistakes("""
+You weigh each surprise with its own p, but the text has done that already: likely
+characters come more often. Take the plain mean.
+    -p.log().mean() -> -(p * p.log()).sum()
+    or
+    -p.log().mean() -> -(p * p.log()).mean()
+This is the logarithm of the mean. It forgives a bad surprise; the mean of the
+logarithms doesn't.
+    p.log().mean() -> p.mean().log()
+1 - p is what was left for the others. The surprise is -ln p.
+    -p.log().mean() -> (1 - p).mean()
+This is e to the power of the loss. The logarithm is missing.
+    -p.log().mean() -> (-p.log().mean()).exp()
+""")
 check_surprise = surprise.check
 
 
@@ -94,72 +68,31 @@ def tile(data: torch.Tensor, block_size: int) -> tuple[torch.Tensor, torch.Tenso
     return x, y
 
 
-X, Y = "data[: n * block_size]", "data[1 : n * block_size + 1]"
-tile.wrong(
-    "The targets of the last window aren't all there: the last character has no next "
-    "one. So there may be one window fewer.",
-    "(len(data) - 1) // block_size",
-    "len(data) // block_size",
-)
-tile.wrong(
-    "You always leave out the last window. Its targets are there unless block_size "
-    "divides N.",
-    "(len(data) - 1) // block_size",
-    "len(data) // block_size - 1",
-)
-tile.wrong(
-    "Your windows run down the columns, so neighbors in a row aren't neighbors in the "
-    "text.",
-    *(".view(n, block_size)", ".view(block_size, n).T"),
-)
-tile.wrong(
-    "You cut windows of block_size + 1, so the last character of each is never an "
-    "input.",
-    "x = data[",
-    "data = data[: len(data) // (block_size + 1) * (block_size + 1)]; x = data[",
-    "return x, y",
-    "w = data.view(-1, block_size + 1); return w[:, :-1], w[:, 1:]",
-)
-tile.wrong(
-    "Your windows overlap: one begins at every character.",
-    "return x, y",
-    "return [d.unfold(0, block_size, 1) for d in (data[:-1], data[1:])]",
-)
-tile.wrong(
-    "Your targets are the whole next window. They should be shifted by one character, "
-    "not by block_size.",
-    *("(len(data) - 1) // block_size", "len(data) // block_size - 1"),
-    *(Y, "data[block_size : (n + 1) * block_size]"),
-)
-tile.wrong(
-    "The last target of each window is that window's own first character. It should be "
-    "the character that follows in the text.",
-    *(f"{Y}.view(n, block_size)", "x.roll(-1, dims=1)"),
-)
-tile.wrong(
-    "The very last target is the first character of the text, because roll goes round "
-    "in a circle.",
-    *(Y, f"{X}.roll(-1)"),
-)
-tile.wrong(
-    "Your windows are cut from the end of the text. They should begin at position 0, "
-    "and what doesn't fill a window is left out at the end.",
-    *(X, "data[len(data) - n * block_size - 1 : -1]"),
-    *(Y, "data[len(data) - n * block_size :]"),
-)
-tile.wrong("Your targets are the inputs themselves. y should begin one later.", Y, X)
-tile.wrong(
-    "Each window has only one target, the character after it. Every position needs "
-    "one.",
-    *(f"{Y}.view(n, block_size)", "data[block_size::block_size][:n]"),
-)
-tile.wrong(
-    "You fill up the last window with zeros that aren't in the text. A window without "
-    "all its targets is left out.",
-    "n = (len(data) - 1) // block_size",
-    "n = -(-(len(data) - 1) // block_size); data = F.pad(data, (0, n * block_size + 1 "
-    "- len(data)))",
-)
+tile.mistakes("""
+The targets of the last window aren't all there: the last character has no next one. So
+there may be one window fewer.
+    (len(data) - 1) // block_size -> len(data) // block_size
+You always leave out the last window. Its targets are there unless block_size divides N.
+    (len(data) - 1) // block_size -> len(data) // block_size - 1
+Your windows run down the columns, so neighbors in a row aren't neighbors in the text.
+    .view(n, block_size) -> .view(block_size, n).T
+You cut windows of block_size + 1, so the last character of each is never an input.
+    x = data[
+        -> data = data[: len(data) // (block_size + 1) * (block_size + 1)]; x = data[
+    return x, y -> w = data.view(-1, block_size + 1); return w[:, :-1], w[:, 1:]
+Your windows overlap: one begins at every character.
+    return x, y -> return [d.unfold(0, block_size, 1) for d in (data[:-1], data[1:])]
+The last target of each window is that window's own first character. It should be the
+character that follows in the text.
+    data[1 : n * block_size + 1].view(n, block_size) -> x.roll(-1, dims=1)
+The very last target is the first character of the text, because roll goes round in a
+circle.
+    data[1 : n * block_size + 1] -> data[: n * block_size].roll(-1)
+Your targets are the inputs themselves. y should begin one later.
+    data[1 : n * block_size + 1] -> data[: n * block_size]
+Each window has only one target, the character after it. Every position needs one.
+    data[1 : n * block_size + 1].view(n, block_size) -> data[block_size::block_size][:n]
+""")
 check_tile = tile.check
 
 
@@ -194,68 +127,31 @@ def before_table(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     return table / table.sum(dim=1, keepdim=True)
 
 
-before_table.wrong(
-    "This is the lesson's table, forwards: your row i tells what comes after i.",
-    *("table[b, a]", "table[a, b]"),
-)
-before_table.wrong(
-    "Repeated pairs count only once. table[rows, columns] += 1 with lists does that: "
-    "it writes each place once.",
-    *("+= 1", "= 2"),
-)
-before_table.wrong(
-    "You count one pair too many: the last character before the first one.",
-    *("ids[1:]", "ids.roll(-1)", "ids[:-1]", "ids"),
-)
-before_table.wrong(
-    "Your columns sum to one, but your rows should. Swap the counts first, then divide "
-    "each row by its sum.",
-    *("dim=1", "dim=0"),
-)
-before_table.wrong(
-    "Your columns sum to one, but your rows should. Swap the counts first, then divide "
-    "each row by its sum.",
-    *("table[b, a]", "table[a, b]", "return table / table.sum(dim=1, keepdim=True)"),
-    "return (table / table.sum(dim=1, keepdim=True)).T",
-)
-before_table.wrong(
-    "Every count is one too high. A table that begins with ones has its 1 already.",
-    *("torch.ones(vocab_size, vocab_size)", "torch.full((vocab_size,) * 2, 2.0)"),
-)
-before_table.wrong(
-    "Only the pairs that never came get a 1. Every count gets one more.",
-    *("torch.ones", "torch.zeros"),
-    *("return table /", "return (table := table.clamp(min=1)) /"),
-)
-before_table.wrong(
-    "The 1 for each pair is missing, so what was never seen gets 0.",
-    *("torch.ones", "torch.zeros", "table.sum(dim=1, keepdim=True)"),
-    "table.sum(dim=1, keepdim=True).clamp(min=1)",
-)
-before_table.wrong(
-    "You take the softmax of the counts, which raises e to the power of each. Divide "
-    "each row by its sum instead.",
-    *("table / table.sum(dim=1, keepdim=True)", "table.softmax(dim=1)"),
-)
-before_table.wrong(
-    "The 1 is added to the probabilities. Add it to the counts, before you divide.",
-    *("torch.ones", "torch.zeros", "return table / table.sum(dim=1, keepdim=True)"),
-    "return table / table.sum(dim=1, keepdim=True) + 1",
-)
-before_table.wrong(
-    "You divide by the sums from before the ones were added. They add vocab_size to "
-    "each.",
-    *(
-        "table.sum(dim=1, keepdim=True)",
-        "(table.sum(dim=1, keepdim=True) - vocab_size)",
-    ),
-)
-before_table.wrong(
-    "You count every character that comes anywhere before. Only the one right before "
-    "counts.",
-    "zip(ids[:-1].tolist(), ids[1:].tolist())",
-    "((ids[j].item(), ids[i].item()) for i in range(len(ids)) for j in range(i))",
-)
+before_table.mistakes("""
+This is the lesson's table, forwards: your row i tells what comes after i.
+    table[b, a] -> table[a, b]
+Repeated pairs count only once. table[rows, columns] += 1 with lists does that: it
+writes each place once.
+    += 1 -> = 2
+Your columns sum to one, but your rows should. Swap the counts first, then divide each
+row by its sum.
+    dim=1 -> dim=0
+Every count is one too high. A table that begins with ones has its 1 already.
+    torch.ones(vocab_size, vocab_size) -> torch.full((vocab_size,) * 2, 2.0)
+Only the pairs that never came get a 1. Every count gets one more.
+    torch.ones -> torch.zeros
+    return table / -> return (table := table.clamp(min=1)) /
+The 1 for each pair is missing, so what was never seen gets 0.
+    torch.ones -> torch.zeros
+    table.sum(dim=1, keepdim=True) -> table.sum(dim=1, keepdim=True).clamp(min=1)
+You take the softmax of the counts, which raises e to the power of each. Divide each row
+by its sum instead.
+    table / table.sum(dim=1, keepdim=True) -> table.softmax(dim=1)
+The 1 is added to the probabilities. Add it to the counts, before you divide.
+    torch.ones -> torch.zeros
+    return table / table.sum(dim=1, keepdim=True)
+        -> return table / table.sum(dim=1, keepdim=True) + 1
+""")
 check_before_table = before_table.check
 
 
@@ -311,77 +207,31 @@ def _not_flattened(got: Any, _: Any, logits: torch.Tensor, y: torch.Tensor) -> b
     return same(got, each.mean(dim=0)) or same(got, each.mean())
 
 
-def _one_more_shift(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    each = F.cross_entropy(logits[:, :-1].transpose(1, 2), y[:, 1:], reduction="none")
-    return each.mean(dim=0)
-
-
 def _mixed_up(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     B, T, C = logits.shape
     each = F.cross_entropy(logits.reshape(B, C, T), y, reduction="none")
     return each.mean(dim=0)
 
 
-LAST = "each.view(B, T).mean(dim=0)"
-loss_by_position.wrong(
-    "cross_entropy took your T time steps for classes, because nothing was flattened. "
-    "If T = C it doesn't even complain.",
-    sign=_not_flattened,
-)
-loss_by_position.wrong(
-    "y already holds the character after each position. You shift the logits and the "
-    "targets against each other once more.",
-    _one_more_shift,
-)
-loss_by_position.wrong(
-    "y already holds the character after each position. You shift it once more, in a "
-    "circle.",
-    *("y.reshape(B * T)", "y.roll(-1, dims=1).reshape(B * T)"),
-)
+loss_by_position.mistakes("""
+The losses lie text by text, so view(T, B) mixes positions. Use view(B, T).
+    each.view(B, T).mean(dim=0) -> each.view(T, B).mean(dim=1)
+This is the mean probability of what came. The loss is -ln p, averaged.
+    each.view(B, T).mean(dim=0) -> (-each).exp().view(B, T).mean(dim=0)
+You count wrong guesses. The loss asks how probable the right character was: -ln p.
+    each.view(B, T).mean(dim=0) -> (logits.argmax(-1) != y).float().mean(dim=0)
+There's a softmax too many: cross_entropy has one inside.
+    rows = logits -> rows = logits.softmax(-1)
+""")
 loss_by_position.wrong(
     "reshape to (B, C, T) mixes the logits of different positions. transpose swaps "
     "dimensions.",
     _mixed_up,
 )
 loss_by_position.wrong(
-    "The losses lie text by text, so view(T, B) mixes positions. Use view(B, T).",
-    *(LAST, "each.view(T, B).mean(dim=1)"),
-)
-loss_by_position.wrong(
-    "You average the probabilities first. Average the losses, -ln p.",
-    *(LAST, "-(-each).exp().view(B, T).mean(dim=0).log()"),
-)
-loss_by_position.wrong(
-    "This is the mean of 1 - p, which is what was left for others. A loss is -ln p.",
-    *(LAST, "(1 - (-each).exp()).view(B, T).mean(dim=0)"),
-)
-loss_by_position.wrong(
-    "This is the mean probability of what came. The loss is -ln p, averaged.",
-    *(LAST, "(-each).exp().view(B, T).mean(dim=0)"),
-)
-loss_by_position.wrong(
-    "You count wrong guesses. The loss asks how probable the right character was: -ln "
-    "p.",
-    *(LAST, "(logits.argmax(-1) != y).float().mean(dim=0)"),
-)
-loss_by_position.wrong(
-    "This is the entropy of what the model expects. The loss is the surprise at what "
-    "came: -ln p of the target.",
-    "return each.view(B, T)",
-    "p = logits.softmax(-1); return -(p * p.log()).sum(-1)",
-)
-loss_by_position.wrong(
-    "There's a softmax too many: cross_entropy has one inside.",
-    *("rows = logits", "rows = logits.softmax(-1)"),
-)
-loss_by_position.wrong(
-    "Each of your numbers is the mean of all positions up to it. You want each "
-    "position's own loss.",
-    *(".mean(dim=0)", ".mean(dim=0).cumsum(0) / torch.arange(1, T + 1)"),
-)
-loss_by_position.wrong(
-    "These are the losses of the last text alone. Take the mean over all texts.",
-    *("mean(dim=0)", "select(0, -1)"),
+    "cross_entropy took your T time steps for classes, because nothing was flattened. "
+    "If T = C it doesn't even complain.",
+    sign=_not_flattened,
 )
 check_loss_by_position = loss_by_position.check
 
@@ -444,57 +294,37 @@ def write_on(model: nn.Module, idx: torch.Tensor, max_new_tokens: int) -> torch.
     return idx
 
 
-write_on.wrong(
-    "The bug is still there: after the `u` comes another `u`, and another.",
-    *("[:, -1]", "[:, 0]"),
-    hint="Print idx and the shape of `now` in each step.",
-    untouched=True,
-)
-write_on.wrong(
-    "The model only sees the last character. The bigram doesn't mind, but every later "
-    "model needs the whole text so far.",
-    *("model(idx)", "model(idx[:, -1:])"),
-)
-write_on.wrong(
-    "After the first step the model only sees what was drawn last. The bigram doesn't "
-    "mind, but every later model needs the whole text so far.",
-    *("    for _ in", "    out = idx\n    for _ in", "return idx", "return out"),
-    "idx = torch.cat([idx, drawn], dim=1)",
-    "idx, out = drawn, torch.cat([out, drawn], dim=1)",
-)
-write_on.wrong(
-    "You always write the most likely character. Nothing is drawn.",
-    "torch.multinomial(probs, num_samples=1)",
-    "probs.argmax(dim=-1, keepdim=True)",
-)
-write_on.wrong(
-    "max_new_tokens isn't the length of the whole text. It's how many tokens you add.",
-    *("range(max_new_tokens)", "range(max_new_tokens - idx.shape[1])"),
-)
-write_on.wrong(
-    "You mix what all positions say. Only the last one is about the next character.",
-    *("logits[:, -1]", "logits.mean(dim=1)"),
-)
-write_on.wrong(
-    "You return the new characters alone. Return the whole text, idx included.",
-    *("return idx", "return idx[:, -max_new_tokens:]"),
-)
-write_on.wrong(
-    "You draw all new characters from the first answer. Ask the model again whenever "
-    "the text has grown.",
-    "    for _ in range(max_new_tokens):\n        logits, _ = model(idx)",
-    "    logits, _ = model(idx)\n    for _ in range(max_new_tokens):\n        pass",
-)
-write_on.wrong(
-    "Every text gets the character of the last one. The first dimension holds the "
-    "texts, the second one the positions.",
-    *("logits[:, -1]", "logits[-1]"),
-    *("num_samples=1)", "num_samples=1)[-1].expand(len(idx), 1)"),
-)
-write_on.wrong(
-    "The softmax is taken twice, which makes the probabilities nearly even.",
-    *("F.softmax(now, dim=-1)", "F.softmax(now, dim=-1).softmax(dim=-1)"),
-)
+write_on.mistakes("""
+The bug is still there: after the `u` comes another `u`, and another.
+    [:, -1] -> [:, 0]
+    Hint: Print idx and the shape of `now` in each step.
+The model only sees the last character. The bigram doesn't mind, but every later model
+needs the whole text so far.
+    model(idx) -> model(idx[:, -1:])
+After the first step the model only sees what was drawn last. The bigram doesn't mind,
+but every later model needs the whole text so far.
+    for _ in -> out = idx
+        for _ in
+    return idx -> return out
+    idx = torch.cat([idx, drawn], dim=1)
+        -> idx, out = drawn, torch.cat([out, drawn], dim=1)
+You always write the most likely character. Nothing is drawn.
+    torch.multinomial(probs, num_samples=1) -> probs.argmax(dim=-1, keepdim=True)
+max_new_tokens isn't the length of the whole text. It's how many tokens you add.
+    range(max_new_tokens) -> range(max_new_tokens - idx.shape[1])
+You mix what all positions say. Only the last one is about the next character.
+    logits[:, -1] -> logits.mean(dim=1)
+You return the new characters alone. Return the whole text, idx included.
+    return idx -> return idx[:, -max_new_tokens:]
+You draw all new characters from the first answer. Ask the model again whenever the text
+has grown.
+    for _ in range(max_new_tokens):
+            logits, _ = model(idx) -> logits, _ = model(idx)
+        for _ in range(max_new_tokens):
+            pass
+The softmax is taken twice, which makes the probabilities nearly even.
+    F.softmax(now, dim=-1) -> F.softmax(now, dim=-1).softmax(dim=-1)
+""")
 check_write_on = write_on.check
 
 
@@ -540,45 +370,27 @@ def fit(model: nn.Module, batches: list, learning_rate: float) -> list[float]:
 # fmt: on
 
 
-CLEAR = "optimizer.zero_grad()"
-fit.wrong(
-    "The bug is still there: the first steps help, but then the loss climbs back up.",
-    *(CLEAR, "pass"),
-    hint="Print the norm of the gradient in each step.",
-    untouched=True,
-)
-fit.wrong(
-    "You made the gradient shorter, but it's still the sum over all steps so far.",
-    *(CLEAR, "pass", "loss.backward()"),
-    "loss.backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1)",
-)
-fit.wrong(
-    "You divide the gradient, but it's still the sum over all steps so far.",
-    *(CLEAR, "pass", "loss.backward()"),
-    "loss.backward(); [p.grad.div_(len(losses) + 1) for p in model.parameters()]",
-)
-fit.wrong(
-    "The parameters are set to zero, not their gradients. Everything learned is gone "
-    "after every step.",
-    *(CLEAR, "[p.data.zero_() for p in model.parameters()]"),
-)
-fit.wrong(
-    "The parameters are set to zero, not their gradients. Everything learned is gone "
-    "after every step.",
-    *(CLEAR, "pass", "losses.append", "[p.data.zero_() for p in model.parameters()]"),
-    *("(loss.item())", "; losses.append(loss.item())"),
-)
-fit.wrong(
-    "A new optimizer in every round has forgotten all earlier steps. Make it once, "
-    "before the loop.",
-    *(
-        CLEAR,
-        f"optimizer = torch.optim.AdamW(model.parameters(), learning_rate); {CLEAR}",
-    ),
-)
-fit.wrong(
-    "Nothing is learned: every loss is that of the model you began with. step() needs "
-    "a gradient that backward() has just computed.",
-    *("optimizer.step()", "pass"),
-)
+fit.mistakes("""
+The bug is still there: the first steps help, but then the loss climbs back up.
+    optimizer.zero_grad() -> pass
+    Hint: Print the norm of the gradient in each step.
+You made the gradient shorter, but it's still the sum over all steps so far.
+    optimizer.zero_grad() -> pass
+    loss.backward()
+        -> loss.backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
+You divide the gradient, but it's still the sum over all steps so far.
+    optimizer.zero_grad() -> pass
+    loss.backward()
+        -> loss.backward(); [p.grad.div_(len(losses) + 1) for p in model.parameters()]
+The parameters are set to zero, not their gradients. Everything learned is gone after
+every step.
+    optimizer.zero_grad() -> [p.data.zero_() for p in model.parameters()]
+    or
+    optimizer.zero_grad() -> pass
+    losses.append -> [p.data.zero_() for p in model.parameters()]
+    (loss.item()) -> ; losses.append(loss.item())
+Nothing is learned: every loss is that of the model you began with. step() needs a
+gradient that backward() has just computed.
+    optimizer.step() -> pass
+""")
 check_fit = fit.check

@@ -66,51 +66,34 @@ def _wrong(got: Tensors, expected: Tensors) -> list[str]:
     return [name for name in expected if not same(got[name], expected[name])]
 
 
-NAMED = 'name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))'
-SIZED = ("        assert tensor.shape == shapes[name], name\n", "")
-as_linear.wrong(
-    "The bug is still there: a square matrix has the right shape either way.",
-    *(NAMED, "tensor.shape != shapes[name]"),
-    untouched=True,
-    hint="Which matrix of the file has the same shape when it's turned?",
-)
-as_linear.wrong(
-    "Now you turn all square matrices, but a table of embeddings can be square, too.",
-    NAMED,
-    "tensor.shape != shapes[name] or len(set(shapes[name])) == 1 < len(shapes[name])",
-)
-as_linear.wrong(
-    "You turn the tables of embeddings, too. Their rows are tokens and positions, in "
-    "the file as in our model.",
-    *(NAMED, "tensor.dim() == 2", *SIZED),
-)
-as_linear.wrong(
-    "You turn the table of positions, too. It's the same in the file and in our model.",
-    *(NAMED, 'tensor.dim() == 2 and "wte" not in name', *SIZED),
-)
-as_linear.wrong(
-    "You turn only the matrices of attention. Those of the feed-forward layers are "
-    "turned in the file, too.",
-    *(NAMED, '"attn" in name and tensor.dim() == 2', *SIZED),
-)
-as_linear.wrong(
-    "You turn only the c_proj. c_attn and c_fc are turned in the file, too.",
-    *(NAMED, 'name.endswith("c_proj.weight")', *SIZED),
-)
-as_linear.wrong(
-    "You turn only square matrices. The others are turned in the file, too.",
-    *(NAMED, "tensor.dim() == 2 and len(set(tensor.shape)) == 1", *SIZED),
-)
-as_linear.wrong(
-    "reshape gives you the right shape, but it leaves the numbers in their order. Use "
-    ".T to turn a matrix.",
-    *(NAMED, "True", "tensor.T", "tensor.reshape(shapes[name])"),
-)
-as_linear.wrong(
-    "All matrices come back as they are in the file. Do you put a tensor into the "
-    "dictionary before you turn it?",
-    *(NAMED, "False", *SIZED),
-)
+as_linear.mistakes("""
+The bug is still there: a square matrix has the right shape either way.
+    name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
+        -> tensor.shape != shapes[name]
+    Hint: Which matrix of the file has the same shape when it's turned?
+You turn the tables of embeddings, too. Their rows are tokens and positions, in the file
+as in our model.
+    name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
+        -> tensor.dim() == 2
+    assert tensor.shape == shapes[name], name ->
+You turn only the matrices of attention. Those of the feed-forward layers are turned in
+the file, too.
+    name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
+        -> "attn" in name and tensor.dim() == 2
+    assert tensor.shape == shapes[name], name ->
+You turn only the c_proj. c_attn and c_fc are turned in the file, too.
+    name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
+        -> name.endswith("c_proj.weight")
+    assert tensor.shape == shapes[name], name ->
+reshape gives you the right shape, but it leaves the numbers in their order. Use .T to
+turn a matrix.
+    name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")) -> True
+    tensor.T -> tensor.reshape(shapes[name])
+All matrices come back as they are in the file. Do you put a tensor into the dictionary
+before you turn it?
+    name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")) -> False
+    assert tensor.shape == shapes[name], name ->
+""")
 as_linear.wrong(
     "The first layers are right, but not the later ones. A file may have many layers.",
     sign=lambda got, expected, *_: all(
@@ -159,39 +142,20 @@ def fold(W: torch.Tensor, b: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
     return s + more[:, 0]
 
 
-SOLVED = 'torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution'
-fold.wrong(
-    "You've lost W @ s, the part of the old shift.", "return s + more", "return more"
-)
-fold.wrong("You subtract the bias instead of adding it.", "s + more", "s - more")
-fold.wrong(
-    "Wᵀ b has the right shape, but W times it is W Wᵀ b, and not b.",
-    *(SOLVED, "(W.T @ b)[:, None]"),
-)
-fold.wrong(
-    "Wᵀ b has the right shape, but W times it is W Wᵀ b, and no single number turns "
-    "that into b.",
-    *(SOLVED, "(W.T @ b)[:, None] / W.pow(2).sum()"),
-)
-fold.wrong(
-    "You count the old shift twice. W times what you add should be b, and s is there "
-    "already.",
-    *("b[:, None]", "(b + W @ s)[:, None]"),
-)
-fold.wrong(
-    "You add the mean of b to every channel. You need a vector that W turns into b.",
-    *("more[:, 0]", "b.mean()"),
-)
-fold.wrong(
-    "You scale each row of W to produce its own b. But the other rows feel what you "
-    "add for one row, unless they're at right angles.",
-    *(SOLVED, "(W.T / W.square().sum(dim=1) @ b)[:, None]"),
-)
-fold.wrong(
-    "You add b to the first channels as it is. But b has one number per token, and a "
-    "shift has one per channel. W is in between.",
-    *("more[:, 0]", "torch.nn.functional.pad(b, (0, len(s) - len(b)))"),
-)
+fold.mistakes("""
+You've lost W @ s, the part of the old shift.
+    return s + more -> return more
+You subtract the bias instead of adding it.
+    s + more -> s - more
+Wᵀ b has the right shape, but W times it is W Wᵀ b, and not b.
+    torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution -> (W.T @ b)[:, None]
+You count the old shift twice. W times what you add should be b, and s is there already.
+    b[:, None] -> (b + W @ s)[:, None]
+You scale each row of W to produce its own b. But the other rows feel what you add for
+one row, unless they're at right angles.
+    torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution
+        -> (W.T / W.square().sum(dim=1) @ b)[:, None]
+""")
 check_fold = fold.check
 
 TABLE = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -226,43 +190,27 @@ def cropped(p: Tensors, T: int) -> Tensors:
     return short
 
 
-ROWS, CORNER = "tensor[:T]", "tensor[:, :, :T, :T]"
-cropped.wrong(
-    "The bug is still there: the first character of a text gets the vector of a late "
-    "position.",
-    *(ROWS, "tensor[-T:]"),
-    untouched=True,
-    hint="Which row of the table does the first character of a text use?",
-)
-cropped.wrong("The masks are as large as before.", CORNER, "tensor")
-cropped.wrong("You cut only one side of the masks.", CORNER, "tensor[:, :, :T]")
-cropped.wrong("You cut the channels. Positions are the rows.", ROWS, "tensor[:, :T]")
-cropped.wrong(
-    "You throw the first T rows away and keep the others. It's the other way round.",
-    *(ROWS, "tensor[T:]"),
-)
-cropped.wrong(
-    "The first character still gets the vector of a late position. You only turned the "
-    "last rows around.",
-    *(ROWS, "tensor[-T:].flip(0)"),
-)
-for all_over in (
-    "tensor[:: len(tensor) // T][:T]",
-    "tensor[torch.linspace(0, len(tensor) - 1, T).long()]",
-):
-    cropped.wrong(
-        "You take rows from all over the table. The character at position 3 uses row "
-        "3, so keep the first T.",
-        *(ROWS, all_over),
-    )
-cropped.wrong(
-    "You cut the table of tokens, too. Its rows are the vocabulary, not positions.",
-    *('name == "wpe.weight"', 'name in ("wpe.weight", "wte.weight")'),
-)
-cropped.wrong(
-    "You return only what you cut. All the other tensors belong to the model, too.",
-    *("short = dict(p)", "short = {}"),
-)
+cropped.mistakes("""
+The bug is still there: the first character of a text gets the vector of a late
+position.
+    tensor[:T] -> tensor[-T:]
+    Hint: Which row of the table does the first character of a text use?
+The masks are as large as before.
+    tensor[:, :, :T, :T] -> tensor
+You cut only one side of the masks.
+    tensor[:, :, :T, :T] -> tensor[:, :, :T]
+You cut the channels. Positions are the rows.
+    tensor[:T] -> tensor[:, :T]
+You throw the first T rows away and keep the others. It's the other way round.
+    tensor[:T] -> tensor[T:]
+You take rows from all over the table. The character at position 3 uses row 3, so keep
+the first T.
+    tensor[:T] -> tensor[:: len(tensor) // T][:T]
+You cut the table of tokens, too. Its rows are the vocabulary, not positions.
+    name == "wpe.weight" -> name in ("wpe.weight", "wte.weight")
+You return only what you cut. All the other tensors belong to the model, too.
+    short = dict(p) -> short = {}
+""")
 cropped.wrong(
     "Some masks are as large as before. A file may have one in each of its layers.",
     sign=lambda got, expected, p, T: all(
@@ -318,44 +266,27 @@ def ours(do_sample: bool, temperature: float, top_k: int, top_p: float) -> dict:
     }
 
 
-ours.wrong(
-    "With do_sample=False nothing is drawn, whatever the other three say. You should "
-    "get the likeliest token.",
-    *("if not do_sample", "if False"),
-)
-ours.wrong(
-    "It's the wrong way round: with do_sample=True you take the likeliest token.",
-    *("if not do_sample", "if do_sample"),
-)
-ours.wrong("You lose top_k, so all tokens can be drawn.", "top_k or None", "None")
-ours.wrong(
-    "You lose top_p, so unlikely tokens can be drawn.",
-    '"top_p": top_p',
-    '"top_p": None',
-)
-ours.wrong(
-    "You lose the temperature. 1 leaves the logits as they are.",
-    *('"temperature": temperature', '"temperature": 1.0'),
-)
-ours.wrong(
-    "Both libraries divide the logits by the temperature, so there's nothing to "
-    "invert.",
-    *('"temperature": temperature', '"temperature": 1 / temperature'),
-)
-for k in (50, 65):
-    ours.wrong(
-        f"top_k=0 means that all tokens may be drawn, but you allow {k}. Which value "
-        "cuts nothing here, whatever the vocabulary?",
-        *("top_k or None", f"top_k or {k}"),
-    )
-ours.wrong(
-    "With top_k=0 only the likeliest token is left in your version. In theirs, 0 means "
-    "that all tokens may be drawn.",
-    *("top_k or None", "top_k or 1"),
-)
-ours.wrong(
-    "top_p means the same in both libraries: keep the likeliest tokens that sum to "
-    "top_p.",
-    *('"top_p": top_p', '"top_p": 1 - top_p'),
-)
+ours.mistakes("""
+With do_sample=False nothing is drawn, whatever the other three say. You should get the
+likeliest token.
+    if not do_sample -> if False
+It's the wrong way round: with do_sample=True you take the likeliest token.
+    if not do_sample -> if do_sample
+You lose top_k, so all tokens can be drawn.
+    top_k or None -> None
+You lose top_p, so unlikely tokens can be drawn.
+    "top_p": top_p -> "top_p": None
+You lose the temperature. 1 leaves the logits as they are.
+    "temperature": temperature -> "temperature": 1.0
+Both libraries divide the logits by the temperature, so there's nothing to invert.
+    "temperature": temperature -> "temperature": 1 / temperature
+top_k=0 means that all tokens may be drawn, but you allow 50. Which value cuts nothing
+here, whatever the vocabulary?
+    top_k or None -> top_k or 50
+With top_k=0 only the likeliest token is left in your version. In theirs, 0 means that
+all tokens may be drawn.
+    top_k or None -> top_k or 1
+top_p means the same in both libraries: keep the likeliest tokens that sum to top_p.
+    "top_p": top_p -> "top_p": 1 - top_p
+""")
 check_ours = ours.check

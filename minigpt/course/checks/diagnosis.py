@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from minigpt.course.checks import run, words
-from minigpt.course.checks.errors import explained
 from minigpt.course.checks.results import (
     Miss,
     numbers,
@@ -27,7 +26,7 @@ from minigpt.course.checks.results import (
     show_change,
     symptom,
 )
-from minigpt.course.checks.run import Endless, Outcome, Wrong, silence
+from minigpt.course.checks.run import Endless, Outcome, Wrong, explained, silence
 from minigpt.course.checks.slips import Slip, is_odd, slips
 from minigpt.course.checks.source import (
     bare,
@@ -114,22 +113,25 @@ class Attempt:
         """Seconds after which a changed program surely hangs."""
         return min(PATIENCE, max(0.2, 10 * self.seconds))
 
-    def gives(self, programs: tuple, seconds: float = 0.0) -> bool:
-        """Whether some programs give all that the answer gives.
+    def gives(self, programs: tuple, seconds: float = 0.0, part: int = -1) -> bool:
+        """Whether some programs give all that the answer gives, or one part of it.
 
         Where one of the two raises an error nothing can be compared; but then they
         must agree on a wrong result.
         """
-        whole, told = True, False
+        atol, whole, told = self.exercise.atol, True, False
         for inputs, expected, got in self.outcomes:
             made = self.exercise.run(programs, inputs, seconds)
-            if made.agrees(got, self.exercise.atol):
-                told |= not got.error and not self.is_right(expected, got)
+            if part >= 0:
+                made, expected, got = (o.part(part) for o in (made, expected, got))
+            if made.agrees(got, atol):
+                told |= not got.error and not expected.agrees(got, atol)
+                told |= part < 0 and not got.error and not self.is_right(expected, got)
             elif made.error or got.error:
                 whole = False
             else:
                 return False
-        return whole or told
+        return told or whole and part < 0
 
     def is_corrected_by(self, programs: tuple, more: Sequence[tuple]) -> bool:
         """Whether some programs give what is right, on all cases and on more."""
@@ -201,14 +203,19 @@ def with_tell(call: str) -> str:
 
 
 def known(attempt: Attempt) -> Any:
-    """The first known mistake that accounts for all that the answer gave."""
+    """The first known mistake that accounts for all that the answer gave.
+
+    If there is none, the first that accounts for a value, of several the first wrong.
+    """
     results = [o for o in attempt.wrong if not o[2].error]
-    for mistake in attempt.exercise.known if results else ():
-        if mistake.sign:
-            if all(has_sign(mistake.sign, *outcome) for outcome in results):
+    name = part_of(attempt)[0][1] if results else ""
+    for part in (-1, attempt.exercise.values.index(name)) if name else (-1,):
+        for mistake in attempt.exercise.known if results else ():
+            if mistake.sign and part < 0:
+                if all(has_sign(mistake.sign, *outcome) for outcome in results):
+                    return mistake
+            elif mistake.programs and attempt.gives(mistake.programs, part=part):
                 return mistake
-        elif mistake.programs and attempt.gives(mistake.programs):
-            return mistake
     return None
 
 
@@ -323,7 +330,8 @@ def like_slip(attempt: Attempt) -> Slip | None:
     asked = attempt.exercise
     if asked.returns_answers or attempt.wrong[0][2].value is None:
         return None
-    for slip in itertools.islice(slips(asked.shown, asked.shown), CANDIDATES):
+    found = itertools.islice(slips(asked.shown, asked.shown), CANDIDATES)
+    for slip in sorted(found, key=lambda slip: slip.kind == "number"):
         try:
             if slip.now.startswith("~") or not slip.before:
                 continue
@@ -435,7 +443,8 @@ def difference(kind: str, mine: str, right: str, inside: str) -> str:
     if kind in ("missing", "line missing"):
         for pattern, says in words.LACKS:
             if re.search(pattern, more):
-                return says + (f" around `{mine}`" if mine else "")
+                where = f" at `{mine}`" if mine and "{mine}" not in says else ""
+                return says.format(mine=mine or "something") + where
     every = words.DIFFERENCES[kind]
     both = f"{mine} => {right}"
     return next(says for p, says in every if re.search(p, both)).format(**how)

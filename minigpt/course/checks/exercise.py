@@ -11,14 +11,13 @@
 
 A learner's answer runs beside the solution on the cases, and on others that are drawn
 (run.py). Where they differ, diagnosis.py looks for the cause, with the help of slips.py
-(one change in the answer), results.py (what the results look like) and errors.py (what
-an exception means). All that is said is in words.py.
+(one change in the answer) and results.py (what the results look like). All that is said
+is in words.py.
 """
 
 import inspect
 import os
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,7 +38,6 @@ from minigpt.course.checks.run import (
 )
 from minigpt.course.checks.source import (
     broken_cell,
-    displayed,
     surroundings,
     undecorated,
 )
@@ -180,36 +178,23 @@ class Exercise:
 
         All edits below a sentence make the mistake together; those below a line that
         says "or" make it in another way. What is indented further goes on with the
-        edit, as it would in the solution.
+        edit, as it would in the solution. A line that begins with "Hint:" is the
+        mistake's own hint. The program that a bug hunt hands out is the one of which
+        it's said that "The bug is still there".
         """
-        parts = re.split(r"\n(?=\S)", table.strip())
-        says = ""
-        for part in parts:
-            sentence, *edits = re.split(r"\n {4}(?! )", part)
-            says = f"{says} {sentence}".strip()
-            if not edits:
-                continue
-            programs: list[list[str]] = [[]]
-            for edit in edits:
-                if edit == "or":
+        for block in re.findall(r"((?:\S.*\n)+)((?: {4}.*\n?)+)", table):
+            says, hint, programs = block[0].replace("\n", " ").strip(), "", [[]]
+            for line in re.split(r"\n {4}(?! )", "\n" + block[1].rstrip())[1:]:
+                old, _, new = line.replace("\n    ", "\n").partition("->")
+                if line.startswith("Hint: "):
+                    hint = " ".join(line.split()[1:])
+                elif line == "or":
                     programs.append([])
-                    continue
-                edit = edit.replace("\n    ", "\n")
-                old, _, new = re.split(r"\s+(->)(?:\s|$)", edit, maxsplit=1)
-                programs[-1] += [old, new]
+                else:
+                    programs[-1] += [old.rstrip(), new.strip()]
             for program in programs:
-                self.wrong(says, *program)
-            says = ""
-
-    @property
-    def displayed(self) -> str:
-        """The solution as the notebook shows it; a body where it returns the "
-        "answers."""
-        text = displayed(self.shown)
-        if self.returns_answers:
-            lines = text.splitlines()[1:-1]
-            text = textwrap.dedent("\n".join(lines))
-        return text
+                untouched = says.startswith("The bug is still there")
+                self.wrong(says, *program, hint=hint, untouched=untouched)
 
     def edited(self, *edits: str) -> str:
         """The solution's text with old, new, old, new, ... replaced."""

@@ -45,54 +45,34 @@ def cached_step(
     return F.softmax(scores, dim=-1) @ values, keys, values
 
 
-LOOK = "F.softmax(scores, dim=-1) @ values"
-KEYS, VALUES = "torch.cat([keys, k], dim=2)", "torch.cat([values, v], dim=2)"
-cached_step.wrong(
-    "You put the new key and value in front of the old ones. The cache keeps them in "
-    "the order of the text.",
-    *(KEYS, "torch.cat([k, keys], dim=2)", VALUES, "torch.cat([v, values], dim=2)"),
-)
-cached_step.wrong(
-    "You return only the new key and value. Return the whole caches, old and new.",
-    *(f"{LOOK}, keys, values", f"{LOOK}, k, v"),
-)
-cached_step.wrong(
-    "The new character sees only the first one. Is there a causal mask (or "
-    "is_causal=True)? It takes a single query for the first character of the text.",
-    *(LOOK, "values[:, :, :1]"),
-)
-cached_step.wrong(
-    "The new character doesn't see itself. It should.",
-    *(LOOK, "F.softmax(scores[..., :-1], dim=-1) @ values[:, :, :-1]"),
-)
-cached_step.wrong(
-    "The caches come back as they were, so the next step won't know about this "
-    "character. And this character doesn't see itself.",
-    *(KEYS, "keys", VALUES, "values"),
-)
-cached_step.wrong(
-    "The caches come back as they were, so the next step won't know about this "
-    "character.",
-    *("return F", "old = keys[:, :, :-1], values[:, :, :-1]\n    return F"),
-    *(f"{LOOK}, keys, values", f"{LOOK}, *old"),
-)
-cached_step.wrong(
-    "You've swapped the new key and the new value.",
-    *("[keys, k]", "[keys, v]", "[values, v]", "[values, k]"),
-)
-cached_step.wrong(
-    "You divide the scores by the root of the number of characters. It should be the "
-    "root of d, the length of a query.",
-    *("q.shape[-1] ** 0.5", "keys.shape[2] ** 0.5"),
-)
-cached_step.wrong(
-    "You don't divide the scores by the root of d.", " / q.shape[-1] ** 0.5", ""
-)
-cached_step.wrong(
-    "This is the plain mean of all values. How much each one counts should depend on "
-    "the query and the keys.",
-    *(LOOK, "values.mean(dim=2, keepdim=True)"),
-)
+cached_step.mistakes("""
+You return only the new key and value. Return the whole caches, old and new.
+    F.softmax(scores, dim=-1) @ values, keys, values
+        -> F.softmax(scores, dim=-1) @ values, k, v
+The new character sees only the first one. Is there a causal mask (or is_causal=True)?
+It takes a single query for the first character of the text.
+    F.softmax(scores, dim=-1) @ values -> values[:, :, :1]
+The new character doesn't see itself. It should.
+    F.softmax(scores, dim=-1) @ values
+        -> F.softmax(scores[..., :-1], dim=-1) @ values[:, :, :-1]
+The caches come back as they were, so the next step won't know about this character. And
+this character doesn't see itself.
+    torch.cat([keys, k], dim=2) -> keys
+    torch.cat([values, v], dim=2) -> values
+The caches come back as they were, so the next step won't know about this character.
+    return F -> old = keys[:, :, :-1], values[:, :, :-1]
+        return F
+    F.softmax(scores, dim=-1) @ values, keys, values
+        -> F.softmax(scores, dim=-1) @ values, *old
+You've swapped the new key and the new value.
+    [keys, k] -> [keys, v]
+    [values, v] -> [values, k]
+You don't divide the scores by the root of d.
+    / q.shape[-1] ** 0.5 ->
+This is the plain mean of all values. How much each one counts should depend on the
+query and the keys.
+    F.softmax(scores, dim=-1) @ values -> values.mean(dim=2, keepdim=True)
+""")
 check_cached_step = cached_step.check
 
 
@@ -152,45 +132,28 @@ def _on_the_right(prompts: list[list[int]]) -> list[list[int]]:
     return [prompt + [0] * (T - len(prompt)) for prompt in prompts]
 
 
-MASK, REAL = "past & real[:, None] | own", "torch.arange(T) >= pads[:, None]"
+left_pad.mistakes("""
+The future isn't hidden: in your mask a character sees those after it.
+    past & real[:, None] | own -> real[:, None] | own
+Your mask is inverted: it's True where nobody may look.
+    past & real[:, None] | own -> ~(past & real[:, None] | own)
+You hide a character whose id happens to be 0, as if it were padding. Go by the lengths.
+    torch.arange(T) >= pads[:, None] -> torch.tensor(rows) != 0
+Real characters look at the padding. In mask[b, i, j] the padded columns j should be
+hidden from all of them.
+    past & real[:, None] | own -> past.expand(len(prompts), T, T)
+A row of padding may look at nothing here, and softmax turns that into nan. Let it look
+at something.
+    | own ->
+Your mask lets a character look wherever it's past *or* real. It must be both.
+    past & real[:, None] | own -> past | real[:, None]
+A padded prompt begins in column T - len(prompt), not in column len(prompt).
+    pads = torch.tensor([T - len(prompt) -> pads = torch.tensor([len(prompt)
+""")
 left_pad.wrong(
     "You pad on the right. The next character is drawn in the last column, so it would "
     "follow the padding.",
     sign=lambda got, _, prompts: same(got[0], _on_the_right(prompts)),
-)
-left_pad.wrong(
-    "The future isn't hidden: in your mask a character sees those after it.",
-    *(MASK, "real[:, None] | own"),
-)
-left_pad.wrong(
-    "Your mask is inverted: it's True where nobody may look.", MASK, f"~({MASK})"
-)
-left_pad.wrong(
-    "You hide a character whose id happens to be 0, as if it were padding. Go by the "
-    "lengths.",
-    *(REAL, "torch.tensor(rows) != 0"),
-)
-left_pad.wrong(
-    "Real characters look at the padding. In mask[b, i, j] the padded columns j should "
-    "be hidden from all of them.",
-    *(MASK, "past.expand(len(prompts), T, T)"),
-)
-left_pad.wrong(
-    "A row of padding may look at nothing here, and softmax turns that into nan. Let "
-    "it look at something.",
-    *(" | own", ""),
-)
-left_pad.wrong(
-    "Your mask lets a character look wherever it's past *or* real. It must be both.",
-    *(MASK, "past | real[:, None]"),
-)
-left_pad.wrong(
-    "You take the first columns for the real ones, but the padding is on the left.",
-    *(REAL, "torch.arange(T) < T - pads[:, None]"),
-)
-left_pad.wrong(
-    "A padded prompt begins in column T - len(prompt), not in column len(prompt).",
-    *("pads = torch.tensor([T - len(prompt)", "pads = torch.tensor([len(prompt)"),
 )
 left_pad.wrong(
     "A character should see itself, too.",
@@ -222,51 +185,32 @@ def one_draft(p: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
     return kept, after_refusal
 
 
-KEPT, REFUSED = "torch.minimum(p, q)", "(p - q).clamp(min=0)"
 AFTER = "return kept, after_refusal"
-one_draft.wrong(
-    "There's a nan. Where q is 0, or where nothing is ever refused, you divide 0 by 0.",
-    sign=lambda got, *_: any(torch.as_tensor(part).isnan().any() for part in got),
-    hint="Try to cancel both divisions on paper.",
-)
-one_draft.wrong(
-    "p * q is the probability that two independent draws agree. What was drafted is "
-    "kept with probability min(1, p / q).",
-    *(KEPT, "p * q"),
-)
-one_draft.wrong(
-    "min(1, p / q) is right, but characters are drafted with the probabilities of q, "
-    "not of p.",
-    *(KEPT, "p * (p / q).clamp(max=1).nan_to_num(1)"),
-)
-one_draft.wrong(
-    "This is how probable it is to be kept once it was drafted. How probable is it "
-    "that it's drafted?",
-    *(KEPT, "(p / q).clamp(max=1).nan_to_num()"),
-)
-one_draft.wrong(
-    "Where q is larger than p, nothing is left over. A negative difference should "
-    "count as 0.",
-    *(REFUSED, "(p - q).abs()"),
-)
-one_draft.wrong(
-    "You keep the larger of p and q. The smaller of 1 and p / q is "
-    "(p / q).clamp(max=1).",
-    *(KEPT, "torch.maximum(p, q)"),
-)
-one_draft.wrong(
-    "These are the probabilities after a refusal. How probable is a refusal?",
-    *(REFUSED, "(d := (p - q).clamp(min=0)) / d.sum().clamp(min=1e-12)"),
-)
-one_draft.wrong(
-    "After a refusal, you never draw anything. Another character is drawn then.",
-    *(REFUSED, "torch.zeros_like(p)"),
-)
-one_draft.wrong(
-    "After a refusal you draw from p again. Draw from max(p - q, 0) instead, divided "
-    "by its sum.",
-    *(AFTER, "return kept, (1 - kept.sum()) * p"),
-)
+one_draft.mistakes("""
+p * q is the probability that two independent draws agree. What was drafted is kept with
+probability min(1, p / q).
+    torch.minimum(p, q) -> p * q
+min(1, p / q) is right, but characters are drafted with the probabilities of q, not of
+p.
+    torch.minimum(p, q) -> p * (p / q).clamp(max=1).nan_to_num(1)
+This is how probable it is to be kept once it was drafted. How probable is it that it's
+drafted?
+    torch.minimum(p, q) -> (p / q).clamp(max=1).nan_to_num()
+Where q is larger than p, nothing is left over. A negative difference should count as 0.
+    (p - q).clamp(min=0) -> (p - q).abs()
+You keep the larger of p and q. The smaller of 1 and p / q is (p / q).clamp(max=1).
+    torch.minimum(p, q) -> torch.maximum(p, q)
+These are the probabilities after a refusal. How probable is a refusal?
+    (p - q).clamp(min=0) -> (d := (p - q).clamp(min=0)) / d.sum().clamp(min=1e-12)
+After a refusal, you never draw anything. Another character is drawn then.
+    (p - q).clamp(min=0) -> torch.zeros_like(p)
+After a refusal you draw from p again. Draw from max(p - q, 0) instead, divided by its
+sum.
+    return kept, after_refusal -> return kept, (1 - kept.sum()) * p
+You multiply max(p - q, 0) by the probability of a refusal, but you never divide it by
+its sum.
+    return kept, after_refusal -> return kept, (1 - kept.sum()) * after_refusal
+""")
 one_draft.wrong(
     "kept.sum() is the probability that the draft is kept. What's the probability that "
     "it's refused?",
@@ -274,9 +218,9 @@ one_draft.wrong(
     "return kept, kept.sum() * after_refusal / after_refusal.sum().clamp(min=1e-12)",
 )
 one_draft.wrong(
-    "You multiply max(p - q, 0) by the probability of a refusal, but you never divide "
-    "it by its sum.",
-    *(AFTER, "return kept, (1 - kept.sum()) * after_refusal"),
+    "There's a nan. Where q is 0, or where nothing is ever refused, you divide 0 by 0.",
+    sign=lambda got, *_: any(torch.as_tensor(part).isnan().any() for part in got),
+    hint="Try to cancel both divisions on paper.",
 )
 check_one_draft = one_draft.check
 
@@ -326,42 +270,29 @@ def to_int8(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (weight / scale).round().to(torch.int8), scale
 
 
-SCALE, BYTES = "largest.clamp(min=1e-12) / 127", "(weight / scale).round()"
+to_int8.mistakes("""
+You have one scale for the whole matrix. Each row should get its own.
+    weight.abs().amax(dim=1, keepdim=True) -> weight.abs().max()
+    or
+    weight.abs().amax(dim=1, keepdim=True) -> weight.abs().max().expand(len(weight), 1)
+Your scale is the largest value of the row itself. A number times its scale should be
+the weight again, and the largest number is 127.
+    (weight / scale).round() -> (weight / largest.clamp(min=1e-12) * 127).round()
+    largest.clamp(min=1e-12) / 127 -> largest + 1e-12
+You return one over the scale. A number *times* its scale should be the weight.
+    torch.int8), scale -> torch.int8), 1 / scale
+You cut off what's behind the point. Round to the nearest number instead.
+    .round() ->
+Rows of small numbers lose almost everything. Your lower bound for the scale is meant
+for rows of zeros, so it should be tiny.
+    min=1e-12 -> min=1
+""")
 to_int8.wrong(
     "A row of zeros gets the scale 0, and 0 / 0 is nan. Its scale should be above 0.",
     sign=lambda got, _, weight: (
         (weight == 0).all(dim=1).any()
         and not torch.as_tensor(got[1])[(weight == 0).all(dim=1)].any()
     ),
-)
-ROW_BY_ROW = "weight.abs().amax(dim=1, keepdim=True)"
-for one_scale in ("weight.abs().max()", "weight.abs().max().expand(len(weight), 1)"):
-    to_int8.wrong(
-        "You have one scale for the whole matrix. Each row should get its own.",
-        *(ROW_BY_ROW, one_scale),
-    )
-to_int8.wrong(
-    "Your scale is the largest value of the row itself. A number times its scale "
-    "should be the weight again, and the largest number is 127.",
-    *(
-        BYTES,
-        "(weight / largest.clamp(min=1e-12) * 127).round()",
-        SCALE,
-        "largest + 1e-12",
-    ),
-)
-to_int8.wrong(
-    "You return one over the scale. A number *times* its scale should be the weight.",
-    *("torch.int8), scale", "torch.int8), 1 / scale"),
-)
-to_int8.wrong(
-    "You cut off what's behind the point. Round to the nearest number instead.",
-    *(".round()", ""),
-)
-to_int8.wrong(
-    "Rows of small numbers lose almost everything. Your lower bound for the scale is "
-    "meant for rows of zeros, so it should be tiny.",
-    *("min=1e-12", "min=1"),
 )
 check_int8 = to_int8.check
 
@@ -428,8 +359,6 @@ class Memory:
 
 CLEAR = "def clear(self) -> None:\n        self.length = 0"
 ZEROED = "def clear(self) -> None:\n        self.keys.zero_(); self.values.zero_()"
-SCORES = "self.keys[:n] @ q / len(q) ** 0.5"
-HIDDEN = f"({SCORES}).masked_fill((self.keys[:n] == 0).all(-1), -1e9)"
 Memory.wrong(
     "The bug is still there: the numbers are gone, but their places still count, and a "
     "key of zeros gets its share of the attention.",
@@ -437,33 +366,18 @@ Memory.wrong(
     untouched=True,
     hint="Print memory.length after clear().",
 )
+Memory.mistakes("""
+A character doesn't see itself. Is `n` taken before `self.length` grows?
+    n = self.length -> n = self.length - 1
+""")
 Memory.wrong(
     "After clear(), the memory still holds the last prompt.",
     *(CLEAR, "def clear(self) -> None:\n        pass"),
-)
-Memory.wrong(
-    "You recognize an empty place by its zeros, but a real key may be zero, too. And "
-    "the memory still fills up, prompt after prompt.",
-    *(CLEAR, ZEROED, SCORES, HIDDEN),
-)
-Memory.wrong(
-    "You take a key of zeros for an empty place, but a real key may be zero. Only the "
-    "length says which places are empty.",
-    *(SCORES, HIDDEN),
 )
 Memory.wrong(
     "`step` looks at the whole room. The empty places get their share of the "
     "attention.",
     *("self.keys[:n]", "self.keys", "self.values[:n]", "self.values"),
     *(CLEAR, f"{ZEROED}; self.length = 0"),
-)
-Memory.wrong(
-    "A character doesn't see itself. Is `n` taken before `self.length` grows?",
-    *("n = self.length", "n = self.length - 1"),
-)
-Memory.wrong(
-    "You divide the scores by the root of the number of characters. It should be the "
-    "root of d, the length of a query.",
-    *("len(q) ** 0.5", "n**0.5"),
 )
 check_cleared_memory = Memory.check

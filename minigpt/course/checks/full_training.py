@@ -49,69 +49,38 @@ def walk(
     return path
 
 
-STEP = "p = p - lr * (decay * p + mean / (root + eps))"
-ROOT = "root = (v / (1 - b2**t)) ** 0.5"
-walk.wrong(
-    "The decay goes through the averages here. That's Adam. In AdamW it acts on p "
-    "alone.",
-    *(
-        "m = b1 * m",
-        "g = g + decay * p\n        m = b1 * m",
-        "decay * p + mean",
-        "mean",
-    ),
-)
-walk.wrong(
-    "Your decay isn't multiplied by the learning rate.",
-    *(
-        "lr * (decay * p + mean / (root + eps))",
-        "(decay * p + lr * mean / (root + eps))",
-    ),
-)
-walk.wrong(
-    "Your corrected averages go on into the next step. Keep m and v as they are, and "
-    "use the corrected ones only once.",
-    *(
-        "mean = m /",
-        "mean = m = m /",
-        ROOT,
-        "v = v / (1 - b2**t)\n        root = v**0.5",
-    ),
-)
-walk.wrong(
-    "Your corrected mean goes on into the next step. Keep m as it is.",
-    *("mean = m /", "mean = m = m /"),
-)
-walk.wrong(
-    "eps is under the root. It belongs next to the root.",
-    *("** 0.5", "", "/ (root + eps)", "/ (root + eps) ** 0.5"),
-)
-walk.wrong(
-    "The correction is missing: m and v start at 0, so they are too small at first.",
-    *("m / (1 - b1**t)", "m", "(v / (1 - b2**t))", "v"),
-)
-walk.wrong(
-    "Your decay acts on p after the step. It should act on the p before it.",
-    *(STEP, f"{STEP.replace('decay * p + ', '')}\n        p = p - lr * decay * p"),
-)
-walk.wrong(
-    "m and v start at 0 again in every step. Keep them from one step to the next.",
-    *("m = b1 * m", "m = v = 0.0\n        m = b1 * m"),
-)
-walk.wrong(
-    "You average the gradients in v, where steps up and down cancel. Average their "
-    "squares.",
-    *("(1 - b2) * g**2", "(1 - b2) * g", ROOT, "root = abs(v / (1 - b2**t))"),
-)
-walk.wrong(
-    "You average the absolute values of the gradients in v. Average their squares.",
-    *("g**2", "abs(g)", ") ** 0.5", ")"),
-)
-walk.wrong(
-    "These are the steps. The exercise asks for the places after them.",
-    *("(b1, b2), m", "start = p\n    (b1, b2), m"),
-    *("return path", "return [b - a for a, b in zip([start, *path], path)]"),
-)
+walk.mistakes("""
+The decay goes through the averages here. That's Adam. In AdamW it acts on p alone.
+    m = b1 * m -> g = g + decay * p
+            m = b1 * m
+    decay * p + mean -> mean
+Your decay isn't multiplied by the learning rate.
+    lr * (decay * p + mean / (root + eps)) -> (decay * p + lr * mean / (root + eps))
+Your corrected averages go on into the next step. Keep m and v as they are, and use the
+corrected ones only once.
+    mean = m / -> mean = m = m /
+    root = (v / (1 - b2**t)) ** 0.5 -> v = v / (1 - b2**t)
+            root = v**0.5
+eps is under the root. It belongs next to the root.
+    ** 0.5 ->
+    / (root + eps) -> / (root + eps) ** 0.5
+The correction is missing: m and v start at 0, so they are too small at first.
+    m / (1 - b1**t) -> m
+    (v / (1 - b2**t)) -> v
+Your decay acts on p after the step. It should act on the p before it.
+    p = p - lr * (decay * p + mean / (root + eps)) -> p = p - lr * (mean / (root + eps))
+            p = p - lr * decay * p
+m and v start at 0 again in every step. Keep them from one step to the next.
+    m = b1 * m -> m = v = 0.0
+            m = b1 * m
+You average the gradients in v, where steps up and down cancel. Average their squares.
+    (1 - b2) * g**2 -> (1 - b2) * g
+    root = (v / (1 - b2**t)) ** 0.5 -> root = abs(v / (1 - b2**t))
+These are the steps. The exercise asks for the places after them.
+    (b1, b2), m -> start = p
+        (b1, b2), m
+    return path -> return [b - a for a, b in zip([start, *path], path)]
+""")
 check_walk = walk.check
 
 
@@ -188,62 +157,36 @@ def next_probs(
 
 
 SMALLEST, CUT = "logits.topk(k, dim=-1).values[:, -1:]", 'float("-inf")'
-next_probs.wrong(
-    "The temperature changes nothing. Divide the logits by it, before the softmax.",
-    *("[:, -1] / temperature", "[:, -1]"),
-)
-next_probs.wrong(
-    "You divide the probabilities by the temperature, so the rows no longer sum to "
-    "one. Divide the logits.",
-    *("[:, -1] / temperature", "[:, -1]"),
-    *("F.softmax(logits, dim=-1)", "F.softmax(logits, dim=-1) / temperature"),
-)
-next_probs.wrong(
-    "You keep the first block_size tokens, so the model never sees how the text goes "
-    "on.",
-    *("-block_size:", ":block_size"),
-)
-next_probs.wrong(
-    "The tokens that you cut get the logit 0, and e⁰ is 1: they can still be drawn.",
-    *(CUT, "0.0"),
-)
-next_probs.wrong(
-    "You cut after the softmax, so the rows sum to less than one.",
-    *("return F.softmax(logits, dim=-1)", ""),
-    *("if top_k is not None:", "logits = F.softmax(logits, dim=-1)\n    if top_k:"),
-    *('float("-inf"))\n', "0.0)\n    return logits\n"),
-)
+next_probs.mistakes("""
+The temperature changes nothing. Divide the logits by it, before the softmax.
+    [:, -1] / temperature -> [:, -1]
+You divide the probabilities by the temperature, so the rows no longer sum to one.
+Divide the logits.
+    [:, -1] / temperature -> [:, -1]
+    F.softmax(logits, dim=-1) -> F.softmax(logits, dim=-1) / temperature
+You keep the first block_size tokens, so the model never sees how the text goes on.
+    -block_size: -> :block_size
+The tokens that you cut get the logit 0, and e⁰ is 1: they can still be drawn.
+    float("-inf") -> 0.0
+You cut after the softmax, so the rows sum to less than one.
+    return F.softmax(logits, dim=-1) ->
+    if top_k is not None: -> logits = F.softmax(logits, dim=-1)
+        if top_k:
+    float("-inf")) -> 0.0)
+        return logits
+You return only k probabilities. Every id keeps its place; those that are cut get the
+probability 0.
+    logits.masked_fill(logits < smallest, float("-inf"))
+        -> logits.topk(k, dim=-1).values
+Only the likeliest token stays. You compare with the largest logit, not with the k-th.
+    values[:, -1:] -> values[:, :1]
+You keep the k likeliest of the whole batch. Each row should keep its own.
+    logits.topk(k, dim=-1).values[:, -1:] -> logits.flatten().topk(k).values[-1]
+""")
 next_probs.wrong(
     "One token too many stays. The first k of a sorted row end at index k - 1.",
     SMALLEST,
     "logits.sort(dim=-1, descending=True).values[:, [min(k, logits.shape[-1] - 1)]]",
-)
-next_probs.wrong(
-    "You return only k probabilities. Every id keeps its place; those that are cut get "
-    "the probability 0.",
-    *(f"logits.masked_fill(logits < smallest, {CUT})", "logits.topk(k, dim=-1).values"),
-)
-next_probs.wrong(
-    "Only the likeliest token stays. You compare with the largest logit, not with the "
-    "k-th.",
-    *("values[:, -1:]", "values[:, :1]"),
-)
-next_probs.wrong(
-    "The first row decides for all rows. Each row has its own k-th largest logit.",
-    *(SMALLEST, "logits.topk(k, dim=-1).values[:1, -1:]"),
-)
-next_probs.wrong(
-    "You keep the k likeliest of the whole batch. Each row should keep its own.",
-    *(SMALLEST, "logits.flatten().topk(k).values[-1]"),
-)
-next_probs.wrong(
-    "You keep the ids 0 to k - 1. Keep the k likeliest ids.",
-    *("logits < smallest", "torch.arange(logits.shape[-1]) >= k"),
-)
-next_probs.wrong(
-    "The temperature changes nothing. Divide the logits by it, before the softmax.",
-    *("[:, -1] / temperature", "[:, -1]", "min(top_k, logits.shape[-1])", "top_k"),
-    hint="After that: top_k may be larger than the number of ids.",
 )
 check_next_probs = next_probs.check
 
@@ -319,12 +262,6 @@ def _around_the_cut(got: dict, _: Any, ids: Any, block_size: int, *given: Any) -
     return len(both) > 0 and both[-1] - both[0] < block_size
 
 
-split_windows.wrong(
-    "You're nearly there. Only around the cut do windows of both parts still overlap.",
-    sign=_around_the_cut,
-    hint="Which characters does the last window to learn share with the first one to "
-    "judge?",
-)
 BUG = (
     "The bug is still there: a model that learns its windows by heart, and understands "
     "nothing, still gets a splendid validation loss."
@@ -333,17 +270,26 @@ PAIR = (
     "Two windows that begin at neighboring positions share all characters but one. "
     "What happens to such a pair when the windows are shuffled?"
 )
+split_windows.mistakes("""
+The bug is still there: a model that learns its windows by heart, and understands
+nothing, still gets a splendid validation loss.
+    n = int(train_fraction * len(ids))
+        to_learn, to_judge = ids[:n], ids[n:]
+        size = block_size + 1
+        return to_learn.unfold(0, size, 1), to_judge.unfold(0, size, 1)
+        -> windows = ids.unfold(0, block_size + 1, 1)
+        rng = torch.Generator().manual_seed(1337)
+        windows = windows[torch.randperm(len(windows), generator=rng)]
+        n = int(train_fraction * len(windows))
+        return windows[:n], windows[n:]
+    Hint: Two windows that begin at neighboring positions share all characters but one.
+        What happens to such a pair when the windows are shuffled?
+""")
 split_windows.wrong(
-    BUG,
-    split_windows.shown.partition('tensors."""\n')[2],
-    """\
-    windows = ids.unfold(0, block_size + 1, 1)
-    rng = torch.Generator().manual_seed(1337)
-    windows = windows[torch.randperm(len(windows), generator=rng)]
-    n = int(train_fraction * len(windows))
-    return windows[:n], windows[n:]""",
-    hint=PAIR,
-    untouched=True,
+    "You're nearly there. Only around the cut do windows of both parts still overlap.",
+    sign=_around_the_cut,
+    hint="Which characters does the last window to learn share with the first one to "
+    "judge?",
 )
 split_windows.wrong(
     BUG, sign=lambda got, *_: len(got["judged and learned"]) > 0, hint=PAIR
@@ -395,56 +341,27 @@ def verdict(before: list, after: list) -> str:
     return "tie"
 
 
-FELL = "all(change < 0 for change in changes)"
-ROSE = "all(change > 0 for change in changes)"
-verdict.wrong(
-    "You decide by the mean. The rule asks whether every single seed agrees.",
-    *(FELL, "sum(changes) < 0", ROSE, "sum(changes) > 0"),
-)
-verdict.wrong(
-    "You compare all losses before with all losses after. Compare each seed with "
-    "itself first.",
-    *(FELL, "max(after) < min(before)", ROSE, "min(after) > max(before)"),
-)
-verdict.wrong(
-    "You let the majority decide. All seeds must agree.",
-    *(FELL, "sum((c > 0) - (c < 0) for c in changes) < 0"),
-    *(ROSE, "sum((c > 0) - (c < 0) for c in changes) > 0"),
-)
-verdict.wrong(
-    "You decide by the first seed. All seeds must agree.",
-    *(FELL, "changes[0] < 0", ROSE, "changes[0] > 0"),
-)
-verdict.wrong(
-    "You sort the losses, so they're no longer paired by their seeds.",
-    *("zip(after, before)", "zip(sorted(after), sorted(before))"),
-)
-verdict.wrong(
-    "You ignore small changes. The rule asks only for their sign.",
-    *("a - b for", "round(a - b, 2) for"),
-)
-verdict.wrong(
-    "There's no tie left: whatever didn't rise with every seed is called better.",
-    *(FELL, "not all(change > 0 for change in changes)"),
-)
-verdict.wrong(
-    "There's no tie left: whatever didn't fall with every seed is called worse.",
-    *(ROSE, "True"),
-)
-verdict.wrong(
-    "You compare the mean change with its spread. The rule asks something else: do all "
-    "seeds move the same way?",
-    *(
-        "if all(change < 0",
-        "mean, std = as_tensor(changes).mean(), as_tensor(changes).std()"
-        "\n    if all(change < 0",
-    ),
-    *(FELL, "mean < -std", ROSE, "mean > std"),
-)
-verdict.wrong(
-    "Better and worse are swapped: a loss that fell is better.",
-    *("a - b for", "b - a for"),
-)
+verdict.mistakes("""
+You decide by the mean. The rule asks whether every single seed agrees.
+    all(change < 0 for change in changes) -> sum(changes) < 0
+    all(change > 0 for change in changes) -> sum(changes) > 0
+You compare all losses before with all losses after. Compare each seed with itself
+first.
+    all(change < 0 for change in changes) -> max(after) < min(before)
+    all(change > 0 for change in changes) -> min(after) > max(before)
+You let the majority decide. All seeds must agree.
+    all(change < 0 for change in changes) -> sum((c > 0) - (c < 0) for c in changes) < 0
+    all(change > 0 for change in changes) -> sum((c > 0) - (c < 0) for c in changes) > 0
+You decide by the first seed. All seeds must agree.
+    all(change < 0 for change in changes) -> changes[0] < 0
+    all(change > 0 for change in changes) -> changes[0] > 0
+There's no tie left: whatever didn't rise with every seed is called better.
+    all(change < 0 for change in changes) -> not all(change > 0 for change in changes)
+There's no tie left: whatever didn't fall with every seed is called worse.
+    all(change > 0 for change in changes) -> True
+Better and worse are swapped: a loss that fell is better.
+    a - b for -> b - a for
+""")
 check_verdict = verdict.check
 
 
@@ -487,70 +404,30 @@ def nucleus(probs: torch.Tensor, top_p: float) -> torch.Tensor:
     return torch.zeros_like(probs).scatter(-1, order, kept)
 
 
-SORTED = "likely, order = probs.sort(dim=-1, descending=True)"
-BACK = "torch.zeros_like(probs).scatter(-1, order, kept)"
-for condition in ("before + likely", "(before + likely) * (before > 0)"):
-    nucleus.wrong(
-        "Your set ends one token too early. The token with which the sum reaches top_p "
-        "belongs to it.",
-        *("before >= top_p", f"{condition} > top_p"),
-    )
-for condition in ("before + likely", "(before + likely) * (before > 0)"):
-    nucleus.wrong(
-        "Your set ends one token too early. The token with which the sum reaches top_p "
-        "belongs to it.",
-        *("before >= top_p", f"{condition} >= top_p"),
-    )
-nucleus.wrong(
-    "All rows use the order of the first one. Each row has its own.",
-    SORTED,
-    "order = probs[:1].argsort(dim=-1, descending=True).expand(len(probs), -1)\n"
-    "    likely = probs.gather(-1, order)",
-)
-nucleus.wrong(
-    "You return them from likely to unlikely. Each one must go back to its id.",
-    *(BACK, "kept"),
-)
-nucleus.wrong(
-    "gather doesn't put them back: it sorts them once more. Each one must go back to "
-    "its id.",
-    *(BACK, "kept.gather(-1, order)"),
-)
-nucleus.wrong(
-    "Your rows sum to less than one. Divide what stays by its sum.",
-    *("kept = kept / kept.sum(dim=-1, keepdim=True)", ""),
-)
-nucleus.wrong(
-    "You start with the unlikeliest tokens.", *("descending=True", "descending=False")
-)
-for limit in ("1 - top_p", "top_p"):
-    nucleus.wrong(
-        "You look at each probability by itself. What counts is the sum of the "
-        "likelier ones.",
-        *("before >= top_p", f"(likely < {limit}) & (before > 0)"),
-    )
-    nucleus.wrong(
-        "You compare each probability with the largest one. (That's called min-p.) "
-        "What counts is the sum of the likelier ones.",
-        *("before >= top_p", f"likely < ({limit}) * likely[..., :1]"),
-    )
-nucleus.wrong(
-    "What you throw away is 0 before a softmax, and e⁰ is 1: it can still be drawn.",
-    *("kept / kept.sum(dim=-1, keepdim=True)", "kept.softmax(dim=-1)"),
-)
-nucleus.wrong(
-    "You add up the probabilities in the order of their ids. Start with the likeliest.",
-    SORTED,
-    "likely, order = probs, torch.arange(probs.shape[-1]).expand_as(probs)",
-)
-nucleus.wrong(
-    "All rows keep as many tokens as the first one. Each row has its own sum.",
-    *("before >= top_p", "before[:1].expand_as(before) >= top_p"),
-)
-nucleus.wrong(
-    "You keep the same share of the ids everywhere. How many stay should depend on "
-    "their probabilities.",
-    "before >= top_p",
-    "torch.arange(probs.shape[-1]) >= max(1, int(top_p * probs.shape[-1]))",
-)
+nucleus.mistakes("""
+Your set ends one token too early. The token with which the sum reaches top_p belongs to
+it.
+    before >= top_p -> before + likely > top_p
+    or
+    before >= top_p -> (before + likely) * (before > 0) > top_p
+    or
+    before >= top_p -> before + likely >= top_p
+    or
+    before >= top_p -> (before + likely) * (before > 0) >= top_p
+You return them from likely to unlikely. Each one must go back to its id.
+    torch.zeros_like(probs).scatter(-1, order, kept) -> kept
+gather doesn't put them back: it sorts them once more. Each one must go back to its id.
+    torch.zeros_like(probs).scatter(-1, order, kept) -> kept.gather(-1, order)
+Your rows sum to less than one. Divide what stays by its sum.
+    kept = kept / kept.sum(dim=-1, keepdim=True) ->
+You start with the unlikeliest tokens.
+    descending=True -> descending=False
+You look at each probability by itself. What counts is the sum of the likelier ones.
+    before >= top_p -> (likely < 1 - top_p) & (before > 0)
+You compare each probability with the largest one. (That's called min-p.) What counts is
+the sum of the likelier ones.
+    before >= top_p -> likely < (1 - top_p) * likely[..., :1]
+What you throw away is 0 before a softmax, and e⁰ is 1: it can still be drawn.
+    kept / kept.sum(dim=-1, keepdim=True) -> kept.softmax(dim=-1)
+""")
 check_nucleus = nucleus.check

@@ -31,7 +31,30 @@ def entropy(p: torch.Tensor) -> torch.Tensor:
     return (p * surprise).sum(dim=-1)
 
 
-SUM = "(p * surprise).sum(dim=-1)"
+entropy.mistakes("""
+This is one number for all rows. Each row should get its own. (p[p > 0] forgets the
+rows, too.)
+    (dim=-1) -> ()
+A softmax changes these numbers, and they are probabilities already.
+    -p.clamp -> -(p := p.softmax(-1)).clamp
+You take the mean first and the logarithm afterwards. Entropy is the mean of the
+surprises -ln p.
+    (p * surprise).sum(dim=-1) -> -(p * p).sum(dim=-1).log()
+This is the probability that two draws differ. Entropy is the mean surprise.
+    (p * surprise).sum(dim=-1) -> 1 - (p * p).sum(dim=-1)
+You count all surprises alike. The surprise of an outcome should count as often as that
+outcome comes, which is p.
+    (p * surprise).sum(dim=-1) -> surprise.sum(dim=-1)
+    or
+    (p * surprise).sum(dim=-1) -> surprise.mean(dim=-1)
+    or
+    (p * surprise).sum(dim=-1) -> (surprise * (p > 0)).sum(dim=-1)
+    or
+    (p * surprise).sum(dim=-1) -> (surprise * (p > 0)).mean(dim=-1)
+You add 0.001 to every p, and that changes every surprise. To keep p away from 0, use a
+much smaller number.
+    p.clamp(min=1e-12) -> (p + 1e-3)
+""")
 entropy.wrong(
     "You get nan where p is 0, because 0 * ln 0 is nan. An impossible outcome should "
     "add nothing.",
@@ -42,59 +65,6 @@ entropy.wrong(
     "An outcome with probability 0.0001 has a surprise of 9.2 nats, but in your "
     "result it's less. If you keep p away from 0, use a much smaller number.",
     sign=lambda got, _, p: p.max() > 0.99 and p.min() > 0,
-)
-entropy.wrong(
-    "This is one number for all rows. Each row should get its own. (p[p > 0] forgets "
-    "the rows, too.)",
-    *("(dim=-1)", "()"),
-)
-entropy.wrong(
-    "A softmax changes these numbers, and they are probabilities already.",
-    *("-p.clamp", "-(p := p.softmax(-1)).clamp"),
-)
-entropy.wrong(
-    "You take the mean first and the logarithm afterwards. Entropy is the mean of the "
-    "surprises -ln p.",
-    *(SUM, "-(p * p).sum(dim=-1).log()"),
-)
-entropy.wrong(
-    "You add the surprise of 'it doesn't happen' for each outcome, too. The entropy of "
-    "a row is the sum of -p ln p alone.",
-    *(SUM, "(p * surprise - (1 - p) * (1 - p).clamp(min=1e-12).log()).sum(dim=-1)"),
-)
-entropy.wrong(
-    "This is the surprise of the likeliest outcome alone.",
-    *(SUM, "surprise.min(dim=-1).values"),
-)
-entropy.wrong(
-    "ln V is the entropy of a fair die with V sides, but p needn't be fair.",
-    *(SUM, "torch.full(p.shape[:-1], math.log(p.shape[-1]))"),
-)
-entropy.wrong(
-    "This is the probability that two draws differ. Entropy is the mean surprise.",
-    *(SUM, "1 - (p * p).sum(dim=-1)"),
-)
-for every_surprise_alike in (
-    "surprise.sum(dim=-1)",
-    "surprise.mean(dim=-1)",
-    "(surprise * (p > 0)).sum(dim=-1)",
-    "(surprise * (p > 0)).mean(dim=-1)",
-    "(surprise * (p > 0)).sum(dim=-1) / (p > 0).sum(dim=-1)",
-):
-    entropy.wrong(
-        "You count all surprises alike. The surprise of an outcome should count as "
-        "often as that outcome comes, which is p.",
-        *(SUM, every_surprise_alike),
-    )
-ADDED = (
-    "You add 0.001 to every p, and that changes every surprise. To keep p away from 0, "
-    "use a much smaller number."
-)
-MORE = ("p.clamp(min=1e-12)", "(p + 1e-3)")
-entropy.wrong(ADDED, *MORE)
-entropy.wrong(
-    f"{ADDED} Also, this is one number for all rows. Each row should get its own.",
-    *(*MORE, "(dim=-1)", "()"),
 )
 check_entropy = entropy.check
 
@@ -124,55 +94,27 @@ def perplexity(nats: list[float], sizes: list[int]) -> float:
     return math.exp(total / sum(sizes))
 
 
-END = "math.exp(total / sum(sizes))"
-perplexity.wrong(
-    "You average the perplexities. Average the losses instead, and take the "
-    "exponential last.",
-    *("loss * size", "math.exp(loss) * size", END, "total / sum(sizes)"),
-)
-perplexity.wrong(
-    "You average the perplexities, and a short text counts as much as a long one. "
-    "Average the losses of all characters, and take the exponential last.",
-    *("loss * size", "math.exp(loss)", END, "total / len(sizes)"),
-)
-perplexity.wrong(
-    "A short text counts as much as a long one. Every character should count the same.",
-    *("loss * size", "loss", "sum(sizes)", "len(sizes)"),
-)
-perplexity.wrong(
-    "You divide by the number of texts. It should be the number of characters.",
-    *("total / sum(sizes)", "total / len(sizes)"),
-)
-perplexity.wrong(
-    "These losses are in nats, so the base is e, not 2.", "math.exp(", "2 ** ("
-)
-perplexity.wrong(
-    "The losses are means per character already. To get the surprise of a whole text, "
-    "multiply by its size.",
-    *("loss * size", "loss / size", "sum(sizes)", "len(sizes)"),
-)
-perplexity.wrong(
-    "This is one over the mean of 1 / perplexity. Average the losses instead, and take "
-    "the exponential last.",
-    *("loss * size", "size / math.exp(loss)", END, "sum(sizes) / total"),
-)
-perplexity.wrong(
-    "This is the perplexity of the last text alone.",
-    *("total / sum(sizes)", "nats[-1]"),
-)
-perplexity.wrong(
-    "This is the perplexity of the longest text alone.",
-    *(END, "math.exp(nats[sizes.index(max(sizes))])"),
-)
-perplexity.wrong(
-    "You divide by the size of the last text only. Add up the sizes of all of them.",
-    *("total / sum(sizes)", "total / sizes[-1]"),
-)
-perplexity.wrong(
-    "You add up the texts' losses without dividing, so every further text makes the "
-    "number larger. (A product of perplexities is the same thing.)",
-    *(END, "math.exp(sum(nats))"),
-)
+perplexity.mistakes("""
+You average the perplexities. Average the losses instead, and take the exponential last.
+    loss * size -> math.exp(loss) * size
+    math.exp(total / sum(sizes)) -> total / sum(sizes)
+You average the perplexities, and a short text counts as much as a long one. Average the
+losses of all characters, and take the exponential last.
+    loss * size -> math.exp(loss)
+    math.exp(total / sum(sizes)) -> total / len(sizes)
+A short text counts as much as a long one. Every character should count the same.
+    loss * size -> loss
+    sum(sizes) -> len(sizes)
+You divide by the number of texts. It should be the number of characters.
+    total / sum(sizes) -> total / len(sizes)
+These losses are in nats, so the base is e, not 2.
+    math.exp( -> 2 ** (
+This is the perplexity of the last text alone.
+    total / sum(sizes) -> nats[-1]
+You add up the texts' losses without dividing, so every further text makes the number
+larger. (A product of perplexities is the same thing.)
+    math.exp(total / sum(sizes)) -> math.exp(sum(nats))
+""")
 check_perplexity = perplexity.check
 
 
@@ -228,6 +170,29 @@ def _one_weight(
 
 
 MIX = "(counts + strength * lower) / (seen + strength)"
+smooth.mistakes("""
+You add `strength` to the total once per character. It is what all pretended
+observations of a row add up to.
+    (seen + strength) -> (seen + strength * counts.shape[-1])
+You turn the counts into shares before you add anything, so a row seen a thousand times
+weighs no more than one seen once.
+    (counts + -> (torch.where(seen > 0, counts / seen, lower) +
+    (seen + strength) -> (1 + strength)
+You ask `lower` only where a row is empty. It should always have a say.
+    (counts + strength * lower) / (seen + strength)
+        -> torch.where(seen > 0, counts / seen.clamp(min=1), lower)
+A softmax takes e to the power of each count. To turn counts into probabilities, divide
+them by their sum.
+    (counts + strength * lower) / (seen + strength)
+        -> torch.softmax(counts + strength * lower, dim=-1)
+You add one to every count besides. `lower` already says who gets what.
+    (counts + -> (counts + 1 +
+    (seen + -> (seen + counts.shape[-1] +
+""")
+smooth.wrong(
+    "A row that was never seen gets equal shares. There `lower` should decide alone.",
+    *(MIX, f"torch.where(seen == 0, 1 / counts.shape[-1], {MIX})"),
+)
 smooth.wrong(
     "A row that was never seen gives nan, because 0 / 0 is nan. There `lower` should "
     "decide alone.",
@@ -235,54 +200,6 @@ smooth.wrong(
         got.isnan().any(-1), counts.sum(-1) == 0
     ),
     hint="Add the pretended observations before you divide.",
-)
-smooth.wrong(
-    "A row that was never seen gets equal shares. There `lower` should decide alone.",
-    *(MIX, f"torch.where(seen == 0, 1 / counts.shape[-1], {MIX})"),
-)
-smooth.wrong(
-    "You add `strength` to the total once per character. It is what all pretended "
-    "observations of a row add up to.",
-    *("(seen + strength)", "(seen + strength * counts.shape[-1])"),
-)
-smooth.wrong(
-    "You turn the counts into shares before you add anything, so a row seen a thousand "
-    "times weighs no more than one seen once.",
-    *("(counts + ", "(torch.where(seen > 0, counts / seen, lower) + "),
-    *("(seen + strength)", "(1 + strength)"),
-)
-smooth.wrong(
-    "You ask `lower` only where a row is empty. It should always have a say.",
-    *(MIX, "torch.where(seen > 0, counts / seen.clamp(min=1), lower)"),
-)
-smooth.wrong(
-    "Only characters that were never seen get something from `lower`. All of them "
-    "should.",
-    MIX,
-    "(f := torch.where(counts > 0, counts, strength * lower)) "
-    "/ f.sum(-1, keepdim=True)",
-)
-smooth.wrong(
-    "It's the other way round: the more often a row was seen, the more its own counts "
-    "should weigh.",
-    MIX,
-    "(strength * torch.where(seen > 0, counts / seen.clamp(min=1e-9), 0.0) "
-    "+ seen * lower) / (seen + strength)",
-)
-smooth.wrong(
-    "You subtract `strength` from every count. Here nothing is taken away: "
-    "observations are added.",
-    MIX,
-    "((counts - strength).clamp(min=0) + strength * lower) / seen.clamp(min=1)",
-)
-smooth.wrong(
-    "A softmax takes e to the power of each count. To turn counts into probabilities, "
-    "divide them by their sum.",
-    *(MIX, "torch.softmax(counts + strength * lower, dim=-1)"),
-)
-smooth.wrong(
-    "You add one to every count besides. `lower` already says who gets what.",
-    *("(counts + ", "(counts + 1 + ", "(seen + ", "(seen + counts.shape[-1] + "),
 )
 smooth.wrong(
     "You mix the shares and `lower` with the same weight in every row. A row with many "

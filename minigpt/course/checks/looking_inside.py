@@ -36,59 +36,35 @@ def previous_score(weights: torch.Tensor) -> torch.Tensor:
     return before.mean(dim=-1)
 
 
-BEFORE = "weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
-previous_score.wrong(
-    "You start at t = 0, where t - 1 is -1: that's the last column. The first "
-    "character has nobody before it, so start at t = 1.",
-    *(BEFORE, "weights[..., (t := torch.arange(weights.shape[-1] - 1)), t - 1]"),
-)
-for how_many in ("before.shape[-1]", "weights.shape[-1]"):
-    previous_score.wrong(
-        "You count the last column for position 0, as index -1 or a roll would do. The "
-        "first character has nobody before it.",
-        "before.mean(dim=-1)",
-        f"(before.sum(dim=-1) + weights[..., 0, -1]) / {how_many}",
-    )
-previous_score.wrong(
-    "You divide by T, but the first character has nobody before it, so there are only "
-    "T - 1 queries.",
-    *("before.mean(dim=-1)", "before.sum(dim=-1) / weights.shape[-1]"),
-)
-previous_score.wrong(
-    "This is how much each character attends to the one after it. Rows are queries, "
-    "and columns are keys.",
-    *("offset=-1", "offset=1"),
-)
-previous_score.wrong(
-    "You add up the attention to all earlier characters. Only the one right before "
-    "counts.",
-    *(BEFORE, "weights.tril(-1).sum(-1)[..., 1:]"),
-)
-previous_score.wrong(
-    "You count how often the character before gets the most attention. You want the "
-    "mean of how much it gets.",
-    "before.mean",
-    "(weights.argmax(-1)[..., 1:] == torch.arange(before.shape[-1])).float().mean",
-)
-previous_score.wrong(
-    "Without its dims, diagonal works on the first two dimensions. The maps are in the "
-    "last two.",
-    *(", dim1=-2, dim2=-1", ""),
-)
-previous_score.wrong(
-    "This is how much each character attends to itself. The one before it is at t - 1.",
-    *(BEFORE, "weights.diagonal(dim1=-2, dim2=-1)[..., 1:]"),
-)
-previous_score.wrong(
-    "This is the last query alone. You want the mean over all that have a character "
-    "before them.",
-    *("before.mean(dim=-1)", "before[..., -1]"),
-)
-previous_score.wrong(
-    "You average a whole square of the map. You want only weights[..., t, t - 1], with "
-    "both indices in one pair of brackets.",
-    *("before.mean(dim=-1)", "weights[..., 1:, :-1].mean(dim=(-1, -2))"),
-)
+previous_score.mistakes("""
+You start at t = 0, where t - 1 is -1: that's the last column. The first character has
+nobody before it, so start at t = 1.
+    weights.diagonal(offset=-1, dim1=-2, dim2=-1)
+        -> weights[..., (t := torch.arange(weights.shape[-1] - 1)), t - 1]
+You count the last column for position 0, as index -1 or a roll would do. The first
+character has nobody before it.
+    before.mean(dim=-1) -> (before.sum(dim=-1) + weights[..., 0, -1]) / before.shape[-1]
+    or
+    before.mean(dim=-1)
+        -> (before.sum(dim=-1) + weights[..., 0, -1]) / weights.shape[-1]
+You divide by T, but the first character has nobody before it, so there are only T - 1
+queries.
+    before.mean(dim=-1) -> before.sum(dim=-1) / weights.shape[-1]
+This is how much each character attends to the one after it. Rows are queries, and
+columns are keys.
+    offset=-1 -> offset=1
+You add up the attention to all earlier characters. Only the one right before counts.
+    weights.diagonal(offset=-1, dim1=-2, dim2=-1) -> weights.tril(-1).sum(-1)[..., 1:]
+Without its dims, diagonal works on the first two dimensions. The maps are in the last
+two.
+    , dim1=-2, dim2=-1 ->
+This is how much each character attends to itself. The one before it is at t - 1.
+    weights.diagonal(offset=-1, dim1=-2, dim2=-1)
+        -> weights.diagonal(dim1=-2, dim2=-1)[..., 1:]
+This is the last query alone. You want the mean over all that have a character before
+them.
+    before.mean(dim=-1) -> before[..., -1]
+""")
 check_previous_score = previous_score.check
 
 SMALL = torch.tensor([[[1.0, 5.0], [3.0, 7.0]]])
@@ -115,51 +91,27 @@ def mean_ablated(heads: torch.Tensor, head: int, head_size: int) -> torch.Tensor
     return changed
 
 
-MEAN = "heads[..., mine].mean(dim=(0, 1))"
-MINE = "slice(head * head_size, (head + 1) * head_size)"
-mean_ablated.wrong(
-    "You put zeros there, which is zero ablation. You want the head's mean.",
-    *(MEAN, "0"),
-)
-mean_ablated.wrong(
-    "Every window gets its own mean, so what the head says still depends on the text.",
-    *(MEAN, "heads[..., mine].mean(dim=1, keepdim=True)"),
-)
-mean_ablated.wrong(
-    "Every position gets its own mean. Average over the positions, too.",
-    *(MEAN, "heads[..., mine].mean(dim=0)"),
-)
-mean_ablated.wrong(
-    "`head` counts heads, not channels. Head h begins at channel h * head_size.",
-    *(MINE, "slice(head, head + head_size)"),
-)
-mean_ablated.wrong(
-    "You replace all later heads, too. The slice needs an end.",
-    *("(head + 1) * head_size)", "None)"),
-)
-mean_ablated.wrong(
-    "This is the mean over all heads. You want what this one says on average.",
-    *(MEAN, "heads.unflatten(-1, (-1, head_size)).mean(dim=(0, 1, 2))"),
-)
-mean_ablated.wrong(
-    "You put a single number into all channels of the head. Each channel should get "
-    "its own mean.",
-    *(MEAN, "heads[..., mine].mean()"),
-)
-mean_ablated.wrong(
-    "You average the head's own channels at each position. Average over windows and "
-    "positions instead.",
-    *("mean(dim=(0, 1))", "mean(dim=-1, keepdim=True)"),
-)
-mean_ablated.wrong(
-    "You change every n-th channel. The channels of a head are side by side.",
-    *(MINE, "slice(head, None, heads.shape[-1] // head_size)"),
-)
-mean_ablated.wrong(
-    "You replace all the other heads and leave this one as it was.",
-    *("heads.clone()", "heads.mean(dim=(0, 1)).expand_as(heads).clone()"),
-    *(MEAN, "heads[..., mine]"),
-)
+mean_ablated.mistakes("""
+You put zeros there, which is zero ablation. You want the head's mean.
+    heads[..., mine].mean(dim=(0, 1)) -> 0
+Every window gets its own mean, so what the head says still depends on the text.
+    heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine].mean(dim=1, keepdim=True)
+Every position gets its own mean. Average over the positions, too.
+    heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine].mean(dim=0)
+`head` counts heads, not channels. Head h begins at channel h * head_size.
+    slice(head * head_size, (head + 1) * head_size) -> slice(head, head + head_size)
+You replace all later heads, too. The slice needs an end.
+    (head + 1) * head_size) -> None)
+This is the mean over all heads. You want what this one says on average.
+    heads[..., mine].mean(dim=(0, 1))
+        -> heads.unflatten(-1, (-1, head_size)).mean(dim=(0, 1, 2))
+You put a single number into all channels of the head. Each channel should get its own
+mean.
+    heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine].mean()
+You replace all the other heads and leave this one as it was.
+    heads.clone() -> heads.mean(dim=(0, 1)).expand_as(heads).clone()
+    heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine]
+""")
 check_mean_ablated = mean_ablated.check
 
 FOUR = torch.tensor(
@@ -208,56 +160,30 @@ def prefix_score(weights: torch.Tensor, ids: torch.Tensor, n: int = 2) -> Any:
     return sum(found) / len(found)
 
 
-EQUAL, ADD = "torch.equal(ids[s - n : s], read)", "total + weights[t, s]"
-prefix_score.wrong(
-    "You leave out queries that could look there but give it no attention. They count, "
-    "as 0.",
-    *("if seen:", "if total > 0:"),
-)
-prefix_score.wrong(
-    "You count queries that have nothing to find as zeros. Leave them out.",
-    *("if seen:", "if True:"),
-)
-prefix_score.wrong(
-    "You divide by all T. Only queries that have something to find should count.",
-    *("/ len(found)", "/ len(ids)"),
-)
-prefix_score.wrong(
-    "You look at the last character of the match. A copying head looks at the one that "
-    "followed it.",
-    *("weights[t, s]", "weights[t, s - 1]"),
-)
-prefix_score.wrong(
-    "You look at the place where the match begins. A copying head looks at the "
-    "character that followed it.",
-    *("weights[t, s]", "weights[t, s - n]"),
-)
-prefix_score.wrong(
-    "The last n characters should include the one at t.",
-    *("ids[t - n + 1 : t + 1]", "ids[t - n : t]"),
-    *("range(n - 1, len(ids))", "range(n, len(ids))"),
-)
-prefix_score.wrong(
-    "You take only the latest match. Add up the attention on all of them.",
-    *(ADD, "weights[t, s]"),
-)
-prefix_score.wrong(
-    "You take only the first match. Add up the attention on all of them.",
-    *(f"{ADD}, True", "weights[t, s], True; break"),
-)
-prefix_score.wrong(
-    "You leave out s = t. In aa, the second a may look at itself, since it followed "
-    "the first a.",
-    *("range(n, t + 1)", "range(n, t)"),
-)
-prefix_score.wrong(
-    "You compare only the last character. All n should be equal.",
-    *("range(n, t + 1)", "range(1, t + 1)", EQUAL, "ids[s - 1] == ids[t]"),
-)
-prefix_score.wrong(
-    "You divide by the number of matches. A query with two matches should count once.",
-    *(f"total, seen = {ADD}, True", "found.append(weights[t, s])"),
-)
+prefix_score.mistakes("""
+You leave out queries that could look there but give it no attention. They count, as 0.
+    if seen: -> if total > 0:
+You count queries that have nothing to find as zeros. Leave them out.
+    if seen: -> if True:
+You divide by all T. Only queries that have something to find should count.
+    / len(found) -> / len(ids)
+You look at the last character of the match. A copying head looks at the one that
+followed it.
+    weights[t, s] -> weights[t, s - 1]
+You look at the place where the match begins. A copying head looks at the character that
+followed it.
+    weights[t, s] -> weights[t, s - n]
+The last n characters should include the one at t.
+    ids[t - n + 1 : t + 1] -> ids[t - n : t]
+    range(n - 1, len(ids)) -> range(n, len(ids))
+You take only the latest match. Add up the attention on all of them.
+    total + weights[t, s] -> weights[t, s]
+You take only the first match. Add up the attention on all of them.
+    total + weights[t, s], True -> weights[t, s], True; break
+You compare only the last character. All n should be equal.
+    range(n, t + 1) -> range(1, t + 1)
+    torch.equal(ids[s - n : s], read) -> ids[s - 1] == ids[t]
+""")
 check_prefix_score = prefix_score.check
 
 

@@ -7,7 +7,6 @@ import torch
 
 from minigpt.course.checks.exercise import Wrong, exercise
 from minigpt.course.checks.fake_workers import Stuck, as_workers
-from minigpt.course.checks.results import same
 
 
 def _all_shares(share: Callable, batch_size: int, workers: int) -> Any:
@@ -105,47 +104,25 @@ def windows(
     return drawn[first:last]
 
 
-OWN_SIZE = ("(batch_size,)", "(last - first,)", "drawn[first:last]", "drawn")
-DRAW = "torch.randint(length, (batch_size,), generator=generator)"
-windows.wrong(
-    "The bug is still there: all workers draw the same windows.",
-    *("last = (rank + 1) * batch_size // workers", "pass"),
-    "drawn = torch.randint(length, (batch_size,), generator=generator)",
-    "mine = (rank + 1) * batch_size // workers - first",
-    *("drawn[first:last]", DRAW.replace("batch_size", "mine")),
-    untouched=True,
-)
-windows.wrong(
-    "You split the text among the workers. Split the batch instead.",
-    DRAW,
-    "torch.randint(rank * length // workers, (rank + 1) * length // workers, "
-    "(last - first,), generator=generator)",
-    *("drawn[first:last]", "drawn"),
-)
-windows.wrong(
-    "Every worker has its own seed, so together they don't draw the batch that one "
-    "worker alone would draw.",
-    *("manual_seed(seed)", "manual_seed(seed + rank)", *OWN_SIZE),
-    hint="Could all of them draw the same whole batch?",
-)
-windows.wrong(
-    "You skip rank times your own number of draws. That's only right if all workers "
-    "have the same number.",
-    "    drawn =",
-    "    torch.randint(length, (rank * (last - first),), generator=generator)\n"
-    "    drawn =",
-    *OWN_SIZE,
-)
-windows.wrong(
-    "Your slice begins at rank times your own number of rows. That's only right if all "
-    "workers have the same number.",
-    *("[first:last]", "[rank * (last - first) : (rank + 1) * (last - first)]"),
-)
-windows.wrong(
-    "randperm never draws a start twice, but randint does. One worker alone would draw "
-    "another batch.",
-    *(DRAW, "torch.randperm(length, generator=generator)[:batch_size]"),
-)
+windows.mistakes("""
+The bug is still there: all workers draw the same windows.
+    last = (rank + 1) * batch_size // workers -> pass
+    drawn = torch.randint(length, (batch_size,), generator=generator)
+        -> mine = (rank + 1) * batch_size // workers - first
+    drawn[first:last] -> torch.randint(length, (mine,), generator=generator)
+Every worker has its own seed, so together they don't draw the batch that one worker
+alone would draw.
+    manual_seed(seed) -> manual_seed(seed + rank)
+    (batch_size,) -> (last - first,)
+    drawn[first:last] -> drawn
+Your slice begins at rank times your own number of rows. That's only right if all
+workers have the same number.
+    [first:last] -> [rank * (last - first) : (rank + 1) * (last - first)]
+randperm never draws a start twice, but randint does. One worker alone would draw
+another batch.
+    torch.randint(length, (batch_size,), generator=generator)
+        -> torch.randperm(length, generator=generator)[:batch_size]
+""")
 windows.wrong(
     "Some of these windows aren't among those that one worker alone would draw. Does "
     "each worker have its own seed, or its own draw?",
@@ -193,45 +170,23 @@ def evaluate(rank: int, losses: list[float], group: Any) -> float:
     return total / count
 
 
-SUM, COUNT, MEAN = "sum(losses)", "len(losses)", "sum(losses) / max(len(losses), 1)"
+evaluate.mistakes("""
+Only worker 0's losses count. The others should add theirs.
+    sum(losses) -> sum(losses) * (rank == 0)
+    len(losses) -> len(losses) * (rank == 0)
+Every worker knows only its own losses.
+    total / count -> sum(losses) / max(len(losses), 1)
+This is the mean of the workers' means. A worker with few windows counts as much as one
+with many.
+    all_reduce(len(losses)) -> all_reduce(1)
+    sum(losses) -> sum(losses) / max(len(losses), 1)
+You divide by the number of workers. Count the windows instead.
+    all_reduce(len(losses)) -> all_reduce(1)
+You divide the sum over all workers by one worker's number of windows.
+    total / count -> total / max(len(losses), 1)
+""")
 evaluate.wrong(
     "Worker 0 returns nothing, and it is the one that prints.",
     sign=lambda got, *_: got[0] is None,
-)
-evaluate.wrong(
-    "Only worker 0's losses count. The others should add theirs.",
-    *(SUM, f"{SUM} * (rank == 0)", COUNT, f"{COUNT} * (rank == 0)"),
-)
-evaluate.wrong("Every worker knows only its own losses.", "total / count", f"{MEAN}")
-evaluate.wrong(
-    "This is the mean of the workers' means. A worker with few windows counts as much "
-    "as one with many.",
-    *(f"all_reduce({COUNT})", "all_reduce(1)", SUM, MEAN),
-)
-evaluate.wrong(
-    "This is the mean of the workers' means. A worker with few windows counts as much "
-    "as one with many, and one without any has no mean at all.",
-    *(f"all_reduce({COUNT})", "all_reduce(1)", SUM, "sum(losses) / len(losses)"),
-)
-evaluate.wrong(
-    "You divide by the number of workers. Count the windows instead.",
-    *(f"all_reduce({COUNT})", "all_reduce(1)"),
-)
-evaluate.wrong(
-    "You divide the sum over all workers by one worker's number of windows.",
-    *("total / count", "total / max(len(losses), 1)"),
-)
-evaluate.wrong(
-    "You add up the workers' own means. Add up the losses and the numbers of windows, "
-    "then divide once.",
-    *(SUM, MEAN, "total / count", "total"),
-)
-evaluate.wrong(
-    "The workers meet with different things: one adds its sum where another adds its "
-    "count.",
-    sign=lambda got, _, losses: same(
-        got[0] * (len(losses[0]) + sum(map(sum, losses[1:]))),
-        sum(losses[0]) + sum(map(len, losses[1:])),
-    ),
 )
 check_evaluate = evaluate.check

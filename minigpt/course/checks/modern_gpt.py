@@ -35,12 +35,20 @@ def rms_norm_with_gain(x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
     return x / (mean_square + 1e-6).sqrt() * gain
 
 
-MEAN_SQUARE = "x.square().mean(dim=-1, keepdim=True)"
-rms_norm_with_gain.wrong(
-    "This is LayerNorm: you subtract the mean first. RMSNorm doesn't.",
-    "mean_square =",
-    "x = x - x.mean(dim=-1, keepdim=True); mean_square =",
-)
+rms_norm_with_gain.mistakes("""
+This is LayerNorm: you subtract the mean first. RMSNorm doesn't.
+    mean_square = -> x = x - x.mean(dim=-1, keepdim=True); mean_square =
+The gain comes before the norm, which takes a part of it away again.
+    mean_square = -> x = x * gain; mean_square =
+    .sqrt() * gain -> .sqrt()
+You square the mean. Take the mean of the squares.
+    x.square().mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).square()
+You divide by the length of the row, which is the root of the sum of its squares. The
+exercise asks for the root of their mean.
+    x.square().mean(dim=-1, keepdim=True) -> x.square().sum(dim=-1, keepdim=True)
+The root is missing: you divide by the mean of the squares itself.
+    (mean_square + 1e-6).sqrt() -> (mean_square + 1e-6)
+""")
 rms_norm_with_gain.wrong(
     "You divide by the standard deviation, which is measured from the mean. Here the "
     "numbers themselves are squared.",
@@ -48,33 +56,6 @@ rms_norm_with_gain.wrong(
         same(got[x.std(-1) > 0], (x / d * gain)[x.std(-1) > 0])
         for d in (x.std(-1, keepdim=True), x.std(-1, correction=0, keepdim=True))
     ),
-)
-rms_norm_with_gain.wrong(
-    "The gain comes before the norm, which takes a part of it away again.",
-    *("mean_square =", "x = x * gain; mean_square =", ".sqrt() * gain", ".sqrt()"),
-)
-rms_norm_with_gain.wrong(
-    "You square the mean. Take the mean of the squares.",
-    *(MEAN_SQUARE, "x.mean(dim=-1, keepdim=True).square()"),
-)
-rms_norm_with_gain.wrong(
-    "You divide by the mean of the absolute values. The root of the mean of the "
-    "squares is another number.",
-    *("(mean_square + 1e-6).sqrt()", "(x.abs().mean(dim=-1, keepdim=True) + 1e-6)"),
-)
-rms_norm_with_gain.wrong(
-    "You divide by the length of the row, which is the root of the sum of its squares. "
-    "The exercise asks for the root of their mean.",
-    *(MEAN_SQUARE, "x.square().sum(dim=-1, keepdim=True)"),
-)
-rms_norm_with_gain.wrong(
-    "The root is missing: you divide by the mean of the squares itself.",
-    *("(mean_square + 1e-6).sqrt()", "(mean_square + 1e-6)"),
-)
-rms_norm_with_gain.wrong(
-    "Rows of small numbers stay as they are. They should be scaled, too: only a tiny "
-    "number like 1e-6 belongs under the root.",
-    *("(mean_square + 1e-6).sqrt()", "mean_square.sqrt().clamp(min=1)"),
 )
 check_rms_norm_with_gain = rms_norm_with_gain.check
 
@@ -105,58 +86,29 @@ def rotate_halves(x: torch.Tensor, angles: torch.Tensor) -> torch.Tensor:
     return torch.cat(turned, dim=-1)
 
 
-TURNED = "turned = first * cos - second * sin, second * cos + first * sin"
-HALVES = "x.chunk(2, dim=-1)"
-NEIGHBORS = "(x[..., ::2], x[..., 1::2])"
-JOINED, WOVEN = "torch.cat(turned, dim=-1)", "torch.stack(turned, -1).flatten(-2)"
-rotate_halves.wrong(
-    "Your pairs are neighbors, as in `rotate`. Here channel j of the first half and "
-    "channel j of the second half are a pair.",
-    *(HALVES, NEIGHBORS, JOINED, WOVEN),
-)
-rotate_halves.wrong(
-    "Your pairs are neighbors, as in `rotate`, but their results are written as "
-    "halves. Take channel j of each half as a pair.",
-    *(HALVES, NEIGHBORS),
-)
-rotate_halves.wrong(
-    "The results are right, but you write them side by side, as neighbors. The whole "
-    "first half comes first.",
-    *(JOINED, WOVEN),
-)
-rotate_halves.wrong(
-    "The angles meet the heads and not the positions: angles needs a dimension for the "
-    "heads.",
-    *("[:, None]", ""),
-)
-rotate_halves.wrong(
-    "The second half is computed from a first half that has been turned already.",
-    *(TURNED, "first = first * cos - second * sin\n" + "    " + TURNED),
-    *("turned = first * cos - second * sin,", "turned = first,"),
-)
-rotate_halves.wrong(
-    "You turn the other way round, from the second number of a pair toward the first.",
-    *("angles.sin()", "-angles.sin()"),
-)
-rotate_halves.wrong(
-    "You repeat each angle for two neighbors. But the two channels of a pair are half "
-    "a head apart.",
-    TURNED,
-    "a, b = angles.repeat_interleave(2, -1)[:, None].chunk(2, -1)\n"
-    "    turned = (first * a.cos() - second * a.sin(), second * b.cos() + "
-    "first * b.sin())",
-)
-rotate_halves.wrong(
-    "Only the first half is turned. Both numbers of a pair change.",
-    *("second * cos + first * sin", "second"),
-)
-rotate_halves.wrong(
-    "You take neighbors for the sine and halves for the angles. Pair channel j with "
-    "channel j of the other half in both.",
-    JOINED,
-    "torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2) * torch.cat([sin, sin], "
-    "-1) + x * torch.cat([cos, cos], -1)",
-)
+rotate_halves.mistakes("""
+Your pairs are neighbors, as in `rotate`. Here channel j of the first half and channel j
+of the second half are a pair.
+    x.chunk(2, dim=-1) -> (x[..., ::2], x[..., 1::2])
+    torch.cat(turned, dim=-1) -> torch.stack(turned, -1).flatten(-2)
+Your pairs are neighbors, as in `rotate`, but their results are written as halves. Take
+channel j of each half as a pair.
+    x.chunk(2, dim=-1) -> (x[..., ::2], x[..., 1::2])
+The results are right, but you write them side by side, as neighbors. The whole first
+half comes first.
+    torch.cat(turned, dim=-1) -> torch.stack(turned, -1).flatten(-2)
+The angles meet the heads and not the positions: angles needs a dimension for the heads.
+    [:, None] ->
+The second half is computed from a first half that has been turned already.
+    turned = first * cos - second * sin, second * cos + first * sin
+        -> first = first * cos - second * sin
+        turned = first * cos - second * sin, second * cos + first * sin
+    turned = first * cos - second * sin, -> turned = first,
+You turn the other way round, from the second number of a pair toward the first.
+    angles.sin() -> -angles.sin()
+Only the first half is turned. Both numbers of a pair change.
+    second * cos + first * sin -> second
+""")
 check_rotate_halves = rotate_halves.check
 
 SILENT = torch.zeros(1, 4, 2, 1)  # (B, n_head, T, head_size): all weights are even
@@ -198,55 +150,30 @@ def grouped_attention(
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-REPEATED = "repeat_interleave(group, dim=1)"
-grouped_attention.wrong(
-    "You hide the future after the softmax. By then it has taken its share, so the "
-    "rows no longer sum to one.",
-    "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
-    "F.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1).tril() @ v",
-)
-for name in "vk":
-    grouped_attention.wrong(
-        "Keys and values are shared in different ways. A query head reads its key and "
-        "its value from the same head.",
-        *(f"{name} = {name}.{REPEATED}", f"{name} = {name}.repeat(1, group, 1, 1)"),
-    )
-grouped_attention.wrong(
-    "The causal mask is missing: each position sees the later ones, too.",
-    *(", is_causal=True", ""),
-)
-grouped_attention.wrong(
-    "Your query heads take turns: head 0 reads key/value head 0, head 1 reads head 1, "
-    "and so on. Neighbors should share one.",
-    *(REPEATED, "repeat(1, group, 1, 1)"),
-)
-grouped_attention.wrong(
-    "All query heads read the first key/value head. Each group should read its own.",
-    *(REPEATED, "expand(-1, -1, -1, -1)[:, :1]"),
-)
-grouped_attention.wrong(
-    "You average the key/value heads. Each query head reads the one of its group.",
-    *(REPEATED, "mean(1, True).expand(-1, q.shape[1], -1, -1)"),
-)
-grouped_attention.wrong(
-    "You average the queries of a group. They share only their keys and values.",
-    "k = k.repeat",
-    "q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, dim=1)\n"
-    "    k = k.repeat",
-)
-grouped_attention.wrong(
-    "You put the queries of a group one after the other in time, so the mask no longer "
-    "fits.",
-    f"k = k.{REPEATED}",
-    "long = q.reshape(q.shape[0], k.shape[1], -1, q.shape[3])",
-    f"v = v.{REPEATED}",
-    "pass",
-    *("(q, k, v, is_causal=True)", "(long, k, v, is_causal=True).view_as(q)"),
-)
-grouped_attention.wrong(
-    "Your scores aren't divided by the root of head_size.",
-    *("is_causal=True", "is_causal=True, scale=1.0"),
-)
+grouped_attention.mistakes("""
+You hide the future after the softmax. By then it has taken its share, so the rows no
+longer sum to one.
+    F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        -> F.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1).tril() @ v
+Keys and values are shared in different ways. A query head reads its key and its value
+from the same head.
+    v = v.repeat_interleave(group, dim=1) -> v = v.repeat(1, group, 1, 1)
+    or
+    k = k.repeat_interleave(group, dim=1) -> k = k.repeat(1, group, 1, 1)
+The causal mask is missing: each position sees the later ones, too.
+    , is_causal=True ->
+Your query heads take turns: head 0 reads key/value head 0, head 1 reads head 1, and so
+on. Neighbors should share one.
+    repeat_interleave(group, dim=1) -> repeat(1, group, 1, 1)
+All query heads read the first key/value head. Each group should read its own.
+    repeat_interleave(group, dim=1) -> expand(-1, -1, -1, -1)[:, :1]
+You average the queries of a group. They share only their keys and values.
+    k = k.repeat
+        -> q = q.unflatten(1, (-1, group)).mean(2).repeat_interleave(group, dim=1)
+        k = k.repeat
+Your scores aren't divided by the root of head_size.
+    is_causal=True -> is_causal=True, scale=1.0
+""")
 check_grouped_attention = grouped_attention.check
 
 
@@ -280,32 +207,23 @@ def for_muon(model: GPT) -> list:
     return [name for name in matrices if name.startswith("body.")]
 
 
-for_muon.wrong(
-    "The bug is still there: the embeddings have the shape of a matrix, but they are "
-    "lists of rows, one for each token or position. Muon lets rows that agree share "
-    "one step.",
-    *("matrices = [name", "return [name"),
-    *('\n    return [name for name in matrices if name.startswith("body.")]', ""),
-    hint="Print the names. Which of these have a row for each token or position?",
-    untouched=True,
-)
+for_muon.mistakes("""
+The bug is still there: the embeddings have the shape of a matrix, but they are lists of
+rows, one for each token or position. Muon lets rows that agree share one step.
+    matrices = [name -> return [name
+    return [name for name in matrices if name.startswith("body.")] ->
+    Hint: Print the names. Which of these have a row for each token or position?
+The embeddings are out now, but lm_head has a row for each token, too.
+    name.startswith("body.") -> "embedding" not in name
+These are all parameters of the blocks. Muon can't move vectors, such as gains and
+biases.
+    if p.dim() == 2 ->
+Your list is empty. Which of `model.named_parameters()` does its condition let through?
+    name.startswith("body.") -> not name
+""")
 for_muon.wrong(
     "These names are the body's own. The model's names for them begin with `body.`.",
     sign=lambda got, *_: {f"body.{n}" for n in got["wrong"]} & {*got["missing"]},
-)
-for_muon.wrong(
-    "The embeddings are out now, but lm_head has a row for each token, too.",
-    *('name.startswith("body.")', '"embedding" not in name'),
-)
-for_muon.wrong(
-    "These are all parameters of the blocks. Muon can't move vectors, such as gains "
-    "and biases.",
-    *(" if p.dim() == 2", ""),
-)
-for_muon.wrong(
-    "Your list is empty. Which of `model.named_parameters()` does its condition let "
-    "through?",
-    *('name.startswith("body.")', "not name"),
 )
 for_muon_of_the_lesson = for_muon.program
 check_for_muon = for_muon.check

@@ -28,44 +28,25 @@ def parameters(n_embd: int, n_head: int) -> int:
     return heads + proj
 
 
-parameters.wrong(
-    "You give queries, keys and values a bias. Here they don't have one.",
-    *("n_embd * head_size", "(n_embd + 1) * head_size"),
-)
-parameters.wrong(
-    "You count a projection for each head. There is one projection for all of them.",
-    *("return heads + proj", "return heads + n_head * proj"),
-)
-parameters.wrong(
-    "Your queries, keys and values have too few numbers. Each of the n_head heads has "
-    "three matrices of its own, from all n_embd channels to head_size.",
-    *("n_head * 3", "3"),
-)
-parameters.wrong(
-    "You count one matrix per head. A head has three: for queries, keys and values.",
-    *("n_head * 3", "n_head"),
-)
-parameters.wrong(
-    "You add the two sizes of a matrix. It holds n_embd times head_size numbers.",
-    *("n_embd * head_size", "(n_embd + head_size)"),
-)
-parameters.wrong(
-    "Your projection reads a single head. It reads all heads side by side, which are "
-    "n_embd channels.",
-    *("n_embd * n_embd + n_embd", "head_size * n_embd + n_embd"),
-)
-parameters.wrong(
-    "You give every head three matrices of full width. Those of one head have only "
-    "head_size columns each.",
-    *("n_embd * head_size", "n_embd * n_embd"),
-)
-parameters.wrong(
-    "The projection is missing: after the heads comes one more layer.",
-    *("return heads + proj", "return heads"),
-)
-parameters.wrong(
-    "The bias of the projection is missing.", *("n_embd * n_embd + n_embd", "n_embd**2")
-)
+parameters.mistakes("""
+You count a projection for each head. There is one projection for all of them.
+    return heads + proj -> return heads + n_head * proj
+Your queries, keys and values have too few numbers. Each of the n_head heads has three
+matrices of its own, from all n_embd channels to head_size.
+    n_head * 3 -> 3
+You count one matrix per head. A head has three: for queries, keys and values.
+    n_head * 3 -> n_head
+Your projection reads a single head. It reads all heads side by side, which are n_embd
+channels.
+    n_embd * n_embd + n_embd -> head_size * n_embd + n_embd
+You give every head three matrices of full width. Those of one head have only head_size
+columns each.
+    n_embd * head_size -> n_embd * n_embd
+The projection is missing: after the heads comes one more layer.
+    return heads + proj -> return heads
+The bias of the projection is missing.
+    n_embd * n_embd + n_embd -> n_embd**2
+""")
 check_parameters = parameters.check
 
 
@@ -128,59 +109,37 @@ def without_head(model: LanguageModel, h: int) -> LanguageModel:
     return smaller
 
 
-OFF = "layer.proj.weight[:, start : start + layer.head_size] = 0"
-without_head.wrong(
-    "You switch off the head after h. Heads are counted from 0, so head h begins at "
-    "channel h * head_size.",
-    *("start = h *", "start = (h + 1) *"),
-)
-without_head.wrong(
-    "The rows of proj.weight belong to its outputs. What a head wrote comes in through "
-    "the columns.",
-    *("[:, start : start", "[start : start"),
-)
-without_head.wrong(
-    "The head isn't off: its scores are all 0, so it passes on the plain mean of its "
-    "values.",
-    *(OFF, "layer.qkv.weight[start : start + layer.head_size] = 0"),
-)
-without_head.wrong(
-    "You switch off every n_head-th channel. The channels of a head are side by side.",
-    *("[:, start : start + layer.head_size]", "[:, h :: layer.n_head]"),
-)
-without_head.wrong(
-    "The rows of qkv aren't sorted by heads: all queries come first, then all keys, "
-    "then all values.",
-    *(OFF, "layer.qkv.weight[3 * start : 3 * (start + layer.head_size)] = 0"),
-)
-without_head.wrong(
-    "A head has head_size channels. n_head is the number of heads.",
-    *("layer.head_size", "layer.n_head"),
-)
-without_head.wrong(
-    "You switch off one channel. A head has head_size of them.",
-    *("[:, start : start + layer.head_size]", "[:, h]"),
-)
-without_head.wrong(
-    "Head h is the only one that's left. Switch it off and leave the others.",
-    OFF,
-    "layer.proj.weight[:, :start] = 0\n"
-    "        layer.proj.weight[:, start + layer.head_size :] = 0",
-)
-without_head.wrong(
-    "Head h is off, but so is the projection's bias, which belongs to no head. That "
-    "line is superfluous.",
-    *(OFF, f"{OFF}\n        layer.proj.bias[:] = 0"),
-)
-without_head.wrong(
-    "The columns of qkv are what all heads read. Head h isn't off.",
-    *("layer.proj.weight[:, start", "layer.qkv.weight[:, start"),
-)
-without_head.wrong(
-    "The model that you return works as before. Did you change a copy of a weight, or "
-    "the model that was handed in?",
-    *(OFF, "pass"),
-)
+without_head.mistakes("""
+You switch off the head after h. Heads are counted from 0, so head h begins at channel h
+* head_size.
+    start = h * -> start = (h + 1) *
+The rows of proj.weight belong to its outputs. What a head wrote comes in through the
+columns.
+    [:, start : start -> [start : start
+The head isn't off: its scores are all 0, so it passes on the plain mean of its values.
+    layer.proj.weight[:, start : start + layer.head_size] = 0
+        -> layer.qkv.weight[start : start + layer.head_size] = 0
+You switch off every n_head-th channel. The channels of a head are side by side.
+    [:, start : start + layer.head_size] -> [:, h :: layer.n_head]
+The rows of qkv aren't sorted by heads: all queries come first, then all keys, then all
+values.
+    layer.proj.weight[:, start : start + layer.head_size] = 0
+        -> layer.qkv.weight[3 * start : 3 * (start + layer.head_size)] = 0
+A head has head_size channels. n_head is the number of heads.
+    layer.head_size -> layer.n_head
+Head h is the only one that's left. Switch it off and leave the others.
+    layer.proj.weight[:, start : start + layer.head_size] = 0
+        -> layer.proj.weight[:, :start] = 0
+            layer.proj.weight[:, start + layer.head_size :] = 0
+Head h is off, but so is the projection's bias, which belongs to no head. That line is
+superfluous.
+    layer.proj.weight[:, start : start + layer.head_size] = 0
+        -> layer.proj.weight[:, start : start + layer.head_size] = 0
+            layer.proj.bias[:] = 0
+The model that you return works as before. Did you change a copy of a weight, or the
+model that was handed in?
+    layer.proj.weight[:, start : start + layer.head_size] = 0 -> pass
+""")
 check_without_head = without_head.check
 
 
@@ -237,31 +196,27 @@ def _numbers_saved(count: Callable) -> Callable:
     return sign
 
 
-Heads.wrong(
-    "Both copies begin with the same numbers now, and that hides the symptom. What the "
-    "heads learn still isn't saved.",
-    sign=_numbers_saved(lambda saved, away, proj, head: saved == proj and not away),
-)
 BUG = (
     "The bug is still there: a fresh copy that loads the saved weights gives other "
     "outputs than the original."
 )
 WHICH = "Which names are in first.state_dict(), and which are missing?"
+Heads.mistakes("""
+The bug is still there: a fresh copy that loads the saved weights gives other outputs
+than the original.
+    self.heads = nn.ModuleList(
+                Head(n_embd, n_embd // n_head) for _ in range(n_head)
+            )
+        -> self.heads = []
+            for _ in range(n_head):
+                head = Head(n_embd, n_embd // n_head)
+                self.heads.append(head)
+    Hint: Which names are in first.state_dict(), and which are missing?
+""")
 Heads.wrong(
-    BUG,
-    """\
-        self.heads = nn.ModuleList(
-            Head(n_embd, n_embd // n_head) for _ in range(n_head)
-        )
-""",
-    """\
-        self.heads = []
-        for _ in range(n_head):
-            head = Head(n_embd, n_embd // n_head)
-            self.heads.append(head)
-""",
-    hint=WHICH,
-    untouched=True,
+    "Both copies begin with the same numbers now, and that hides the symptom. What the "
+    "heads learn still isn't saved.",
+    sign=_numbers_saved(lambda saved, away, proj, head: saved == proj and not away),
 )
 Heads.wrong(
     BUG,
@@ -335,44 +290,27 @@ class DiceHeads(nn.Module):
         return self.proj(out)
 
 
-JOIN = "out = out.transpose(1, 2).reshape(B, T, C)"
-DiceHeads.wrong(
-    "The bug is still there: nobody can predict dice, but this model does better than "
-    "guessing. It knows throws that are still to come.",
-    *(f"        {JOIN}\n", "", "self.proj(out)", "self.proj(out.reshape(B, T, C))"),
-    hint="What shape does `out` have, and what does the last line do with it?",
-    untouched=True,
-)
-DiceHeads.wrong(
-    "Each head gets the mean of all heads. They belong side by side.",
-    *("out.transpose(1, 2)", "out.mean(1, True).expand_as(out).transpose(1, 2)"),
-)
-DiceHeads.wrong(
-    "No position sees another one: at each position the heads look at each other. "
-    "attention needs (B, n_head, T, head_size).",
-    *("permute(2, 0, 3, 1, 4)", "unbind(2)", JOIN, "out = out.reshape(B, T, C)"),
-)
-DiceHeads.wrong(
-    "Your view mixes positions and heads. A view keeps the order in memory, which is "
-    "(B, T, 3, n_head, head_size).",
-    *("self.qkv(x).view(shape)", "self.qkv(x).view(B, 3, self.n_head, T, -1)"),
-    *("qkv.permute(2, 0, 3, 1, 4)", "qkv.unbind(1)"),
-)
-DiceHeads.wrong(
-    "The causal mask is off, so each position sees the throws that are still to come.",
-    *("attention(q, k, v)", "attention(q, k, v, False)"),
-)
-DiceHeads.wrong(
-    "This is one head of full width. The exercise asks for n_head narrow ones.",
-    *("        shape = B, T, 3, self.n_head, C // self.n_head\n", ""),
-    *("qkv = self.qkv(x).view(shape)", "q, k, v = self.qkv(x).chunk(3, dim=-1)"),
-    *("        q, k, v = qkv.permute(2, 0, 3, 1, 4)\n", ""),
-    *(JOIN, "out = out.reshape(B, T, C)"),
-)
-DiceHeads.wrong(
-    "Your view takes head_size before n_head, so each head gets every n_head-th "
-    "channel. That part was right before.",
-    *("self.n_head, C // self.n_head", "C // self.n_head, self.n_head"),
-    *("permute(2, 0, 3, 1, 4)", "permute(2, 0, 4, 1, 3)"),
-)
+DiceHeads.mistakes("""
+The bug is still there: nobody can predict dice, but this model does better than
+guessing. It knows throws that are still to come.
+    out = out.transpose(1, 2).reshape(B, T, C) ->
+    self.proj(out) -> self.proj(out.reshape(B, T, C))
+    Hint: What shape does `out` have, and what does the last line do with it?
+Each head gets the mean of all heads. They belong side by side.
+    out.transpose(1, 2) -> out.mean(1, True).expand_as(out).transpose(1, 2)
+No position sees another one: at each position the heads look at each other. attention
+needs (B, n_head, T, head_size).
+    permute(2, 0, 3, 1, 4) -> unbind(2)
+    out = out.transpose(1, 2).reshape(B, T, C) -> out = out.reshape(B, T, C)
+Your view mixes positions and heads. A view keeps the order in memory, which is (B, T,
+3, n_head, head_size).
+    self.qkv(x).view(shape) -> self.qkv(x).view(B, 3, self.n_head, T, -1)
+    qkv.permute(2, 0, 3, 1, 4) -> qkv.unbind(1)
+The causal mask is off, so each position sees the throws that are still to come.
+    attention(q, k, v) -> attention(q, k, v, False)
+Your view takes head_size before n_head, so each head gets every n_head-th channel. That
+part was right before.
+    self.n_head, C // self.n_head -> C // self.n_head, self.n_head
+    permute(2, 0, 3, 1, 4) -> permute(2, 0, 4, 1, 3)
+""")
 check_dice = DiceHeads.check

@@ -47,12 +47,12 @@ def v() -> tuple:
     return W1, W2
 
 
-v.wrong(
-    "This is x itself, a straight line: relu(x) - relu(-x). What do you get for a "
-    "negative x?",
-    *("W2 = [[1.0], [1.0]]", "W2 = [[1.0], [-1.0]]"),
-)
-v.wrong("Your V is upside down.", *("W2 = [[1.0], [1.0]]", "W2 = [[-1.0], [-1.0]]"))
+v.mistakes("""
+This is x itself, a straight line: relu(x) - relu(-x). What do you get for a negative x?
+    W2 = [[1.0], [1.0]] -> W2 = [[1.0], [-1.0]]
+Your V is upside down.
+    W2 = [[1.0], [1.0]] -> W2 = [[-1.0], [-1.0]]
+""")
 check_v = v.check
 
 
@@ -126,65 +126,34 @@ def terms(x: torch.Tensor, blocks: list[Block]) -> list:
     return found
 
 
-terms.wrong(
-    "Both parts of a block read the same x. The second one should hear what attention "
-    "has added.",
-    *("norm2(x)", "norm2(x - found[-1])"),
-)
-terms.wrong(
-    "What attention says never gets onto the pathway, so no later part hears it.",
-    "x = x + said\n        said = block.feed_forward",
-    "said = block.feed_forward",
-)
-terms.wrong(
-    "The LayerNorms are missing: each part reads norm(x), not x.",
-    *("block.norm1", "", "block.norm2", ""),
-)
-terms.wrong(
-    "Every part reads the start. Each one should hear what all parts before it have "
-    "added.",
-    *("found = [x]", "found, start = [x], x", "norm1(x)", "norm1(start)"),
-    *("norm2(x)", "norm2(start)"),
-)
-terms.wrong(
-    "Every block starts again with the first x. The pathway should grow from block to "
-    "block.",
-    *("found = [x]", "found, start = [x], x", "said = block.attention"),
-    *("x = start\n        said = block.attention",),
-)
-terms.wrong(
-    "norm1 and norm2 are swapped: norm1 belongs to attention, norm2 to the "
-    "feed-forward part.",
-    *("norm1", "norm0", "norm2", "norm1", "norm0", "norm2"),
-)
-terms.wrong(
-    "Your list has all attention parts first, and then all feed-forward parts. The "
-    "exercise asks for block after block.",
-    *("return found", "return [found[0], *found[1::2], *found[2::2]]"),
-)
-terms.wrong(
-    "The norm comes after each part here. In these blocks it comes before: "
-    "part(norm(x)).",
-    *("attention(block.norm1(x))", "norm1(block.attention(x))"),
-    *("feed_forward(block.norm2(x))", "norm2(block.feed_forward(x))"),
-)
-terms.wrong(
-    "You have one entry per block. Attention and the feed-forward part each get their "
-    "own.",
-    "return found",
-    "return [found[0], *(a + b for a, b in zip(found[1::2], found[2::2]))]",
-)
-terms.wrong(
-    "You list the pathway after each part. The exercise asks for what each part adds.",
-    *("found.append(said)\n        x = x + said",),
-    *("x = x + said\n        found.append(x)",),
-)
-terms.wrong(
-    "You list the pathway after each block. The exercise asks for what each part adds, "
-    "so call the parts one by one.",
-    *("found.append(said)", "pass", "x = x + said\n    return"),
-    "x = x + said\n        found.append(x)\n    return",
-)
+terms.mistakes("""
+Both parts of a block read the same x. The second one should hear what attention has
+added.
+    norm2(x) -> norm2(x - found[-1])
+What attention says never gets onto the pathway, so no later part hears it.
+    x = x + said
+            said = block.feed_forward -> said = block.feed_forward
+The LayerNorms are missing: each part reads norm(x), not x.
+    block.norm1 ->
+    block.norm2 ->
+norm1 and norm2 are swapped: norm1 belongs to attention, norm2 to the feed-forward part.
+    norm1 -> norm0
+    norm2 -> norm1
+    norm0 -> norm2
+Your list has all attention parts first, and then all feed-forward parts. The exercise
+asks for block after block.
+    return found -> return [found[0], *found[1::2], *found[2::2]]
+The norm comes after each part here. In these blocks it comes before: part(norm(x)).
+    attention(block.norm1(x)) -> norm1(block.attention(x))
+    feed_forward(block.norm2(x)) -> norm2(block.feed_forward(x))
+You have one entry per block. Attention and the feed-forward part each get their own.
+    return found
+        -> return [found[0], *(a + b for a, b in zip(found[1::2], found[2::2]))]
+You list the pathway after each part. The exercise asks for what each part adds.
+    found.append(said)
+            x = x + said -> x = x + said
+            found.append(x)
+""")
 terms.wrong(
     "The last entry is the whole pathway, not what the last part adds.",
     sign=lambda got, right, *_: same(got[-1], sum(right)),
@@ -253,7 +222,14 @@ def dropout_by_hand(x: torch.Tensor, p: float, training: bool) -> torch.Tensor:
     return x * survives / (1 - p)
 
 
-LUCK = "torch.rand(x.shape) >= p"
+dropout_by_hand.mistakes("""
+A number survives with probability p in your code. It should vanish with probability p.
+    torch.rand(x.shape) >= p -> torch.rand(x.shape) < p
+The survivors aren't rescaled, so the mean shrinks when numbers vanish.
+    / (1 - p) ->
+You divide the survivors by p. A share of 1 - p survives: what keeps the mean?
+    / (1 - p) -> / (p or 1)
+""")
 dropout_by_hand.wrong(
     "With training=False numbers vanish, too. They should all come back as they are.",
     sign=lambda got, _, x, p, training: not training and (got == 0).any(),
@@ -268,34 +244,12 @@ dropout_by_hand.wrong(
     ),
 )
 dropout_by_hand.wrong(
-    "With training=False x should come back as it is. Yours is multiplied by a number.",
-    sign=lambda got, _, x, p, training: not training and same(got, got[0, 0] / 2 * x),
-)
-dropout_by_hand.wrong(
     "You use randn: so many of its numbers are below p. Those of rand are spread "
     "evenly between 0 and 1.",
     sign=lambda got, right, x, p, training: (
         got["share that vanishes"] not in (p, 1 - p)
         and abs(_normal(p) - got["share that vanishes"]) < 0.02
     ),
-)
-dropout_by_hand.wrong(
-    "A number survives with probability p in your code. It should vanish with "
-    "probability p.",
-    *(LUCK, "torch.rand(x.shape) < p"),
-)
-dropout_by_hand.wrong(
-    "A number survives with probability p in your code. It should vanish with "
-    "probability p.",
-    *(LUCK, "torch.rand(x.shape) < p", "/ (1 - p)", "/ p"),
-)
-dropout_by_hand.wrong(
-    "The survivors aren't rescaled, so the mean shrinks when numbers vanish.",
-    *("/ (1 - p)", ""),
-)
-dropout_by_hand.wrong(
-    "You divide the survivors by p. A share of 1 - p survives: what keeps the mean?",
-    *("/ (1 - p)", "/ (p or 1)"),
 )
 check_dropout = dropout_by_hand.check
 
@@ -361,56 +315,23 @@ class HandNorm(nn.Module):
         return self.gamma * normed + self.beta
 
 
-HandNorm.wrong(
-    "The bug is still there: change the last position, and the ones before it move.",
-    *("dim=-1", "dim=(1, 2)"),
-    hint="Print the shape of the mean. How many means should there be?",
-    untouched=True,
-)
-HandNorm.wrong(
-    "eps is added to the root. It belongs under the root, with the variance.",
-    *("(variance + self.eps).sqrt()", "(variance.sqrt() + self.eps)"),
-)
-HandNorm.wrong(
-    "Your mean and variance run over the positions. They should run over the channels "
-    "of one position.",
-    *("dim=-1", "dim=1"),
-)
-HandNorm.wrong(
-    "Only the mean was corrected: the variance is still taken over all positions.",
-    *("pow(2).mean(dim=-1", "pow(2).mean(dim=(1, 2)"),
-)
-HandNorm.wrong(
-    "Only the variance was corrected: the mean is still taken over all positions.",
-    *("x.mean(dim=-1", "x.mean(dim=(1, 2)"),
-)
-HandNorm.wrong(
-    "gamma multiplies beta, too. Add beta afterwards.",
-    *("self.gamma * normed + self.beta", "self.gamma * (normed + self.beta)"),
-)
-HandNorm.wrong(
-    "The future is hidden now, but this variance divides by n_embd - 1. LayerNorm "
-    "divides by n_embd.",
-    *("centred.pow(2).mean(", "x.var("),
-)
-HandNorm.wrong(
-    "Every text of the batch moves with all the others: you take one mean and one "
-    "variance for everything.",
-    *("dim=-1, keepdim=True", ""),
-)
-HandNorm.wrong(
-    "Each position is normed together with the ones before it. Each should be normed "
-    "by itself.",
-    "x.mean(dim=-1, keepdim=True)",
-    "(means := [v.mean(-1, True).cumsum(1) / torch.arange(1, x.shape[1] + 1)[:, None] "
-    "for v in (x, x**2)])[0]",
-    "centred.pow(2).mean(dim=-1, keepdim=True)",
-    "means[1] - means[0] ** 2",
-)
-HandNorm.wrong(
-    "The future is hidden now, but this standard deviation divides by n_embd - 1, and "
-    "eps is added to it. LayerNorm divides by n_embd and adds eps under the root.",
-    "(variance + self.eps).sqrt()",
-    "(x.std(dim=-1, keepdim=True) + self.eps)",
-)
+HandNorm.mistakes("""
+The bug is still there: change the last position, and the ones before it move.
+    dim=-1 -> dim=(1, 2)
+    Hint: Print the shape of the mean. How many means should there be?
+eps is added to the root. It belongs under the root, with the variance.
+    (variance + self.eps).sqrt() -> (variance.sqrt() + self.eps)
+Your mean and variance run over the positions. They should run over the channels of one
+position.
+    dim=-1 -> dim=1
+Only the mean was corrected: the variance is still taken over all positions.
+    pow(2).mean(dim=-1 -> pow(2).mean(dim=(1, 2)
+Only the variance was corrected: the mean is still taken over all positions.
+    x.mean(dim=-1 -> x.mean(dim=(1, 2)
+gamma multiplies beta, too. Add beta afterwards.
+    self.gamma * normed + self.beta -> self.gamma * (normed + self.beta)
+The future is hidden now, but this variance divides by n_embd - 1. LayerNorm divides by
+n_embd.
+    centred.pow(2).mean( -> x.var(
+""")
 check_norm = HandNorm.check

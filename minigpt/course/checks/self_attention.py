@@ -41,61 +41,22 @@ def scaled_scores(
     return scores
 
 
-SCORES = "q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5"
-scaled_scores.wrong(
-    "You divide by the root of C, the size of x. The products are sums of head_size "
-    "numbers.",
-    *("/ q.shape[-1]", "/ x.shape[-1]"),
-)
-scaled_scores.wrong(
-    "These are cosines: your queries and keys have length 1. Keep their lengths, and "
-    "divide by the root of head_size.",
-    SCORES,
-    "nn.functional.cosine_similarity(q[:, :, None], k[:, None], dim=-1)",
-)
-scaled_scores.wrong(
-    "These are weights already. The exercise asks for the scores, before the softmax.",
-    *("return scores", "return scores.softmax(dim=-1)"),
-)
-scaled_scores.wrong(
-    "You compare each query only with the key of its own position. Every query should "
-    "meet every key: that's a product of matrices, (B, T, T).",
-    *("q @ k.transpose(-2, -1)", "(q * k).sum(dim=-1)"),
-)
-scaled_scores.wrong(
-    "You take the root of the scores. Take the root of head_size alone.",
-    *(SCORES, "(q @ k.transpose(-2, -1) / q.shape[-1]) ** 0.5"),
-)
-scaled_scores.wrong(
-    "You divide by the spread that these scores happen to have. Change one token, and "
-    "all scores of the batch change. Divide by a number that depends on head_size "
-    "alone.",
-    *(SCORES, "(q @ k.transpose(-2, -1)) / (q @ k.transpose(-2, -1)).std()"),
-)
-scaled_scores.wrong(
-    "Your scores of the future are hidden already. This exercise has no mask yet.",
-    *("return scores", "return scores.tril()"),
-)
-scaled_scores.wrong(
-    "Your scores of the future are hidden already. This exercise has no mask yet.",
-    "return scores",
-    "return scores.masked_fill(torch.ones_like(scores[0]).triu(1) == 1, -torch.inf)",
-)
-scaled_scores.wrong(
-    "You compare vectors by their distance. The lesson's scores are dot products.",
-    "q @ k.transpose(-2, -1)",
-    "-(q[:, :, None] - k[:, None]).square().sum(dim=-1)",
-)
-scaled_scores.wrong(
-    "Rows and columns are swapped: here the keys ask the queries. The queries belong "
-    "to the rows.",
-    *("q @ k.transpose", "k @ q.transpose"),
-)
-scaled_scores.wrong(
-    "Your queries meet the keys of all texts in the batch. They should meet only "
-    "those of their own text.",
-    *("q @ k.transpose(-2, -1)", "q.flatten(0, 1) @ k.flatten(0, 1).T"),
-)
+scaled_scores.mistakes("""
+You divide by the root of C, the size of x. The products are sums of head_size numbers.
+    / q.shape[-1] -> / x.shape[-1]
+These are weights already. The exercise asks for the scores, before the softmax.
+    return scores -> return scores.softmax(dim=-1)
+You compare each query only with the key of its own position. Every query should meet
+every key: that's a product of matrices, (B, T, T).
+    q @ k.transpose(-2, -1) -> (q * k).sum(dim=-1)
+Your scores of the future are hidden already. This exercise has no mask yet.
+    return scores -> return scores.tril()
+    or
+    return scores -> return scores + torch.full_like(scores, -torch.inf).triu(1)
+Rows and columns are swapped: here the keys ask the queries. The queries belong to the
+rows.
+    q @ k.transpose -> k @ q.transpose
+""")
 check_scaled_scores = scaled_scores.check
 
 
@@ -144,41 +105,23 @@ def look_back(T: int, distance: int) -> tuple:
     return 20 * T**0.5 * W_query, W_key
 
 
-look_back.wrong(
-    "Every position looks one step back, whatever the distance.",
-    *("roll(-distance", "roll(-1"),
-)
-look_back.wrong(
-    "Every position looks at position 0. Do all queries look alike?",
-    *(".roll(-distance, dims=1)", "[:1].repeat(T, 1)"),
-)
-look_back.wrong(
-    "Your scores grow with the position, so the last one wins. A large product doesn't "
-    "mean that two numbers are equal: 2 · 5 is more than 2 · 2.",
-    *("W_key = torch.eye(T)", "W_key = torch.arange(T)[:, None].float()"),
-    *("torch.eye(T).roll(-distance, dims=1)", "(W_key - distance)"),
-)
-look_back.wrong(
-    "Every position looks at itself: query t fits key t best. It should fit key "
-    "t - distance.",
-    *(".roll(-distance, dims=1)", ""),
-)
-look_back.wrong(
-    "The first position that can look back so far, t = distance, doesn't. Does a loop "
-    "start one too late?",
-    *("    return 20", "    W_query[distance] = 0\n    return 20"),
-)
-look_back.wrong(
-    "Every position looks evenly at everything it may see: no key there fits its "
-    "query better than the others. Perhaps the key that fits is in the future, where "
-    "the mask hides it.",
-    *("torch.eye(T).roll(-distance, dims=1)", "torch.zeros(T, T)"),
-)
-look_back.wrong(
-    "Your head looks the wrong way: query t fits key t + distance, which the mask "
-    "hides.",
-    *("roll(-distance", "roll(distance"),
-)
+look_back.mistakes("""
+Every position looks one step back, whatever the distance.
+    roll(-distance -> roll(-1
+Every position looks at position 0. Do all queries look alike?
+    .roll(-distance, dims=1) -> [:1].repeat(T, 1)
+Your scores grow with the position, so the last one wins. A large product doesn't mean
+that two numbers are equal: 2 · 5 is more than 2 · 2.
+    W_key = torch.eye(T) -> W_key = torch.arange(T)[:, None].float()
+    torch.eye(T).roll(-distance, dims=1) -> (W_key - distance)
+Every position looks at itself: query t fits key t best. It should fit key t - distance.
+    .roll(-distance, dims=1) ->
+Every position looks evenly at everything it may see: no key there fits its query better
+than the others. Perhaps the key that fits is in the future, where the mask hides it.
+    torch.eye(T).roll(-distance, dims=1) -> torch.zeros(T, T)
+Your head looks the wrong way: query t fits key t + distance, which the mask hides.
+    roll(-distance -> roll(distance
+""")
 check_look_back = look_back.check
 
 
@@ -237,54 +180,24 @@ def reach(model: LanguageModel, idx: torch.Tensor) -> torch.Tensor:
     return (weights * distances).sum(dim=-1)  # (B, T)
 
 
-WEIGHTS = "attention_weights(head.query(x), head.key(x))"
-NO_MASK = "attention_weights(head.query(x), head.key(x), causal=False)"
-reach.wrong(
-    "Your weights also look at the future. The mask is missing.", WEIGHTS, NO_MASK
-)
-reach.wrong(
-    "Your weights also look at the future. The mask is missing: a distance of 0 "
-    "doesn't take the weight away.",
-    *(WEIGHTS, NO_MASK),
-    *("places[:, None] - places", "(places[:, None] - places).clamp(min=0)"),
-)
-reach.wrong(
-    "These are scores without the scale and without the mask. "
-    "attention_weights(q, k) does what your model does.",
-    *(WEIGHTS, "(head.query(x) @ head.key(x).mT).softmax(dim=-1)"),
-)
-reach.wrong(
-    "You count the characters in between. The character right before t is one step "
-    "away.",
-    *("places[:, None] - places", "(places[:, None] - places - 1).clamp(min=0)"),
-)
-reach.wrong(
-    "This is the mean position that t looks at. How far away from t is that?",
-    *("places[:, None] - places", "places"),
-)
-reach.wrong(
-    "This is the distance of the position with the largest weight. You want the mean "
-    "over all positions.",
-    *("(weights * distances).sum(dim=-1)", "places - weights.argmax(dim=-1)"),
-)
-reach.wrong(
-    "`weights @ distances` mixes the distances of different positions. Multiply each "
-    "weight by its own distance, then add up each row.",
-    *("(weights * distances).sum(dim=-1)", "weights @ distances.float()"),
-)
-reach.wrong(
-    "You look up the positions by the ids. The positions are 0, 1, 2, ..., whatever "
-    "the text is.",
-    *("position_embedding(places)", "position_embedding(idx % idx.shape[1])"),
-)
-reach.wrong(
-    "The head reads the sum of two tables. The position embedding is missing.",
-    *(" + model.position_embedding(places)", ""),
-)
-reach.wrong(
-    "Query and key are swapped: here the keys ask the queries.",
-    *("head.query(x), head.key(x)", "head.key(x), head.query(x)"),
-)
+reach.mistakes("""
+Your weights also look at the future. The mask is missing.
+    attention_weights(head.query(x), head.key(x))
+        -> attention_weights(head.query(x), head.key(x), causal=False)
+These are scores without the scale and without the mask. attention_weights(q, k) does
+what your model does.
+    attention_weights(head.query(x), head.key(x))
+        -> (head.query(x) @ head.key(x).mT).softmax(dim=-1)
+You count the characters in between. The character right before t is one step away.
+    places[:, None] - places -> (places[:, None] - places - 1).clamp(min=0)
+This is the mean position that t looks at. How far away from t is that?
+    places[:, None] - places -> places
+`weights @ distances` mixes the distances of different positions. Multiply each weight
+by its own distance, then add up each row.
+    (weights * distances).sum(dim=-1) -> weights @ distances.float()
+The head reads the sum of two tables. The position embedding is missing.
+    + model.position_embedding(places) ->
+""")
 check_reach = reach.check
 
 
@@ -354,36 +267,17 @@ class TinyModel(nn.Module):
         return self.lm_head(self.body(token + position))
 
 
-RANGE = "torch.arange(idx.shape[1], device=idx.device)"
-TinyModel.wrong(
-    "The bug is still there: after 0123 and after 2103 the model predicts the same. It "
-    "can't tell which character came first.",
-    *(f"        positions = {RANGE}\n", "", "embedding(positions)", "embedding(idx)"),
-    hint="Print `position` for 0123 and for 2103.",
-    untouched=True,
-)
-TinyModel.wrong(
-    "The positions come too late: the head has mixed the characters already.",
-    *("self.body(token + position)", "self.body(token) + position"),
-)
-TinyModel.wrong(
-    "Now the model has no positions at all.", *("token + position)", "token)")
-)
-TinyModel.wrong(
-    "You add the number of the position itself. Add its row of the table.",
-    *("self.position_embedding(positions)", "positions[:, None]"),
-)
-TinyModel.wrong(
-    "All characters get the vector of the last position. Each one needs its own.",
-    *("embedding(positions)", "embedding(positions[-1:])"),
-)
-TinyModel.wrong(
-    "You rank the ids. The positions are 0, 1, 2, ..., whatever the text is.",
-    *("embedding(positions)", "embedding(idx.argsort(1).argsort(1))"),
-)
-TinyModel.wrong(
-    "You count positions from the end of the text, so each new character gives all "
-    "earlier ones another vector. Count from the beginning.",
-    *(RANGE, "torch.arange(idx.shape[1]).flip(0)"),
-)
+TinyModel.mistakes("""
+The bug is still there: after 0123 and after 2103 the model predicts the same. It can't
+tell which character came first.
+    positions = torch.arange(idx.shape[1], device=idx.device) ->
+    embedding(positions) -> embedding(idx)
+    Hint: Print `position` for 0123 and for 2103.
+The positions come too late: the head has mixed the characters already.
+    self.body(token + position) -> self.body(token) + position
+Now the model has no positions at all.
+    token + position) -> token)
+You add the number of the position itself. Add its row of the table.
+    self.position_embedding(positions) -> positions[:, None]
+""")
 check_word_order = TinyModel.check

@@ -7,6 +7,7 @@ right results on all cases is the slip, if it looks like one: see is_odd.
 """
 
 import ast
+import dataclasses
 import functools
 import itertools
 import re
@@ -21,29 +22,28 @@ MODULES = "F", "torch", "nn", "math", "np"
 
 @dataclass
 class Slip:
-    """One change: in the statement `line`, `was` becomes `now`.
+    """One change: in a statement, `was` becomes `now`.
 
-    kind: of the rule that made it. pairs: (node, its new one) in `whole`, the
-    program's tree; parents: see grafted. inside: the expression around it. before,
-    after: the statement's text, "" where there is none, as before a line that is put
-    in. at: its number, or 0.
+    kind: of the rule that made it. pairs: (node, its new one) in `whole`, the program's
+    tree. inside: the expression around it. before, after: the statement's text, ""
+    where there is none, as before a line that is put in. at: its number, or 0.
     """
 
     kind: str
-    pairs: list
     whole: ast.Module
-    parents: dict
-    was: str
-    now: str
+    pairs: list
     inside: str
-    before: str
-    after: str
-    at: int
+    was: str = ""
+    now: str = ""
+    before: str = ""
+    after: str = ""
+    at: int = 0
 
     @functools.cached_property
     def tree(self) -> ast.Module:
         """The program with this change."""
-        return grafted(self.pairs, self.parents, self.whole)
+        swaps = {id(old): new for old, new in self.pairs}
+        return ast.fix_missing_locations(replaced(self.whole, swaps))
 
 
 class Place(NamedTuple):
@@ -91,27 +91,6 @@ def replaced(tree: Any, swaps: Mapping[int, Any] = {}) -> Any:
         return swaps[id(tree)]
     parts = {name: replaced(part, swaps) for name, part in ast.iter_fields(tree)}
     return ast.copy_location(type(tree)(**parts), tree)
-
-
-def grafted(pairs: list, parents: Mapping[int, Any], top: Any) -> Any:
-    """A copy of a tree with other nodes in some places; what doesn't change is shared.
-
-    parents: {id of a node: (its parent, the parent's field)}, for all nodes.
-    """
-    for old, new in pairs:
-        ast.fix_missing_locations(ast.copy_location(new, old))
-    if len(pairs) > 1:
-        return replaced(top, {id(old): new for old, new in pairs})
-    ((old, new),) = pairs
-    while old is not top:
-        parent, field = parents[id(old)]
-        value = getattr(parent, field)
-        if isinstance(value, list):
-            value = [new if part is old else part for part in value]
-        else:
-            value = new
-        old, new = parent, remade(parent, **{field: value})
-    return new
 
 
 def remade(node: Any, **changed: Any) -> Any:
@@ -494,23 +473,16 @@ def slips(text: str, goal: str) -> Iterator[Slip]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
-    found = [(kind, [pair], inside) for kind, pair, inside in _within(tree, right)]
-    found += _lines_moved(tree, right)
+    found = list(_within(tree, right))
     groups: dict[tuple, list] = {}
-    for kind, pairs, inside in found:
-        key = kind, text_of(pairs[0][0]), text_of(pairs[0][1])
-        if kind in REPEATED or key[2] in (f"{key[1]} + 1", f"{key[1]} - 1"):
-            groups.setdefault(key, []).append((pairs[0], inside))
-    several = [
-        (kind, [pair for pair, _ in group], group[0][1])
-        for (kind, *_), group in groups.items()
-        if 1 < len(group) < 5
-    ]
-    parents = {id(child): (node, field) for node, field, child in _children(tree)}
-    every = [
-        _slip(tree, kind, pairs, inside, parents)
-        for kind, pairs, inside in found + several
-    ]
+    for slip in found:
+        if slip.kind in REPEATED or slip.now in (f"{slip.was} + 1", f"{slip.was} - 1"):
+            groups.setdefault((slip.kind, slip.was, slip.now), []).append(slip)
+    for first, *others in groups.values():
+        if 0 < len(others) < 4:
+            pairs = [pair for slip in (first, *others) for pair in slip.pairs]
+            found.append(dataclasses.replace(first, pairs=pairs))
+    found += _lines_moved(tree, right)
     wanted = set(_neighbors(goal))
     order = {kind: i for i, (kind, *_) in enumerate(RULES)}
 
@@ -525,7 +497,7 @@ def slips(text: str, goal: str) -> Iterator[Slip]:
         return gain <= 0, rank // 8, len(slip.pairs) > 1, -gain, rank
 
     seen = set()
-    for slip in sorted(every, key=likely):
+    for slip in sorted(found, key=likely):
         key = slip.at, slip.after, len(slip.pairs)
         if not slip.at or key not in seen and slip.after != slip.before:
             seen.add(key)
@@ -535,59 +507,36 @@ def slips(text: str, goal: str) -> Iterator[Slip]:
 REPEATED = "dimension", "end", "index", "comparison", "sign", "operation", "function"
 
 
-def _slip(tree: ast.Module, kind: str, pairs: list, inside: str, parents: dict) -> Slip:
-    old, new = pairs[0]
-    if kind in ("line missing", "moved"):  # `old` is a block, `new` has it otherwise
-        after = inside if kind == "line missing" else ""
-        before = "" if kind == "line missing" else inside
-        return Slip(kind, pairs, tree, parents, "", "", inside, before, after, 0)
-    line = old
-    while not isinstance(line, ast.stmt):
-        line = parents[id(line)][0]
-    was, now, after = text_of(old), text_of(new), text_of(grafted(pairs, parents, line))
-    before = text_of(line)
-    return Slip(
-        kind, pairs, tree, parents, was, now, inside, before, after, line.lineno
-    )
-
-
 def _neighbors(text: str) -> list[tuple[str, str]]:
     """The pairs of neighboring words and signs in a text."""
     return list(itertools.pairwise(re.findall(r"\w+|\S", text)))
 
 
-def _within(tree: ast.Module, goal: ast.Module) -> Iterator[tuple[str, tuple, str]]:
-    """(kind, (a node, its new one), the expression around it) for all rules."""
+def _within(tree: ast.Module, goal: ast.Module) -> Iterator[Slip]:
+    """What all rules make of all places."""
     ways = _lacks(tree, goal)
 
     def walk(
-        owner: Any, names: list[str], around: str, outside: str
-    ) -> Iterator[tuple]:
+        owner: Any, line: Any, names: list[str], around: str, outside: str
+    ) -> Iterator[Slip]:
         if isinstance(owner, ast.FunctionDef):
             given = [a.arg for a in ast.walk(owner.args) if isinstance(a, ast.arg)]
             names = [*dict.fromkeys(given), *sorted(_stored(owner) - {*given})]
         inside = around or (text_of(owner) if isinstance(owner, ast.expr) else outside)
         for field, node in _parts(owner):
-            place = Place(node, owner, field, names, ways)
+            is_line = isinstance(node, ast.stmt)
+            own = node if is_line else line
+            place, was = Place(node, owner, field, names, ways), text_of(node)
             for kind, _, _, make in RULES:
                 for new in make(place):
-                    yield kind, (node, new), inside
+                    now = text_of(replaced(own, {id(node): new}))
+                    texts = inside, was, text_of(new), text_of(own), now
+                    yield Slip(kind, tree, [(node, new)], *texts, own.lineno)
             index = isinstance(node, ast.Tuple | ast.Slice)
             whole = inside if index and (around or field == "slice") else ""
-            yield from walk(
-                node, names, whole, "" if isinstance(node, ast.stmt) else inside
-            )
+            yield from walk(node, own, names, whole, "" if is_line else inside)
 
-    yield from walk(tree, [], "", "")
-
-
-def _children(tree: ast.AST) -> Iterator[tuple[Any, str, Any]]:
-    """(a node, a field, a node in it) for all of a tree."""
-    for node in ast.walk(tree):
-        for field, value in ast.iter_fields(node):
-            for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
-                    yield node, field, child
+    yield from walk(tree, tree, [], "", "")
 
 
 def _parts(owner: Any) -> Iterator[tuple[str, Any]]:
@@ -634,8 +583,8 @@ def _ways(tree: ast.Module) -> Iterator[str]:
             yield text_of(node)
 
 
-def _lines_moved(tree: ast.Module, goal: ast.Module) -> list[tuple[str, list, str]]:
-    """(kind, [(a block, how it should be)], the line): lines put in, or moved."""
+def _lines_moved(tree: ast.Module, goal: ast.Module) -> list[Slip]:
+    """Lines put in, or moved."""
     found = []
     simple = ast.Expr, ast.Assign, ast.AugAssign
     own = Counter(text_of(n) for n in ast.walk(tree) if isinstance(n, simple))
@@ -650,9 +599,13 @@ def _lines_moved(tree: ast.Module, goal: ast.Module) -> list[tuple[str, list, st
             for i in range(len(block.body) + 1):
                 body = [*block.body[:i], replaced(line), *block.body[i:]]
                 new = remade(block, body=body)
-                found.append(("line missing", [(block, new)], text_of(line)))
+                text = text_of(line)
+                found.append(
+                    Slip("line missing", tree, [(block, new)], text, after=text)
+                )
         for line, body in _moves(block.body):
-            found.append(("moved", [(block, remade(block, body=body))], text_of(line)))
+            text, pairs = text_of(line), [(block, remade(block, body=body))]
+            found.append(Slip("moved", tree, pairs, text, before=text))
     return found
 
 

@@ -78,29 +78,6 @@ def bare(text: str) -> str:
     return ast.unparse(tree)
 
 
-def displayed(text: str) -> str:
-    """A program as notebooks show it: its lines, without hints and docstrings."""
-    lines: list[Any] = text.strip().splitlines()
-    for node in ast.walk(ast.parse(text.strip())):
-        if isinstance(node, ast.FunctionDef):
-            first, head = node.body[0], ast.parse(bare(ast.unparse(node))).body[0]
-            signature = ast.unparse(head).split("\n")[len(node.decorator_list)]
-            signature = signature.replace("e-0", "e-")  # 1e-5, not Python's 1e-05
-            indent = " " * node.col_offset
-            end = first.lineno - 1 if first.lineno > node.lineno else node.lineno
-            lines[node.lineno - 1 : end] = [f"{indent}{signature}"] + [None] * (
-                end - node.lineno
-            )
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            if ast.get_docstring(node) is not None:
-                first = node.body[0]
-                start, end = first.lineno - 1, first.end_lineno or first.lineno
-                if isinstance(node, ast.ClassDef) and lines[end : end + 1] == [""]:
-                    end += 1  # the blank line between docstring and methods
-                lines[start:end] = [None] * (end - start)
-    return "\n".join(line for line in lines if line is not None)
-
-
 def surroundings(program: Any) -> dict[str, Any]:
     """The names among which a function or class was written."""
     program = written(program)

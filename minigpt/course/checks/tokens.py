@@ -1,6 +1,5 @@
 """The exercises of lesson 13: pairs, losses per character, merges and cut bytes."""
 
-import codecs
 import math
 
 import torch
@@ -35,59 +34,32 @@ def count_pairs(ids: list[int]) -> dict[tuple[int, int], int]:
     return counts
 
 
-NEIGHBORS, OVERLAP = "zip(ids, ids[1:])", "pair == last"
+count_pairs.mistakes("""
+You count overlapping pairs. In 7 7 7, the 7 in the middle is in two pairs, but only one
+of them can be joined.
+    pair == last -> False
+In a row of equal ids you count only the first pair. After a pair that was skipped, the
+next one counts again.
+    last = None
+                continue -> continue
+You leave out all pairs of two equal ids. They can be joined, too.
+    pair == last -> pair[0] == pair[1]
+You only count pairs side by side, as in ab|cd. But bc could be joined as well.
+    pair == last -> last
+You halve the number of all pairs of equal ids at once. But each row of equal ids should
+be counted by itself.
+    pair == last -> False
+    return counts
+        -> return {p: (n + 1) // 2 if p[0] == p[1] else n for p, n in counts.items()}
+You ignore the order within a pair. (1, 2) and (2, 1) are two different pairs.
+    counts[pair] = counts.get(pair, 0) + 1
+        -> key = tuple(sorted(pair)); counts[key] = counts.get(key, 0) + 1
+You pair the last id with the first one, but a list isn't a circle.
+    zip(ids, ids[1:]) -> zip(ids, ids[1:] + ids[:1])
+""")
 count_pairs.wrong(
     "The keys of your dictionary should be tuples, (left, right).",
     sign=lambda got, *_: any(not isinstance(k, tuple) or len(k) != 2 for k in got),
-)
-count_pairs.wrong(
-    "You count overlapping pairs. In 7 7 7, the 7 in the middle is in two pairs, but "
-    "only one of them can be joined.",
-    *(OVERLAP, "False"),
-)
-count_pairs.wrong(
-    "In a row of equal ids you count only the first pair. After a pair that was "
-    "skipped, the next one counts again.",
-    *("last = None\n            continue", "continue"),
-)
-count_pairs.wrong(
-    "You leave out all pairs of two equal ids. They can be joined, too.",
-    *(OVERLAP, "pair[0] == pair[1]"),
-)
-count_pairs.wrong(
-    "You only count pairs side by side, as in ab|cd. But bc could be joined as well.",
-    *(OVERLAP, "last"),
-)
-count_pairs.wrong(
-    "After a pair of equal ids, you skip two places. You lose the pair that begins "
-    "with the second of them.",
-    *("counts, last = {}, None", "counts, skip = {}, False"),
-    *(OVERLAP, "skip", "last = None", "skip = False"),
-    *("last = pair", "skip = pair[0] == pair[1]"),
-)
-for half in ("(n + 1) // 2", "n // 2"):
-    count_pairs.wrong(
-        "You halve the number of all pairs of equal ids at once. But each row of equal "
-        "ids should be counted by itself.",
-        *(OVERLAP, "False", "return counts"),
-        f"return {{p: {half} if p[0] == p[1] else n for p, n in counts.items()}}",
-    )
-count_pairs.wrong(
-    "You look for the pairs in a text of digits. There, 1, 23 and 12, 3 look alike.",
-    *("return counts", "s = ''.join(map(str, ids))\n    return counts"),
-    *(
-        "    return counts",
-        "    return {(a, b): s.count(f'{a}{b}') for a, b in counts}",
-    ),
-)
-count_pairs.wrong(
-    "You ignore the order within a pair. (1, 2) and (2, 1) are two different pairs.",
-    "counts[pair] = counts.get(pair, 0) + 1",
-    "key = tuple(sorted(pair)); counts[key] = counts.get(key, 0) + 1",
-)
-count_pairs.wrong(
-    "You pair the last id with the first one, but a list isn't a circle.",
-    *(NEIGHBORS, "zip(ids, ids[1:] + ids[:1])"),
 )
 check_count_pairs = count_pairs.check
 
@@ -115,53 +87,31 @@ def per_character(
     return nats.sum() / characters, nats.sum() / len(text) / math.log(2)
 
 
-LETTERS, PER_LETTER = "len(text.decode())", "nats.sum() / characters,"
-PER_BYTE = "nats.sum() / len(text)"
-per_character.wrong(
-    "This is the loss per token. A model with longer tokens pays more for each of "
-    "them, and may still be better.",
-    *(PER_LETTER, "nats.mean(),"),
-)
-per_character.wrong(
-    "These are bits per token. You want bits per byte.", PER_BYTE, "nats.mean()"
-)
-per_character.wrong(
-    "These are nats per byte. An é is one character, but two bytes.",
-    *(LETTERS, "len(text)"),
-)
-per_character.wrong(
-    "These are bits per character. The text has more bytes than characters.",
-    *(PER_BYTE, "nats.sum() / characters"),
-)
-per_character.wrong("These are nats. One bit is ln 2 nats.", " / math.log(2)", "")
-per_character.wrong(
-    "It's the other way round: a bit is less than a nat, so there are more bits.",
-    *("/ math.log(2)", "* math.log(2)"),
-)
-for errors, what in ("ignore", "doesn't count at all"), ("replace", "counts twice"):
-    per_character.wrong(
-        f"You decode each token by itself, so a character that is cut in two {what}.",
-        *(LETTERS, f'sum(len(t.decode("utf-8", "{errors}")) for t in tokens)'),
-    )
-per_character.wrong(
-    "You average the tokens' own rates, so a short token counts as much as a long one. "
-    "Add up all nats, then divide once.",
-    *(PER_BYTE, "(nats / nats.new_tensor([len(t) for t in tokens])).mean()"),
-)
-per_character.wrong(
-    "You divide by the number of different characters. Use the length of the text.",
-    *(LETTERS, "len(set(text.decode()))"),
-)
-per_character.wrong(
-    "Don't divide by 8. A byte takes eight bits of memory, but these bits measure "
-    "surprise.",
-    *("/ math.log(2)", "/ math.log(2) / 8"),
-)
-per_character.wrong(
-    "You return the two results in the wrong order.",
-    f"{PER_LETTER} {PER_BYTE} / math.log(2)",
-    f"{PER_BYTE} / math.log(2), nats.sum() / characters",
-)
+per_character.mistakes("""
+This is the loss per token. A model with longer tokens pays more for each of them, and
+may still be better.
+    nats.sum() / characters, -> nats.mean(),
+These are bits per token. You want bits per byte.
+    nats.sum() / len(text) -> nats.mean()
+These are nats per byte. An é is one character, but two bytes.
+    len(text.decode()) -> len(text)
+These are bits per character. The text has more bytes than characters.
+    nats.sum() / len(text) -> nats.sum() / characters
+These are nats. One bit is ln 2 nats.
+    / math.log(2) ->
+It's the other way round: a bit is less than a nat, so there are more bits.
+    / math.log(2) -> * math.log(2)
+You decode each token by itself, so a character that is cut in two doesn't count at all.
+    len(text.decode()) -> sum(len(t.decode("utf-8", "ignore")) for t in tokens)
+You decode each token by itself, so a character that is cut in two counts twice.
+    len(text.decode()) -> sum(len(t.decode("utf-8", "replace")) for t in tokens)
+You average the tokens' own rates, so a short token counts as much as a long one. Add up
+all nats, then divide once.
+    nats.sum() / len(text) -> (nats / nats.new_tensor([len(t) for t in tokens])).mean()
+You return the two results in the wrong order.
+    nats.sum() / characters, nats.sum() / len(text) / math.log(2)
+        -> nats.sum() / len(text) / math.log(2), nats.sum() / characters
+""")
 check_per_character = per_character.check
 
 MERGES = [("b", "c"), ("a", "b"), ("bc", "d"), ("ab", "a"), ("a", "a")]
@@ -230,6 +180,21 @@ encode.wrong(
     untouched=True,
     hint="Which pair of a word should come first: the leftmost one, or another one?",
 )
+encode.mistakes("""
+You make the merges from the last to the first.
+    in merges -> in merges[::-1]
+You make each merge only once. Make it wherever its pair is.
+    [left + right] -> [left + right]; break
+You make only one merge. Go on until no pair of the list is left.
+    = [left + right] -> = [left + right]; return parts
+You make the merges from the longest to the shortest. Use the order in which they were
+learned.
+    in merges -> in sorted(merges, key=lambda m: -len(m[0] + m[1]))
+You join whatever adds up to the same letters, even from other pieces. Compare the pair.
+    (parts[i], parts[i + 1]) == (left, right) -> parts[i] + parts[i + 1] == left + right
+You join the pieces again at the end. Return the list of pieces.
+    return parts -> return "".join(parts)
+""")
 encode.wrong(
     "At each place you take the longest piece that you know. That's another tokenizer, "
     "WordPiece. Byte pairs are joined in the order of the merges.",
@@ -239,36 +204,6 @@ encode.wrong(
     "`replace` also finds a piece inside another one: it finds b where the piece is "
     "ab. Compare whole pieces.",
     _replaced,
-)
-encode.wrong(
-    "You make the merges from the last to the first.", "in merges", "in merges[::-1]"
-)
-encode.wrong(
-    "You make each merge only once. Make it wherever its pair is.",
-    *("[left + right]", "[left + right]; break"),
-)
-encode.wrong(
-    "You make only one merge. Go on until no pair of the list is left.",
-    *("= [left + right]", "= [left + right]; return parts"),
-)
-for order, key in {
-    "from the longest to the shortest": "-len(m[0] + m[1])",
-    "from the shortest to the longest": "len(m[0] + m[1])",
-    "in alphabetical order": "m",
-}.items():
-    encode.wrong(
-        f"You make the merges {order}. Use the order in which they were learned.",
-        *("in merges", f"in sorted(merges, key=lambda m: {key})"),
-    )
-encode.wrong(
-    "You join whatever adds up to the same letters, even from other pieces. Compare "
-    "the pair.",
-    "(parts[i], parts[i + 1]) == (left, right)",
-    "parts[i] + parts[i + 1] == left + right",
-)
-encode.wrong(
-    "You join the pieces again at the end. Return the list of pieces.",
-    *("return parts", 'return "".join(parts)'),
 )
 encode.wrong(
     "You lose the end of the word. Whatever can't be joined belongs to the list, too.",
@@ -303,72 +238,37 @@ def written(tokens: list[bytes]) -> str:
     return b"".join(tokens).decode("utf-8", "replace")
 
 
-BUFFER = """out, held = "", b""
-    for token in tokens:
-        held += token
-        try:
-            out, held = out + held.decode(), b""
-        except UnicodeDecodeError:
-            pass
-    return out"""
-ALL = 'return b"".join(tokens).decode("utf-8", "replace")'
-
-
-def _never_ended(tokens: list[bytes]) -> str:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return "".join(decoder.decode(token) for token in tokens)
-
-
-written.wrong(
-    "The bug is still there: if the bytes of a character are in two tokens, it's lost.",
-    ALL,
-    'parts = [token.decode("utf-8", "replace") for token in tokens]\n'
-    '    return "".join(parts)',
-    untouched=True,
-    hint="Which is whole: the bytes of a token, or the bytes of the text?",
-)
-written.wrong(
-    "You still decode each token by itself. Now the halves of a character vanish.",
-    *(ALL, 'return "".join(t.decode("utf-8", "ignore") for t in tokens)'),
-)
-written.wrong(
-    'Bytes that aren\'t UTF-8 vanish without a trace. "replace" shows � instead.',
-    *('"replace"', '"ignore"'),
-)
-written.wrong(
-    "This turns each byte into a character, so an é becomes two of them.",
-    *('"utf-8"', '"latin-1"'),
-)
-written.wrong(
-    "Each byte is decoded by itself, but an é has two of them.",
-    *(
-        ALL,
-        f'return "".join(bytes([b]).decode("utf-8", "replace") for b in {ALL[7:23]})',
-    ),
-)
-written.wrong(
-    "You decode two tokens together. But a character may be cut anywhere, even into "
-    "more than two pieces.",
-    ALL,
-    'return "".join(b"".join(tokens[i : i + 2]).decode("utf-8", "replace") '
-    "for i in range(0, len(tokens), 2))",
-)
-written.wrong(
-    "You lose what's still waiting at the end. If a text ends in the middle of a "
-    "character, it should end with �.",
-    *(ALL, BUFFER),
-)
-written.wrong(
-    "You lose what's still waiting at the end. If a text ends in the middle of a "
-    "character, it should end with �.",
-    _never_ended,
-    hint="Tell the decoder where the end is: decode(b'', final=True).",
-)
-written.wrong(
-    "You show some parts twice. Empty the buffer once it could be decoded.",
-    *(
-        ALL,
-        BUFFER.replace('out, held = out + held.decode(), b""', "out += held.decode()"),
-    ),
-)
+written.mistakes("""
+The bug is still there: if the bytes of a character are in two tokens, it's lost.
+    return b"".join(tokens).decode("utf-8", "replace")
+        -> parts = [token.decode("utf-8", "replace") for token in tokens]
+        return "".join(parts)
+    Hint: Which is whole: the bytes of a token, or the bytes of the text?
+You still decode each token by itself. Now the halves of a character vanish.
+    return b"".join(tokens).decode("utf-8", "replace")
+        -> return "".join(t.decode("utf-8", "ignore") for t in tokens)
+Bytes that aren't UTF-8 vanish without a trace. "replace" shows � instead.
+    "replace" -> "ignore"
+This turns each byte into a character, so an é becomes two of them.
+    "utf-8" -> "latin-1"
+You lose what's still waiting at the end. If a text ends in the middle of a character,
+it should end with �.
+    return b"".join(tokens).decode("utf-8", "replace") -> out, held = "", b""
+        for token in tokens:
+            held += token
+            try:
+                out, held = out + held.decode(), b""
+            except UnicodeDecodeError:
+                pass
+        return out
+You show some parts twice. Empty the buffer once it could be decoded.
+    return b"".join(tokens).decode("utf-8", "replace") -> out, held = "", b""
+        for token in tokens:
+            held += token
+            try:
+                out += held.decode()
+            except UnicodeDecodeError:
+                pass
+        return out
+""")
 check_written = written.check

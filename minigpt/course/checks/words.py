@@ -85,30 +85,31 @@ LIKE_TOLD = "\n  It should be `{line}`."
 WITHOUT = "You get the same results as if you'd left out a line: {what}."
 WITHOUT_TOLD = "\n  The line is `{line}`."
 
-# What is missing: a pattern of what should be there, and what to say
+# What is missing: a pattern of what should be there, "… / n", and what to say
 
 LACKS = [
+    (r"^… / .*(sqrt|\*\* 0\.5)", "`{mine}` isn't divided by a root"),
     (r"softmax", "the softmax is missing"),
     (r"mask|tril|triu", "the mask is missing"),
     (r"zero_grad|grad = None", "the old gradients are never set to zero"),
     (r"sqrt|\*\* 0\.5", "a square root is missing"),
     (r"square|\*\* 2|pow", "a square is missing"),
-    (r"log\(2\)", "the number is in another unit: a factor of ln 2 is missing"),
+    (r"log\(2\)", "the unit is wrong: a factor of ln 2 is missing"),
     (r"log", "a logarithm is missing"),
     (r"exp\b|exp\(", "an exponential is missing"),
-    (r"transpose|\.m?T\b|permute", "something has to be transposed"),
+    (r"transpose|\.m?T\b|permute", "`{mine}` has to be transposed"),
     (r"clamp|min\(|max\(", "a limit is missing that keeps a number in its range"),
     (r"mean\(", "a mean is missing"),
     (r"sum\(", "a sum is missing"),
     (r"no_grad|detach", "torch still records what it shouldn't"),
     (r"clone|copy", "a copy is missing"),
-    (r"^… / |^1 / …", "a division is missing"),
-    (r"^… \* |\* …$", "a factor is missing"),
-    (r"^… @ |@ …$", "a matrix product is missing"),
-    (r"^… \+ 1$", "it is one too small: a `+ 1` is missing"),
-    (r"^… - 1$", "it is one too large: a `- 1` is missing"),
-    (r"^… \+ |\+ …$", "something has to be added"),
-    (r"^… - ", "something has to be subtracted"),
+    (r"^… / |^1 / …", "`{mine}` still has to be divided"),
+    (r"^… \* |\* …$", "`{mine}` still has to be multiplied"),
+    (r"^… @ |@ …$", "`{mine}` still has to meet a matrix"),
+    (r"^… \+ 1$", "`{mine}` is one too small"),
+    (r"^… - 1$", "`{mine}` is one too large"),
+    (r"^… \+ |\+ …$", "something has to be added to `{mine}`"),
+    (r"^… - ", "something has to be subtracted from `{mine}`"),
     (r"append", "something is never put into the list"),
     (r"\+= 1", "nothing counts on by one"),
     (r"break|return", "it goes on when it should stop"),
@@ -155,7 +156,7 @@ DIFFERENCES = {
     "sign": [
         (r"^-(.*) => \1$", "there's a minus too many in `{mine}`"),
         (r" => -", "a minus is missing before `{mine}`"),
-        (r"^~| => ~| => not |^not ", "`{mine}` is the wrong way round: true for false"),
+        (r"^~| => ~| => not |^not ", "`{mine}` swaps True and False"),
         (r" \+ (.*) => .* - \1$", "`{mine}` adds where it should subtract"),
         (r" - (.*) => .* \+ \1$", "`{mine}` subtracts where it should add"),
         (r"", "a sign is wrong in `{inside}`"),
@@ -268,8 +269,8 @@ MEANINGS = {
     r"subtract, with a bool": "To invert a mask of True and False, write ~mask.",
     r"'Long'|integral": "These are whole numbers, but floats are needed here.",
     r"dtype|scalar type|not implemented for 'Bool'": (
-        "Two types of numbers meet that don't go together, or one that this function "
-        "doesn't take."
+        "These types of numbers don't go together, or this function can't take one of "
+        "them."
     ),
     r"AssertionError": "Your own assert failed: what it claims isn't true here.",
     r"takes \d+ positional|missing \d+ required|unexpected keyword": (
