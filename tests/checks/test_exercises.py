@@ -308,6 +308,59 @@ def test_progress_tells_what_is_open_tried_and_solved(monkeypatch, capsys):
     assert told.endswith("1 of 3 solved. Next: 2 Two\n")
 
 
+def test_an_error_at_an_edge_does_not_hide_a_known_mistake():
+    """Where there are no losses this divides by 0."""
+    answer = play(
+        EXERCISES["10.3"],
+        names("10"),
+        "def evaluate(rank, losses, group):\n"
+        "    mean = sum(losses) / len(losses)\n"
+        "    return group.all_reduce(mean) / group.size\n",
+    )
+    assert "not yet. This is the mean of the workers' means" in answer
+    assert "your result  [3.75, 3.75]" in answer
+
+
+def test_of_two_wrong_values_the_first_one_hears_its_known_mistake():
+    answer = play(
+        EXERCISES["13.2"],
+        names("13"),
+        "def per_character(nats, tokens):\n"
+        "    size = sum(len(token) for token in tokens)\n"
+        "    return nats.mean(), nats.sum() / size\n",
+    )
+    assert "not yet. This is the loss per token" in answer
+    assert "your nats per character" in answer
+
+
+def test_mistakes_are_read_from_a_text(monkeypatch):
+    monkeypatch.setattr(engine, "states", {})
+
+    def half(x):
+        return x / 2
+
+    asked = engine.Exercise("1 Half", half, cases=[(4,)])
+    asked.mistakes("""
+You double it, which
+goes the wrong way.
+    x / 2 -> x * 2
+    or
+    return x / 2 -> y = 2 * x
+        return y
+The bug is still there.
+    x / 2
+        -> x
+    Hint: Try
+        a four.
+""")
+    says = ["You double it, which goes the wrong way."] * 2 + [
+        "The bug is still there."
+    ]
+    assert [mistake.says for mistake in asked.known] == says
+    assert [mistake.programs[0](3) for mistake in asked.known] == [6, 6, 3]
+    assert asked.known[-1].hint == "Try a four." and asked.known[-1].untouched
+
+
 def test_an_edit_that_is_not_in_the_solution_is_refused_at_once():
     with pytest.raises(ValueError, match=r"'2\*x' is not in"):
         exercise_of("02.1").wrong("You square.", "2*x", "x*x")

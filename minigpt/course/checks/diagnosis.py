@@ -183,7 +183,9 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
         with silence():
             says, like = looks_like(attempt), like_slip(attempt)
         if like:
+            part = part_of(attempt)[0][1]
             says = of_like(like, tell)
+            says = words.SEVERAL.format(part=part, says=says) if part else says
         hint = "" if like else asked.hint
     if slip:
         says, tell = says + ("\n  " if says else ""), tell or told_before(attempt, slip)
@@ -208,8 +210,7 @@ def known(attempt: Attempt) -> Any:
     If there is none, the first that accounts for a value, of several the first wrong.
     """
     results = [o for o in attempt.wrong if not o[2].error]
-    name = part_of(attempt)[0][1] if results else ""
-    for part in (-1, attempt.exercise.values.index(name)) if name else (-1,):
+    for part in sorted({-1, wrong_part(attempt)}):
         for mistake in attempt.exercise.known if results else ():
             if mistake.sign and part < 0:
                 if all(has_sign(mistake.sign, *outcome) for outcome in results):
@@ -285,6 +286,14 @@ def part_of(attempt: Attempt) -> list[tuple[Miss, str]]:
     return [(miss, "") for miss in misses]
 
 
+def wrong_part(attempt: Attempt) -> int:
+    """Of several values the number of the first wrong one; -1 if there is one value."""
+    if all(outcome[2].error for outcome in attempt.wrong):
+        return -1
+    name = part_of(attempt)[0][1]
+    return attempt.exercise.values.index(name) if name else -1
+
+
 def looks_like(attempt: Attempt) -> str:
     """What can be seen of results whose cause nobody knows."""
     inputs, expected, got = attempt.wrong[0]
@@ -327,20 +336,25 @@ def own_slip(attempt: Attempt) -> Slip | None:
 
 def like_slip(attempt: Attempt) -> Slip | None:
     """A change of the solution that gives all that the answer gives."""
-    asked = attempt.exercise
+    asked, part = attempt.exercise, wrong_part(attempt)
     if asked.returns_answers or attempt.wrong[0][2].value is None:
         return None
-    found = itertools.islice(slips(asked.shown, asked.shown), CANDIDATES)
-    for slip in sorted(found, key=lambda slip: slip.kind == "number"):
+    found = list(itertools.islice(slips(asked.shown, asked.shown), CANDIDATES))
+    for slip in sorted(found, key=lambda slip: LIKELY.get(slip.kind, 1)):
         try:
-            if slip.now.startswith("~") or not slip.before:
+            condition = re.search(r"[=<>]=|[<>]|\b(not|if|in)\b", slip.inside)
+            odd = slip.now[:1] == "~" or slip.kind == "name" and condition
+            if odd or not slip.before:
                 continue
             made = asked.made(ast.unparse(slip.tree))
-            if attempt.gives(made, attempt.patience):
+            if attempt.gives(made, attempt.patience, part):
                 return slip
         except Exception:  # it doesn't even run
             continue
     return None
+
+
+LIKELY = {"too much": 0, "line too many": 0, "number": 2, "name": 3}
 
 
 def corrections(attempt: Attempt, place: int, text: str) -> Iterator[Slip]:
