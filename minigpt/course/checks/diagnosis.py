@@ -113,25 +113,33 @@ class Attempt:
         """Seconds after which a changed program surely hangs."""
         return min(PATIENCE, max(0.2, 10 * self.seconds))
 
-    def gives(self, programs: tuple, seconds: float = 0.0, part: int = -1) -> bool:
-        """Whether some programs give all that the answer gives, or one part of it.
+    def gives(self, programs: tuple, seconds: float = 0.0, part: int = -1) -> float:
+        """How surely some programs give what the answer gives, or one part of it.
 
-        Where one of the two raises an error nothing can be compared; but then they
-        must agree on a wrong result.
+        1 if they always do, errors included. Where only one of the two raises an error
+        nothing can be compared: 0.5 if they agree more often than that, and on a wrong
+        result. 0 if they give something else.
         """
-        atol, whole, told = self.exercise.atol, True, False
+        atol, agreed, raised, told = self.exercise.atol, 0, 0, False
         for inputs, expected, got in self.outcomes:
             made = self.exercise.run(programs, inputs, seconds)
             if part >= 0:
                 made, expected, got = (o.part(part) for o in (made, expected, got))
             if made.agrees(got, atol):
-                told |= not got.error and not expected.agrees(got, atol)
-                told |= part < 0 and not got.error and not self.is_right(expected, got)
+                agreed += 1
+                right = (
+                    expected.agrees(got, atol)
+                    if part >= 0
+                    else (self.is_right(expected, got))
+                )
+                told |= not got.error and not right
             elif made.error or got.error:
-                whole = False
+                raised += 1
             else:
-                return False
-        return told or whole and part < 0
+                return 0
+        if not raised and (part < 0 or told):
+            return 1
+        return 0.5 if told and agreed > raised else 0
 
     def is_corrected_by(self, programs: tuple, more: Sequence[tuple]) -> bool:
         """Whether some programs give what is right, on all cases and on more."""
@@ -205,18 +213,27 @@ def with_tell(call: str) -> str:
 
 
 def known(attempt: Attempt) -> Any:
-    """The first known mistake that accounts for all that the answer gave.
+    """The known mistake that accounts best for what the answer gave, the first of them.
 
-    If there is none, the first that accounts for a value, of several the first wrong.
+    If there is none, one that accounts for a value, of several for the first wrong one.
     """
+    if all(outcome[2].error for outcome in attempt.outcomes):
+        return None
     results = [o for o in attempt.wrong if not o[2].error]
     for part in sorted({-1, wrong_part(attempt)}):
-        for mistake in attempt.exercise.known if results else ():
-            if mistake.sign and part < 0:
-                if all(has_sign(mistake.sign, *outcome) for outcome in results):
-                    return mistake
-            elif mistake.programs and attempt.gives(mistake.programs, part=part):
+        best, surest = None, 0.0
+        for mistake in attempt.exercise.known:
+            sure = 0.0
+            if mistake.sign and part < 0 and results:
+                sure = float(all(has_sign(mistake.sign, *o) for o in results))
+            elif mistake.programs:
+                sure = attempt.gives(mistake.programs, part=part)
+            if sure == 1:
                 return mistake
+            if sure > surest:
+                best, surest = mistake, sure
+        if best:
+            return best
     return None
 
 
