@@ -38,7 +38,8 @@ from minigpt.course.checks.source import (
 )
 
 missed: dict[str, tuple] = {}  # title -> (place, text of the answer) of the last miss
-CANDIDATES = 250  # changed programs that the search for a slip tries, at most
+CANDIDATES = 250  # changed programs that a search for a slip tries, at most
+SEARCH = 2.0  # seconds of computing, at most, after which a search is given up
 WAYS = 4  # ways to correct an answer that are compared
 PATIENCE = 0.5  # seconds of computing, at most, after which a change is stopped
 
@@ -357,7 +358,10 @@ def like_slip(attempt: Attempt) -> Slip | None:
     if asked.returns_answers or attempt.wrong[0][2].value is None:
         return None
     found = list(itertools.islice(slips(asked.shown, asked.shown), CANDIDATES))
+    since = time.process_time()
     for slip in sorted(found, key=lambda slip: LIKELY.get(slip.kind, 1)):
+        if time.process_time() - since > SEARCH:
+            return None
         try:
             condition = re.search(r"[=<>]=|[<>]|\b(not|if|in)\b", slip.inside)
             odd = slip.now[:1] == "~" or slip.kind == "name" and condition
@@ -379,9 +383,9 @@ def corrections(attempt: Attempt, place: int, text: str) -> Iterator[Slip]:
     asked, found = attempt.exercise, 0
     goal = bare(asked.shown)
     more = asked.drawn(attempt.rest, attempt.seed + 1)
-    budget = min(CANDIDATES, max(20, int(1.5 / max(attempt.seconds, 1e-6))))
-    for tried, slip in enumerate(slips(text, goal)):
-        if tried >= budget or found == WAYS:
+    since = time.process_time()
+    for slip in itertools.islice(slips(text, goal), CANDIDATES):
+        if time.process_time() - since > SEARCH or found == WAYS:
             return
         programs = list(attempt.answers)
         try:
