@@ -44,16 +44,16 @@ WRONG = {
         "It raised IndexError": mean("torch.stack([x[t], x[t]])"),
     },
     "02.2": {
-        "a line is missing": fading(HIDE),
+        "the mask is missing": fading(HIDE),
         "there is too much in `past.T`": fading(("~past", "~past.T")),
-        "a sign is wrong in `scores.masked_fill(past": fading(("~past", "past")),
+        "`past` swaps True and False": fading(("~past", "past")),
         "wrong order in `time - time[:, None]`": fading(
             ("time[:, None] - time)", "time - time[:, None])")
         ),
     },
     "02.3": {
-        "a number is wrong in `torch.tril(": nats(("len(ids)))", "len(ids)), -2)")),
-        "something is missing in `past @ one_hot`": nats(
+        "is the wrong number in `torch.tril(": nats(("len(ids)))", "len(ids)), -2)")),
+        "`past @ one_hot` is one too small": nats(
             ("@ one_hot + 1", "@ one_hot"),
             ("(probs.log(), ids)", "(probs[:-1].log(), ids[1:])"),
         ),

@@ -96,33 +96,33 @@ BACK, STEP = "loss.backward()", "optimizer.step()"
 
 WRONG = {
     "01.1": {
-        "This is the surprise at the whole text": surprise("-p.log().sum()"),
+        "is a sum, but it should be a mean": surprise("-p.log().sum()"),
         "AttributeError": surprise("-p.ln().mean()"),
     },
     "01.2": {
         "Your targets are the inputs themselves": tile(X, X),
-        "Your targets are the whole next window": tile(
+        "You always leave out the last window": tile(
             X, "data[T : n * T + T]", "len(data) // T - 1"
         ),
         "n = (len(data) - 1) // T": tile(X, Y, "len(data) // T"),
     },
     "01.3": {
         "table, forwards: your row i": table("c += 1", "return c / c.sum(1, True)"),
-        "`c.sum()` needs a dim or a keepdim": table(
+        "`c.sum()` takes all numbers together": table(
             "c = c.T + 1", "return c / c.sum()"
         ),
-        "`torch.zeros(V, V)` calls the wrong function": table(
+        "`torch.zeros(V, V)` should start with ones": table(
             "return c.T / c.T.sum(1, True)"
         ),
     },
     "01.4": {
-        "Expected target size [2, 4], got [2, 3]": positions(
+        "cross_entropy took your T time steps for classes": positions(
             'return F.cross_entropy(z, y, reduction="none").mean(0)'
         ),
         "cross_entropy has one inside": positions(
             "z = z.softmax(-1)", EACH, "return each.mean(0)"
         ),
-        "a dimension is wrong in `each.mean(1)`": positions(
+        "dimension 1 is the wrong one in `each.mean(1)`": positions(
             EACH, "return each.mean(1)"
         ),
     },
@@ -144,9 +144,7 @@ WRONG = {
         ),
         "Nothing is learned": fit(LOSS, BACK, CLEAR, STEP),
         "Nothing is learned: every loss": fit(LOSS, CLEAR, BACK),
-        "A new optimizer in every round": fit(
-            f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP
-        ),
+        "lr=rate)` is superfluous": fit(f"optimizer = {ADAM}", LOSS, CLEAR, BACK, STEP),
     },
 }
 

@@ -54,11 +54,11 @@ WRONG = {
         "You don't divide the scores": step(
             (".mT / q.shape[-1] ** 0.5", ".transpose(-2, -1)")
         ),
-        "in front of the old ones": step(
+        "two things are in the wrong order in `keys": step(
             ("torch.cat([keys, k], dim=2)", "torch.cat([k, keys], dim=2)"),
             ("torch.cat([values, v], dim=2)", "torch.cat([v, values], dim=2)"),
         ),
-        "a dimension is wrong": step(("scores, dim=-1", "scores, dim=-2")),
+        "dimension -2 is the wrong one": step(("scores, dim=-1", "scores, dim=-2")),
     },
     "09.2": {
         "would follow the padding": padded(
@@ -71,7 +71,7 @@ WRONG = {
         "Make it torch.bool": padded((MASK, f"({MASK}).float()")),
     },
     "09.3": {
-        "kept: It's right for 1 of 6": draft("q", "torch.zeros_like(p)"),
+        "kept: You get the same results as": draft("q", "torch.zeros_like(p)"),
         "p * q is the probability": draft("p * q"),
         "once it was drafted": draft("(p / q).clamp(max=1).nan_to_num()"),
         "wrong order in `q / p`": draft("q * (q / p).clamp(max=1).nan_to_num()"),
@@ -83,15 +83,15 @@ WRONG = {
         ),
         "Round to the nearest": int8((".round()", "")),
         "should be torch.int8": int8((".round().to(torch.int8)", "")),
-        "return numbers / scale": int8(("numbers * scale", "numbers / scale")),
+        "You return one over the scale": int8(("numbers * scale", "numbers / scale")),
     },
     "09.5": {
         "still holds the last prompt": cleared(clear="pass"),
-        "You recognize an empty place": cleared(
+        "It's right for 3 of 6": cleared(
             ("q) ** 0.5", "q) ** 0.5 + (self.keys[:n] != 0).any(1).float().log()"),
             clear="self.keys.zero_()",
         ),
-        "a number is wrong": cleared(("self.length += 1", "self.length += 2")),
+        "2 is the wrong number": cleared(("self.length += 1", "self.length += 2")),
     },
 }
 

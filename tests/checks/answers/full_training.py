@@ -48,7 +48,7 @@ return windows[:n], windows[n:]"""
 
 WRONG = {
     "06.1": {
-        "corrected mean goes on": body(
+        "It's right for 2 of 5 inputs": body(
             "06.1", ("mean = m / (1 - b1**t)", "m = m / (1 - b1**t); mean = m")
         ),
         "`p` is the wrong variable": body("06.1", ("return path", "return p")),
@@ -56,7 +56,7 @@ WRONG = {
     },
     "06.2": {
         "You give the model 5 tokens": probs(crop="idx"),
-        "a slice or range starts or stops": probs(crop="idx[:, 1 - block_size:]"),
+        "starts or stops in the wrong place": probs(crop="idx[:, 1 - block_size:]"),
         "`unscaled` is the wrong variable": probs(end="F.softmax(unscaled, dim=-1)"),
         "topk can't give more values": (
             "def next_probs(model, idx, block_size, temperature=1.0, top_k=None):\n"
@@ -86,7 +86,7 @@ WRONG = {
         ),
     },
     "06.4": {
-        "a comparison or a diagonal is wrong": body(
+        "`change <= 0` is true also when both are equal": body(
             "06.4", ("change < 0", "change <= 0")
         ),
         "Better and worse are swapped": body("06.4", ("[a - b for", "[b - a for")),

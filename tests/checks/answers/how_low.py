@@ -33,17 +33,19 @@ def smooth(body):
 WRONG = {
     "07.1": {
         "You get nan where p is 0": entropy("-(p * p.log()).sum(-1)"),
-        "Your results are what you'd get": entropy("s.sum(-1) / math.log(2)"),
+        "You get the same results as with": entropy("s.sum(-1) / math.log(2)"),
         "forgets the rows, too": entropy("-(p[p > 0] * p[p > 0].log()).sum(-1)"),
-        "a number is wrong in `p + 0.001`": entropy("-(p * (p + 1e-3).log()).sum(-1)"),
+        "You add 0.001 to every p": entropy("-(p * (p + 1e-3).log()).sum(-1)"),
     },
     "07.2": {
-        "something is missing in `(x * n).sum()": perplexity("(x * n).sum() / n.sum()"),
-        "a sign is wrong in": perplexity("(-(x * n).sum() / n.sum()).exp()"),
+        "an exponential is missing at `(x * n).sum()": perplexity(
+            "(x * n).sum() / n.sum()"
+        ),
+        "there's a minus too many": perplexity("(-(x * n).sum() / n.sum()).exp()"),
         "OverflowError": perplexity("math.exp((x * n).sum()) ** (1 / n.sum().item())"),
     },
     "07.3": {
-        "something is missing in `(counts": smooth(
+        "something has to be added to `seen`": smooth(
             "(counts + strength * lower) / seen"
         ),
         "the steps of `counts + strength * l": smooth(

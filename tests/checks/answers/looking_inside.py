@@ -49,7 +49,9 @@ WRONG = {
         "You divide by T": previous(
             "weights.diagonal(-1, -2, -1).sum(-1) / weights.shape[-1]"
         ),
-        "calls the wrong function": previous("weights.diagonal(-1, -2, -1).sum(-1)"),
+        "is a sum, but it should be a mean": previous(
+            "weights.diagonal(-1, -2, -1).sum(-1)"
+        ),
         "You add up the attention to all earlier": (
             "def previous_score(weights):\n"
             "    T = weights.shape[-1]\n"
@@ -61,7 +63,7 @@ WRONG = {
         "changes its input `heads`": mean("x[..., mine].mean((0, 1))", "x = heads"),
     },
     "11.3": {
-        "something is missing in `sum(found)`": prefix((" / len(found)", "")),
+        "`sum(found)` still has to be divided": prefix((" / len(found)", "")),
         "You count queries that have nothing to find": prefix(
             ("        if seen:\n            found", "        found")
         ),
@@ -85,7 +87,7 @@ WRONG = {
             "        p.zero_()",
             "return module(x)",
         ),
-        "The shape is (1, 2)": silenced("return torch.zeros_like(x)"),
+        "zeros in the shape of the module": silenced("return torch.zeros_like(x)"),
         "changes its input `x`": silenced(
             "hook = module.register_forward_hook(lambda m, i, out: out.data.zero_())",
             "out = module(x)",

@@ -87,12 +87,12 @@ WRONG = {
             "    group.barrier()",
             "return total / group.all_reduce(len(losses))",
         ),
-        "one adds its sum": evaluate(
+        "It's right for 2 of 5 inputs. ": evaluate(
             "mine = [sum(losses), len(losses)][:: 1 if rank else -1]",
             "one, two = map(group.all_reduce, mine)",
             "return one / two if rank else two / one",
         ),
-        "It's right for 2 of 5": evaluate(
+        "Only worker 0's losses count": evaluate(
             "mine = [] if rank else losses",
             "return group.all_reduce(sum(mine)) / group.all_reduce(len(mine))",
         ),

@@ -67,7 +67,7 @@ def muon(rule):
 # exercise -> mistake -> (program, a distinctive part of what the check must say)
 WRONG = {
     "08.1": {
-        "a number is wrong in": norm("x * scale * gain", eps=0.0),
+        "is the wrong number in": norm("x * scale * gain", eps=0.0),
         "the standard deviation": norm("x / x.std(-1, keepdim=True) * gain"),
         "too much in `scale[..., 0]`": norm("x * scale[..., 0] * gain"),
         "the length of the row": norm("F.normalize(x, dim=-1) * gain"),

@@ -109,7 +109,7 @@ WRONG = {
         ),
     },
     "04.4": {
-        "something is missing in `out`": dice(end="out"),
+        "something is missing around `out`": dice(end="out"),
         "The causal mask is off": dice(out="attention(q, k, v, False)[0]"),
         "head_size before n_head": dice(
             qkv="qkv.view(B, T, 3, C // n, n).permute(2, 0, 4, 1, 3)"

@@ -107,7 +107,7 @@ WRONG = {
         "gamma should start as": norm(SCALED).replace(
             "torch.ones(n_embd)", "torch.ones(1)"
         ),
-        "Each position is normed together": norm_over(-1, -1, SCALED).replace(
+        "The result isn't right yet": norm_over(-1, -1, SCALED).replace(
             "        mean = x.mean(-1, keepdim=True)\n"
             "        variance = (x - mean).pow(2).mean(-1, keepdim=True)\n",
             "        n = x.shape[-1] * torch.arange(1, x.shape[1] + 1)[:, None]\n"

@@ -59,10 +59,10 @@ class TinyModel(TinyModel):
 
 WRONG = {
     "03.1": {
-        "something is missing in `q @ k.mT`": "return q @ k.mT",
-        "the spread that these": "s = q @ k.mT\nreturn s / s.std()",
+        "`q @ k.mT` isn't divided by a root": "return q @ k.mT",
+        "right except for a factor": "s = q @ k.mT\nreturn s / s.std()",
         "except for a factor. Here it's 1.4142": "return q @ k.mT / 2**0.5",
-        "the keys ask the queries": "return k @ q.mT / root",
+        "in the wrong order in": "return k @ q.mT / root",
     },
     "03.2": {
         "looks evenly at everything": (
@@ -81,7 +81,7 @@ WRONG = {
         "The position embedding is missing": (
             "x = token(idx)\nreturn mean_distance(head.query(x), head.key(x))"
         ),
-        "the keys ask the queries": "return (attention_weights(k, q) * back).sum(-1)",
+        "in the wrong order in": "return (attention_weights(k, q) * back).sum(-1)",
         "shape is (), but": "return (attention_weights(q, k) * back).sum(-1).mean()",
         "no attribute 'weights'": "return head.weights",
     },

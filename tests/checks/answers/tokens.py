@@ -77,7 +77,7 @@ WRONG = {
             "    parts, word = [*parts, word[:n]], word[n:]",
             "return parts",
         ),
-        "Your results are what you'd get": (
+        "You get the same results as with": (
             "def encode(word, merges):\n"
             "    parts = list(word)\n"
             "    for merge in merges:\n"
