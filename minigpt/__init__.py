@@ -16,6 +16,7 @@ lesson 11   inside                              what the heads do
 lesson 12   backward                            the GPT's gradients without torch
 lesson 13   tokens                              pieces of words, losses per character
 lesson 14   bridge                              GPT-2's files, read and written
+lesson 15   reward                              what a reward buys, and its price
 beside them stored (trained models and a text), clinic (what's wrong with a GPT),
             tools (the command line and its files), course (exercises' checks,
             experiments and their records, figures)

@@ -109,6 +109,7 @@ LESSONS = {
         },
         {"bridge/tokenizer": "split"},
     ),
+    "15_reward": Lesson("reward"),
 }
 MAIN_LINE = ["00_start_here", *(name for name in LESSONS if name < "07")]
 BELOW = ["require", "files", "interfaces"]  # of all lessons
