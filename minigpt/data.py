@@ -115,8 +115,8 @@ class CharTokenizer:
         if unknown:
             some, n = unknown[:9], len(unknown)
             raise ValueError(
-                f"The vocabulary has no {some} ({n} characters in all); "
-                f"it has {self.vocab_size}, as {self.chars[-9:]!r}."
+                f"Not in the vocabulary: {some} ({n} unknown in all). "
+                f"Its {self.vocab_size} characters end in {self.chars[-9:]!r}."
             )
         return [self.id_of[char] for char in text]
 

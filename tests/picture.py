@@ -50,6 +50,6 @@ def take(path):
 
 
 if __name__ == "__main__":
-    ladder_figure = plots.ladder(ladder.recorded())
+    ladder_figure = plots.ladder(ladder.recorded(), in_words=True)
     ladder_figure.savefig(PICTURES / "ladder.png", dpi=120, metadata={"Software": None})
     take(PICTURES / "page.png")

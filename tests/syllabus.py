@@ -30,10 +30,13 @@ LESSONS = {
     "01_bigram": Lesson(
         "data bigram evaluation",
         {
-            "data": "CharTokenizer train_val_split",
+            "data": "train_val_split",
             "bigram": "BigramLanguageModel next_token_loss",
         },
-        {"data": "get_batch", "evaluation": "evaluating estimate_loss evaluate"},
+        {
+            "data": "CharTokenizer get_batch",
+            "evaluation": "evaluating estimate_loss evaluate",
+        },
     ),
     "02_averaging": Lesson(
         "averaging",

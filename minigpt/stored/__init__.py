@@ -23,7 +23,7 @@ def load_stored(name: Path | str = "gpt") -> tuple[LanguageModel, CharTokenizer]
 
     "gpt" is 06's on Tiny Shakespeare; "pocket-1337", -1338 and -1339 are 07's on the
     pocket play, from three seeds. The rungs of the ladder below the GPT are "bigram"
-    (the counted table), "weighted-mean", "one-head", "four-heads", "one-block" and
+    (the table of counts), "weighted-mean", "one-head", "four-heads", "one-block" and
     "three-blocks". Or the path of such a file, which ends in .pt.
     """
     path = Path(name) if Path(name).suffix == ".pt" else FOLDER / f"{name}.pt"

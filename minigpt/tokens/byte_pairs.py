@@ -125,8 +125,8 @@ def refuse_unknown(text: str, alphabet: Iterable[int]) -> None:
             unknown.append(c)
     if unknown:
         raise ValueError(
-            f"The vocabulary has no {unknown[:9]} ({len(unknown)} characters in all): "
-            "its text had none."
+            f"Not in the vocabulary: {unknown[:9]} ({len(unknown)} unknown in all). "
+            "The text it was learned from has none of them."
         )
 
 

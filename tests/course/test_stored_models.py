@@ -42,7 +42,7 @@ def test_each_of_them_can_be_made_anew():
 
 
 def test_a_stored_rung_is_the_ladders_training_of_the_first_seed():
-    """But for the rounding to 16 bits; the bigram is the counted table."""
+    """But for the rounding to 16 bits; the bigram is the table of counts."""
     runs = record.load("ladder") | {"bigram": record.load("01-longer")["counted"]}
     sizes = {rung.name: rung.parameters for rung in ladder.recorded()}
     for rung, name in RUNGS.items():

@@ -693,7 +693,7 @@ def test_training_goes_on_from_a_folder(exported, capsys):
         ("--from my-gpt --n-layer 2 --preset cpu", "leave out --preset, --n-layer"),
         ("--from my-gpt --block-size 9", "--block-size is 9, but the model of --from"),
         ("--from nowhere", "There is no folder 'nowhere'"),
-        ("--from my-gpt --data other", "The vocabulary has no ['é']"),
+        ("--from my-gpt --data other", "Not in the vocabulary: ['é']"),
     ],
 )
 def test_what_training_from_a_folder_cannot_do(exported, capsys, options, said):

@@ -43,7 +43,7 @@ TRAIN = {  # what follows `train`, and what the last line must say
 SAMPLE = {
     "--checkpoint missing.pt": ["missing.pt", "Train one first"],
     "--checkpoint damaged.pt": ["damaged.pt", "train again"],
-    "--prompt €": ["'€'", "The vocabulary has no"],
+    "--prompt €": ["'€'", "Not in the vocabulary"],
     "--prompt ''": ["empty", "at least one character"],
     "--prompt -": ["empty", "at least one character"],  # nothing on standard input
     "--tokens -1": ["tokens is -1", "0 or more"],

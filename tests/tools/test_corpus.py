@@ -86,6 +86,7 @@ print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
 
+@pytest.mark.weekly
 def test_a_large_text_takes_about_a_byte_a_character(tmp_path):
     """Ids of one byte, and pieces: the string alone would take another byte, a list
     of its ids eight, their tensor eight again. Two processes, a small text and one of

@@ -83,7 +83,13 @@ MODERN = ["--preset", "modern", "--dropout", "0"]
 
 
 @POSIX
-@pytest.mark.parametrize("place, step, more", [("middle", 3, []), ("after", 6, MODERN)])
+@pytest.mark.parametrize(
+    "place, step, more",
+    [
+        ("middle", 3, []),
+        pytest.param("after", 6, MODERN, marks=pytest.mark.weekly),
+    ],
+)
 def test_killed_in_its_second_write_a_run_ends_as_if_undisturbed(
     folder, place, step, more
 ):

@@ -75,6 +75,28 @@ def transpose() -> Picture:
     return fig
 
 
+def product() -> Picture:
+    """A product (2, 2) @ (2, 3), with the row and the column of one cell lit up."""
+    fig, ax = board(width=12.6, height=3.8)
+    left, right = [[1, 2], [3, 0]], [[10, 0, 1], [0, 10, 1]]
+    made = [[10, 20, 3], [30, 0, 3]]
+    grid(ax, 0, left, color=lambda r, c: ROWS[0] if r == 0 else "white")
+    grid(ax, 3.6, right, color=lambda r, c: ROWS[1] if c == 2 else "white")
+    grid(ax, 8.2, made, color=lambda r, c: ROWS[2] if (r, c) == (0, 2) else "white")
+    for x, name in zip((1, 5.1, 9.7), ("a  (2, 2)", "b  (2, 3)", "a @ b  (2, 3)")):
+        ax.text(x, -0.45, name, fontsize=14, **MIDDLE)
+    ax.text(2.8, 1, "@", fontsize=20, **MIDDLE)
+    ax.text(7.4, 1, "=", fontsize=22, **MIDDLE)
+    ax.text(6, 2.5, "row 0 and column 2:   1·1 + 2·1 = 3", fontsize=15, **MIDDLE)
+    fig.alt = (
+        "Three grids. Left: rows 1 2 and 3 0, the top row lit up. Middle: rows 10 0 1 "
+        "and 0 10 1, the last column lit up. Right: their product, rows 10 20 3 and "
+        "30 0 3; the cell where that row and that column cross, 3, is lit up. Below: "
+        "row 0 and column 2, 1 times 1 plus 2 times 1 is 3."
+    )
+    return fig
+
+
 def board(width: float, height: float) -> tuple[Picture, Axes]:
     """A figure with an empty space, one unit for a cell, its top at -0.8."""
     fig = Picture(figsize=(0.62 * width, 0.62 * height), layout="constrained")

@@ -13,7 +13,7 @@
     play          (the text of load_text("playwright"))         1337
 
                   Tiny Shakespeare, the rungs of the ladder:
-    bigram        the counted table, one added to each count       -   2.4819
+    bigram        the table of counts, one added to each count       -   2.4819
     weighted-mean 02's last body, the recipe of 02 to 05        1337   2.3964
     one-head      03's                                          1337   2.3880
     four-heads    04's                                          1337   2.2171
@@ -59,7 +59,7 @@ def gpt(name: str) -> None:
 
 
 def bigram(name: str) -> None:
-    """The counted table of notebook 01, as a model."""
+    """The table of counts of notebook 01, as a model."""
     text = corpus()
     model = BigramLanguageModel(text.vocab_size)
     model.token_embedding.weight.data = counted_table().log()
