@@ -327,7 +327,9 @@ def test_a_byte_that_only_the_last_tenth_has_stops_nothing(tmp_path, capsys):
 def test_an_unknown_character_is_told_in_a_line():
     many = "".join(map(chr, range(0x4E00, 0x5E00)))
     for tokenizer in (CharTokenizer(many), learn("to be " * 9, 8)):
-        with pytest.raises(ValueError, match="Not in the vocabulary: .*unknown in all") as error:
+        with pytest.raises(
+            ValueError, match="Not in the vocabulary: .*unknown in all"
+        ) as error:
             tokenizer.encode(many[::-1] + "€éàüöäßñçøåæœ")
         assert len(str(error.value)) < 300
 

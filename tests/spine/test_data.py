@@ -31,7 +31,9 @@ def test_a_tokenizer_is_rebuilt_from_its_vocabulary(tokenizer):
 
 
 def test_an_unknown_character_is_named_with_the_vocabulary():
-    with pytest.raises(ValueError, match=r"\['é', '€'\] .* Its 3 characters end in 'abc'"):
+    with pytest.raises(
+        ValueError, match=r"\['é', '€'\] .* Its 3 characters end in 'abc'"
+    ):
         CharTokenizer("abc").encode("cé€")
 
 
