@@ -5,7 +5,7 @@ import lzma
 import os
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ URL = (
 NAME = "tinyshakespeare.txt"
 SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 PLAY = Path(__file__).parent / "stored" / "play.txt.xz"  # lesson 07 writes it
-PIECE = 2**18  # how many characters of a text are read at a time
 
 
 def load_text(source: Path | str = "tinyshakespeare") -> str:
@@ -35,7 +34,7 @@ def load_text(source: Path | str = "tinyshakespeare") -> str:
             raise
         print(f"{error} You get the course's own play instead.", file=sys.stderr)
         path = PLAY
-    return "".join(read_text(path))
+    return read_text(path)
 
 
 def find_text(source: Path | str) -> Path:
@@ -55,22 +54,17 @@ def find_text(source: Path | str) -> Path:
     return Path(source)
 
 
-def read_text(path: Path | str) -> Iterator[str]:
-    """Yield the text in a file piece by piece, so a long one doesn't fill the memory.
-
-    Raises ValueError if the file is empty or isn't UTF-8.
-    """
+def read_text(path: Path | str) -> str:
+    """The text in a file. Raises ValueError if it's empty or isn't UTF-8."""
     opened = lzma.open if path == PLAY else open
     try:
         with opened(path, "rt", encoding="utf-8-sig") as file:
-            piece = file.read(PIECE)
-            if not piece:
-                raise ValueError(f"{path} is empty. Give a file with some text in it.")
-            while piece:
-                yield piece
-                piece = file.read(PIECE)
+            text = file.read()
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
+    if not text:
+        raise ValueError(f"{path} is empty. Give a file with some text in it.")
+    return text
 
 
 def tiny_shakespeare() -> Path:

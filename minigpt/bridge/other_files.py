@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from minigpt.bridge.tensors import is_safetensors
 from minigpt.checkpoint import is_checkpoint, read
 
 
@@ -42,11 +43,3 @@ def what_it_is(path: Path | str) -> str:
         )
     names = ", ".join(repr(name) for name in list(content)[:9])
     return f"It holds a dictionary of {names}, which {load} reads."
-
-
-def is_safetensors(path: Path | str) -> bool:
-    """Whether a file begins as safetensors do: the size of a header, then that JSON."""
-    with open(path, "rb") as file:
-        start = file.read(9)
-    size = int.from_bytes(start[:8], "little")
-    return start[8:] == b"{" and 8 + size <= Path(path).stat().st_size

@@ -325,7 +325,6 @@ def run_sample(options: Namespace) -> int:
             prompt,
             options.tokens,
             stop=[text.replace(r"\n", "\n") for text in options.stop],
-            window=options.window,
             temperature=options.temperature,
             top_k=options.top_k,
             top_p=options.top_p,

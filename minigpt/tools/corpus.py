@@ -1,12 +1,6 @@
-"""A text larger than the memory that Python would want for it.
-
-A Python string takes one to four bytes for each character, a list of ids eight and
-more, and a tensor of int64 eight again: 2 GB of text would fill 16 GB. Read in pieces,
-into the smallest integers that hold its vocabulary, they take 2 GB.
-"""
+"""A text as ids, in the smallest integers that hold its vocabulary."""
 
 import sys
-from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +10,8 @@ import torch
 
 from minigpt.data import CharTokenizer, read_text, tiny_shakespeare, train_val_split
 from minigpt.tokens.byte_pairs import learn, pieces
+
+PIECE = 2**20  # characters that become ids at a time: their code points take memory
 
 
 class Ids:
@@ -58,25 +54,15 @@ def corpus() -> Corpus:
 
 
 def read_ids(path: Path) -> tuple[CharTokenizer, Ids]:
-    """(CharTokenizer(text), its Ids) of the text in a file, as load_text reads it.
-
-    The file is read twice: for its vocabulary and length, then for the ids.
-    """
-    there, n = torch.zeros(sys.maxunicode + 1, dtype=torch.bool), 0
-    for codes in _codes(path):
-        there[codes] = True
-        n += len(codes)
-    characters = there.nonzero()[:, 0]
-    V = len(characters)
+    """(CharTokenizer(text), its Ids) of the text in a file, as load_text reads it."""
+    text = read_text(path)
+    tokenizer = CharTokenizer(text)
+    V = tokenizer.vocab_size
     large = torch.int16 if V <= 2**15 else torch.int32
-    dtype = torch.uint8 if V <= 2**8 else large
-    id_of = torch.zeros(len(there), dtype=dtype)
-    id_of[characters] = torch.arange(V).to(dtype)  # in sorted order
-    ids, start = torch.empty(n, dtype=dtype), 0
-    for codes in _codes(path):
-        ids[start : start + len(codes)] = id_of[codes]
-        start += len(codes)
-    return CharTokenizer(map(chr, characters.tolist())), Ids(ids)
+    id_of = torch.zeros(sys.maxunicode + 1, dtype=torch.uint8 if V <= 2**8 else large)
+    id_of[[*map(ord, tokenizer.chars)]] = torch.arange(V).to(id_of.dtype)
+    pieces = (text[i : i + PIECE] for i in range(0, len(text), PIECE))
+    return tokenizer, Ids(torch.cat([id_of[codes(piece)] for piece in pieces]))
 
 
 def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
@@ -86,7 +72,7 @@ def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
     training text, which is the first nine tenths of the characters. Its alphabet has
     the bytes of the whole text. All of the text is in memory.
     """
-    text = "".join(read_text(path))
+    text = read_text(path)
     learned, judged = train_val_split(text)
     if isinstance(tokenizer, int):
         longest = max(map(len, pieces(learned)), default=0)
@@ -105,7 +91,6 @@ def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
     return tokenizer, Ids(torch.tensor(ids, dtype=dtype)), n
 
 
-def _codes(path: Path) -> Iterator[torch.Tensor]:
-    """The code points of a text, piece by piece: tensors of int32."""
-    for piece in read_text(path):
-        yield torch.frombuffer(bytearray(piece, "utf-32-le"), dtype=torch.int32)
+def codes(text: str) -> torch.Tensor:
+    """The code points of a text (N,), int32."""
+    return torch.frombuffer(bytearray(text, "utf-32-le"), dtype=torch.int32)

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from minigpt.device import pick_device
-from minigpt.fast.reader import WINDOWS
 
 TEXTS = 100  # that `sample` writes, at most
 FILE: dict[str, Any] = {"metavar": "FILE"}
@@ -54,8 +53,6 @@ def add_sample(parser: ArgumentParser) -> None:
     add("--n", **WHOLE, default=1, help=f"texts to write, up to {TEXTS}")
     known = r"end before this text; \n is a line break; may be given several times"
     add("--stop", action="append", default=[], metavar="TEXT", help=known)
-    known = "what is read of a text beyond the context: lesson 09 (default: half)"
-    add("--window", choices=WINDOWS, help=known)
     known = "0 always takes the likeliest (default: %(default)s)"
     add("--temperature", **NUMBER, default=0.8, help=known)
     add("--top-k", **WHOLE, help="draw among the k likeliest only")

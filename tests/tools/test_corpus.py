@@ -1,13 +1,9 @@
-"""A text read in pieces is the text read at once, in little memory."""
-
-import subprocess
-import sys
+"""A text as ids of few bytes: the same ids, drawn and judged alike."""
 
 import pytest
 import torch
 from small import CORPUS, DATA, identical, small_gpt
 
-from minigpt import data
 from minigpt.data import (
     PLAY,
     CharTokenizer,
@@ -17,6 +13,7 @@ from minigpt.data import (
     train_val_split,
 )
 from minigpt.evaluation import estimate_loss
+from minigpt.tools import corpus
 from minigpt.tools.corpus import Ids, read_ids
 
 TEXTS = {
@@ -29,12 +26,11 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 2**20])
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_text_in_pieces_is_the_text_at_once(tmp_path, monkeypatch, name, size):
+def test_ids_made_in_pieces_are_those_of_the_tokenizer(tmp_path, monkeypatch, name):
     path = tmp_path / "text.txt"
     path.write_bytes(TEXTS[name])
-    monkeypatch.setattr(data, "PIECE", size)
+    monkeypatch.setattr(corpus, "PIECE", 5)
     text = path.read_text(encoding="utf-8-sig")
     assert load_text(path) == text
     tokenizer, ids = read_ids(path)
@@ -75,31 +71,3 @@ def test_ids_of_few_bytes_are_split_drawn_and_judged_as_others_are():
     ]
     for mine, theirs in zip(*drawn):
         assert mine.dtype == torch.int64 and torch.equal(mine, theirs)
-
-
-PEAK = """
-import resource, sys
-from minigpt.tools.corpus import read_ids
-
-n = len(read_ids(sys.argv[1])[1])
-print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-"""
-
-
-@pytest.mark.weekly
-def test_a_large_text_takes_about_a_byte_a_character(tmp_path):
-    """Ids of one byte, and pieces: the string alone would take another byte, a list
-    of its ids eight, their tensor eight again. Two processes, a small text and one of
-    54 million characters: what a process takes anyway cancels, but for a few MB."""
-    if not sys.platform.startswith("linux"):
-        pytest.skip("ru_maxrss is in kB on Linux only")
-    found = []
-    for times in (1000, 30_000):
-        path = tmp_path / f"{times}.txt"
-        path.write_text(CORPUS * times, encoding="utf-8")
-        # A process begins with its parent's peak: with a shell's, not with ours.
-        command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", PEAK, path]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found.append([int(word) for word in done.stdout.split()])
-    (few, before), (many, after) = found
-    assert 0.8 < (after - before) / (many - few) < 1.5

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 
 import torch
 import torch.nn as nn
-from matplotlib.patches import FancyBboxPatch
 
-from minigpt.course.drawings.spine import LOOKS, MIDDLE
+from minigpt.course.drawings.canvas import LOOKS, MIDDLE, frame
 from minigpt.course.plots import COLORS, Picture, Style
 
 PARTS = {  # what the names of their parameters have in them
@@ -69,9 +68,7 @@ def side_by_side(
         ax.text(left + width / 2, -0.6, title, fontsize=14, weight="bold", **MIDDLE)
         for i, (name, shape) in enumerate(table.items()):
             look, color, weight = LOOKS["built" if name in met else "new"]
-            style = "square,pad=0"
-            box = FancyBboxPatch((left, i + 0.06), width, 0.88, boxstyle=style, **look)
-            ax.add_patch(box)
+            frame(ax, left, i + 0.06, width, 0.88, 0, **look)
             letters: Style = {"family": "monospace", "fontsize": 11.5, "va": "center"}
             letters |= {"color": color, "weight": weight}
             ax.text(left + 0.12, i + 0.5, name, **letters)

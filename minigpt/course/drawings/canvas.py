@@ -1,4 +1,4 @@
-"""The language of the drawings: boxes, shapes, arrows on a grid.
+"""The language of the drawings: colors, boxes, circles, arrows, and a grid for them.
 
 A rounded box computes, a square one holds a tensor; the shape stands below its name.
 An arrow says that numbers flow from one to the other, and nothing else.
@@ -11,20 +11,38 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from minigpt.course.plots import COLORS, Picture, Style
 
-FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF", "plus": "white"}
+FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF"}
+LIT, FOUND = "#F5A623", "#BFE3C8"  # what is new, and what was looked for
+# How a part can be drawn: its fill and its border, its letters.
+LOOKS: dict[str, tuple[Style, str, str]] = {
+    "new": ({"fc": LIT, "ec": "black", "lw": 2.5}, "black", "bold"),
+    "built": ({"fc": FILL["tensor"], "ec": "0.35", "lw": 1.4}, "black", "normal"),
+    "to come": ({"fc": "white", "ec": "0.6", "lw": 1.2, "ls": "--"}, "0.4", "normal"),
+}
+MIDDLE: Style = {"ha": "center", "va": "center"}
+SIGNS = {" ": "␣", "\n": "↵"}  # for what one doesn't see
 
 
 def circle(ax: Axes, x: float, y: float, sign: str = "+") -> None:
     """A small circle in which what comes in is added, or multiplied."""
     look: Style = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
-    ax.text(x, y, sign, fontsize=18, ha="center", va="center", bbox=look)
+    ax.text(x, y, sign, fontsize=18, bbox=look, **MIDDLE)
 
 
 def arrow(ax: Axes, tail: tuple, head: tuple, **look: Any) -> None:
     """An arrow from one place (x, y) to another."""
     plain: Style = {"arrowstyle": "-|>", "mutation_scale": 16, "lw": 1.8}
-    plain |= {"color": "black"} | look
-    ax.add_patch(FancyArrowPatch(tail, head, **plain))
+    plain |= {"color": "black", "shrinkA": 0, "shrinkB": 0}
+    ax.add_patch(FancyArrowPatch(tail, head, **(plain | look)))
+
+
+def frame(
+    ax: Axes, x: float, y: float, wide: float, high: float, bend: float, **look: Any
+) -> None:
+    """A box with its upper left corner at x, y; bend: how round its corners are."""
+    shape = f"round,pad=0,rounding_size={bend}" if bend else "square,pad=0"
+    plain: Style = {"ec": "0.25", "lw": 1.5} | look
+    ax.add_patch(FancyBboxPatch((x, y), wide, high, boxstyle=shape, **plain))
 
 
 class Drawing:
@@ -53,17 +71,14 @@ class Drawing:
         width: float = 1.3,
     ) -> None:
         """A box at column x, row y; `name` is what arrows refer to."""
-        height = 0.62
-        style = "round,pad=0,rounding_size=0.18" if kind == "layer" else "square,pad=0"
-        corner = (x - width / 2, y - height / 2)
-        look: Style = {"boxstyle": style, "fc": FILL[kind], "ec": "0.25", "lw": 1.5}
-        self.ax.add_patch(FancyBboxPatch(corner, width, height, **look))
+        height, bend = 0.62, 0.18 if kind == "layer" else 0
+        corner = x - width / 2, y - height / 2
+        frame(self.ax, *corner, width, height, bend, fc=FILL[kind])
         label = name if label is None else label
         shift = 0.12 if shape else 0
-        center: Style = {"ha": "center", "va": "center"}
-        self.ax.text(x, y - shift, label, fontsize=13, **center)
+        self.ax.text(x, y - shift, label, fontsize=13, **MIDDLE)
         if shape:
-            self.ax.text(x, y + 0.16, shape, fontsize=self.small, color="0.3", **center)
+            self.ax.text(x, y + 0.16, shape, fontsize=self.small, color="0.3", **MIDDLE)
         self.places[name] = (x, y, width / 2, height / 2)
 
     def plus(self, name: str, x: float, y: float) -> None:
@@ -86,4 +101,4 @@ class Drawing:
         else:
             sign = 1 if y1 > y0 else -1
             tail, head = (x0, y0 + sign * h0), (x1, y1 - sign * h1)
-        arrow(self.ax, tail, head, color=COLORS[5], shrinkA=0, shrinkB=0)
+        arrow(self.ax, tail, head, color=COLORS[5])

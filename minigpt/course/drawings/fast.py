@@ -5,11 +5,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from minigpt.course.drawings.canvas import FILL, arrow
-from minigpt.course.drawings.spine import MIDDLE, cells
+from minigpt.course.drawings.canvas import FILL, LIT, MIDDLE, arrow
+from minigpt.course.drawings.spine import cells
 from minigpt.course.plots import COLORS, Picture, Style
 
-KEPT, NEW = FILL["tensor"], "#F5A623"
+KEPT, NEW = FILL["tensor"], LIT
 DRAFTED, ACCEPTED = "0.75", COLORS[4]
 EMPTY: Style = {"fc": "white", "ec": "0.7", "lw": 1.2, "ls": "--"}
 
@@ -71,10 +71,8 @@ def grown(text: Any) -> Picture:
                     )
                     square(ax, position, y, letter, **new)
             if position <= t:
-                look: Style = {"mutation_scale": 12, "lw": 1.5}
-                look |= {"color": COLORS[5], "shrinkA": 0, "shrinkB": 0}
-                ends = (t, 1.54), (position, 2.05)
-                arrow(ax, *ends, **look)
+                look: Style = {"mutation_scale": 12, "lw": 1.5, "color": COLORS[5]}
+                arrow(ax, (t, 1.54), (position, 2.05), **look)
     fig.alt = (
         f"The cache in {T} steps, while {text!r} is read. In each step the newest "
         "character alone gets a query, a key and a value. Its key and its value join "

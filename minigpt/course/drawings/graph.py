@@ -1,10 +1,7 @@
 """Drawings of notebook 12: how the gradient walks back, on the way and in a graph."""
 
-from matplotlib.patches import FancyBboxPatch
-
 from minigpt.course.drawings import spine
-from minigpt.course.drawings.canvas import FILL, arrow
-from minigpt.course.drawings.spine import MIDDLE
+from minigpt.course.drawings.canvas import FILL, MIDDLE, arrow, frame
 from minigpt.course.plots import COLORS, Picture, Style
 
 NODES = {  # name: what it is, its slope; depth, row
@@ -31,8 +28,7 @@ def way_back() -> Picture:
     ax = fig.axes[0]
     ax.set_ylim(3.7, 0)
     fig.set_figheight(3.7)
-    look: Style = {"mutation_scale": 20, "lw": 3, "ls": "--"}
-    look |= {"color": COLORS[1], "shrinkA": 0, "shrinkB": 0}
+    look: Style = {"mutation_scale": 20, "lw": 3, "ls": "--", "color": COLORS[1]}
     for ends in [((11.9, 3.4), (3.5, 3.4)), ((3.5, 3.4), (3.5, 1.98))]:
         arrow(ax, *ends, **look)
     loss = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": COLORS[1], "lw": 2.5}
@@ -61,15 +57,12 @@ def walk_back() -> Picture:
             (left, right, -outside, "0.6", "-"),
             (right, left, outside, COLORS[1], "--"),
         ):
-            look: Style = {"mutation_scale": 15, "lw": 2}
-            look |= {"color": color, "ls": line, "shrinkA": 0, "shrinkB": 0}
-            ends = (xa, ya + shift), (xb, yb + shift)
-            arrow(ax, *ends, **look)
+            look: Style = {"mutation_scale": 15, "lw": 2, "color": color, "ls": line}
+            arrow(ax, (xa, ya + shift), (xb, yb + shift), **look)
         x, y = (right[0] + left[0]) / 2, (right[1] + left[1]) / 2 + 4 * outside
         ax.text(x, y, factor, fontsize=14, color=COLORS[1], **MIDDLE)
     for label, slope, x, y in NODES.values():
-        look: Style = {"boxstyle": "square,pad=0", "fc": FILL["tensor"], "ec": "0.25"}
-        ax.add_patch(FancyBboxPatch((x - half, y - 0.32), 2 * half, 0.64, **look))
+        frame(ax, x - half, y - 0.32, 2 * half, 0.64, 0, fc=FILL["tensor"], lw=1)
         ax.text(x, y - 0.12, label, fontsize=14, **MIDDLE)
         style: Style = {"fontsize": 14, "color": COLORS[1], "weight": "bold"}
         ax.text(x, y + 0.15, slope, **MIDDLE, **style)

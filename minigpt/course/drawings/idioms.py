@@ -6,11 +6,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from minigpt.course.drawings.canvas import MIDDLE
 from minigpt.course.plots import Picture, Style
 
 # A color for each row of the first tensor, light enough for black letters.
 ROWS = ["#A8D1EE", "#F8CE7E", "#B5E0C4"]
-MIDDLE: Style = {"ha": "center", "va": "center"}
 
 
 def broadcast() -> Picture:
@@ -23,11 +23,8 @@ def broadcast() -> Picture:
     grid(ax, 0, left, color=lambda r, c: ROWS[r], real=lambda r, c: c == 0)
     grid(ax, 5.6, below, color=lambda r, c: "#DDDDDD", real=lambda r, c: r == 0)
     grid(ax, 11.2, total, color=lambda r, c: ROWS[r])
-    names = ["column  (3, 1)", "row  (4,)", "column + row  (3, 4)"]
-    for x, name in zip((2, 7.6, 13.2), names):
-        ax.text(x, -0.45, name, fontsize=14, **MIDDLE)
-    ax.text(4.8, 1.5, "+", fontsize=22, **MIDDLE)
-    ax.text(10.4, 1.5, "=", fontsize=22, **MIDDLE)
+    words(ax, {2: "column  (3, 1)", 7.6: "row  (4,)", 13.2: "column + row  (3, 4)"})
+    words(ax, {4.8: "+", 10.4: "="}, y=1.5, fontsize=22)
     fig.alt = (
         "Three grids of 3 by 4. Left: the column 0, 10, 20, and pale copies of it to "
         "its right. Middle: the row 0, 1, 2, 3, and pale copies below it. Right: "
@@ -43,9 +40,8 @@ def view() -> Picture:
     two = [[0, 1, 2], [3, 4, 5]]
     grid(ax, 0, one, color=lambda r, c: ROWS[c // 3], top=0.5)
     grid(ax, 8.2, two, color=lambda r, c: ROWS[r])
-    ax.text(3, -0.45, "x  (6,)", fontsize=14, **MIDDLE)
-    ax.text(9.7, -0.45, "x.view(2, 3)", fontsize=14, **MIDDLE)
-    ax.text(7.1, 1.0, "→", fontsize=22, **MIDDLE)
+    words(ax, {3: "x  (6,)", 9.7: "x.view(2, 3)"})
+    words(ax, {7.1: "→"}, y=1.0, fontsize=22)
     fig.alt = (
         "Left: the numbers 0 to 5 in one row. Right: the same numbers in the same "
         "order in two rows, 0 1 2 above 3 4 5."
@@ -62,11 +58,10 @@ def transpose() -> Picture:
     grid(ax, 0, two, color=lambda r, c: ROWS[r], top=0.5)
     grid(ax, 5.4, turned, color=lambda r, c: ROWS[c])
     grid(ax, 10.4, viewed, color=lambda r, c: ROWS[viewed[r][c] // 3])
-    names = ["m  (2, 3)", "m.transpose(0, 1)  (3, 2)", "m.view(3, 2)  (3, 2)"]
-    for x, name in zip((1.5, 6.4, 11.4), names):
-        ax.text(x, -0.45, name, fontsize=14, **MIDDLE)
-    ax.text(4.2, 1.5, "→", fontsize=22, **MIDDLE)
-    ax.text(9.0, 1.5, "but", fontsize=15, **MIDDLE)
+    turn, cut = "m.transpose(0, 1)  (3, 2)", "m.view(3, 2)  (3, 2)"
+    words(ax, {1.5: "m  (2, 3)", 6.4: turn, 11.4: cut})
+    words(ax, {4.2: "→"}, y=1.5, fontsize=22)
+    words(ax, {9.0: "but"}, y=1.5, fontsize=15)
     fig.alt = (
         "Left: rows 0 1 2 and 3 4 5. Middle, transposed: rows 0 3, 1 4 and 2 5, so "
         "each row has become a column. Right, viewed with the same shape: rows 0 1, "
@@ -104,6 +99,14 @@ def board(width: float, height: float) -> tuple[Picture, Axes]:
     ax.set(xlim=(-0.6, width), ylim=(height - 0.9, -0.8), aspect="equal")
     ax.set_axis_off()
     return fig, ax
+
+
+def words(
+    ax: Axes, at: dict[float, str], y: float = -0.45, fontsize: float = 14
+) -> None:
+    """Words in one line; at: {their middle: a word}."""
+    for x, word in at.items():
+        ax.text(x, y, word, fontsize=fontsize, **MIDDLE)
 
 
 def grid(

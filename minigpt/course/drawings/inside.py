@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from minigpt.course.drawings.canvas import Drawing, arrow
-from minigpt.course.drawings.spine import LOOKS
+from minigpt.course.drawings.canvas import LOOKS, Drawing, arrow
 from minigpt.course.plots import COLORS, Picture, Style
 
 
@@ -23,12 +22,7 @@ def exchange() -> Picture:
         drawing.box(out, 5.5, row, "who answers?", says, width=1.1)
         for start, end in ((text, first), (first, head), (head, rest), (rest, out)):
             drawing.arrow(start, end)
-    look: Style = {
-        "mutation_scale": 22,
-        "lw": 3,
-        "color": COLORS[1],
-    }
-    look |= {"shrinkA": 0, "shrinkB": 0}
+    look: Style = {"mutation_scale": 22, "lw": 3, "color": COLORS[1]}
     arrow(drawing.ax, (2.95, 0.33), (2.95, 1.17), **look)
     label = "its output\nfor the last position"
     drawing.ax.text(3.1, 0.75, label, fontsize=12, va="center", color=COLORS[1])

@@ -6,23 +6,32 @@ and sizes are inches, from the upper left corner.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Rectangle
 
 from minigpt.attention import attention
 from minigpt.averaging import hide_future
-from minigpt.course.drawings.canvas import FILL
-from minigpt.course.drawings.spine import MIDDLE
+from minigpt.course.drawings import canvas
+from minigpt.course.drawings.canvas import (
+    FILL,
+    FOUND,
+    LIT,
+    MIDDLE,
+    SIGNS,
+    circle,
+    frame,
+)
 from minigpt.course.plots import COLORS, Picture, Style, heatmap
 
 WIDE = 11.83  # inches between the margins of a slide
-LIT, FOUND, BLUE, GREY, WHITE = "#F5A623", "#BFE3C8", FILL["tensor"], "#E8ECF0", "white"
+BLUE, GREY, WHITE = FILL["tensor"], "#E8ECF0", "white"
 LINE = "strong hat"
-SIGNS = {" ": "␣", "\n": "↵"}  # for what one doesn't see
+arrow = partial(canvas.arrow, mutation_scale=20, lw=2)
 
 
 def sheet(wide: float, high: float) -> tuple[Picture, Axes]:
@@ -35,17 +44,6 @@ def sheet(wide: float, high: float) -> tuple[Picture, Axes]:
     return fig, ax
 
 
-def arrow(ax: Axes, tail: tuple, head: tuple, **look: Any) -> None:
-    """An arrow between two points."""
-    style: Style = {
-        "arrowstyle": "-|>",
-        "mutation_scale": 20,
-        "lw": 2,
-        "color": "black",
-    }
-    ax.add_patch(FancyArrowPatch(tail, head, shrinkA=0, shrinkB=0, **(style | look)))
-
-
 def box(
     ax: Axes,
     x: float,
@@ -56,13 +54,31 @@ def box(
     **look: Any,
 ) -> None:
     """A box around its middle: round if it computes, square if it holds numbers."""
-    high = 0.42 + 0.26 * (1 + name.count("\n"))
-    style = "round,pad=0,rounding_size=0.12" if layer else "square,pad=0"
-    fill: Style = {"fc": FILL["layer" if layer else "tensor"], "ec": "0.25", "lw": 1.5}
-    corner = (x - wide / 2, y - high / 2)
-    patch = FancyBboxPatch(corner, wide, high, boxstyle=style, **(fill | look))
-    ax.add_patch(patch)
+    high = height(name)
+    look = {"fc": FILL["layer" if layer else "tensor"]} | look
+    frame(ax, x - wide / 2, y - high / 2, wide, high, 0.12 if layer else 0, **look)
     ax.text(x, y, name, fontsize=15, **MIDDLE)
+
+
+def height(name: str) -> float:
+    """How high a box with this name is."""
+    return 0.42 + 0.26 * (1 + name.count("\n"))
+
+
+def side_roads(
+    ax: Axes, roads: Sequence[tuple[float, float, str]], y: float, up: float, *wide: Any
+) -> None:
+    """A norm and a part on a side road that leaves the line at height y and is added
+    to it again. roads: (where it leaves, where it comes back, the part); up: the height
+    of the boxes; wide: of a norm, of a part."""
+    norm, part = wide
+    for fork, back, name in roads:
+        box(ax, fork, up, norm, "norm")
+        box(ax, back, up, part, name)
+        arrow(ax, (fork, y - 0.05), (fork, up + height("norm") / 2))
+        arrow(ax, (fork + norm / 2, up), (back - part / 2, up))
+        arrow(ax, (back, up + height(name) / 2), (back, y - 0.24))
+        circle(ax, back, y)
 
 
 class Grid(NamedTuple):
@@ -335,9 +351,7 @@ def road(lit: str = "") -> Picture:
     fig, ax = sheet(11.1, 3.2)
     for name, lecture, x, y, wide, high in parts:
         on = lecture == lit
-        look: Style = {"fc": LIT if on else BLUE, "ec": "0.3", "lw": 1.5}
-        style = "round,pad=0,rounding_size=0.1"
-        ax.add_patch(FancyBboxPatch((x, y), wide, high, boxstyle=style, **look))
+        frame(ax, x, y, wide, high, 0.1, fc=LIT if on else BLUE, ec="0.3")
         holds = name in ("a stack of blocks", "many heads", "one head")
         at = y + 0.28 if holds else y + high / 2
         weight = "bold" if on else "normal"
@@ -566,8 +580,7 @@ def shell() -> Picture:
     box(ax, 0.65, 1.4, 1.2, "ids\n(B, T)", layer=False)
     box(ax, 3.0, 0.55, 2.2, "token_embedding\na row a letter")
     box(ax, 3.0, 2.25, 2.4, "position_embedding\na row a place")
-    circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
-    ax.text(4.75, 1.4, "+", fontsize=20, bbox=circle, **MIDDLE)
+    circle(ax, 4.75, 1.4)
     box(ax, 6.1, 1.4, 1.5, "vectors\n(B, T, C)", layer=False)
     box(ax, 7.95, 1.4, 1.2, "body\nchanges", fc=LIT)
     box(ax, 9.55, 1.4, 1.2, "lm_head\nC → V")
@@ -727,7 +740,6 @@ def heads() -> Picture:
 def wirings() -> Picture:
     """Two layers without plus signs, and with them."""
     fig, ax = sheet(WIDE, 3.4)
-    circle = {"boxstyle": "circle,pad=0.12", "fc": "white", "ec": "0.25"}
     for left, adds in ((0, False), (6, True)):
         y = 1.3 if adds else 2.6
         title = "add: x + f(x)" if adds else "replace: f(x)"
@@ -752,7 +764,7 @@ def wirings() -> Picture:
             ax.plot([x - 1.1, x - 1.1, x - 0.78], [2.6, 1.3, 1.3], "k-", lw=2)
             ax.plot([x + 0.78, x + 1.1], [1.3, 1.3], "k-", lw=2)
             arrow(ax, (x + 1.1, 1.3), (x + 1.1, 2.35))
-            ax.text(x + 1.1, 2.6, "+", fontsize=18, bbox=circle, **MIDDLE)
+            circle(ax, x + 1.1, 2.6)
     fig.alt = (
         "Two wirings of attention and feed-forward. Replace: x goes through one and "
         "then through the other. Add: x runs straight on, and what each of them makes "
@@ -792,16 +804,10 @@ def opposite() -> list[Picture]:
 def block() -> Picture:
     """The block: its pathway a straight line, its parts on side roads."""
     fig, ax = sheet(WIDE, 3.3)
-    circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
     ax.plot([1.5, 10.4], [2.5, 2.5], color=COLORS[4], lw=10, ls="-", zorder=0.5)
     box(ax, 0.75, 2.5, 1.4, "x\n(B, T, C)", layer=False)
-    for fork, back, name in ((2.4, 4.7, "attention"), (6.9, 9.2, "feed-forward")):
-        box(ax, fork, 0.6, 1.2, "norm")
-        box(ax, back, 0.6, 1.7, name)
-        arrow(ax, (fork, 2.45), (fork, 0.97))
-        arrow(ax, (fork + 0.6, 0.6), (back - 0.85, 0.6))
-        arrow(ax, (back, 0.95), (back, 2.27))
-        ax.text(back, 2.5, "+", fontsize=20, bbox=circle, **MIDDLE)
+    roads = (2.4, 4.7, "attention"), (6.9, 9.2, "feed-forward")
+    side_roads(ax, roads, 2.5, 0.6, 1.2, 1.7)
     for tail, end in ((1.45, 4.45), (4.95, 8.95), (9.45, 10.4)):
         arrow(ax, (tail, 2.5), (end, 2.5))
     box(ax, 11.1, 2.5, 1.4, "x\n(B, T, C)", layer=False)
@@ -816,21 +822,14 @@ def block() -> Picture:
 def whole() -> Picture:
     """The whole GPT in a row."""
     fig, ax = sheet(WIDE, 4.4)
-    frame: Style = {"fc": "#F4F4F4", "ec": "0.4", "ls": "--", "zorder": 0}
-    style = "round,pad=0,rounding_size=0.15"
-    ax.add_patch(FancyBboxPatch((2.55, 0.1), 5.75, 3.7, boxstyle=style, **frame))
+    dashed: Style = {"fc": "#F4F4F4", "ec": "0.4", "lw": 1, "ls": "--", "zorder": 0}
+    frame(ax, 2.55, 0.1, 5.75, 3.7, 0.15, **dashed)
     ax.text(5.4, 4.1, "a block; our GPT stacks two of them", fontsize=17, **MIDDLE)
     ax.plot([2.3, 8.6], [3.1, 3.1], color=COLORS[4], lw=10, ls="-", zorder=0.5)
-    circle = {"boxstyle": "circle,pad=0.12", "fc": "white", "ec": "0.25"}
     box(ax, 0.37, 3.1, 0.7, "ids", layer=False)
     box(ax, 1.6, 3.1, 1.4, "embed-\ndings")
-    for fork, back, name in ((3.05, 4.5, "attention"), (5.85, 7.3, "feed-\nforward")):
-        box(ax, fork, 0.95, 0.8, "norm")
-        box(ax, back, 0.95, 1.25, name)
-        arrow(ax, (fork, 3.05), (fork, 1.3))
-        arrow(ax, (fork + 0.4, 0.95), (back - 0.62, 0.95))
-        arrow(ax, (back, 1.42), (back, 2.85))
-        ax.text(back, 3.1, "+", fontsize=18, bbox=circle, **MIDDLE)
+    roads = (3.05, 4.5, "attention"), (5.85, 7.3, "feed-\nforward")
+    side_roads(ax, roads, 3.1, 0.95, 0.8, 1.25)
     box(ax, 9.0, 3.1, 0.85, "norm")
     box(ax, 10.15, 3.1, 1.05, "lm_head")
     box(ax, 11.36, 3.1, 0.9, "logits", layer=False)

@@ -6,11 +6,8 @@ from typing import Any
 
 from matplotlib.patches import Circle, Rectangle
 
-from minigpt.course.drawings.canvas import FILL, Drawing, arrow
-from minigpt.course.drawings.spine import MIDDLE
+from minigpt.course.drawings.canvas import FILL, FOUND, MIDDLE, Drawing, arrow
 from minigpt.course.plots import COLORS, Picture, Style
-
-LIT, DONE = "#F5A623", "#BFE3C8"
 
 
 def averaging(
@@ -66,7 +63,7 @@ def ring(states: Any) -> Picture:
             small: Style = {"fontsize": 12, "color": "0.3"}
             ax.text(-0.35, worker + 0.5, f"{worker}", **small, **MIDDLE)
             for chunk, value in enumerate(row):
-                fill = DONE if value == whole[chunk] else "white"
+                fill = FOUND if value == whole[chunk] else "white"
                 look: Style = {"ec": "0.4", "lw": 1}
                 if (worker, chunk) in arrived:
                     look = {"ec": COLORS[1], "lw": 3, "zorder": 2}
@@ -82,13 +79,8 @@ def ring(states: Any) -> Picture:
     ]
     for i, start in enumerate(places):
         end = places[(i + 1) % n]
-        look: Style = {
-            "mutation_scale": 18,
-            "lw": 2.2,
-            "shrinkA": 19,
-        }
-        look |= {"shrinkB": 19, "color": COLORS[1]}
-        look["connectionstyle"] = "arc3,rad=-0.25"
+        look: Style = {"mutation_scale": 18, "lw": 2.2, "color": COLORS[1]}
+        look |= {"shrinkA": 19, "shrinkB": 19, "connectionstyle": "arc3,rad=-0.25"}
         arrow(ax, start, end, **look)
         ax.add_patch(Circle(start, 0.3, fc=FILL["tensor"], ec="0.25", lw=1.5))
         ax.text(*start, f"{i}", fontsize=13, **MIDDLE)

@@ -6,13 +6,11 @@ from typing import Any
 import torch
 from matplotlib.patches import Arc
 
-from minigpt.course.drawings.canvas import Drawing, arrow, circle
-from minigpt.course.drawings.spine import MIDDLE
+from minigpt.course.drawings.canvas import LOOKS, MIDDLE, Drawing, arrow, circle
 from minigpt.course.plots import COLORS, Picture, Style
 
 AROUND = torch.linspace(0, 2 * math.pi, 200)
 CIRCLE = torch.stack([AROUND.cos(), AROUND.sin()])  # (2, 200)
-NEW: Style = {"fc": "#F5A623", "ec": "black", "lw": 2.5}  # how a new part stands out
 
 
 def block() -> Picture:
@@ -24,7 +22,7 @@ def block() -> Picture:
 
     def new(name, x, label, below, width):
         drawing.box(name, x, 0, label, below, "layer", width)
-        ax.patches[-1].set(**NEW)
+        ax.patches[-1].set(**LOOKS["new"][0])
         ax.texts[-1].set(color="black")
 
     drawing.box("x", 0, 1, shape="(B, T, C)", width=0.8)
@@ -93,12 +91,7 @@ def turned(panels: Any, theta: float) -> Picture:
             ("key", n, COLORS[1], "--"),
         ):
             x, y = math.cos(t * theta), math.sin(t * theta)
-            look: Style = {
-                "mutation_scale": 20,
-                "lw": 3,
-                "ls": style,
-            }
-            look |= {"shrinkA": 0, "shrinkB": 0, "color": color}
+            look: Style = {"mutation_scale": 20, "lw": 3, "ls": style, "color": color}
             arrow(ax, (0, 0), (x, y), **look)
             at: Style = {"fontsize": 13, "color": color, "va": "center"}
             at["ha"] = "center" if abs(x) < 0.3 else "left" if x > 0 else "right"
@@ -170,13 +163,8 @@ def circles(panels: dict[str, torch.Tensor], axes: torch.Tensor) -> Picture:
         S = (matrix.T @ axes).norm(dim=0)  # how long each half axis is
         for axis, size, style in zip(axes.T, S, ("-", "--")):
             tip = (size * axis).tolist()
-            look: Style = {
-                "mutation_scale": 18,
-                "lw": 2.5,
-                "ls": style,
-            }
-            look |= {"shrinkA": 0, "shrinkB": 0, "color": COLORS[1]}
-            arrow(ax, (0, 0), tip, **look)
+            look: Style = {"mutation_scale": 18, "lw": 2.5, "ls": style}
+            arrow(ax, (0, 0), tip, color=COLORS[1], **look)
         sizes = ", ".join(f"{size:.2f}" for size in S.tolist())
         ax.set(title=f"{title}\n{sizes}", aspect="equal")
         ax.set(xlim=(-1.7, 1.7), ylim=(-1.7, 1.7))

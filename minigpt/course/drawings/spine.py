@@ -5,18 +5,20 @@ from typing import Any
 
 import torch
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyBboxPatch, Rectangle
+from matplotlib.patches import Rectangle
 
-from minigpt.course.drawings.canvas import FILL, Drawing, arrow
+from minigpt.course.drawings.canvas import (
+    FILL,
+    LIT,
+    LOOKS,
+    MIDDLE,
+    SIGNS,
+    Drawing,
+    arrow,
+    frame,
+)
 from minigpt.course.plots import COLORS, Picture, Style
 
-MIDDLE: Style = {"ha": "center", "va": "center"}
-# How a part of the way is drawn: its fill and its border, its letters.
-LOOKS: dict[str, tuple[Style, str, str]] = {
-    "new": ({"fc": "#F5A623", "ec": "black", "lw": 2.5}, "black", "bold"),
-    "built": ({"fc": FILL["tensor"], "ec": "0.35", "lw": 1.4}, "black", "normal"),
-    "to come": ({"fc": "white", "ec": "0.6", "lw": 1.2, "ls": "--"}, "0.4", "normal"),
-}
 WAY = [  # name, second line, notebook; left edge, upper edge, width, height
     ("text", "First Ci", "01", 0.1, 1.15, 1.25, 0.8),
     ("ids", "18 47 56 …", "01", 1.65, 1.15, 1.25, 0.8),
@@ -50,8 +52,7 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
             kind = "new" if notebook == lit else "to come"
         kind = "new" if name in about else kind
         look, color, weight = LOOKS[kind]
-        style = "round,pad=0,rounding_size=0.12"
-        ax.add_patch(FancyBboxPatch((x, y), width, tall, boxstyle=style, **look))
+        frame(ax, x, y, width, tall, 0.12, **look)
         letters: Style = {"color": color, "weight": weight}
         low = 0.07 if below == "" else -0.1  # clear of the number in the corner
         at = y + 0.24 if below is None else y + tall / 2 + low
@@ -66,7 +67,7 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
         (9.5, 9.8),
         (11.05, 11.35),
     ]:
-        arrow(ax, (tail, 1.55), (head, 1.55), shrinkA=0, shrinkB=0)
+        arrow(ax, (tail, 1.55), (head, 1.55))
     fig.alt = (
         "The way of a text: text, ids, vectors, a stack of blocks, logits, next "
         "character. A block holds many heads and a feed-forward layer, many heads are "
@@ -75,7 +76,7 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
     )
     if writes:
         ax.plot([12.3, 12.3, 0.72], [1.95, 3.3, 3.3], color="black", lw=1.8)
-        arrow(ax, (0.72, 3.3), (0.72, 1.95), **look)
+        arrow(ax, (0.72, 3.3), (0.72, 1.95))
         told = "to write: append it to the text, and ask again"
         ax.text(6.5, 3.45, told, fontsize=13, ha="center", va="center")
         fig.alt += (
@@ -104,8 +105,8 @@ def cells(
         corner = (x + i - size / 2, y - size / 2)
         style: Style = {"fc": fill, "ec": "0.35", "lw": 1.2} | look
         ax.add_patch(Rectangle(corner, size, size, **style))
-        shown = {" ": "␣", "\n": "↵"}.get(char, char)
-        ax.text(x + i, y, shown, fontsize=fontsize, family="monospace", **MIDDLE)
+        shown: Style = {"fontsize": fontsize, "family": "monospace"}
+        ax.text(x + i, y, SIGNS.get(char, char), **shown, **MIDDLE)
 
 
 def windows(text: str) -> Picture:
@@ -115,8 +116,8 @@ def windows(text: str) -> Picture:
     ax = fig.subplots()
     ax.set(xlim=(-2.3, T + 3.4), ylim=(T + 3.1, -0.7), aspect="equal")
     ax.set_axis_off()
-    blue, orange = FILL["tensor"], "#F5A623"
-    for y, name, row, fill in ((0, "x", text[:-1], blue), (1, "y", text[1:], orange)):
+    blue = FILL["tensor"]
+    for y, name, row, fill in ((0, "x", text[:-1], blue), (1, "y", text[1:], LIT)):
         ax.text(-1.3, y, name, fontsize=15, family="monospace", **MIDDLE)
         cells(ax, 0, y, row, fill)
     for t in range(T):
@@ -124,7 +125,7 @@ def windows(text: str) -> Picture:
         ax.text(-1.3, y, f"t = {t}", fontsize=13, **MIDDLE)
         cells(ax, 0, y, text[: t + 1], blue)
         ax.text(t + 1, y, "→", fontsize=15, **MIDDLE)
-        cells(ax, t + 2, y, text[t + 1], orange)
+        cells(ax, t + 2, y, text[t + 1], LIT)
     fig.alt = (
         f"The window {text[:-1]!r} over the same text shifted by one, and below it "
         f"{T} examples: after the first character comes the second, after the first "
@@ -182,7 +183,7 @@ def asks(
     for y, name in names:
         ax.text(-0.8, y, name, fontsize=13, ha="right", va="center")
     cells(ax, 0, 0, text[:t], FILL["tensor"], size=0.8)
-    cells(ax, t, 0, text[t], "#F5A623", size=0.8)
+    cells(ax, t, 0, text[t], LIT, size=0.8)
     cells(ax, t + 1, 0, text[t + 1 :], "white", size=0.8, ls="--")
     ax.text(t, -0.85, "asks", fontsize=13, **MIDDLE)
     for i in range(T):
@@ -249,9 +250,8 @@ def listeners(text: str) -> Picture:
             ax.annotate("", (i + 0.08, 0.03), (t - 0.08, 0.03), arrowprops=arrow)
         arrow = style | {"connectionstyle": "arc3,rad=2.2"}  # to itself
         ax.annotate("", (t + 0.09, -0.11), (t - 0.09, -0.11), arrowprops=arrow)
-        circle = {"boxstyle": "circle", "fc": FILL["tensor"]}
-        center: Style = {"ha": "center", "va": "center", "family": "monospace"}
-        ax.text(t, 0, letter, fontsize=22, bbox=circle, **center)
+        look: Style = {"boxstyle": "circle", "fc": FILL["tensor"]}
+        ax.text(t, 0, letter, fontsize=22, family="monospace", bbox=look, **MIDDLE)
     ax.set(xlim=(-0.5, len(text) - 0.5), ylim=(-0.6, 1.1))
     ax.set_axis_off()
     fig.alt = (
@@ -324,7 +324,7 @@ def cut() -> Picture:
     ax = fig.subplots()
     ax.set(xlim=(-0.3, 12.4), ylim=(4.1, -0.75))
     ax.set_axis_off()
-    colors = ["#DCEBF5", "#FBE6CF"]
+    colors = [*FILL.values()]
 
     def vector(x, y, first, count, heads, numbered=True):
         for i in range(count):
@@ -339,11 +339,7 @@ def cut() -> Picture:
         vector(4.2, y, 4 * head, 4, [head] * 4)
         ax.text(5.04, y - 0.32, f"head {head}, head_size 4", fontsize=13, **MIDDLE)
         arrow(ax, (3.4, 1.67), (4.15, y + 0.28))
-        style = "round,pad=0,rounding_size=0.12"
-        box = FancyBboxPatch(
-            (6.5, y - 0.05), 1.5, 0.65, boxstyle=style, fc="white", ec="0.25"
-        )
-        ax.add_patch(box)
+        frame(ax, 6.5, y - 0.05, 1.5, 0.65, 0.12, fc="white", lw=1)
         ax.text(7.25, y + 0.28, "attention", fontsize=13, **MIDDLE)
         arrow(ax, (5.9, y + 0.28), (6.5, y + 0.28))
         arrow(ax, (8.0, y + 0.28), (8.75, 1.67))
@@ -398,12 +394,8 @@ def gpt() -> Picture:
     drawing = Drawing(9.35, 2.9, wide=1.28, small=12)
     ax = drawing.ax
     ax.set(xlim=(-0.65, 9.0), ylim=(2.15, -0.75))
-    frame: Style = {
-        "boxstyle": "round,pad=0,rounding_size=0.15",
-        "fc": "#F4F4F4",
-        "ec": "0.4",
-    }
-    ax.add_patch(FancyBboxPatch((1.32, -0.65), 4.95, 2.4, ls="--", zorder=0, **frame))
+    dashed: Style = {"fc": "#F4F4F4", "ec": "0.4", "lw": 1, "ls": "--", "zorder": 0}
+    frame(ax, 1.32, -0.65, 4.95, 2.4, 0.15, **dashed)
     ax.text(3.8, 1.95, "a Block (05); a stack of them (06)", fontsize=13, **MIDDLE)
     ax.plot([1.2, 6.5], [1.3, 1.3], color=COLORS[4], lw=8, ls="-", zorder=0.5)
 

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from matplotlib.patches import FancyBboxPatch
-
-from minigpt.course.drawings.spine import LOOKS, MIDDLE
+from minigpt.course.drawings.canvas import LOOKS, MIDDLE, SIGNS, frame
 from minigpt.course.plots import Picture, Style
 
 
@@ -25,11 +23,10 @@ def boxes(rows: Any) -> Picture:
         x, size = 0, min(17, 500 / letters)
         for token in tokens:
             look, color, weight = LOOKS["new" if token in lit else "built"]
-            n, style = len(token), "round,pad=0,rounding_size=0.12"
-            corner, width = (x + 0.06, y + 0.14), n - 0.12
-            ax.add_patch(FancyBboxPatch(corner, width, 0.72, boxstyle=style, **look))
+            n = len(token)
+            frame(ax, x + 0.06, y + 0.14, n - 0.12, 0.72, 0.12, **look)
             for i, letter in enumerate(token):
-                shown = {" ": "␣", "\n": "↵"}.get(letter, letter)
+                shown = SIGNS.get(letter, letter)
                 font: Style = {"fontsize": size, "family": "monospace"}
                 font |= {"color": color, "weight": weight}
                 ax.text(x + i + 0.5, y + 0.5, shown, **MIDDLE, **font)

@@ -30,7 +30,6 @@ from minigpt.stored import FOLDER as STORED
 from minigpt.stored import load_stored
 from minigpt.tools.corpus import read_ids, read_tokens
 from minigpt.tools.page.packing import (
-    WEIGHTS,
     Text,
     import_map,
     judged,
@@ -283,38 +282,21 @@ def add_options(parser: ArgumentParser) -> None:
     add = parser.add_argument
     known = "what `train` wrote (default: model.pt); twice, to see two side by side"
     add("--checkpoint", metavar="FILE", action="append", help=known)
-    known = "what the page calls a model, once for each (default: its file's name)"
-    add("--name", action="append", help=known)
     known = "the file to write, in place of an older page (default: %(default)s)"
     add("--out", metavar="FILE", default="page.html", help=known)
-    known = "int8 halves the file, float32 doubles it (default: %(default)s)"
-    add("--weights", choices=list(WEIGHTS), default="int16", help=known)
     add("--prompt", help=f"what it goes on from at first (default: {EXAMPLES[0]})")
     known = "what it learned from, for the means of its parts (default: %(default)s)"
     add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
 
 
-def names_of(paths: Sequence[str], names: Any) -> list[str]:
-    """What the page calls the models of some checkpoints: never a folder.
-
-    Raises ValueError for a file that is given twice, and for names that are too few,
-    too many or alike.
-    """
-    files = [Path(path).resolve() for path in paths]
-    for i, path in enumerate(paths):
-        require(
-            files[i] not in files[:i],
-            f"{path} is given twice: give two different checkpoints.",
-        )
-    require(
-        not names or len(names) == len(paths),
-        f"There are {len(paths)} checkpoints and {len(names or [])} names: give --name "
-        "once for each, in the same order.",
-    )
-    names = names or ([file.name for file in files] if len(files) > 1 else [""])
+def names_of(paths: Sequence[str]) -> list[str]:
+    """What the page calls the models of some checkpoints: by their files, without their
+    folders; a single one needs no name. Raises ValueError if two are alike."""
+    names = [Path(path).stem for path in paths] if len(paths) > 1 else [""]
     require(
         len(set(names)) == len(names),
-        f"Both are called {names[0]}: give --name once for each.",
+        f"Two files are called {names[0]}, and so the page can't tell them apart: "
+        "rename one.",
     )
     return names
 
@@ -322,9 +304,8 @@ def names_of(paths: Sequence[str], names: Any) -> list[str]:
 def main(options: Namespace) -> int:
     """The command: write the page of a checkpoint or two, say how large it is."""
     paths = options.checkpoint or ["model.pt"]
-    names = names_of(paths, options.name)
     models, stories, known, text = {}, [], {}, None
-    for name, path in zip(names, paths):
+    for name, path in zip(names_of(paths), paths):
         if options.checkpoint is None and not Path(path).exists():
             load_or_stored(None)  # says so
             path = STORED / "gpt.pt"
@@ -337,8 +318,8 @@ def main(options: Namespace) -> int:
     text, why_not = learned_text(options.data, tokenizer, text)
     if text is not None and options.data in READ:
         stories = [story._replace(read=READ[options.data]) for story in stories]
-    kind = {"weights": options.weights, "prompt": options.prompt, "text": text}
-    size = write_page(options.out, models, tokenizer, **kind, stories=stories)
+    kind = {"prompt": options.prompt, "text": text, "stories": stories}
+    size = write_page(options.out, models, tokenizer, **kind)
     print(f"{options.out}: {size / 1000:,.0f} kB, for any browser, without a network.")
     if text is None:
         print(f"{why_not} So a part that is off says zeros; --data gives the text.")
