@@ -262,7 +262,7 @@ def test_a_click_on_a_part_takes_it_apart(page):
         "e.matches('.figure:not([hidden])')).map((e) => e.id)"
     ) == ["where"]
     page.evaluate("$('step-back').click(), $('step-back').click()")
-    assert "Head 2.2 asks for" in said(page, "watch-title")
+    assert "Head 2.2 asks on behalf of" in said(page, "watch-title")
     page.evaluate("document.querySelector('[aria-label*=\"forward 1\"]').click()")
     assert "Feed-forward 1 works on" in said(page, "watch-title")
     page.evaluate("$('step-back').click()")
@@ -359,7 +359,7 @@ def test_the_line_at_the_top_shows_what_the_model_sees(page):
         start = page.evaluate(f"active.startOf({position} - 1)")
         assert page.evaluate("document.querySelectorAll('.beyond').length") == start
         assert said(page, "seen").startswith(f"It sees {position - start} character")
-        assert "8 at most, then the older half goes" in said(page, "seen")
+        assert "8 at most; beyond that, the older half is forgotten" in said(page, "seen")
     do(page, "choose(active, 0); await showInside();")  # nothing comes before it
     assert page.evaluate(inked) == 0
 
@@ -529,7 +529,7 @@ def test_the_page_says_what_it_is_before_any_script_has_run(gpt):
     seen = html[: html.index("<script")]
     assert "It read a fox. <em>Now it writes, one letter at a time.</em>" in seen
     count = sum(p.numel() for p in gpt.parameters())
-    assert f"<title>A GPT of {count:,} parameters</title>" in seen
+    assert f"<title>A GPT with {count:,} parameters</title>" in seen
     assert f" {len(TEXT.train):,} characters in 20 " in seen
     name = "<img src=x onerror=alert(1)>"  # a name is text
     html = page_of({name: {"end": gpt}, "b": {"end": gpt}}, TOKENIZER)

@@ -141,7 +141,7 @@ def face(content: dict[str, Any]) -> dict[str, str]:
     row = '<tr><td>&nbsp;</td><td></td><td><i class="bar"></i></td></tr>'
     filmed = any(len(model["snapshots"]) > 1 for model in models)
     return {
-        "name": f"{'GPTs' if many else 'A GPT'} of {' and '.join(counts)} parameters",
+        "name": f"{'GPTs' if many else 'A GPT'} with {' and '.join(counts)} parameters",
         "title": f"{who} read {read}. <em>Now {writes}, one {piece} at a time.</em>",
         "intro": "".join(
             made(model, count, content, many) for model, count in zip(models, counts)
@@ -164,13 +164,13 @@ def parameters_in(tensors: list[dict]) -> int:
 def made(model: dict, count: str, content: dict, many: bool) -> str:
     """How a model came to be, in a sentence of HTML."""
     name, story, unit = escape(model["name"]), model["story"], content["unit"]
-    says = f"{f'{name}: a' if many else 'A small'} GPT of {count} "
+    says = f"{f'{name}: a' if many else 'A small'} GPT with {count} "
     says += '<b data-word="parameters">parameters</b>'
     if story and story["steps"]:
         read = f" from {content['length']:,} {unit}s" if content["length"] else ""
         says += f" that learned{read} in {story['steps']:,} "
         says += '<b data-word="step">steps</b> of training'
-        says += f": {duration(story['seconds'])}" if story["seconds"] else ""
+        says += f" ({duration(story['seconds'])})" if story["seconds"] else ""
     return f"{says}. "
 
 
@@ -178,8 +178,8 @@ def shape_of(model: dict, unit: str) -> str:
     """The sizes of a model, in a sentence of HTML."""
     name, config = escape(model["name"]), model["config"]
     return (
-        f"{f'{name}: ' if name else ''}{config['n_layer']} layers of "
-        f"{config['n_head']} heads, {config['n_embd']} channels, a context of "
+        f"{f'{name}: ' if name else ''}{config['n_layer']} layers with "
+        f"{config['n_head']} heads each, {config['n_embd']} channels, and a context of "
         f"{config['block_size']} {unit}s."
     )
 

@@ -26,8 +26,8 @@ function line(name, share, own, came) {
     element("i", { className: "model-mark" }));
   bar.style.setProperty("--share", number(share));
   bar.style.setProperty("--model", number(own));
-  return element("tr", { className: came ? "came" : "", title: `without the knobs ${number(own)}` },
-    element("td", {}, name, ...(came ? [element("small", { textContent: " came" })] : [])),
+  return element("tr", { className: came ? "came" : "", title: `before the sliders change it: ${number(own)}` },
+    element("td", {}, name, ...(came ? [element("small", { textContent: " came next" })] : [])),
     element("td", { textContent: number(share) }), element("td", {}, bar));
 }
 
@@ -36,9 +36,9 @@ function sentence(side, position, own, actual) {
   const before = textOf(side.ids.slice(Math.max(0, position - 20), position));
   const context = `“${position > 20 ? "…" : ""}${plainly(before)}”`;
   if (side.writing && actual === null) {
-    return `It's writing. This is what it weighed for ${UNIT} ${position + 1}, after ${context}.`;
+    return `It’s writing. These were its choices for ${UNIT} ${position + 1}, after ${context}.`;
   }
-  if (actual === null) return `What comes after ${context}? Drag a knob, and see.`;
+  if (actual === null) return `What comes after ${context}? Move a slider and watch.`;
   const drawn = side.drawn[position];
   const says = `After ${context}, the model ${side.off.size ? "as it is now " : ""}gives `
     + `${quoted(actual)} a probability of ${number(own[actual])}: a surprise of `
@@ -46,6 +46,6 @@ function sentence(side, position, own, actual) {
   if (!drawn) return says;
   const { temperature, topK, topP } = drawn.settings;
   const how = [`temperature ${temperature}`, topK && `top-k ${topK}`, topP && `top-p ${topP}`];
-  return `${says} It was drawn with ${number(drawn.probability)}, at `
+  return `${says} It was drawn with a probability of ${number(drawn.probability)}, at `
     + `${how.filter(Boolean).join(", ")}.`;
 }

@@ -135,7 +135,7 @@ export class Drawing {
     this.to.textContent = to;
     this.stations.forEach((station, i) => {
       if (i === guesses.length) {
-        station.textContent = `in all ${number(logit, 2)}: a probability of ${number(probability)}`;
+        station.textContent = `score ${number(logit, 2)}, probability ${number(probability)}`;
         return;
       }
       const { char, probability: sure } = guesses[i];
@@ -143,7 +143,7 @@ export class Drawing {
         ` ${number(sure, 2)}`);
       guess.style.setProperty("--share", sure);
       station.replaceChildren(station.firstChild
-        ?? element("span", {}, "so far it would ", word("lens", "write")), " ", guess);
+        ?? element("span", {}, "best ", word("lens", "guess"), " so far"), " ", guess);
     });
   }
 

@@ -69,11 +69,11 @@ export function typedIds() {
     }
     ways.push(["Leave out what it doesn’t know", chars.filter(isKnown)]);
   } else if (!chars.length) {
-    said = "Give at least one character to go on from.";
+    said = "Type at least one character to start from.";
   } else if (ids.length > LIMIT) {
     said = `These are ${ids.length.toLocaleString("en")} ${UNIT}s; `
       + `this page reads ${LIMIT.toLocaleString("en")}.`;
-    ways.push(["Keep the last of them", Array.from(textOf(ids.slice(-LIMIT)))]);
+    ways.push([`Keep the last ${LIMIT.toLocaleString("en")}`, Array.from(textOf(ids.slice(-LIMIT)))]);
   }
   complain(said, ways);
   return said ? null : ids;

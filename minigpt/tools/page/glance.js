@@ -125,11 +125,11 @@ function tellCount(side, n) {
   if ($("seen").side !== side) {
     $("seen").side = side;
     $("seen").replaceChildren(element("span", { className: "count" }),
-      " Arcs show where its ", word("head", `${n_layer * n_head} heads`), " look: from rose in the "
-      + "first block to gold in the last, and white for the one below.");
+      " The arcs show where its ", word("head", `${n_layer * n_head} heads`), " look. They go from rose "
+      + "in the first block to gold in the last. White belongs to the head that’s open below.");
   }
   $("seen").firstChild.textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
-    + "most, then the older half goes).";
+    + "most; beyond that, the older half is forgotten).";
 }
 
 /** For those who don't see the picture, what is in it. */

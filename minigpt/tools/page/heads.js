@@ -29,10 +29,10 @@ export function headSheet({ model, rows, row, part, name, id, off, tokens, few, 
       { lit, why: [`Each ${UNIT} hands over what it has, as much of it as its share.`],
         says: ["Its ", word("value"), " times its weight. Added up, that’s the ", word("output"),
           `: ${n} numbers.`] },
-      { lit, why: [`What was fetched is written into the list of ${me}.`],
+      { lit, why: [`The result is written into the list of ${me}.`],
         says: [`The `, word("projection"), ` turns the ${n} numbers into ${u.wrote.length}. That `
           + `${off ? "would add" : "adds"} ${signed(share)} to the score (`, word("logit"),
-        `) of ${to}. Each ${UNIT} has its part in it.`] },
+        `) of ${to}. The table says how much of that each ${UNIT} brought.`] },
     ],
     columns: [
       { step: 1, head: "q · k", values: u.dots },
@@ -47,7 +47,7 @@ export function headSheet({ model, rows, row, part, name, id, off, tokens, few, 
           + `(${number(u.scores[t])} − ${bracket(u.largest)}) is ${number(u.powers[t])}. Divided by `
           + `${number(u.sum)}, the sum of all, that makes ${number(u.weights[t])}`),
       (t) => `${number(u.weights[t])} × the value of ${other(t)}`,
-      (t) => `${other(t)} adds ${signed(u.adds[t], 3)} to the score of ${to}; all together add `
+      (t) => `${other(t)} adds ${signed(u.adds[t], 3)} to the score of ${to}. Together they add `
         + signed(share, 3),
     ],
     strips: (t, step) => ({

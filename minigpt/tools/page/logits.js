@@ -30,18 +30,18 @@ export function logitsSheet({ model, seen, few, me, id, came, chance }) {
     shown: 0,
     steps: [
       { lit, why: [`Now each of the ${V} ${UNIT}s is asked: how well do you fit this list?`],
-        says: ["The normed list times ", `${C} `, word("parameters"), ` that each ${UNIT} has of its `
-          + "own, added up", ...(b ? [", with a ", word("bias")] : []), ": that’s its score, the ",
+        says: [`Each ${UNIT} has ${C} `, word("parameters"), " of its own. The normed list is multiplied "
+          + "by them and added up", ...(b ? [", plus a ", word("bias")] : []), ". That’s its score, or ",
         word("logit"), ".", ...(softcap ? [` Scores are held within ±${softcap}.`] : [])] },
       { lit, why: ["The scores become chances, which add up to 1."],
         says: [...(temperature
           ? ["Each score is divided by the ", word("temperature"), ` ${number(temperature, 2)}. `]
-          : ["At ", word("temperature"), " 0 only the largest stays. "]),
-        dropped ? `The knobs drop ${dropped} of ${V}. ` : "", "Then ", word("softmax"),
+          : ["At ", word("temperature"), " 0, only the largest score counts. "]),
+        dropped ? `The sliders rule out ${dropped} of ${V}. ` : "", "Then ", word("softmax"),
         ` makes probabilities.${knobsSay(u, id)}`] },
       { lit: [...lit, "to"], row: drawnRow < 0 ? undefined : drawnRow,
         why: [`Chance decides: a random number falls on one ${UNIT}.`],
-        says: [`Each is as wide as it is likely. ${drawSays(u.probs, came, chance)}`,
+        says: [`The likelier it is, the wider its stretch. ${drawSays(u.probs, came, chance)}`,
           ...closing({ model, seen, me, came, chance, probs: u.probs })] },
     ],
     columns: [
@@ -53,7 +53,7 @@ export function logitsSheet({ model, seen, few, me, id, came, chance }) {
     lines: [
       (k) => score(k) + (softcap ? `; ${softcap} × tanh(${number(u.scores[order[k]])} ÷ ${softcap}) = `
         + number(u.logits[order[k]]) : ""),
-      (k) => (u.kept[order[k]] === -Infinity ? `${char(k)} is dropped: its probability is 0`
+      (k) => (u.kept[order[k]] === -Infinity ? `${char(k)} is ruled out: its probability is 0`
         : `${char(k)}: e to the power of (${number(u.kept[order[k]])} − ${bracket(u.largest)}) is `
           + `${number(u.powers[order[k]])}. Divided by ${number(u.sum)}, the sum of all, that makes `
           + number(u.probs[order[k]])),
@@ -68,13 +68,13 @@ export function logitsSheet({ model, seen, few, me, id, came, chance }) {
 /** What the knobs make of the model's own probability, if that is seen. */
 function knobsSay({ logits, probs }, id) {
   const own = number(softmax(logits)[id]), now = number(probs[id]);
-  return own === now ? "" : ` For ${quoted(id)} the knobs turn ${own} into ${now}.`;
+  return own === now ? "" : ` For ${quoted(id)}, the sliders turn ${own} into ${now}.`;
 }
 
 /** Where the random number fell, or would. */
 function drawSays(probs, came, chance) {
-  if (came === undefined) return `A random number says how it goes on: “One ${UNIT}” draws it.`;
-  if (chance === undefined) return `None was drawn here: ${quoted(came)} was given.`;
+  if (came === undefined) return `A random number decides how it goes on. Press “One ${UNIT}” to draw one.`;
+  if (chance === undefined) return `Nothing was drawn here: ${quoted(came)} was given.`;
   const now = drawn(probs, () => chance), fell = `The random number was ${number(chance)}, `;
   return now === came ? `${fell}which falls on ${quoted(came)}, so that was written.`
     : `${fell}which now falls on ${quoted(now)}. When it was drawn, it fell on ${quoted(came)}.`;
@@ -88,6 +88,6 @@ function closing({ model, seen, me, came, chance, probs }) {
   const best = parts.reduce((a, b) => (shares.get(b) > shares.get(a) ? b : a));
   return [" ", element("b", { className: "closing", textContent: `So after ${me} it drew `
     + `${quoted(came)}: heads fetched, neurons added, and chance chose. `
-    + `${best[0].toUpperCase()}${best.slice(1)} did most: ${signed(shares.get(best))} of its score of `
+    + `${best[0].toUpperCase()}${best.slice(1)} contributed most: ${signed(shares.get(best))} of its score of `
     + `${number(seen.logits[came], 2)}.` })];
 }

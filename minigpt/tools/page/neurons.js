@@ -59,7 +59,7 @@ export function feedForwardSheet({ model, seen, part, name, id, off, few, me }) 
       (k) => (k < order.length ? `neuron ${order[k] + 1}: `
         + `${productOf(u.fed, u.weightsOf(order[k]), u.biasOf(order[k]))}, `
         + `${bends[1](u.hidden[order[k]], order[k])} = ${number(u.bent[order[k]])}`
-        : "the others are summed up"),
+        : "all the others, added up"),
       (k) => (k < order.length
         ? `neuron ${order[k] + 1} adds ${signed(u.adds[order[k]], 3)} to the score of ${to}`
         : `${tail[k - order.length].label}: ${signed(tail[k - order.length].adds, 3)} to ${to}`),

@@ -36,7 +36,7 @@ export function embeddingSheet({ model, seen, row, token, me }) {
       says: [`${me} is number ${token + 1} of ${V} ${UNIT}s. Row ${token + 1} of a table is its `,
         word("embedding"), ". ", ...(u.position
           ? [`It’s ${UNIT} ${row + 1} in view, so row ${row + 1} of a second table is added. `]
-          : ["Where it stands comes later, in the heads. "]),
+          : ["Its position comes in later, in the heads. "]),
         "This is the ", word("stream"), ": each part reads it and adds to it."] },
     terms: [{ name: "token", numbers: u.token },
       ...(u.position ? [{ name: "position", numbers: u.position }] : []),
@@ -51,9 +51,9 @@ export function normSheet({ model, seen, part: { layer }, me }) {
   return vectorSheet({
     title: `${rms ? "RMSNorm" : "LayerNorm"}: ${me} on its way into block ${layer + 1}`,
     step: { lit: [`norm ${layer + 1}.1`],
-      why: ["The list is brought to one loudness, so that parts can compare."],
-      says: [rms ? "" : `First its mean, ${number(u.mean)}, is taken off. `, "Each number is ",
-        `divided by how large they all are on average, ${size}. Then it’s multiplied by a `,
+      why: ["The list is turned up or down to a standard loudness before a part reads it."],
+      says: [rms ? "" : `First its mean, ${number(u.mean)}, is subtracted. `, "Each number is ",
+        `divided by their typical size, ${size}. Then it’s multiplied by a `,
         word("gain"), ...(u.bias ? [", plus a ", word("bias")] : []), ", which training has found."] },
     terms: [{ name: "stream", numbers: u.stream },
       { name: `÷ ${size}`, sign: "→", numbers: u.even },
@@ -67,13 +67,13 @@ export function normSheet({ model, seen, part: { layer }, me }) {
 export function querySheet({ model, seen, part, me }) {
   const u = unfoldQuery(model, seen, part), n = u.query.length, { qk_norm, rotary } = model.config;
   const name = `head ${part.layer + 1}.${part.index + 1}`;
-  const ways = [qk_norm && "brought to one size", rotary && "turned by its position"].filter(Boolean);
-  return vectorSheet({ title: `Head ${name.slice(5)} asks for ${me}`, first: "query",
-    step: { lit: [name], why: ["A head makes three short lists: to ask, to answer, to hand over."],
-      says: ["Its ", word("query"), ", ", word("key"), " and ", word("value"), " are the normed list "
-        + `times a learned table each, ${n} numbers. `,
-      ways.length ? `Query and key are also ${ways.join(" and ")}. ` : "",
-      `Every other ${UNIT} has them, too.`] },
+  const ways = [qk_norm && "scaled to one size", rotary && "turned by its position"].filter(Boolean);
+  return vectorSheet({ title: `Head ${name.slice(5)} asks on behalf of ${me}`, first: "query",
+    step: { lit: [name], why: ["A head makes three short lists: one to ask with, one to be found by, and one to hand over."],
+      says: ["Its ", word("query"), ", ", word("key"), " and ", word("value"), ` are ${n} numbers each: `
+        + "the normed list, multiplied by three learned tables. ",
+      ways.length ? `Query and key are then ${ways.join(" and ")}. ` : "",
+      `Every other ${UNIT} has its own three.`] },
     terms: [...(ways.length ? [{ name: "w · x", numbers: u.raw }] : []),
       { name: "query", numbers: u.query }, { name: "key", numbers: u.key },
       { name: "value", numbers: u.value }],

@@ -11,17 +11,17 @@ const MEANINGS = {
   parameters: "The numbers in the model. Training changes them a little at every step. Nobody "
     + "wrote them by hand.",
   step: `In one step of training, the model guesses the next ${UNIT} in a few pieces of the text. `
-    + "Then each parameter moves a little, so that the guesses would have been better.",
+    + "Then each parameter moves a little, in the direction that makes the guesses better.",
   probability: `How sure the model is that this ${UNIT} comes next. 0 is never, 1 is always, and `
     + "all of them add up to 1.",
-  temperature: "Before one is drawn, every score is divided by this number. Below 1, likely ones "
-    + "become likelier. Above 1, all become more alike. At 0 the likeliest always wins.",
-  "top-k": "Only the k likeliest may be drawn.",
-  "top-p": "Only the likeliest may be drawn: as many as it takes to reach this probability "
+  temperature: "Every score is divided by this number before one is drawn. Below 1, likely ones get "
+    + "even likelier. Above 1, they all get more alike. At 0, the likeliest one always wins.",
+  "top-k": "Only the k likeliest ones can be drawn.",
+  "top-p": "Only the likeliest ones can be drawn, just enough of them to reach this probability "
     + "together.",
   seed: "Where the random numbers begin. The same seed gives the same text.",
-  logit: `The score of a ${UNIT}: any number at all. Softmax turns the ${V} scores into `
-    + "probabilities. The larger the score, the likelier.",
+  logit: `The score of a ${UNIT}. It can be any number. Softmax turns the ${V} scores into `
+    + "probabilities: the larger the score, the likelier.",
   embedding: `The list of numbers that stands for a ${UNIT}. Another list stands for its place `
     + "in the text. Their sum enters the first block.",
   block: "One round of work. The heads fetch what came earlier, then a feed-forward layer works "
@@ -29,10 +29,10 @@ const MEANINGS = {
   stream: "The list of numbers that runs through all blocks. Every part reads it and adds to it.",
   head: `A part that looks back. It weighs all earlier ${UNIT}s and brings back a mixture of what `
     + "they have to offer.",
-  "feed-forward": `The part of a block that works on one ${UNIT} alone. It has many neurons, and `
-    + "each of them is bent at zero.",
-  neuron: "One number inside a feed-forward layer. It weighs the whole list; the bend decides "
-    + "whether it fires.",
+  "feed-forward": `The part of a block that works on one ${UNIT} at a time. It has many neurons, `
+    + "and the result of each is bent at zero.",
+  neuron: "One number inside a feed-forward layer. It’s computed from the whole list, and the "
+    + "bend decides whether it fires.",
   lens: "What the model would write if it stopped here: the last layer reads the list as it is so "
     + "far. This is called the logit lens.",
   query: `What a ${UNIT} is looking for, as a list of numbers.`,
@@ -40,23 +40,23 @@ const MEANINGS = {
     + "is large.",
   value: `What a ${UNIT} hands over to those that look at it, as a list of numbers.`,
   score: "Query times key, divided by the root of their length.",
-  mask: "Nobody may look at what comes later: there the score becomes −∞ and the weight 0.",
+  mask: "Nobody may look at what comes later. Its score becomes −∞, and its weight 0.",
   softmax: "Raise e to the power of each number, then divide by the sum of all. The results are "
     + "positive and add up to 1.",
   weight: `How much is taken from this ${UNIT}. The weights of a head add up to 1.`,
   output: "The values, each times its weight, all added up. This is what the head brings back.",
-  mean: "A part that's off says the same thing everywhere: what it says on average over the text "
-    + "that the model learned from. Or it says zeros, which is nothing at all.",
-  bias: "One more number, found by training and added at the end.",
-  gain: "A number, found by training, that another one is multiplied by.",
-  bend: "What is below 0 becomes 0, or close to it. Without the bend, two layers in a row could "
+  mean: "A part that’s off gives the same numbers everywhere: its average over the text that the "
+    + "model learned from. You can also make them all zeros.",
+  bias: "One more number that training has found. It’s added at the end.",
+  gain: "A number that training has found. Another number is multiplied by it.",
+  bend: "Whatever is below 0 becomes 0, or close to it. Without the bend, two layers in a row could "
     + "do no more than one.",
-  projection: "What the head fetched is weighed with parameters, so that it becomes as long as "
+  projection: "The head’s result is multiplied by a table of parameters. That makes it as long as "
     + "the list that runs through the model.",
   product: "Query times key, number by number, all added up. The larger, the better they fit.",
   weighing: "Each number of the list times a parameter, all added up. It's large if the list looks "
     + "like the parameters.",
-  norm: "Before a part reads the list, its numbers are brought to one size.",
+  norm: "Before a part reads the list, its numbers are scaled to a standard size.",
 };
 
 /** A word that can be asked for its meaning. */

@@ -37,8 +37,8 @@ async function writeOne(side, count, pace) {
   await account(side);
   const written = textOf(side.ids.slice(first));
   $("spoken").textContent = `Written: ${written.length > 1 ? written : spoken(written)}`;
-  if (n < count) $("status").textContent = `A text here ends at ${LIMIT.toLocaleString("en")} `
-    + `${UNIT}s.`;
+  if (n < count) $("status").textContent = `A text can have ${LIMIT.toLocaleString("en")} ${UNIT}s `
+    + "here, and no more.";
 }
 
 /** Read what the whole model says, too, if a part of it is off, to compare. Nothing of it is
