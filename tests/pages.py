@@ -16,7 +16,6 @@ PROMPT = "the quick"
 WINDOW = "quick br"  # a whole context of the small models
 PLACE = 5  # what is chosen of it: two more characters stand behind the one that looks
 SIZES = {"block_size": 8, "n_layer": 3, "n_head": 4, "n_embd": 16}
-OFF = dict.fromkeys(("rms_norm", "rotary", "qk_norm"), False)
 MODERN = {
     "as it comes": {},
     "grouped": {
@@ -26,7 +25,6 @@ MODERN = {
         "activation": "swiglu",
     },
     "capped": {"softcap": 3.0, "bias": True, "rms_norm": False, "embedding_mix": True},
-    "all off": {**OFF, "activation": "relu", "bias": True},
 }
 TEXT = Text(DATA, DATA)
 HISTORY = [Progress(10, 2.5, 2.6, 1), Progress(20, 2, 2.1, 2)]

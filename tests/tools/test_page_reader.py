@@ -48,9 +48,21 @@ def waiting(browser, script, what):
 # --- writing ---
 
 
-def test_it_writes_by_itself_and_asks_for_nothing(opened, page):
+SHIFTS = """globalThis.jumped = 0;
+new PerformanceObserver((list) => {
+  for (const { value, hadRecentInput } of list.getEntries()) {
+    if (!hadRecentInput) jumped += value;
+  }
+}).observe({ type: "layout-shift", buffered: true });"""
+
+
+def test_it_writes_by_itself_moves_nothing_and_asks_for_nothing(opened, page):
+    source = "Page.addScriptToEvaluateOnNewDocument"
+    added = page.call(source, source=SHIFTS)["identifier"]
     open_page(page, opened)
     waiting(page, "active.ids.length > 300 && !isWriting()", "the text")
+    assert page.evaluate("jumped") < 0.1
+    page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added)
     assert page.evaluate(TEXT_OF).startswith(PROMPT)
     assert [r for r in page.requests if not r.startswith("data:")] == [opened]
     # And it could not: its policy refuses.
@@ -359,7 +371,9 @@ def test_the_line_at_the_top_shows_what_the_model_sees(page):
         start = page.evaluate(f"active.startOf({position} - 1)")
         assert page.evaluate("document.querySelectorAll('.beyond').length") == start
         assert said(page, "seen").startswith(f"It sees {position - start} character")
-        assert "8 at most; beyond that, the older half is forgotten" in said(page, "seen")
+        assert "8 at most; beyond that, the older half is forgotten" in said(
+            page, "seen"
+        )
     do(page, "choose(active, 0); await showInside();")  # nothing comes before it
     assert page.evaluate(inked) == 0
 
@@ -502,26 +516,6 @@ def test_all_text_can_be_read_against_what_lies_behind_it(page, scheme):
 
 
 # --- before the model is there ---
-
-SHIFTS = """globalThis.jumped = 0;
-new PerformanceObserver((list) => {
-  for (const { value, hadRecentInput } of list.getEntries()) {
-    if (!hadRecentInput) jumped += value;
-  }
-}).observe({ type: "layout-shift", buffered: true });"""
-
-
-@pytest.mark.parametrize("wide, high", [(1280, 800), (390, 844)])
-def test_nothing_moves_when_the_model_comes(opened, page, wide, high):
-    size(page, wide, high, touched=wide < 500)
-    source = "Page.addScriptToEvaluateOnNewDocument"
-    added = page.call(source, source=SHIFTS)["identifier"]
-    open_page(page, opened)
-    waiting(page, "active.ids.length > 300 && !isWriting()", "the text")
-    jumped = page.evaluate("jumped")
-    page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added)
-    size(page, 1280, 900)
-    assert jumped < 0.1
 
 
 def test_the_page_says_what_it_is_before_any_script_has_run(gpt):
