@@ -371,7 +371,7 @@ def test_the_line_at_the_top_shows_what_the_model_sees(page):
         start = page.evaluate(f"active.startOf({position} - 1)")
         assert page.evaluate("document.querySelectorAll('.beyond').length") == start
         assert said(page, "seen").startswith(f"It sees {position - start} character")
-        assert "8 at most; beyond that, the older half is forgotten" in said(
+        assert "8 at most, then it forgets the older half is forgotten" in said(
             page, "seen"
         )
     do(page, "choose(active, 0); await showInside();")  # nothing comes before it

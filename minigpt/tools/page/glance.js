@@ -125,11 +125,11 @@ function tellCount(side, n) {
   if ($("seen").side !== side) {
     $("seen").side = side;
     $("seen").replaceChildren(element("span", { className: "count" }),
-      " The arcs show where its ", word("head", `${n_layer * n_head} heads`), " look. They go from rose "
-      + "in the first block to gold in the last. White belongs to the head that’s open below.");
+      " Arcs show where its ", word("head", `${n_layer * n_head} heads`), " look: rose in the first "
+      + "block, gold in the last, white for the head below.");
   }
   $("seen").firstChild.textContent = `It sees ${n} ${UNIT}${n === 1 ? "" : "s"} (${block_size} at `
-    + "most; beyond that, the older half is forgotten).";
+    + "most, then it forgets the older half).";
 }
 
 /** For those who don't see the picture, what is in it. */

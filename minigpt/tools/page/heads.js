@@ -20,14 +20,14 @@ export function headSheet({ model, rows, row, part, name, id, off, tokens, few, 
     shown: order[0],
     steps: [
       { lit, why: [`Every earlier ${UNIT} is asked: how well do you fit what I’m looking for?`],
-        says: [`The `, word("query"), ` of ${me} times the `, word("key"), ` of each ${UNIT}, number `
-          + `by number. The ${n} products are added up.${off}`] },
+        says: [`The `, word("query"), ` of ${me} is multiplied by the `, word("key"), ` of each ${UNIT}, `
+          + `number by number. The ${n} products are added up.${off}`] },
       { lit, why: ["The answers become shares of one whole: how much to take from each."],
         says: [`Each answer is divided by √${n} = ${root}. What comes later is `,
           word("mask", "masked"), ". Then ", word("softmax"), " turns the scores into ",
           word("weight", "weights"), ", which add up to 1."] },
-      { lit, why: [`Each ${UNIT} hands over what it has, as much of it as its share.`],
-        says: ["Its ", word("value"), " times its weight. Added up, that’s the ", word("output"),
+      { lit, why: [`Each ${UNIT} hands over what it has, in proportion to its weight.`],
+        says: ["Its ", word("value"), " is multiplied by its weight. Added up, that’s the ", word("output"),
           `: ${n} numbers.`] },
       { lit, why: [`The result is written into the list of ${me}.`],
         says: [`The `, word("projection"), ` turns the ${n} numbers into ${u.wrote.length}. That `

@@ -57,7 +57,7 @@ export function logitsSheet({ model, seen, few, me, id, came, chance }) {
         : `${char(k)}: e to the power of (${number(u.kept[order[k]])} − ${bracket(u.largest)}) is `
           + `${number(u.powers[order[k]])}. Divided by ${number(u.sum)}, the sum of all, that makes `
           + number(u.probs[order[k]])),
-      (k) => `${char(k)} is drawn by a number from ${number(u.from[order[k]])} to `
+      (k) => `${char(k)} is picked by a number from ${number(u.from[order[k]])} to `
         + number(u.upTo[order[k]]),
     ],
     strips: (k, step) => (step > 1 ? undefined

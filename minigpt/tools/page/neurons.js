@@ -45,8 +45,8 @@ export function feedForwardSheet({ model, seen, part, name, id, off, few, me }) 
           `. ${bends[0]} ${fires} of ${n} fire here.${off}`] },
       { lit, why: ["Each neuron that fires writes numbers of its own into the list."],
         says: [`That ${off ? "would add" : "adds"} ${signed(share)} to the score (`, word("logit"),
-          `) of the next ${UNIT}, ${to}`, ...(u.bias ? [`: ${signed(sum(u.adds))} by neurons and `
-          + `${signed(u.bias)} by a `, word("bias")] : []), "."] },
+          `) of the next ${UNIT}, ${to}`, ...(u.bias ? [`: ${signed(sum(u.adds))} from neurons and `
+          + `${signed(u.bias)} from a `, word("bias")] : []), "."] },
     ],
     columns: [
       { step: 1, head: `w · x${b}`, values: column(u.hidden), shaded: true },
