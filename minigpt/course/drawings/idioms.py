@@ -78,11 +78,10 @@ def product() -> Picture:
     grid(ax, 0, left, color=lambda r, c: ROWS[0] if r == 0 else "white")
     grid(ax, 3.6, right, color=lambda r, c: ROWS[1] if c == 2 else "white")
     grid(ax, 8.2, made, color=lambda r, c: ROWS[2] if (r, c) == (0, 2) else "white")
-    for x, name in zip((1, 5.1, 9.7), ("a  (2, 2)", "b  (2, 3)", "a @ b  (2, 3)")):
-        ax.text(x, -0.45, name, fontsize=14, **MIDDLE)
-    ax.text(2.8, 1, "@", fontsize=20, **MIDDLE)
-    ax.text(7.4, 1, "=", fontsize=22, **MIDDLE)
-    ax.text(6, 2.5, "row 0 and column 2:   1·1 + 2·1 = 3", fontsize=15, **MIDDLE)
+    words(ax, {1: "a  (2, 2)", 5.1: "b  (2, 3)", 9.7: "a @ b  (2, 3)"})
+    words(ax, {2.8: "@"}, y=1, fontsize=20)
+    words(ax, {7.4: "="}, y=1, fontsize=22)
+    words(ax, {6: "row 0 and column 2:   1·1 + 2·1 = 3"}, y=2.5, fontsize=15)
     fig.alt = (
         "Three grids. Left: rows 1 2 and 3 0, the top row lit up. Middle: rows 10 0 1 "
         "and 0 10 1, the last column lit up. Right: their product, rows 10 20 3 and "

@@ -26,7 +26,8 @@ function line(name, share, own, came) {
     element("i", { className: "model-mark" }));
   bar.style.setProperty("--share", number(share));
   bar.style.setProperty("--model", number(own));
-  return element("tr", { className: came ? "came" : "", title: `before the sliders change it: ${number(own)}` },
+  const title = `before the sliders change it: ${number(own)}`;
+  return element("tr", { className: came ? "came" : "", title },
     element("td", {}, name, ...(came ? [element("small", { textContent: " came next" })] : [])),
     element("td", { textContent: number(share) }), element("td", {}, bar));
 }

@@ -73,7 +73,9 @@ function knobsSay({ logits, probs }, id) {
 
 /** Where the random number fell, or would. */
 function drawSays(probs, came, chance) {
-  if (came === undefined) return `A random number decides how it goes on. Press “One ${UNIT}” to draw one.`;
+  if (came === undefined) {
+    return `A random number decides how it goes on. Press “One ${UNIT}” to draw one.`;
+  }
   if (chance === undefined) return `Nothing was drawn here: ${quoted(came)} was given.`;
   const now = drawn(probs, () => chance), fell = `The random number was ${number(chance)}, `;
   return now === came ? `${fell}which falls on ${quoted(came)}, so that was written.`
@@ -88,6 +90,6 @@ function closing({ model, seen, me, came, chance, probs }) {
   const best = parts.reduce((a, b) => (shares.get(b) > shares.get(a) ? b : a));
   return [" ", element("b", { className: "closing", textContent: `So after ${me} it drew `
     + `${quoted(came)}: heads fetched, neurons added, and chance chose. `
-    + `${best[0].toUpperCase()}${best.slice(1)} contributed most: ${signed(shares.get(best))} of its score of `
-    + `${number(seen.logits[came], 2)}.` })];
+    + `${best[0].toUpperCase()}${best.slice(1)} contributed most: ${signed(shares.get(best))} of its `
+    + `score of ${number(seen.logits[came], 2)}.` })];
 }

@@ -69,7 +69,8 @@ export function querySheet({ model, seen, part, me }) {
   const name = `head ${part.layer + 1}.${part.index + 1}`;
   const ways = [qk_norm && "scaled to one size", rotary && "turned by its position"].filter(Boolean);
   return vectorSheet({ title: `Head ${name.slice(5)} asks on behalf of ${me}`, first: "query",
-    step: { lit: [name], why: ["A head makes three short lists: one to ask with, one to be found by, and one to hand over."],
+    step: { lit: [name],
+      why: ["A head makes three short lists: one to ask with, one to be found by, and one to hand over."],
       says: ["The ", word("query"), ", ", word("key"), " and ", word("value"), ` are ${n} numbers each: `
         + "the normed list, multiplied by three learned tables. ",
       ways.length ? `Query and key are then ${ways.join(" and ")}. ` : "",
