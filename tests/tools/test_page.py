@@ -132,9 +132,8 @@ def test_two_models_stand_side_by_side_and_one_shows_its_training(visit, models)
     assert before[0] != before[1] and {t[: len(PROMPT)] for t in before} == {PROMPT}
     do(browser, "choose(sides[1], 12); choose(sides[0], 14);")
     browser.evaluate("train(sides[0], 1), train(sides[0], 1), 0")  # as one drags
-    browser.evaluate("document.querySelector('.reel input').value = 0")
-    drag = "document.querySelector('.reel input').dispatchEvent(new Event('input'))"
-    browser.evaluate(drag)
+    drag = "slider.value = 0; slider.dispatchEvent(new Event('input'));"
+    do(browser, f"const slider = document.querySelector('.reel input'); {drag}")
     first = "Training: after 0 steps, loss "
     chromium.wait(lambda: first in browser.evaluate(told), "the first stage")
     done = f"({QUIET}) && active.ids.length === {len(PROMPT) + 20}"

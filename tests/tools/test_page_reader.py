@@ -371,9 +371,7 @@ def test_the_line_at_the_top_shows_what_the_model_sees(page):
         start = page.evaluate(f"active.startOf({position} - 1)")
         assert page.evaluate("document.querySelectorAll('.beyond').length") == start
         assert said(page, "seen").startswith(f"It sees {position - start} character")
-        assert "8 at most, then it forgets the older half is forgotten" in said(
-            page, "seen"
-        )
+        assert "8 at most, then it forgets the older half" in said(page, "seen")
     do(page, "choose(active, 0); await showInside();")  # nothing comes before it
     assert page.evaluate(inked) == 0
 
@@ -421,7 +419,7 @@ def test_words_are_explained_where_they_stand_by_click_and_by_key(page):
         told = f"{words}.map((e) => (e.click(), $('meaning').textContent.length))"
         assert min(page.evaluate(told)) > 20
         page.evaluate("hush()")
-    wanted = "LayerNorm;normed;query;key;value;bend;q · k;w · x;Temperature;nats;write"
+    wanted = "LayerNorm;normed;query;key;value;bend;q · k;w · x;Temperature;nats;guess"
     assert set(wanted.split(";")) <= asked
     find = f"{words}.find((e) => e.textContent === 'nats')"
     page.evaluate(f"{find}.focus()")
