@@ -28,7 +28,7 @@ class Patient:
     def __init__(
         self, model: Any, vocab_size: int, block_size: int | None, call: Callable | None
     ) -> None:
-        self.model, self.V, self.call = model, vocab_size, call
+        self.model, self.V, self.call = model, vocab_size, call or WAYS[0]
         self.told = block_size or told(model)
         self.T = self.W = self.start = self.told or 8
         self.learns_in = True  # the mode in which gradients come back
@@ -49,9 +49,9 @@ class Patient:
         if self.device.type != "cpu":
             torch.manual_seed(seed)
         random.seed(seed)
-        if self.call is not None:
-            return self.call(self.model, ids)
-        return self.model(ids)
+        if self.call in WAYS:
+            return self.call(self.model, ids, ids)
+        return self.call(self.model, ids)
 
     def logits(self, ids: torch.Tensor, seed: int = 0) -> torch.Tensor:
         """(B, T) -> (B, T, V), float32 at least. Raises ValueError for other shapes."""
@@ -163,11 +163,11 @@ def said(error: Exception, at: bool = True) -> str:
     return told + (f" ({line})" if line and at else "")
 
 
-WAYS: list[Callable | None] = [
-    None,
-    lambda m, ids: m(ids, ids),
-    lambda m, ids: m(ids, targets=ids),
-    lambda m, ids: m(ids, labels=ids),
+WAYS: list[Callable] = [
+    lambda m, ids, y: m(ids),
+    lambda m, ids, y: m(ids, y),
+    lambda m, ids, y: m(ids, targets=y),
+    lambda m, ids, y: m(ids, labels=y),
 ]
 
 
@@ -179,7 +179,7 @@ def knock(patient: Patient, report: Report) -> bool:
     lengths = [n for n in (5, patient.told, 8, 16, 32, 64, 128, 256, 512) if n]
     lengths = [n for n in lengths if n <= (patient.told or 512)]
     for T in dict.fromkeys(lengths or [1]):
-        for way in [patient.call] if patient.call else WAYS:
+        for way in WAYS if patient.call in WAYS else [patient.call]:
             patient.call = way
             try:
                 with torch.no_grad():
@@ -212,29 +212,24 @@ def shape_of(T: int, shapes: list, V: int) -> str:
     start = f"Ids of shape (3, {T}) go in, so logits (3, {T}, {V}) should come out. "
     if not shapes:
         return start + "I got no tensor of numbers at all. Return the logits."
-    s = shapes[0]
+    start += f"I got {(s := shapes[0])}: "
     if s == (3, V, T):
-        return start + f"I got {s}: there is a transpose too many at the end."
+        return start + "there is a transpose too many at the end."
     if s == (T, 3, V):
-        return (
-            start + f"I got {s}: time comes first. Use batch_first, or transpose(0, 1)."
-        )
+        return start + "time comes first. Use batch_first, or transpose(0, 1)."
     if s in ((3, V), (3, 1, V)):
-        return start + (
-            f"I got {s}, the last position alone. You can write with that, but "
-            "training "
-            "needs an answer at every position: don't cut the logits to [:, -1]."
+        return (
+            start
+            + """the last position alone. You can write with that, but training
+        needs an answer at every position: don't cut the logits to [:, -1]."""
         )
     if len(s) == 3 and s[:2] == (3, T):
-        return start + (
-            f"I got {s}: the last layer gives {s[2]} numbers, the vocabulary has {V}. "
-            "Either lm_head has the wrong width, or the vocab_size you told me is "
-            "wrong."
+        return (
+            start
+            + f"""the last layer gives {s[2]} numbers, the vocabulary has {V}.
+        Either lm_head has the wrong width, or the vocab_size you told me is wrong."""
         )
-    return (
-        start
-        + f"I got {s}. If the logits are hidden in there, say call=lambda m, ids: …"
-    )
+    return start + """If the logits are hidden in there, say call=lambda m, ids: …"""
 
 
 def works(patient: Patient, T: int) -> Exception | None:

@@ -7,31 +7,28 @@ SIGNS = {"wrong": "✗", "wanted?": "?", "fine": "✓"}
 
 # One bug has several symptoms: a symptom, and what may be behind it.
 EXPLAINS = {
-    "state": "luck neighbors future first order past through loss learning text",
-    "unregistered": "luck alike future gradient order past through learning text",
-    "luck": "learning first loss text",
-    "neighbors": "future past order through learning text",
-    "probabilities": "range loss learning first text through gradient",
-    "range": "learning gradient text first",
-    "targets": "future loss first learning text",
-    "future": "past order through loss first learning text shape-of-loss",
-    "cut": "gradient learning text",
-    "unused": "past order own gradient learning text through alike",
-    "table": "order learning text",
-    "past": "order gradient learning text through",
-    "own": "past order through learning text",
-    "through": "gradient learning text first",
-    "relu": "gradient learning text",
-    "gradient": "learning text",
-    "first": "learning gradient",
-    "loss": "text",
-    "learning": "text",
+    "state": "luck neighbors future first order past through loss",
+    "unregistered": "luck alike future gradient order past through unused",
+    "luck": "first loss",
+    "axis": "neighbors future past order own loss first through gradient",
+    "neighbors": "future past order through",
+    "probabilities": "loss first through gradient unused",
+    "range": "gradient first",
+    "targets": "future first",
+    "future": "past order own through first",
+    "cut": "gradient",
+    "unused": "past order own gradient through alike",
+    "drops": "gradient",
+    "order": "unused",
+    "past": "order gradient through",
+    "own": "past order through",
+    "through": "gradient first",
+    "relu": "gradient",
 }
 UNSEEN = (
     "What nobody can see from outside: attention scores that aren't divided by the "
-    "root "
-    "of head_size, one layer used twice, your learning rate, your precision, how you "
-    "split the text, your tokenizer."
+    "root of head_size, one layer used twice, your learning rate, your precision, how "
+    "you split the text, your tokenizer."
 )
 HONEST = "Your model is honest. Look at the split, the shift, the learning rate."
 LATER = "This may follow from the above. Look again once that's repaired:"
@@ -69,7 +66,8 @@ class Report:
         """Put each symptom below the bug that may be behind it."""
         for cause in (f for f in self.findings if f.mark == "wrong"):
             for other in self.findings:
-                follows = other.key in EXPLAINS.get(cause.key, "").split()
+                known = ["text", *EXPLAINS.get(cause.key, "").split()]
+                follows = other.key in known
                 free = other.explained_by is None and cause.explained_by is None
                 if follows and free and other.mark != "fine" and other is not cause:
                     other.explained_by = cause.key

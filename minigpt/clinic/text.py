@@ -29,16 +29,12 @@ class Counts:
 
     def probability(self, context: tuple, answer: int) -> float:
         """Of an id after this context, of at least `order` ids."""
-        if self.shorter is None:
-            less = 1 / self.V
-        else:
-            less = self.shorter.probability(context, answer)
+        less = self.shorter.probability(context, answer) if self.shorter else 1 / self.V
         key = context[len(context) - self.order :]
-        seen = self.counts.get(key)
-        if seen is None:
+        if key not in self.counts:
             return less
         weight = 3.0 if self.order else 1.0
-        return (seen[answer] + weight * less) / (self.totals[key] + weight)
+        return (self.counts[key][answer] + weight * less) / (self.totals[key] + weight)
 
     def loss(self, ids: list[int]) -> float:
         """Nats per id of another text."""
@@ -54,48 +50,35 @@ def judge(
     """The exact loss on a text, by position, and the rungs that it has passed."""
     T, V, half = patient.T, patient.V, len(text) // 2
     if half < 2 * T + 2:
-        says = (
-            f"The text has {len(text)} ids, too few for two halves of windows of {T}."
-        )
+        says = f"""The text has {len(text)} ids, too few for two halves of windows of
+        {T}."""
         return report.add("wanted?", "text", says)
     losses, whole = windows(patient, text[half:], seconds / 2)
     mine, seen = losses["right"].mean().item(), losses["right"].numel()
-    ids = text.tolist()
-    first, second = ids[:half], ids[half:][:20_000]
+    first, second = text[:half].tolist(), text[half:][:20_000].tolist()
     rungs = {"knowing nothing": math.log(V)}
-    for order, name in enumerate(("the letter frequencies", "the last letter")):
+    for order, name in ((0, "the letter frequencies"), (1, "the last letter")):
         rungs[name] = Counts(first, V, order).loss(second)
     if half > 2000:
         rungs["the last four"] = Counts(first, V, 4).loss(second)
     told = ", ".join(f"{name} {value:.2f}" for name, value in rungs.items())
-    part = (
-        "the second half of the text" if whole else f"{seen:,} ids of its second half"
-    )
-    says = (
-        f"On {part} its loss is {mine:.3f} nats per id. Counted on the first half, for "
-    )
-    says += f"comparison: {told}. "
+    part = "the second half of the text"
+    says = f"""On {part if whole else f"{seen:,} ids of its second half"} its loss is
+    {mine:.3f} nats per id. Counted on the first half, for comparison: {told}. """
     if trained is None:
         trained = mine < math.log(V) - 0.3
-    wrong = shift(losses, report) if trained else False
-    passed = [name for name, value in rungs.items() if mine < value - 0.01]
     if not trained:
-        says += "It isn't trained yet."
-    elif not passed:
-        says += (
-            "It knows less than nothing: it is sure, and wrong. Are these its own ids?"
-        )
-    else:
-        says += f"So it's better than {passed[-1]}."
-        if V == SHAKESPEARE and "the last letter" in passed:
-            says += ladder(mine)
-    bad = trained and not passed
-    report.add("wrong" if bad and not wrong else "fine", "text", says)
-    if bad and wrong:
-        report.findings[-1].mark = "wrong"
-        report.findings[-1].explained_by = "shift"
-    if trained:
-        report.picture = picture(losses["right"].mean(0))
+        return report.add("fine", "text", says + "It isn't trained yet.")
+    report.picture = picture(losses["right"].mean(0))
+    shift(losses, report)
+    passed = [name for name, value in rungs.items() if mine < value - 0.01]
+    if not passed:
+        says += "It knows less than nothing: it is sure, and wrong. Are these its ids?"
+        return report.add("wrong", "text", says)
+    says += f"So it's better than {passed[-1]}."
+    if V == SHAKESPEARE and "the last letter" in passed:
+        says += ladder(mine)
+    report.add("fine", "text", says)
 
 
 def windows(patient: Patient, text: torch.Tensor, seconds: float) -> tuple[dict, bool]:
@@ -119,21 +102,18 @@ def windows(patient: Patient, text: torch.Tensor, seconds: float) -> tuple[dict,
     return done, len(done["right"]) == n
 
 
-def shift(losses: dict, report: Report) -> bool:
+def shift(losses: dict, report: Report) -> None:
     """Was it trained on targets that aren't the next id?"""
     right, read, twice = (losses[k].mean().item() for k in ("right", "read", "twice"))
     if min(read, twice) > right - 0.1:
-        return False
-    if read < twice:
-        says = f"""It repeats the id that it has just read (loss {read:.2f}; of the
-        next one {right:.2f}). In training the targets weren't shifted: y = data[i +
-        1 : …]."""
-    else:
-        says = f"""It predicts the next id but one (loss {twice:.2f}; of the next
-        one {right:.2f}). In training the targets were shifted twice, perhaps once
-        by you and once by the model."""
+        return
+    says = f"""It repeats the id that it has just read (loss {read:.2f}; of the next one
+    {right:.2f}). In training the targets weren't shifted: y = data[i + 1 : …]."""
+    if twice < read:
+        says = f"""It predicts the next id but one (loss {twice:.2f}; of the next one
+        {right:.2f}). In training the targets were shifted twice, perhaps once by you
+        and once by the model."""
     report.add("wrong", "shift", says)
-    return True
 
 
 def ladder(mine: float) -> str:

@@ -13,7 +13,7 @@ knows \p{N}, but with it a text would have other tokens where that package is mi
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -168,12 +168,17 @@ class Pairs:
 
 
 def learn(
-    text: str, vocab_size: int, cut: bool = True, alphabet: Iterable[int] | None = None
+    text: str,
+    vocab_size: int,
+    cut: bool = True,
+    alphabet: Iterable[int] | None = None,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> BytePairTokenizer:
     """A BytePairTokenizer of so many tokens, from the most frequent pairs of a text.
 
     alphabet: byte values, by default those that the text has; range(256) reads any
-    text. Of equally frequent pairs the one of smaller ids comes first.
+    text. Of equally frequent pairs the one of smaller ids comes first. progress: goes
+    around the loop over the new tokens, to show how far it is, like tqdm.
     Raises ValueError if there are fewer tokens than bytes, or the text has not enough
     pairs that occur twice, or characters whose bytes are not in `alphabet`.
     """
@@ -185,7 +190,7 @@ def learn(
         )
     pairs, merges = Pairs(text, alphabet, cut), []
     found = pairs.found
-    for new in range(len(alphabet), vocab_size):
+    for new in progress(range(len(alphabet), vocab_size)):
         best = min(found, key=lambda pair: (-found[pair], pair), default=(0, 0))
         if found[best] < 2:
             raise ValueError(

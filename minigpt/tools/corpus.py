@@ -1,6 +1,8 @@
 """A text as ids, in the smallest integers that hold its vocabulary."""
 
 import sys
+import time
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -77,18 +79,32 @@ def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
     if isinstance(tokenizer, int):
         longest = max(map(len, pieces(learned)), default=0)
         if longest >= 10_000:  # each merge goes through all of it
-            print(
-                f"Learning {tokenizer:,} tokens. {longest:,} characters in a row "
-                "have no space, so this takes several times as long as for prose ...",
-                file=sys.stderr,
-                flush=True,
-            )
-        tokenizer = learn(learned, tokenizer, alphabet=set(text.encode("utf-8")))
+            say(f"{longest:,} characters in a row have no space: this takes long.")
+        alphabet = set(text.encode("utf-8"))
+        tokenizer = learn(learned, tokenizer, alphabet=alphabet, progress=shown)
+        if longest >= 10_000:
+            say("The tokens are learned. Now the text is cut into them ...")
     ids = tokenizer.encode(learned)
     n = len(ids)
     ids += tokenizer.encode(judged)
     dtype = torch.int16 if tokenizer.vocab_size <= 2**15 else torch.int32
     return tokenizer, Ids(torch.tensor(ids, dtype=dtype)), n
+
+
+def shown(tokens: range) -> Iterator[int]:
+    """Yield the numbers of the tokens to be learned, and say on stderr, every five
+    seconds, how far it is."""
+    last = time.monotonic()
+    for token in tokens:
+        if time.monotonic() - last > 5:
+            say(f"Learned {token:,} of {tokens.stop:,} tokens ...")
+            last = time.monotonic()
+        yield token
+
+
+def say(words: str) -> None:
+    """Tell somebody who waits."""
+    print(words, file=sys.stderr, flush=True)
 
 
 def codes(text: str) -> torch.Tensor:

@@ -324,6 +324,14 @@ def test_a_byte_that_only_the_last_tenth_has_stops_nothing(tmp_path, capsys):
     assert "16,200 characters in a row have no space" in capsys.readouterr().err
 
 
+def test_learning_tokens_for_long_says_how_far_it_is(monkeypatch, capsys):
+    seconds = iter(range(0, 999, 3))
+    monkeypatch.setattr(corpus.time, "monotonic", lambda: next(seconds))
+    learn("to be or not to be " * 9, 14, progress=corpus.shown)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [f"Learned {n} of 14 tokens ..." for n in (9, 11, 13)]
+
+
 def test_an_unknown_character_is_told_in_a_line():
     many = "".join(map(chr, range(0x4E00, 0x5E00)))
     for tokenizer in (CharTokenizer(many), learn("to be " * 9, 8)):

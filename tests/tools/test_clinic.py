@@ -24,6 +24,7 @@ class Layer(nn.Module):
         super().__init__()
         self.qkv, self.out, self.bug = nn.Linear(C, 3 * C), nn.Linear(C, C), bug
         self.norm, self.drop = nn.LayerNorm(C), nn.Dropout(0.1)
+        self.after = nn.Linear(C, C)
 
     def forward(self, x):
         B, n, _ = x.shape
@@ -33,7 +34,8 @@ class Layer(nn.Module):
         q, k, v = self.qkv(h).chunk(3, dim=-1)
         scores = q @ k.transpose(-2, -1) * C**-0.5
         diagonal = {"off by one": 1, "hides itself": -1}.get(self.bug, 0)
-        mask = torch.ones(n, n).tril(diagonal) == 0
+        mask = torch.ones(T, T).tril(diagonal)[-n if self.bug == "cut" else 0 :][:n, :n]
+        mask = mask == 0
         if self.bug == "upside down":
             mask = torch.ones(n, n).triu() == 0
         lost = self.bug == "mask lost in train" and self.training
@@ -42,10 +44,12 @@ class Layer(nn.Module):
         axis = {"softmax over queries": 1, "softmax over rows": 0}.get(self.bug, -1)
         weights = F.softmax(scores, dim=axis)
         drop = F.dropout(weights, 0.1) if self.bug == "dice" else self.drop(weights)
-        y = self.out(drop @ v)
+        y = self.out(drop @ (q if self.bug == "q for v" else v))
         if self.bug == "detached":
             y = y.detach()
-        return y if self.bug == "no residual" else x + y
+        x = y if self.bug == "no residual" else x + y
+        part = self.after(self.norm(x).relu())
+        return part if self.bug == "no residual later" else x + part
 
 
 class Theirs(nn.Module):
@@ -67,6 +71,10 @@ class Theirs(nn.Module):
         where = torch.arange(ids.shape[1])
         if self.bug == "one row":
             where = where * 0
+        if self.bug == "positions by row":
+            where = torch.arange(len(ids))[:, None]
+        if self.bug == "positions by id":
+            where = ids % T
         x = self.tok(ids)
         if self.bug != "no positions":
             x = x + self.pos(where)
@@ -85,7 +93,8 @@ class Theirs(nn.Module):
         if targets is None or self.bug == "transposed":
             return logits, None
         y = ids if self.bug == "loss of the input" else targets
-        return logits, F.cross_entropy(logits.flatten(0, 1), y.flatten())
+        how = "sum" if self.bug == "loss summed" else "mean"
+        return logits, F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction=how)
 
 
 BUGS = {
@@ -101,13 +110,19 @@ BUGS = {
     "remembers": ("state", "another answer"),
     "a list": ("unregistered", "They're in layers, a list; use nn.ModuleList"),
     "detached": ("unused", "layers.0.qkv.weight"),
-    "no residual": ("through", "without a residual path"),
+    "no residual": ("through", "No way leads around layers.0.qkv"),
+    "no residual later": ("through", "No way leads around layers.0.after"),
+    "cut": ("future", "cut it to mask[:T, :T]"),
+    "q for v": ("unused", "rows 32 to 47 of 48"),
+    "positions by row": ("neighbors", "counts the rows"),
+    "positions by id": ("order", "pos is asked for something that changes"),
     "large": ("first", "strong opinions"),
-    "one row": ("table", "pos is asked for row 0"),
+    "one row": ("order", "pos is asked for row 0"),
     "no positions": ("unused", "pos.weight"),
     "sees targets": ("targets", "targets"),
     "probabilities": ("probabilities", "each row sums to 1"),
     "transposed": ("door", "a transpose too many"),
+    "loss summed": ("loss", "summed over all ids"),
     "loss of the input": ("loss", "the ids that went in"),
 }
 
