@@ -41,17 +41,32 @@ JUDGED = 2_000_000  # characters of the validation split at most: minutes, not h
 
 def parser() -> ArgumentParser:
     """The options of all commands."""
-    about = "Train a small GPT, let it write, race it against the clock."
+    about = "Train a small GPT, let it write, and look inside it."
     top = ArgumentParser(prog="python -m minigpt", description=about)
     commands = top.add_subparsers(required=True, metavar="command")
     for name, add_options, run, does in (
         ("train", add_train, run_train, "train a GPT"),
         ("sample", add_sample, run_sample, "write text"),
-        ("export", export.add_options, export.main, "the model as GPT-2's files"),
-        ("page", page.add_options, page.main, "the model as one HTML file"),
-        ("speedrun", speedrun.add_options, speedrun.main, "race a recipe of yours"),
-        ("doctor", doctor.add_options, doctor.main, "does this device compute right?"),
-        ("clinic", clinic.add_options, clinic.main, "what's wrong with your own GPT?"),
+        ("export", export.add_options, export.main, "save the model as a GPT-2 folder"),
+        (
+            "page",
+            page.add_options,
+            page.main,
+            "turn the model into an HTML page that shows it at work",
+        ),
+        (
+            "speedrun",
+            speedrun.add_options,
+            speedrun.main,
+            "measure a training recipe of your own",
+        ),
+        ("doctor", doctor.add_options, doctor.main, "check your setup and your device"),
+        (
+            "clinic",
+            clinic.add_options,
+            clinic.main,
+            "find out what's wrong with a GPT you wrote",
+        ),
     ):
         command = commands.add_parser(name, help=does)
         add_options(command)

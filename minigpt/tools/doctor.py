@@ -127,7 +127,9 @@ def examine(device: torch.device) -> Iterator[tuple]:
 
 def add_options(parser: ArgumentParser) -> None:
     """The options of the command, for argparse."""
-    parser.add_argument("--device", help="cuda, mps or cpu (default: the best)")
+    parser.add_argument(
+        "--device", help="cuda, mps or cpu (default: the fastest you have)"
+    )
 
 
 def main(options: Namespace) -> int:

@@ -10,10 +10,10 @@ from minigpt.tools.saving import load_or_stored
 def add_options(parser: ArgumentParser) -> None:
     """The options of `export`."""
     add = parser.add_argument
-    add("--checkpoint", **FILE, help="what `train` wrote (default: model.pt)")
+    add("--checkpoint", **FILE, help="a file that `train` saved (default: model.pt)")
     known = "a new folder (default: %(default)s)"
     add("--out", metavar="FOLDER", default="my-gpt", help=known)
-    known = "where the head's bias does not fit, write the nearest model without it"
+    known = "if GPT-2 has no place for the head's bias, save the nearest model"
     add("--nearest", action="store_true", help=known)
 
 

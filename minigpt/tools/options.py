@@ -16,49 +16,63 @@ NUMBER: dict[str, Any] = {"type": float, "metavar": "X"}
 def add_train(parser: ArgumentParser) -> None:
     """The options of `train`."""
     add = parser.add_argument
-    known = "a UTF-8 text file, 'tinyshakespeare' (the default) or 'playwright'"
+    known = "a text file in UTF-8, 'tinyshakespeare' (the default) or 'playwright'"
     add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
-    known = "read pieces of words, a vocabulary of so many (lesson 13; else characters)"
+    known = "read pieces of words, N different ones, instead of characters (lesson 13)"
     add("--tokens", **WHOLE, help=known)
-    known = "go on from the model in a GPT-2 folder, with its tokens (lesson 14)"
+    known = "start from the model in a GPT-2 folder and use its tokens (lesson 14)"
     add("--from", dest="start", metavar="FOLDER", help=known)
-    known = "size and schedule: modern (the default) of 08, cpu of 06, or gpu"
+    known = "size and schedule: 'modern' (the default, lesson 08), 'cpu' (06) or 'gpu'"
     add("--preset", choices=["cpu", "modern", "gpu"], help=known)
-    add("--out", **FILE, default="model.pt", help="to write (default: %(default)s)")
-    add("--resume", action="store_true", help="go on with the run in --out, if any")
-    add("--overwrite", action="store_true", help="replace the run in --out")
-    known = "keep the weights of these steps for `page`, as 0,100,400"
+    add(
+        "--out",
+        **FILE,
+        default="model.pt",
+        help="where to save it (default: %(default)s)",
+    )
+    known = "continue the run in --out, if there is one"
+    add("--resume", action="store_true", help=known)
+    add("--overwrite", action="store_true", help="replace the file in --out")
+    known = "steps whose weights to keep for `page`, such as 0,100,400"
     add("--keep", type=steps, default=[], metavar="N,N", help=known)
-    add("--device", help="cuda, mps or cpu (default: the best there is)")
-    add("--accumulate", **WHOLE, default=1, help="read a batch in so many pieces")
-    add = parser.add_argument_group("in place of the preset's values").add_argument
-    add("--steps", **WHOLE, help="training steps")
-    add("--batch-size", **WHOLE, help="windows per step")
-    add("--learning-rate", **NUMBER, help="at its peak")
-    add("--seed", **WHOLE, help="of weights, batches and dropout")
+    add("--device", help="cuda, mps or cpu (default: the fastest you have)")
+    known = "split each batch into N pieces, to save memory"
+    add("--accumulate", **WHOLE, default=1, help=known)
+    add = parser.add_argument_group("instead of the preset's values").add_argument
+    add("--steps", **WHOLE, help="number of training steps")
+    add("--batch-size", **WHOLE, help="windows of text per step")
+    add("--learning-rate", **NUMBER, help="the highest rate of the schedule")
+    add("--seed", **WHOLE, help="seed of the weights, the batches and dropout")
     add("--block-size", **WHOLE, help="context length in characters, or in tokens")
     add("--n-layer", **WHOLE, help="number of blocks")
     add("--n-head", **WHOLE, help="heads in each block")
     add("--n-embd", **WHOLE, help="width, a multiple of --n-head")
-    add("--dropout", **NUMBER, help="share of values dropped")
+    add("--dropout", **NUMBER, help="share of the numbers that dropout sets to 0")
 
 
 def add_sample(parser: ArgumentParser) -> None:
     """The options of `sample`."""
     add = parser.add_argument
-    add("--checkpoint", **FILE, help="to read, or a GPT-2 folder (default: model.pt)")
-    add("--prompt", metavar="TEXT", help="text to go on from; - reads standard input")
-    known = "of text to write (default: %(default)s)"
+    add(
+        "--checkpoint",
+        **FILE,
+        help="a model file or a GPT-2 folder (default: model.pt)",
+    )
+    known = "the text to continue; - reads it from standard input"
+    add("--prompt", metavar="TEXT", help=known)
+    known = "number of tokens to write (default: %(default)s)"
     add("--tokens", **WHOLE, default=500, help=known)
-    add("--n", **WHOLE, default=1, help=f"texts to write, up to {TEXTS}")
-    known = r"end before this text; \n is a line break; may be given several times"
+    add("--n", **WHOLE, default=1, help=f"number of texts to write, up to {TEXTS}")
+    known = r"stop before this text (\n is a line break); you can give several"
     add("--stop", action="append", default=[], metavar="TEXT", help=known)
-    known = "0 always takes the likeliest (default: %(default)s)"
+    known = (
+        "lower is safer, higher is wilder, 0 takes the likeliest (default: %(default)s)"
+    )
     add("--temperature", **NUMBER, default=0.8, help=known)
-    add("--top-k", **WHOLE, help="draw among the k likeliest only")
-    add("--top-p", **NUMBER, help="among the likeliest that sum to p")
-    add("--seed", **WHOLE, help="for the same text every time")
-    add("--device", help="cuda, mps or cpu (default: the best there is)")
+    add("--top-k", **WHOLE, help="draw from the N likeliest only")
+    add("--top-p", **NUMBER, help="draw from the likeliest that add up to X")
+    add("--seed", **WHOLE, help="the same seed writes the same text")
+    add("--device", help="cuda, mps or cpu (default: the fastest you have)")
 
 
 def steps(text: str) -> list[int]:

@@ -98,7 +98,7 @@ def add_options(parser: ArgumentParser) -> None:
     """The options of the command, for argparse."""
     add = parser.add_argument
     add("recipe", nargs="?", help="a file with build(...) and train(...)")
-    known = "one training each (default: three)"
+    known = "one training run per seed (default: three seeds)"
     add("--seeds", type=int, nargs="+", default=SEEDS, metavar="N", help=known)
 
 

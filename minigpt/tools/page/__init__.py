@@ -280,12 +280,12 @@ def with_story(path: Path | str) -> tuple:
 def add_options(parser: ArgumentParser) -> None:
     """The options of the command, for argparse."""
     add = parser.add_argument
-    known = "what `train` wrote (default: model.pt); twice, to see two side by side"
+    known = "a file that `train` saved (default: model.pt); give two to compare them"
     add("--checkpoint", metavar="FILE", action="append", help=known)
-    known = "the file to write, in place of an older page (default: %(default)s)"
+    known = "the file to write; an older one is replaced (default: %(default)s)"
     add("--out", metavar="FILE", default="page.html", help=known)
-    add("--prompt", help=f"what it goes on from at first (default: {EXAMPLES[0]})")
-    known = "what it learned from, for the means of its parts (default: %(default)s)"
+    add("--prompt", help=f"the text it starts with (default: {EXAMPLES[0]})")
+    known = "the text it was trained on (default: %(default)s)"
     add("--data", metavar="TEXT", default="tinyshakespeare", help=known)
 
 
