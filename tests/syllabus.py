@@ -89,7 +89,7 @@ LESSONS = {
         "backward",
         {
             "backward/tensor": "Tensor order backward receive unbroadcast pair add "
-            "multiply matmul power relu reshape transpose pick slopes",
+            "multiply matmul power relu reshape transpose pick",
             "backward/layers": "cross_entropy standardize layer_norm attention",
             "backward/steps": "ours",
         },
@@ -98,7 +98,7 @@ LESSONS = {
     "13_tokens": Lesson(
         "tokens",
         {
-            "tokens/byte_pairs": "merge join BytePairTokenizer learn",
+            "tokens/byte_pairs": "merge join learn",
             "tokens/judging": "judge",
         },
         {"tokens/judging": "next_bytes"},

@@ -49,10 +49,10 @@ def cross_entropy(logits: Tensor, targets: np.ndarray) -> Tensor:
 
 def standardize(x: Tensor, eps: float = 1e-5) -> Tensor:
     """Each row with mean 0 and variance 1: a LayerNorm without gain and shift."""
-    centred = x.data - x.data.mean(axis=-1, keepdims=True)
-    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    centered = x.data - x.data.mean(axis=-1, keepdims=True)
+    variance = (centered * centered).mean(axis=-1, keepdims=True)
     root = np.sqrt(variance + eps)
-    y = centred / root
+    y = centered / root
 
     def back(g):
         along_ones = g.mean(axis=-1, keepdims=True)

@@ -137,6 +137,23 @@ def refuse_ids(ids: Sequence[int] | torch.Tensor, vocab_size: int) -> None:
         raise ValueError(f"No tokens {unknown}: ids end at {vocab_size - 1}.")
 
 
+def first_bytes(
+    text: str, vocab_size: int, alphabet: Iterable[int] | None = None
+) -> list[int]:
+    """The rising byte values with which a vocabulary of so many tokens begins.
+
+    Raises ValueError if there are fewer tokens than bytes, or characters whose bytes
+    are not in `alphabet`.
+    """
+    refuse_unknown(text, range(256) if alphabet is None else alphabet)
+    alphabet = sorted(set(text.encode("utf-8")) if alphabet is None else alphabet)
+    if not len(alphabet) <= vocab_size <= LARGEST:
+        raise ValueError(
+            f"{vocab_size} tokens: give at least {len(alphabet)}, at most {LARGEST}."
+        )
+    return alphabet
+
+
 class Pairs:
     """How often each two tokens are neighbours in the pieces of a text.
 
@@ -182,12 +199,7 @@ def learn(
     Raises ValueError if there are fewer tokens than bytes, or the text has not enough
     pairs that occur twice, or characters whose bytes are not in `alphabet`.
     """
-    refuse_unknown(text, range(256) if alphabet is None else alphabet)
-    alphabet = sorted(set(text.encode("utf-8")) if alphabet is None else alphabet)
-    if not len(alphabet) <= vocab_size <= LARGEST:
-        raise ValueError(
-            f"{vocab_size} tokens: give at least {len(alphabet)}, at most {LARGEST}."
-        )
+    alphabet = first_bytes(text, vocab_size, alphabet)
     pairs, merges = Pairs(text, alphabet, cut), []
     found = pairs.found
     for new in progress(range(len(alphabet), vocab_size)):

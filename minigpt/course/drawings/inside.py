@@ -66,7 +66,8 @@ def pairs(shares: Any, cuts: Any, heads: Any) -> Picture:
         best = [max(range(len(heads)), key=row.__getitem__) for row in rows.values()]
         found = ", ".join(f"{heads[i]} in {best.count(i)}" for i in sorted({*best}))
         dear = heads[max(range(len(heads)), key=cuts[model].__getitem__)]
-        said.append(f"{model}: most is brought by {found}; the dearest cut is {dear}")
+        cut = f"the most expensive cut is {dear}"
+        said.append(f"{model}: most is brought by {found}; {cut}")
     first = next(iter(shares.values()))
     names = [f"{one} for {other}" for one, other in first]
     axes[0][0].set_yticks(range(len(names)), names, fontsize=11)

@@ -90,7 +90,7 @@ def ring(states: Any) -> Picture:
     fig.alt = (
         f"{n} workers in a ring, each sends to the next. Beside it the rows of numbers "
         f"that each holds, step by step, from {first} to {last}; what has just arrived "
-        "has a thick border, and finished sums are coloured: "
+        "has a thick border, and finished sums are colored: "
         + "; ".join(
             f"{title}: {sum(v == w for row in data for v, w in zip(row, whole))} "
             f"of {n * n} finished"

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+import torch
 import torch.nn as nn
 
 from minigpt.course.experiments import fit
@@ -16,8 +17,9 @@ from minigpt.interfaces import Model
 from minigpt.modern import recipe
 from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import AS_IN_06, ModernConfig
+from minigpt.modern.muon import orthogonalize
 from minigpt.modern.parts import ShortConvolution
-from minigpt.training import TrainConfig
+from minigpt.training import Run, TrainConfig, train
 
 STEPS = {"steps": 300, "eval_every": 300, "eval_batches": 1}
 
@@ -63,6 +65,11 @@ def mixed(model: Model, fixed: bool = False, **options: Any) -> None:
         n_embd = model.config.n_embd
         block.feed_forward = MixtureOfExperts(block.feed_forward, n_embd, **options)
         block.feed_forward.router.requires_grad_(not fixed)
+
+
+def unordered(model: Model) -> None:
+    """No positions: the table stays zero."""
+    nn.init.zeros_(model.position_embedding.weight).requires_grad_(False)
 
 
 EITHER = {  # what both begin without
@@ -132,6 +139,29 @@ def cost(seed: int, **changes: Any) -> dict[str, float]:
     return {"cost": fit.step_cost(*both, rounds=40)}
 
 
+def uneven(seed: int, at: int = 300) -> dict[str, float]:
+    """06's GPT after so many steps of its own recipe: of each matrix of its blocks, the
+    largest singular value over the median, of the gradient and of three steps."""
+    model, plan = fit.made(seed, fit.cpu, eval_every=at, eval_batches=1)
+    data, run = fit.corpus().train, Run(model, plan)
+    train(model, data, data, plan, run, on_step=lambda run: run.step == at)
+    found = {}
+    for name, p in model.body.named_parameters():
+        if p.dim() != 2:
+            continue
+        average, square = (run.optimizer.state[p][k] for k in ("exp_avg", "exp_avg_sq"))
+        matrices = {
+            "gradient": p.grad,
+            "Adam": average / (square.sqrt() + 1e-8),
+            "3 steps": orthogonalize(average, 3),
+            "5 steps": orthogonalize(average, 5),
+        }
+        for what, matrix in matrices.items():
+            s = torch.linalg.svdvals(matrix)
+            found[f"{what}, {name}"] = (s[0] / s.median()).item()
+    return found
+
+
 def at_rates(function: Callable, variants: dict[str, dict]) -> dict[str, Callable]:
     """Each variant at three multiples of its rates: AdamW's at 0.5, 1 and 2, Muon's at
     1, 2 and 4, so that the best one lies within."""
@@ -150,6 +180,8 @@ as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all pa
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
 EXPERIMENTS = {
     "08-parts": at_rates(shared, PARTS),
+    "08-positions": at_rates(shared, {"no positions": {"change": unordered}}),
+    "08-uneven": {"step 300": uneven},
     "08-parts-equal": at_rates(as_long, {"06's GPT": {}}),
     "08-parts-cost": fit.grid("{variant}", cost, variant=PARTS),
     "08-added": fit.grid("{variant}", added, variant=ADDED),
