@@ -8,7 +8,7 @@ lesson 04   multi_head                          many heads, one batched operatio
 lesson 05   block                               feed-forward, residuals, LayerNorm
 lesson 06   gpt, optimizer, training, generation, checkpoint, device
             whole                               the GPT of 06 in one file, alone
-lesson 07   playwright                          a text whose every choice is known
+lesson 07   playwright                          a text in which every choice is known
 lesson 08   modern                              what came after GPT-2
 lesson 09   fast                                keys and values are read once
 lesson 10   parallel                            many machines as one
@@ -21,7 +21,7 @@ beside them stored (trained models and a text), clinic (what's wrong with a GPT)
             tools (the command line and its files), course (exercises' checks,
             experiments and their records, figures)
 
-A module imports only what stands above it. `python -m minigpt --help` explains the
+A module imports only what's above it. `python -m minigpt --help` explains the
 command line.
 """
 

@@ -16,7 +16,7 @@ def attention_weights(
     """softmax(q kᵀ / √head_size): how much each query attends to each key.
 
     q: (..., T, head_size), k: (..., S, head_size) -> (..., T, S); rows sum to one.
-    causal: no query sees a later key; pass False where q and k belong to two texts.
+    causal: no query sees a later key; pass False if q and k come from two texts.
     """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
     if causal:

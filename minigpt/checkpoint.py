@@ -1,7 +1,7 @@
 """Lesson 06: a training run in a file.
 
-A configuration and a tokenizer are kept as what they were made of, beside the name of
-their class. Who reads the file says which classes it may name: `kinds`.
+It keeps what a configuration and a tokenizer were made from, and the name of their
+class. When you read the file, you say which classes it may name: `kinds`.
 """
 
 import zipfile
@@ -31,11 +31,11 @@ OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # how files began before torc
 
 @dataclass
 class Checkpoint:
-    """A model, its vocabulary, its recipe, and where its training stands.
+    """A model, its vocabulary, its recipe, and how far its training has come.
 
-    tokenizer: with encode, decode, vocab_size, and state(), which is what its class
-    makes it of. Raises ValueError for a model that its config does not build, or with
-    another vocabulary than the tokenizer's.
+    tokenizer: has encode, decode, vocab_size, and state(), from which its class makes
+    it again. Raises ValueError if the config doesn't build this model, or if the
+    model's vocabulary isn't the tokenizer's.
     """
 
     model: Model
@@ -84,7 +84,8 @@ def save_checkpoint(path: Path | str, checkpoint: Checkpoint) -> None:
 
 
 def with_class(thing: object, state: dict) -> list:
-    """[module, name of its class, state]: what `load_checkpoint` makes it of again."""
+    """[module, name of its class, state]: `load_checkpoint` makes it again from
+    these."""
     return [type(thing).__module__, type(thing).__name__, state]
 
 
@@ -94,7 +95,7 @@ def load_checkpoint(
     """Read a Checkpoint and build its model on `device`; nothing is unpickled.
 
     kinds: classes that it may name besides KINDS, of configurations and tokenizers.
-    Raises FileNotFoundError; or ValueError that says what is wrong with the file.
+    Raises FileNotFoundError, or a ValueError that says what's wrong with the file.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(
@@ -135,9 +136,9 @@ def call(path: Path | str, others: list) -> str:
 
 
 def read(path: Path | str) -> Any:
-    """What torch.save wrote into a file, if these are numbers, texts, lists and dicts.
+    """What torch.save wrote to a file, if that's numbers, texts, lists and dicts.
 
-    Raises ValueError that says what the file is instead.
+    Raises a ValueError that says what the file is instead.
     """
     with open(path, "rb") as file:
         old = file.read(len(OLD)) == OLD

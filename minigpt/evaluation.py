@@ -12,7 +12,8 @@ from minigpt.interfaces import Model
 
 @contextmanager
 def evaluating(model: Model) -> Generator[None]:
-    """Inside, the model is in evaluation mode; then as it was, even after an error."""
+    """Puts a model into evaluation mode, then back to how it was, even after an
+    error."""
     was_training = model.training
     model.eval()
     try:
@@ -25,7 +26,7 @@ def evaluating(model: Model) -> Generator[None]:
 def estimate_loss(
     model: Model, data: Any, block_size: int, batch_size: int = 32, n_batches: int = 20
 ) -> float:
-    """Mean loss over random batches, at each call the same ones: nats per token."""
+    """Mean loss over random batches, the same ones in each call, in nats per token."""
     device = next(model.parameters()).device
     batches = torch.Generator().manual_seed(0)
     total = 0.0
@@ -42,9 +43,9 @@ def evaluate(
 ) -> float:
     """The exact mean loss over a whole split, in nats per token.
 
-    data: (N,). It is cut into windows of block_size tokens, the last one perhaps
-    shorter; each token but the first is predicted once.
-    Raises ValueError for fewer than two tokens: there is nothing to predict.
+    data: (N,). It's cut into windows of block_size tokens, and the last one may be
+    shorter. Each token except the first is predicted once. Raises ValueError for fewer
+    than two tokens, because then there's nothing to predict.
     """
     if len(data) < 2:
         raise ValueError(

@@ -1,4 +1,5 @@
-"""Files that are whole at every moment: what is written appears at once, or not."""
+"""Files that are complete at every moment: a new one appears all at once or not at
+all."""
 
 import io
 import os
@@ -11,7 +12,7 @@ import torch
 
 @contextmanager
 def replacing(path: Path | str) -> Generator[Path]:
-    """A path to write to, which takes the place of `path` when all went well."""
+    """A path to write to. It takes the place of `path` if everything went well."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -35,7 +36,7 @@ def write_whole(path: Path | str, content: str | bytes | memoryview) -> None:
 
 
 def save_whole(path: Path | str, content: object) -> None:
-    """torch.save(content, path), whole or not at all. Raises OSError without room."""
+    """torch.save(content, path), whole or not at all. Raises OSError if full."""
     memory = io.BytesIO()  # on a full disk torch.save itself hides the system's error
     torch.save(content, memory)
     write_whole(path, memory.getbuffer())

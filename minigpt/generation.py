@@ -1,4 +1,4 @@
-"""Lesson 06: a model writes: it is asked, a token is drawn, appended, asked again."""
+"""Lesson 06: to write, ask a model, draw a token, append it, and ask again."""
 
 import math
 
@@ -22,8 +22,8 @@ def generate(
 ) -> torch.Tensor:
     """Append sampled tokens: idx (B, T) -> (B, T + max_new_tokens).
 
-    temperature, top_k, top_p: see `probabilities`. generator: of random numbers, on
-    the model's device. The model reads the last block_size tokens.
+    temperature, top_k, top_p: see `probabilities`. generator: for the random numbers,
+    on the model's device. The model reads the last block_size tokens.
     """
     with evaluating(model):
         for _ in range(max_new_tokens):
@@ -43,7 +43,8 @@ def probabilities(
     """The probability of each next token: logits (B, vocab_size) -> the same shape.
 
     temperature divides the logits; 0 gives all to the likeliest token. top_k and
-    top_p: see `keep_top_k` and `keep_top_p`. Raises ValueError as `refuse_knobs`.
+    top_p: see `keep_top_k` and `keep_top_p`. Raises ValueError where `refuse_knobs`
+    does.
     """
     refuse_knobs(temperature, top_k, top_p)
     if temperature == 0:

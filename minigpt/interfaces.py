@@ -14,7 +14,7 @@ Body = Any
 class Tokenizer(Protocol):
     """What every tokenizer of the course can do; vocab_size is the number of ids.
 
-    state() is what its class makes it of again: a checkpoint keeps it.
+    state() is what its class makes it from again. A checkpoint keeps it.
     """
 
     vocab_size: int

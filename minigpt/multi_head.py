@@ -11,7 +11,7 @@ from minigpt.attention import Head
 
 
 def head_width(n_embd: int, n_head: int) -> int:
-    """head_size = n_embd / n_head. Raises ValueError if that is no whole number."""
+    """head_size = n_embd / n_head. Raises ValueError if that isn't a whole number."""
     if n_embd % n_head:
         raise ValueError(f"n_head = {n_head} must divide n_embd = {n_embd}.")
     return n_embd // n_head
@@ -46,7 +46,7 @@ class CausalSelfAttention(nn.Module):
     """MultiHeadAttention, all heads in one operation: (B, T, C) -> (B, T, C).
 
     The rows of `qkv` hold the queries of all heads, then the keys, then the values.
-    torch's fused kernel scales, masks and normalises, and (without dropout) never
+    torch's fused kernel scales, masks and normalizes, and (without dropout) never
     stores the (T, T) weights: Dao et al., FlashAttention (2022), section 3.1.
     """
 

@@ -1,4 +1,4 @@
-"""Lesson 06: AdamW as a GPT wants it, and the schedule of its learning rate."""
+"""Lesson 06: AdamW the way a GPT needs it, and the schedule of its learning rate."""
 
 import math
 from typing import Any
@@ -9,7 +9,7 @@ from minigpt.interfaces import Model
 
 
 def make_optimizer(model: Model, config: Any) -> torch.optim.Optimizer:
-    """AdamW with decay on matrices only: biases and gains are left without.
+    """AdamW with weight decay for matrices only, not for biases and gains.
 
     Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization (2019).
     """

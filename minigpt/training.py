@@ -20,7 +20,7 @@ from minigpt.require import require
 
 @dataclass
 class TrainConfig:
-    """How to train. Raises ValueError for numbers with which no training works."""
+    """How to train. Raises ValueError for numbers that no training can work with."""
 
     steps: int
     batch_size: int
@@ -78,7 +78,7 @@ def preset(name: str, vocab_size: int) -> tuple[GPTConfig, TrainConfig]:
 
 
 def check_seed(seed: object) -> None:
-    """Raise ValueError for a seed that torch's random numbers cannot begin from."""
+    """Raise ValueError for a seed that torch can't start its random numbers from."""
     require(
         type(seed) is int and -(2**63) <= seed < 2**64,
         f"seed is {seed!r}; give a whole number, from -2**63 to 2**64 - 1.",
@@ -95,7 +95,7 @@ class Progress(NamedTuple):
 
 
 class Run:
-    """Where a training stands: all that its steps change, besides the model."""
+    """How far training has come: everything besides the model that its steps change."""
 
     def __init__(self, model: Model, config: TrainConfig) -> None:
         self.step, self.seconds, self.history = 0, 0.0, []
@@ -109,7 +109,7 @@ def take_step(
 ) -> None:
     """One step of training, which `run` counts and times.
 
-    draw: what makes a batch x, y (B, T) of the data, called as get_batch is.
+    draw: makes a batch x, y (B, T) from the data, and is called like get_batch.
     """
     start = time.perf_counter()
     device = next(model.parameters()).device
@@ -141,9 +141,9 @@ def train(
 ) -> list[Progress]:
     """Train `model` in place; return its history, a list of Progress.
 
-    run: a Run to go on with. on_eval(run) is called after each evaluation,
-    on_step(run) after each step; if it returns True, the run ends there, judged.
-    draw: as of take_step.
+    run: a Run to continue. on_eval(run) is called after each evaluation, and
+    on_step(run) after each step. If that returns True, the run is evaluated and ends
+    there. draw: see take_step.
     """
     run = run or Run(model, config)
     while run.step < config.steps:

@@ -7,10 +7,10 @@
 It needs torch and nothing else. With the recipe below, two processor cores take about
 two minutes, and Shakespeare's validation loss ends near 1.70 nats per character; a
 blind guess among his 65 characters is ln 65 = 4.17. The notebooks 01 to 06 of the
-course build these lines one after the other; the number behind a heading says where.
+course build these lines one after the other. The number after a heading says where.
 
-In the comments B is the number of texts side by side, T that of the characters in
-each, C = n_embd that of the numbers which describe a character.
+In the comments, B is the number of texts side by side, T is the number of characters in
+each, and C = n_embd is how many numbers describe a character.
 """
 
 import math
@@ -232,7 +232,7 @@ def init_weights(model):
 # How good is it: the exact loss over a whole text (01) ------------------------------
 @contextmanager
 def evaluating(model):
-    """Inside, the model is in evaluation mode; then as it was."""
+    """Puts a model into evaluation mode, then back to how it was."""
     was_training = model.training
     model.eval()
     try:
@@ -243,7 +243,7 @@ def evaluating(model):
 
 @torch.no_grad()
 def evaluate(model, data, block_size, batch_size=128):
-    """Nats per character; each but the first is predicted once."""
+    """In nats per character. Each one except the first is predicted once."""
     if len(data) < 2:
         raise ValueError(
             f"The data has {len(data)} tokens, but one to read and one to predict "
@@ -320,7 +320,7 @@ def generate(
 
 
 def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
-    """Of each character to come next: (B, vocab_size) -> the same."""
+    """The probability of each next character: (B, vocab_size) -> the same."""
     if temperature == 0:
         return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
     logits = logits / temperature
@@ -339,7 +339,7 @@ def keep_top_k(logits, top_k):
 
 
 def keep_top_p(logits, top_p):
-    """Only the likeliest characters stay possible that together have top_p."""
+    """Only the likeliest characters that together reach top_p stay possible."""
     probs, order = F.softmax(logits, dim=-1).sort(dim=-1, descending=True)
     before = probs.cumsum(dim=-1) - probs  # what the likelier ones sum to
     drop = (before >= top_p) & (top_p < 1)  # (B, vocab_size), in sorted order

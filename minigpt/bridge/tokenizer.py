@@ -89,10 +89,10 @@ def join(row: list, joined: dict) -> list[int]:
     `merge` of lesson 13 gives, in n log n steps instead of n².
 
     joined: {(left, right): their token}. The pairs that may be joined wait in a heap;
-    one whose neighbours have changed meanwhile is passed over.
+    one whose neighbors have changed in the meantime is skipped.
     """
     row, n = list(row), len(row)
-    before, after = list(range(-1, n - 1)), list(range(1, n + 1))  # the neighbours
+    before, after = list(range(-1, n - 1)), list(range(1, n + 1))  # the neighbors
     pairs = enumerate(zip(row, row[1:]))
     waiting = [(joined[pair], i) for i, pair in pairs if pair in joined]
     heapify(waiting)

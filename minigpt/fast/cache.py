@@ -2,7 +2,7 @@
 
 The key and the value of a character depend on no later character, so both are
 computed once and kept. The cache is an argument of a forward pass of its own, which
-reads the weights of a model that knows nothing of it.
+reads the weights of a model that knows nothing about it.
 Source: Shazeer, Fast Transformer Decoding (2019), section 2.4.
 """
 
@@ -77,7 +77,7 @@ def attend(attention: Any, x: torch.Tensor, cache: KVCache, layer: int) -> torch
 
 
 def gpt_with_cache(model: Model, idx: torch.Tensor, cache: KVCache) -> torch.Tensor:
-    """What a GPT says of the next characters: idx (B, T) -> (B, T, vocab_size)."""
+    """What a GPT says about the next characters: idx (B, T) -> (B, T, vocab_size)."""
     T = idx.shape[1]
     positions = cache.positions(T)
     x = model.token_embedding(idx) + model.position_embedding(positions)

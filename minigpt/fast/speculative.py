@@ -21,7 +21,7 @@ class Speculation(NamedTuple):
 
     idx: torch.Tensor  # (1, T + max_new_tokens)
     drafted: int  # tokens that the draft proposed
-    accepted: int  # those of them that stand in the text
+    accepted: int  # those of them that are in the text
     passes: int  # of the model
 
 
@@ -84,7 +84,7 @@ def check(
     weights = p[kept]
     if kept < n:
         lacking = (weights - q[kept]).clamp(min=0)
-        weights = lacking if lacking.any() else weights  # p = q but for rounding
+        weights = lacking if lacking.any() else weights  # p = q except for rounding
     return kept, torch.multinomial(weights, 1, generator=generator)
 
 

@@ -14,7 +14,7 @@ from minigpt.interfaces import Model, Tokenizer
 def generate(
     model: Model, idx: torch.Tensor, max_new_tokens: int, **knobs: Any
 ) -> torch.Tensor:
-    """As `generate` of lesson 06, each character read once: (B, T) -> (B, T + new).
+    """Like lesson 06's `generate`, reading each character once: (B, T) -> (B, T + new).
 
     knobs: temperature, top_k, top_p, generator, and the window of `Reader`. With the
     same generator it is the same text, as long as it fits into the context.
@@ -36,7 +36,7 @@ def tokens(
     Until the last one the model is in evaluation mode.
     """
     reader = Reader(model, window)
-    with evaluating(model):  # also if nobody wants the rest
+    with evaluating(model):  # even if nobody wants the rest
         for _ in range(max_new_tokens):
             logits = reader(idx)[:, -1]  # (B, vocab_size)
             probs = probabilities(logits, **knobs)

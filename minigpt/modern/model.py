@@ -1,9 +1,9 @@
 """Lesson 08: today's decoder, in the shell of lesson 03: what came after GPT-2.
 
-What it has, each but the last two a field of ModernConfig:
+These are its parts. Each one except the last two is a field of ModernConfig:
 - RMSNorm, before each part of a block and at the end
 - rotary positions in place of a table of positions
-- queries and keys normalised, head by head
+- queries and keys normalized, head by head
 - relu² in the feed-forward layer, or a gate (SwiGLU)
 - no bias anywhere
 - projections into the stream, and the head, that start as zeros
@@ -99,7 +99,7 @@ class ModernAttention(nn.Module):
     -> (B, T, C), values (B, T, n_kv_head, head_size).
 
     n_kv_head heads of keys and values, each shared by a group of query heads: Ainslie
-    et al., GQA (2023), section 2.2. Queries and keys normalised per head: Henry et
+    et al., GQA (2023), section 2.2. Queries and keys normalized per head: Henry et
     al., Query-Key Normalization (2020), but with the scale sqrt(head_size) where
     theirs is learned. Values mixed with those of block 0: Zhou et al., Value
     Residual Learning (2024).
@@ -235,9 +235,10 @@ def body_of(config: ModernConfig) -> ModernBody:
 class ModernGPT(LanguageModel):
     """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
 
-    What it cannot be: differentiated twice, or taken by torch.func, for its norms bring
-    their own first derivative; and ONNX, for rotary positions are complex numbers. Real
-    ones do the same with sines and cosines, and took longer in training.
+    It can't be differentiated twice or used with torch.func, because its norms bring
+    their own first derivative. And it can't become ONNX, because its rotary positions
+    are complex numbers. Real ones do the same with sines and cosines, but took longer
+    in training.
     """
 
     def __init__(self, config: ModernConfig) -> None:

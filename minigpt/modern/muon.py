@@ -14,8 +14,8 @@ def orthogonalize(matrix: torch.Tensor, steps: int = 5) -> torch.Tensor:
     """A matrix (m, n) with the same singular vectors and values of about 1.
 
     Newton and Schulz's iteration: an odd polynomial of a matrix acts on its
-    singular values alone. Divided by the length of the matrix, those above 0.002
-    come to about 0.7 to 1.2 in five steps.
+    singular values alone. Divided by the length of the matrix, those above 0.002 reach
+    about 0.7 to 1.2 in five steps.
     """
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix  # the smaller product, x xᵀ
@@ -27,11 +27,11 @@ def orthogonalize(matrix: torch.Tensor, steps: int = 5) -> torch.Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, orthogonalised: the directions of a matrix move more nearly alike.
+    """Momentum, orthogonalized: the directions of a matrix move more nearly alike.
 
-    params: matrices (m, n). The step is lr * scale, times sqrt(max(1, m / n)). The
-    scale lets one learning rate, set for several optimizers, mean for this one more.
-    Raises ValueError for what is no matrix.
+    params: matrices (m, n). The step is lr * scale, times sqrt(max(1, m / n)). With the
+    scale, one learning rate for several optimizers can mean more for this one. Raises
+    ValueError for anything that isn't a matrix.
     """
 
     def __init__(

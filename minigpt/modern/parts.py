@@ -76,8 +76,8 @@ BENDS = {"relu": F.relu, "relu2": relu2, "swiglu": None}  # None: a gate
 class ModernFeedForward(nn.Module):
     """FeedForward of lesson 05 with another bend: (..., n_embd) -> (..., n_embd).
 
-    "swiglu" multiplies two projections, one behind a SiLU, and is a third narrower
-    inside for the same number of weights: Shazeer, GLU Variants (2020), eq. 6.
+    "swiglu" multiplies two projections, one of them after a SiLU, and is a third
+    narrower inside for the same number of weights: Shazeer, GLU Variants (2020), eq. 6.
     """
 
     def __init__(

@@ -5,10 +5,11 @@ Neural Machine Translation of Rare Words with Subword Units (2016), section 3.2;
 below and the cut at spaces: Radford et al., Language Models are Unsupervised Multitask
 Learners (2019), section 2.2.
 
-Text is cut as GPT-2 cuts it, but for 1,135 characters of Unicode 14: numbers that are
-no decimal digits (`²`, `½`, `①`, `Ⅷ`) count as letters in Python's re and as digits in
-GPT-2's \p{N}, and four control characters (\x1c to \x1f) as spaces. The package `regex`
-knows \p{N}, but with it a text would have other tokens where that package is missing.
+Text is cut the way GPT-2 cuts it, except for 1,135 characters of Unicode 14: numbers
+that aren't decimal digits (`²`, `½`, `①`, `Ⅷ`) count as letters in Python's re and as
+digits in GPT-2's \p{N}, and four control characters (\x1c to \x1f) as spaces. The
+package `regex` knows \p{N}, but then a text would get different tokens where that
+package is missing.
 """
 
 import re
@@ -32,7 +33,7 @@ def pieces(text: str, cut: bool = True) -> Iterator[str]:
 
 
 def merge(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
-    """A list of tokens in which each `pair` of neighbours has become the token `new`.
+    """A list of tokens in which each `pair` of neighbors has become the token `new`.
 
     From the left: of `aaa` the first two are joined.
     """
@@ -106,7 +107,7 @@ class BytePairTokenizer:
     def decode(self, ids: Sequence[int] | torch.Tensor) -> str:
         """list[int] or tensor (N,) -> str; bytes that are no UTF-8 become "\ufffd".
 
-        Raises ValueError for an id that is none.
+        Raises ValueError for an unknown id.
         """
         refuse_ids(ids, self.vocab_size)
         return b"".join(self.vocabulary[i] for i in ids).decode("utf-8", "replace")
@@ -131,7 +132,7 @@ def refuse_unknown(text: str, alphabet: Iterable[int]) -> None:
 
 
 def refuse_ids(ids: Sequence[int] | torch.Tensor, vocab_size: int) -> None:
-    """Raise ValueError that lists the ids that are no tokens."""
+    """Raise a ValueError that lists the ids that aren't tokens."""
     unknown = sorted(set(map(int, ids)) - set(range(vocab_size)))
     if unknown:
         raise ValueError(f"No tokens {unknown}: ids end at {vocab_size - 1}.")
@@ -155,11 +156,11 @@ def first_bytes(
 
 
 class Pairs:
-    """How often each two tokens are neighbours in the pieces of a text.
+    """How often any two tokens are neighbors in the pieces of a text.
 
     A text has few different pieces, so each is kept once, with the number of times
-    that it occurs. rows: of each piece, its tokens. found: of each pair, how often it
-    occurs. where: in which pieces.
+    that it occurs. rows: the tokens of each piece. found: how often each pair occurs.
+    where: in which pieces it does.
     """
 
     def __init__(self, text: str, alphabet: Iterable[int], cut: bool = True) -> None:
@@ -194,10 +195,10 @@ def learn(
     """A BytePairTokenizer of so many tokens, from the most frequent pairs of a text.
 
     alphabet: byte values, by default those that the text has; range(256) reads any
-    text. Of equally frequent pairs the one of smaller ids comes first. progress: goes
-    around the loop over the new tokens, to show how far it is, like tqdm.
-    Raises ValueError if there are fewer tokens than bytes, or the text has not enough
-    pairs that occur twice, or characters whose bytes are not in `alphabet`.
+    text. If two pairs are equally frequent, the one with smaller ids comes first.
+    progress: goes around the loop over the new tokens, to show how far it is, like
+    tqdm. Raises ValueError if there are fewer tokens than bytes, or the text has not
+    enough pairs that occur twice, or characters whose bytes are not in `alphabet`.
     """
     alphabet = first_bytes(text, vocab_size, alphabet)
     pairs, merges = Pairs(text, alphabet, cut), []
