@@ -25,7 +25,7 @@ from the_exercises import (
 )
 
 from minigpt.course.checks import exercise as engine
-from minigpt.course.checks import run, words
+from minigpt.course.checks import diagnosis, run, words
 from minigpt.course.checks.diagnosis import Attempt
 from minigpt.course.checks.exercise import Exercise
 from minigpt.course.checks.slips import RULES, Slip, is_odd, slips
@@ -142,7 +142,7 @@ def test_a_mutant_of_the_solution_fails_or_is_right_with_other_numbers_too(
     monkeypatch.setattr(run, "SECONDS", 0.5)
     asked, (_, rest) = exercise_of(number), given(number)
     with run.settings_kept(), run.silence():
-        for slip in of_all_kinds(slips(asked.shown, asked.shown), 20):
+        for slip in of_all_kinds(slips(asked.shown, asked.shown), 12):
             try:
                 mutant = asked.made(ast.unparse(slip.tree))
                 attempt = Attempt(asked, mutant, tuple(rest))
@@ -187,8 +187,9 @@ def odd_values():
 
 
 @pytest.mark.parametrize("number", EXERCISES)
-def test_a_check_survives_odd_answers(number):
+def test_a_check_survives_odd_answers(number, monkeypatch):
     """Every sixth of them; the next exercise gets the next ones."""
+    monkeypatch.setattr(diagnosis, "SEARCH", 0.1)
     answers, first = given(number)[0], [*EXERCISES].index(number) % 6
     for what, value in [*odd_values().items()][first::6]:
         lines = checked(number, [value, *answers[1:]]).splitlines()

@@ -77,7 +77,7 @@ WRONG = {
             "    parts, word = [*parts, word[:n]], word[n:]",
             "return parts",
         ),
-        "You get the same results as with": (
+        "It returns 3 values": (
             "def encode(word, merges):\n"
             "    parts = list(word)\n"
             "    for merge in merges:\n"
