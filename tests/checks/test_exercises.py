@@ -24,8 +24,8 @@ from the_exercises import (
     names,
 )
 
-from minigpt.course.checks import exercise as engine
 from minigpt.course.checks import diagnosis, run, words
+from minigpt.course.checks import exercise as engine
 from minigpt.course.checks.diagnosis import Attempt
 from minigpt.course.checks.exercise import Exercise
 from minigpt.course.checks.slips import RULES, Slip, is_odd, slips
