@@ -83,6 +83,8 @@ scores, before the softmax.
 Your weights fall from the beginning on, so the first position weighs the most. They
 should fall from the present backward.
     (time[:, None] - time) -> time.expand(T, T)
+A hidden score of 0 isn't hidden: e⁰ is 1. Hide the future with -inf.
+    past, float("-inf") -> past, 0.0
 """)
 fading_average.wrong(
     "Each step back multiplies the weight by rate itself. A score of -rate multiplies "

@@ -222,6 +222,9 @@ You count wrong guesses. The loss asks how probable the right character was: -ln
     each.view(B, T).mean(dim=0) -> (logits.argmax(-1) != y).float().mean(dim=0)
 There's a softmax too many: cross_entropy has one inside.
     rows = logits -> rows = logits.softmax(-1)
+Each of your numbers is the mean of all positions up to it. You want each position's own
+loss.
+    .mean(dim=0) -> .mean(dim=0).cumsum(0) / torch.arange(1, T + 1)
 """)
 loss_by_position.wrong(
     "reshape to (B, C, T) mixes the logits of different positions. transpose swaps "
@@ -392,5 +395,8 @@ every step.
 Nothing is learned: every loss is that of the model you began with. step() needs a
 gradient that backward() has just computed.
     optimizer.step() -> pass
+Your steps are smaller, but the gradient is still the sum over all steps so far.
+    lr=learning_rate -> lr=learning_rate / 10
+    optimizer.zero_grad() -> pass
 """)
 check_fit = fit.check

@@ -37,7 +37,6 @@ from minigpt.course.checks.source import (
     written,
 )
 
-missed: dict[str, tuple] = {}  # title -> (place, text of the answer) of the last miss
 CANDIDATES = 250  # changed programs that a search for a slip tries, at most
 SEARCH = 2.0  # seconds of computing, at most, after which a search is given up
 WAYS = 4  # ways to correct an answer that are compared
@@ -197,8 +196,7 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
             says = words.SEVERAL.format(part=part, says=says) if part else says
         hint = "" if like else asked.hint
     if slip:
-        says, tell = says + ("\n  " if says else ""), tell or told_before(attempt, slip)
-        says += of_slip(attempt, slip, tell)
+        says += ("\n  " if says else "") + of_slip(attempt, slip, tell)
         case += "" if tell else f"\n  {words.TELL.format(call=with_tell(asked.call))}"
     lines = says + case + (f"\n  Hint: {hint}" if hint else "")
     return lines, state, attempt.share
@@ -225,7 +223,7 @@ def known(attempt: Attempt) -> Any:
         best, surest = None, 0.0
         for mistake in attempt.exercise.known:
             sure = 0.0
-            if mistake.sign and part < 0 and results:
+            if mistake.sign and part < 0 and 2 * len(results) > len(attempt.wrong):
                 sure = float(all(has_sign(mistake.sign, *o) for o in results))
             elif mistake.programs:
                 sure = attempt.gives(mistake.programs, part=part)
@@ -420,21 +418,12 @@ def chosen(found: list[Slip], right: str) -> Slip | None:
     return min(found, key=lambda slip: len(slip.pairs), default=None)
 
 
-def told_before(attempt: Attempt, slip: Slip) -> bool:
-    """Whether the learner has missed at this place before, with another answer."""
-    title, text = attempt.exercise.title, listing(attempt.answers[0])[0]
-    here = slip.before or slip.kind
-    place, before = missed.get(title, ("", text))
-    missed[title] = here, text
-    return place == here and text != before
-
-
 def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:
     """What is said of a slip: where it is, and with tell the correction."""
     text, start = next(
         listing(a) for a in attempt.answers if slip.at <= listing(a)[0].count("\n") + 1
     )
-    inside = slip.inside if len(slip.inside) < 60 or not slip.before else slip.was
+    inside = slip.inside if len(slip.inside) < 60 or not slip.was else slip.was
     inside = slip.before if inside == slip.was and slip.kind == "number" else inside
     mine, right = (slip.was, slip.now) if slip.before else ("", slip.after)
     what = difference(slip.kind, mine, right, inside or slip.was)
@@ -474,13 +463,19 @@ def difference(kind: str, mine: str, right: str, inside: str) -> str:
     if kind in ("missing", "too much") and other and "dim=" in f"{mine}{right}":
         kind = "missing dimension"
     short, long = (right, mine) if kind == "too much" else (mine, right)
-    more = long.replace(short, "…", 1) if short and short in long else long
+    more = long.replace(short, "…", 1) if short else long
+    if more == long and short:  # what is between the beginning and the end of both
+        start = os.path.commonprefix([long, short])
+        end = os.path.commonprefix([long[len(start) :][::-1], short[::-1]])[::-1]
+        more = long[len(start) : len(long) - len(end)].strip(", ") or long
     how = {"mine": mine, "inside": inside, "more": f"`{more}`"}
     if kind in ("missing", "line missing"):
         for pattern, says in words.LACKS:
             if re.search(pattern, more):
-                where = f" at `{mine}`" if mine and "{mine}" not in says else ""
-                return says.format(mine=mine or "something") + where
+                if not mine:
+                    return says.replace("`{mine}`", "something")
+                where = "" if "{mine}" in says else " at `{mine}`"
+                return (says + where).format(mine=mine)
     every = words.DIFFERENCES[kind]
     both = f"{mine} => {right}"
     return next(says for p, says in every if re.search(p, both)).format(**how)

@@ -1,19 +1,20 @@
-"""An exercise: a real function, its cases and known mistakes; and what a check says.
+'''An exercise: a real function, its cases and known mistakes; and what a check says.
 
     @exercise("02.1 The present included", cases=[(TOY, 1), (TOY, 0)], hint="...")
     def mean_so_far(x: torch.Tensor, t: int) -> torch.Tensor:
         return x[:, : t + 1].mean(dim=1)
 
-    mean_so_far.wrong("You divide by T, but there are fewer positions so far.",
-                      ".mean(dim=1)", ".sum(dim=1) / x.shape[1]")
-
+    mean_so_far.mistakes("""
+    You divide by T, but there are only t + 1 positions so far.
+        .mean(dim=1) -> .sum(dim=1) / x.shape[1]
+    """)
     check_mean_so_far = mean_so_far.check
 
 A learner's answer runs beside the solution on the cases, and on others that are drawn
 (run.py). Where they differ, diagnosis.py looks for the cause, with the help of slips.py
 (one change in the answer) and results.py (what the results look like). All that is said
 is in words.py.
-"""
+'''
 
 import inspect
 import os
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 import torch
 
 from minigpt.course.checks import words
-from minigpt.course.checks.diagnosis import Attempt, NotAttempted, diagnosed, missed
+from minigpt.course.checks.diagnosis import Attempt, NotAttempted, diagnosed
 from minigpt.course.checks.results import (
     describe,
 )
@@ -263,7 +264,6 @@ class Exercise:
             says = words.NOT_COMPARED.format(error=what, wanted=wanted.rstrip("."))
             state, share = "tried", 0.0
         if state == "solved":
-            missed.pop(self.title, None)
             return Result(self.title, state, says, share)
         return Result(self.title, state, words.NOT_YET.format(says=says), share)
 

@@ -210,19 +210,19 @@ def _leaks(
         if (part.diff() != 1).any():
             raise Wrong("The characters of a window aren't neighbors in the text.")
     windows, asked_of = ({tuple(row) for row in p.tolist()} for p in (learned, judged))
-    if asked_of <= windows:
+    if asked_of and asked_of <= windows:
         raise Wrong(
             "You judge on windows that the model learns from. That's the training loss."
         )
-    if windows <= asked_of:
+    if windows and windows <= asked_of:
         raise Wrong("You judge on the whole text, so also on everything learned.")
     targets, asked = (set(part[:, 1:].flatten().tolist()) for part in (learned, judged))
     reads = (set(part.flatten().tolist()) for part in (learned, judged))
     both, crossed = targets & asked, [targets, asked]
     leaks = {i for own, other in zip(crossed, reversed([*reads])) for i in own & other}
-    if not leaks and len(asked) > len(targets):
-        raise Wrong("Nothing leaks, but the parts are swapped: the small one is first.")
     N = len(ids)
+    if not leaks and len(asked) > max(len(targets), 0.7 * train_fraction * N):
+        raise Wrong("Nothing leaks, but the parts are swapped: the small one is first.")
     few = len(targets) < 0.7 * train_fraction * N
     if not leaks and (few or len(asked) < 0.4 * (1 - train_fraction) * N):
         raise Wrong(
@@ -361,6 +361,8 @@ There's no tie left: whatever didn't fall with every seed is called worse.
     all(change > 0 for change in changes) -> True
 Better and worse are swapped: a loss that fell is better.
     a - b for -> b - a for
+You sort the losses, so they're no longer paired by their seeds.
+    zip(after, before) -> zip(sorted(after), sorted(before))
 """)
 check_verdict = verdict.check
 

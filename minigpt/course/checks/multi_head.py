@@ -139,6 +139,8 @@ superfluous.
 The model that you return works as before. Did you change a copy of a weight, or the
 model that was handed in?
     layer.proj.weight[:, start : start + layer.head_size] = 0 -> pass
+You switch off one channel. A head has head_size of them.
+    start : start + layer.head_size -> h
 """)
 check_without_head = without_head.check
 

@@ -153,6 +153,8 @@ You list the pathway after each part. The exercise asks for what each part adds.
     found.append(said)
             x = x + said -> x = x + said
             found.append(x)
+Every part reads the start. Each one should hear what all parts before it have added.
+    x = x + said -> pass
 """)
 terms.wrong(
     "The last entry is the whole pathway, not what the last part adds.",

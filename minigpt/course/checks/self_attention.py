@@ -197,6 +197,9 @@ by its own distance, then add up each row.
     (weights * distances).sum(dim=-1) -> weights @ distances.float()
 The head reads the sum of two tables. The position embedding is missing.
     + model.position_embedding(places) ->
+This is the distance of the position with the largest weight. You want the mean over all
+positions.
+    (weights * distances).sum(dim=-1) -> places - weights.argmax(dim=-1)
 """)
 check_reach = reach.check
 
@@ -279,5 +282,7 @@ Now the model has no positions at all.
     token + position) -> token)
 You add the number of the position itself. Add its row of the table.
     self.position_embedding(positions) -> positions[:, None]
+All characters get the vector of position 0. Each one needs its own.
+    torch.arange(idx.shape[1], device=idx.device) -> torch.zeros_like(idx)
 """)
 check_word_order = TinyModel.check

@@ -10,11 +10,16 @@ import ast
 import dataclasses
 import functools
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
 
 HOLE = "hole__"  # stands for what something is done to
 MODULES = "F", "torch", "nn", "math", "np"
@@ -50,7 +55,8 @@ class Place(NamedTuple):
     """A node of a program, and what is around it.
 
     names: what its function is given and assigns. ways: what the solution does and
-    this program does not, as texts with a HOLE: "hole__ / n".
+    this program does not, as texts with a HOLE: "hole__ / n". parts: the attributes of
+    its own that the solution reads, like `key` of self.key.
     """
 
     node: Any
@@ -58,6 +64,7 @@ class Place(NamedTuple):
     field: str
     names: Sequence[str]
     ways: Sequence[str]
+    parts: Sequence[str]
 
 
 Rule = Callable[[Place], Iterator[Any]]
@@ -425,6 +432,10 @@ def another_name(at: Place) -> Iterator[Any]:
             for other in at.names:
                 if other != node.id:
                     yield ast.Name(other, ast.Load())
+    if isinstance(node, ast.Attribute) and node.attr in at.parts:
+        for other in at.parts:
+            if other != node.attr:
+                yield remade(node, attr=other)
 
 
 @rule("missing", "x", "x / n")
@@ -515,6 +526,8 @@ def _neighbors(text: str) -> list[tuple[str, str]]:
 def _within(tree: ast.Module, goal: ast.Module) -> Iterator[Slip]:
     """What all rules make of all places."""
     ways = _lacks(tree, goal)
+    read = (n.attr for n in ast.walk(goal) if isinstance(n, ast.Attribute))
+    parts = sorted({name for name in read if not _is_library(name)})
 
     def walk(
         owner: Any, line: Any, names: list[str], around: str, outside: str
@@ -526,7 +539,7 @@ def _within(tree: ast.Module, goal: ast.Module) -> Iterator[Slip]:
         for field, node in _parts(owner):
             is_line = isinstance(node, ast.stmt)
             own = node if is_line else line
-            place, was = Place(node, owner, field, names, ways), text_of(node)
+            place, was = Place(node, owner, field, names, ways, parts), text_of(node)
             for kind, _, _, make in RULES:
                 for new in make(place):
                     now = text_of(replaced(own, {id(node): new}))
@@ -537,6 +550,13 @@ def _within(tree: ast.Module, goal: ast.Module) -> Iterator[Slip]:
             yield from walk(node, own, names, whole, "" if is_line else inside)
 
     yield from walk(tree, tree, [], "", "")
+
+
+def _is_library(name: str) -> bool:
+    """Whether an attribute is torch's, and not one of a program's own."""
+    return any(
+        hasattr(of, name) for of in (torch.Tensor, torch, F, nn, math, list, str)
+    )
 
 
 def _parts(owner: Any) -> Iterator[tuple[str, Any]]:

@@ -90,10 +90,11 @@ WITHOUT_TOLD = "\n  The line is `{line}`."
 LACKS = [
     (r"^… / .*(sqrt|\*\* 0\.5)", "`{mine}` isn't divided by a root"),
     (r"softmax", "the softmax is missing"),
-    (r"mask|tril|triu", "the mask is missing"),
+    (r"mask|tril|triu|causal", "the mask is missing"),
     (r"zero_grad|grad = None", "the old gradients are never set to zero"),
     (r"sqrt|\*\* 0\.5", "a square root is missing"),
     (r"square|\*\* 2|pow", "a square is missing"),
+    (r"abs", "an absolute value is missing"),
     (r"log\(2\)", "the unit is wrong: a factor of ln 2 is missing"),
     (r"log", "a logarithm is missing"),
     (r"exp\b|exp\(", "an exponential is missing"),
@@ -188,7 +189,10 @@ DIFFERENCES = {
     "order": [("", "two things are in the wrong order in `{mine}`")],
     "brackets": [("", "the steps of `{mine}` are in the wrong order")],
     "too much": [("", "there is too much in `{mine}`: {more}")],
-    "name": [("", "`{mine}` is the wrong variable in `{inside}`")],
+    "name": [
+        (r"^\w+\.", "`{mine}` is the wrong one in `{inside}`"),
+        (r"", "`{mine}` is the wrong variable in `{inside}`"),
+    ],
     "missing": [("", "something is missing around `{mine}`")],
     "line too many": [("", "the line `{mine}` is superfluous")],
     "line missing": [("", "a line is missing")],
@@ -199,6 +203,9 @@ DIFFERENCES = {
 # What an exception means: a pattern of its text, and a sentence. The first that fits.
 
 MEANINGS = {
+    r"builtin_function_or_method|'method'|'function'": (
+        "A function is named here, but not called: its brackets are missing."
+    ),
     r"'(float|int)' object has no attribute": (
         "That's a plain Python number, and it has no tensor methods."
     ),
@@ -248,6 +255,10 @@ MEANINGS = {
     r"OverflowError": "A number gets too large for a float, like e to the power of "
     "710.",
     r"KeyError": "The dictionary has no such key.",
+    r"batch2 tensor": (
+        "In a matrix product the inner sizes must be equal, in each text of the batch. "
+        ".mT or transpose(-2, -1) swaps the last two dimensions; .T turns all of them."
+    ),
     r"shapes cannot be multiplied|to be: .* but got|is different from": (
         "In a matrix product (a, b) @ (b, c), the two inner sizes must be equal."
     ),
