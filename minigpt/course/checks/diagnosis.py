@@ -424,7 +424,7 @@ def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:
         listing(a) for a in attempt.answers if slip.at <= listing(a)[0].count("\n") + 1
     )
     inside = slip.inside if len(slip.inside) < 60 or not slip.was else slip.was
-    inside = slip.before if inside == slip.was and slip.kind == "number" else inside
+    inside = slip.before if inside == slip.was else inside
     mine, right = (slip.was, slip.now) if slip.before else ("", slip.after)
     what = difference(slip.kind, mine, right, inside or slip.was)
     says = words.SLIP.format(what=what)

@@ -182,6 +182,8 @@ Only the likeliest token stays. You compare with the largest logit, not with the
     values[:, -1:] -> values[:, :1]
 You keep the k likeliest of the whole batch. Each row should keep its own.
     logits.topk(k, dim=-1).values[:, -1:] -> logits.flatten().topk(k).values[-1]
+The first row decides for all rows. Each row has its own k-th largest logit.
+    logits.topk(k, dim=-1).values[:, -1:] -> logits.topk(k, dim=-1).values[:1, -1:]
 """)
 next_probs.wrong(
     "One token too many stays. The first k of a sorted row end at index k - 1.",
@@ -223,7 +225,7 @@ def _leaks(
     N = len(ids)
     if not leaks and len(asked) > max(len(targets), 0.7 * train_fraction * N):
         raise Wrong("Nothing leaks, but the parts are swapped: the small one is first.")
-    few = len(targets) < 0.7 * train_fraction * N
+    few = len(targets) < 0.45 * train_fraction * N
     if not leaks and (few or len(asked) < 0.4 * (1 - train_fraction) * N):
         raise Wrong(
             f"Nothing leaks, but of {N} characters you learn only {len(targets)} and "
@@ -431,5 +433,8 @@ the sum of the likelier ones.
     before >= top_p -> likely < (1 - top_p) * likely[..., :1]
 What you throw away is 0 before a softmax, and e⁰ is 1: it can still be drawn.
     kept / kept.sum(dim=-1, keepdim=True) -> kept.softmax(dim=-1)
+You add up the probabilities in the order of their ids. Start with the likeliest.
+    likely, order = probs.sort(dim=-1, descending=True)
+        -> likely, order = probs, torch.arange(probs.shape[-1]).expand_as(probs)
 """)
 check_nucleus = nucleus.check

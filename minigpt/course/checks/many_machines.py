@@ -30,10 +30,10 @@ def _unfair(found: list[Any], batch_size: int) -> str:
         return "These aren't whole numbers, so they can't be used in a slice."
     if found[0][0] != 0:
         return "The first share doesn't begin at row 0. (Ranks begin at 0, too.)"
-    if gaps and sum(last for _, last in found) == batch_size:
-        return "`last` is where a share ends, but yours says how many rows it has."
     if gaps and {gap for _, gap in gaps} == {1}:
         return "A slice stops before `last`, so you leave out one row each time."
+    if gaps and sum(last for _, last in found) == batch_size:
+        return "`last` is where a share ends, but yours says how many rows it has."
     for i, gap in gaps:
         if gap:
             what = (
