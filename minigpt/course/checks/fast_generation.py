@@ -170,7 +170,7 @@ check_left_pad = left_pad.check
     cases=[
         (torch.tensor([0.5, 0.125, 0.375]), torch.tensor([0.25, 0.5, 0.25])),
         (torch.tensor([0.25, 0.25, 0.5]), torch.tensor([0.75, 0.0, 0.25])),
-        (torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])),
+        (torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0])),
         (torch.tensor([0.125, 0.25, 0.625]), torch.tensor([0.125, 0.25, 0.625])),
     ],
     fresh=lambda: [tuple((1.5 * torch.randn(2, V)).softmax(-1)) for V in (6, 4)],

@@ -612,7 +612,14 @@ def _lines_moved(tree: ast.Module, goal: ast.Module) -> list[Slip]:
     names |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
     lines = [n for n in ast.walk(goal) if isinstance(n, simple)]
     stored = _stored(tree)
-    missing = [n for n in lines if not own[text_of(n)] and _knows(n, names, stored)]
+    places = (n.targets[0] for n in ast.walk(tree) if isinstance(n, ast.Assign))
+    filled = {text_of(place) for place in places if not isinstance(place, ast.Name)}
+    missing = [
+        line
+        for line in lines
+        if not own[text_of(line)] and _knows(line, names, stored)
+        if not (isinstance(line, ast.Assign) and text_of(line.targets[0]) in filled)
+    ]
     blocks = ast.FunctionDef, ast.For, ast.While, ast.If, ast.With
     for block in (n for n in ast.walk(tree) if isinstance(n, blocks)):
         for line in missing if len(lines) > 2 else ():

@@ -56,6 +56,12 @@ You ignore the order within a pair. (1, 2) and (2, 1) are two different pairs.
         -> key = tuple(sorted(pair)); counts[key] = counts.get(key, 0) + 1
 You pair the last id with the first one, but a list isn't a circle.
     zip(ids, ids[1:]) -> zip(ids, ids[1:] + ids[:1])
+After a pair of equal ids, you skip two places. You lose the pair that begins with the
+second of them.
+    counts, last = {}, None -> counts, skip = {}, False
+    pair == last -> skip
+    last = None -> skip = False
+    last = pair -> skip = pair[0] == pair[1]
 """)
 count_pairs.wrong(
     "The keys of your dictionary should be tuples, (left, right).",
