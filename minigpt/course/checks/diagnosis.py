@@ -218,7 +218,10 @@ def known(attempt: Attempt) -> Any:
     """
     if all(outcome[2].error for outcome in attempt.outcomes):
         return None
-    results = [o for o in attempt.wrong if not o[2].error]
+    atol = attempt.exercise.atol
+    results = [
+        o for o in attempt.wrong if not o[2].error and not o[1].agrees(o[2], atol)
+    ]
     for part in sorted({-1, wrong_part(attempt)}):
         best, surest = None, 0.0
         for mistake in attempt.exercise.known:

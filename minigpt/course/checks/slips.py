@@ -199,6 +199,10 @@ def another_end(at: Place) -> Iterator[Any]:
             yield remade(node, **{bound: None})
             for other in _one_more(value):
                 yield remade(node, **{bound: other})
+        if node.lower and node.upper:
+            for by in (-1, 1):
+                both = {b: _more(getattr(node, b), by) for b in ("lower", "upper")}
+                yield remade(node, **both)
         if node.lower and node.upper and literal(node.upper) is None:
             yield remade(node, upper=ast.BinOp(node.lower, ast.Add(), node.upper))
     if called(node) == "range" and 0 < len(node.args) < 3:
@@ -210,12 +214,19 @@ def another_end(at: Place) -> Iterator[Any]:
 
 
 def _one_more(value: Any) -> Iterator[Any]:
+    sums = isinstance(value, ast.BinOp) and literal(value.right) == 1
+    yield from (value.left,) if sums else (_more(value, by) for by in (1, -1))
+
+
+def _more(value: Any, by: int) -> Any:
+    """A bound or an index plus by, which is 1 or -1."""
     if isinstance(number := literal(value), int):
-        yield from (parsed(str(number + by)) for by in (1, -1))
-    elif isinstance(value, ast.BinOp) and literal(value.right) == 1:
-        yield value.left
-    else:
-        yield from (plus(value, by) for by in (1, -1))
+        return parsed(str(number + by))
+    back = ast.Sub if by > 0 else ast.Add
+    if isinstance(value, ast.BinOp) and literal(value.right) == 1:
+        if isinstance(value.op, back):
+            return value.left
+    return plus(value, by)
 
 
 @rule("index", "x[i]", "x[:, i]")
