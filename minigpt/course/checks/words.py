@@ -254,6 +254,7 @@ MEANINGS = {
     r"out of range|out of bounds": "An index runs past the end.",
     r"OverflowError": "A number gets too large for a float, like e to the power of "
     "710.",
+    r"unhashable": "A list can't be a key of a dictionary, but a tuple can.",
     r"KeyError": "The dictionary has no such key.",
     r"batch2 tensor": (
         "In a matrix product the inner sizes must be equal, in each text of the batch. "
