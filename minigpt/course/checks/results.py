@@ -226,6 +226,9 @@ def _another_kind(miss: Miss, names: Sequence[str], atol: float) -> str:
         if len(got) != len(expected):
             return words.LENGTH.format(got=len(got), expected=len(expected))
         return ""
+    if isinstance(expected, tuple) and not isinstance(got, kinds):
+        wanted = f"{len(expected)} values"
+        return words.TYPE.format(got=describe(got), expected=wanted)
     numbers_wanted = as_tensor(expected) is not None
     if numbers_wanted and (tensor := plain(got)) is not None and tensor.is_complex():
         return words.COMPLEX
