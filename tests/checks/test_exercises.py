@@ -43,6 +43,7 @@ def said(number, code, tell=False):
     """What the check of an answer prints."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "SECONDS", 0.5 if "while True" in code else 3)
+        patch.setattr(diagnosis, "SEARCH", 10.0)  # a busy machine finds as much
         return play(EXERCISES[number], names(number[:2]), code, tell)
 
 

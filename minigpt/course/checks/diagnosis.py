@@ -38,7 +38,7 @@ from minigpt.course.checks.source import (
 )
 
 CANDIDATES = 250  # changed programs that a search for a slip tries, at most
-SEARCH = 1.2  # seconds of computing, at most, after which a search is given up
+SEARCH = 2.0  # seconds of computing, at most, after which a search is given up
 WAYS = 4  # ways to correct an answer that are compared
 PATIENCE = 0.5  # seconds of computing, at most, after which a change is stopped
 
