@@ -139,5 +139,5 @@ def picture(by_position: torch.Tensor) -> str:
     bars = "".join(BARS[int(7.99 * (p - low) / (high - low + 1e-9))] for p in parts)
     return (
         f"Loss by position, from 0 to {T - 1}:\n  {bars}\n  {parts[0]:.2f} at the left,"
-        f" {parts[-1]:.2f} at the right. It falls where context helps."
+        f" {parts[-1]:.2f} at the right. Where context helps, it falls."
     )
