@@ -61,11 +61,15 @@ LESSONS = {
     "06_full_training": Lesson(
         "gpt device optimizer training generation checkpoint whole",
         {
-            "gpt": "GPT init_weights",
-            "optimizer": "make_optimizer learning_rate_at",
-            "generation": "generate probabilities keep_top_k",
+            "gpt": "GPT",
+            "generation": "generate",
         },
-        {"training": "Run take_step train"},
+        {
+            "gpt": "init_weights",
+            "optimizer": "make_optimizer learning_rate_at",
+            "training": "Run take_step train",
+            "generation": "probabilities keep_top_k",
+        },
     ),
     "07_how_low": Lesson("playwright"),
     "08_modern_gpt": Lesson(
