@@ -7,7 +7,7 @@ A notebook says
 
 and calls `check_mean_so_far(mean_so_far)`. No lesson imports this package.
 
-The modules with the names of notebooks (bigram to bridge) hold the exercises. The
+The modules with the names of notebooks (bigram to reward) hold the exercises. The
 engine is exercise, diagnosis, run, results, slips, source and words; begin with
 exercise. .github/CONTRIBUTING.md says step by step how an exercise is added, and
 averaging is a short module to copy from.
