@@ -235,8 +235,9 @@ def without_padding(model: Model, tokenizer: Any) -> Model:
     if known == rows:
         return model
     multiples = [-(-known // m) * m for m in (8, 16, 32, 64, 128, 256, 512, 1024)]
+    few = rows < 2 * known or rows - known < 128
     require(
-        isinstance(model, GPT2) and rows in multiples and rows < 2 * known,
+        isinstance(model, GPT2) and rows in multiples and few,
         f"The tokenizer knows {known} tokens, the model {rows}: they belong to two "
         "models. Give the tokenizer of the model's own text.",
     )
@@ -291,10 +292,21 @@ def shards(index: Path) -> list[Path]:
     return [index.with_name(name) for name in files]
 
 
+WRAPPERS = [  # of torch.compile, DataParallel, DeepSpeed, FSDP, checkpointing
+    "_orig_mod",
+    "module",
+    "_forward_module",
+    "_fsdp_wrapped_module",
+    "_checkpoint_wrapped_module",
+]
+
+
 def plain(name: str) -> str:
-    """The name of a tensor as GPT-2's files have it, without what torch puts before it
-    when a model is compiled or runs on several devices, and without "transformer."."""
-    return re.sub(r"^(?:(?:module|_orig_mod)\.)*(?:transformer\.)?", "", name)
+    """The name of a tensor as GPT-2's files have it, without what torch puts into it
+    when a model is compiled or runs on several devices, and without "transformer." or
+    another name that a program gives to the whole model."""
+    name = re.sub(rf"(?<![^.])(?:{'|'.join(WRAPPERS)})\.", "", name)
+    return re.sub(r"^(?:\w+\.)*?(?=(?:wte|wpe|ln_f|lm_head|h\.\d+)\.)", "", name)
 
 
 def of_the_model(name: str) -> bool:

@@ -84,7 +84,16 @@ def test_numbers_that_are_used_must_be_readable(folder, model):
         read_model(folder)
 
 
-@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "module._orig_mod."])
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "module.",
+        "module._orig_mod.",
+        "_forward_module.",
+        "model.",
+        "transformer.module.",
+    ],
+)
 def test_prefixes_are_taken_off(folder, model, prefix):
     table = {prefix + name: t for name, t in tensors_of(model).items()}
     write_tensors(folder / "model.safetensors", table)
@@ -124,6 +133,12 @@ def test_the_same_curve_by_another_name(folder):
 
 
 # --- The vocabulary. ---
+
+
+def test_a_small_vocabulary_may_be_padded_to_more_than_twice_its_size(tmp_path):
+    padded = opinionated(GPT2Config(64, 8, n_layer=1, n_head=2, n_embd=16))
+    save_gpt2(padded, LETTERS, tmp_path / "out")  # 30 tokens
+    assert_close(read_model(tmp_path / "out")(IDX)[0], padded(IDX)[0][..., :30])
 
 
 def test_padding_is_told_left_out_and_never_drawn(tmp_path, capsys):
