@@ -116,7 +116,10 @@ LESSONS = {
         },
         {"bridge/tokenizer": "split"},
     ),
-    "15_reward": Lesson("reward"),
+    "15_reward": Lesson(
+        "reward",
+        {"reward/step": "log_probs advantages reward_loss reward_step"},
+    ),
 }
 MAIN_LINE = ["00_start_here", *(name for name in LESSONS if name < "07")]
 BELOW = ["require", "files", "interfaces"]  # of all lessons
