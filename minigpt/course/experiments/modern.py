@@ -4,9 +4,10 @@ They choose, so they never look at the validation split: they learn from the fir
 nine tenths of the training text and are judged on the last, the development piece.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from minigpt.interfaces import Model
 from minigpt.modern import recipe
 from minigpt.modern.experts import MixtureOfExperts
 from minigpt.modern.model import AS_IN_06, ModernConfig
-from minigpt.modern.muon import orthogonalize
+from minigpt.modern.muon import Muon, Together, orthogonalize
 from minigpt.modern.parts import ShortConvolution
 from minigpt.training import Run, TrainConfig, train
 
@@ -28,6 +29,37 @@ class AdamTrapezoid(recipe.MuonConfig):
     """A MuonConfig with its schedule, but with the optimizer of lesson 06."""
 
     make_optimizer = TrainConfig.make_optimizer
+
+
+class EqualNorm(Muon):
+    """Muon's momentum, made as even as ns_steps of the polynomial make it, and then
+    always of the norm that it would have if all its axes were 1."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable | None = None) -> None:
+        for group in self.param_groups:
+            lr, decay = group["lr"] * group["scale"], group["weight_decay"]
+            for p in group["params"]:
+                average = self.state[p].setdefault("momentum", torch.zeros_like(p))
+                average.lerp_(p.grad, 1 - self.momentum)
+                ahead = p.grad.lerp(average, self.momentum)
+                update = orthogonalize(ahead, self.ns_steps)
+                m, n = p.shape
+                norm = math.sqrt(min(m, n) * max(1, m / n))
+                p.mul_(1 - lr * decay)
+                p.sub_(update, alpha=lr * norm / (update.norm().item() + 1e-7))
+
+
+@dataclass
+class EqualNormCosine(recipe.MuonCosine):
+    """A MuonCosine whose matrices take steps of EqualNorm."""
+
+    polynomial_steps: int = 3
+
+    def make_optimizer(self, model: Model) -> Together:
+        muon, adamw = super().make_optimizer(model).optimizers
+        even = EqualNorm(muon.param_groups, ns_steps=self.polynomial_steps)
+        return Together([even, adamw])
 
 
 NEW = {
@@ -172,6 +204,23 @@ def at_rates(function: Callable, variants: dict[str, dict]) -> dict[str, Callabl
     return found
 
 
+@cache
+def even(seed: int, steps: int, rate: float) -> float:
+    """The loss of the GPT from 06 after 100 steps of EqualNorm for its matrices."""
+    changes = {"polynomial_steps": steps, "muon_rate": rate, "steps": 100}
+    return shared(seed, kind=EqualNormCosine, **changes)["loss"]
+
+
+def even_at_best(seed: int, steps: int) -> dict[str, float]:
+    """The same at seed 1337's best rate: half of it and twice of it are worse."""
+    rate, best = 0.0, 0.02
+    while rate != best:
+        rate = best
+        best = min((rate, rate / 2, 2 * rate), key=lambda r: even(1337, steps, r))
+    tried = {f"at {r:g}": even(1337, steps, r) for r in (rate / 2, rate, 2 * rate)}
+    return {"loss": even(seed, steps, rate), "rate": rate, **tried}
+
+
 AT_RATE, AT = "{variant}, rate {factor:g}", [0.25, 0.5, 1, 2]
 judged = partial(fit.run, data=fit.development)
 longer, today = partial(judged, base=old, steps=1000), partial(judged, base=modern)
@@ -182,6 +231,7 @@ EXPERIMENTS = {
     "08-parts": at_rates(shared, PARTS),
     "08-positions": at_rates(shared, {"no positions": {"change": unordered}}),
     "08-uneven": {"step 300": uneven},
+    "08-even": {f"{n} steps": partial(even_at_best, steps=n) for n in (0, 1, 3, 5)},
     "08-parts-equal": at_rates(as_long, {"06's GPT": {}}),
     "08-parts-cost": fit.grid("{variant}", cost, variant=PARTS),
     "08-added": fit.grid("{variant}", added, variant=ADDED),
