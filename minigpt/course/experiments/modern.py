@@ -36,7 +36,7 @@ class EqualNorm(Muon):
     always of the norm that it would have if all its axes were 1."""
 
     @torch.no_grad()
-    def step(self, closure: Callable | None = None) -> None:
+    def step(self, closure: Callable | None = None) -> Any:
         for group in self.param_groups:
             lr, decay = group["lr"] * group["scale"], group["weight_decay"]
             for p in group["params"]:
@@ -58,7 +58,8 @@ class EqualNormCosine(recipe.MuonCosine):
 
     def make_optimizer(self, model: Model) -> Together:
         muon, adamw = super().make_optimizer(model).optimizers
-        even = EqualNorm(muon.param_groups, ns_steps=self.polynomial_steps)
+        groups: Any = muon.param_groups
+        even = EqualNorm(groups, ns_steps=self.polynomial_steps)
         return Together([even, adamw])
 
 
@@ -207,7 +208,11 @@ def at_rates(function: Callable, variants: dict[str, dict]) -> dict[str, Callabl
 @cache
 def even(seed: int, steps: int, rate: float) -> float:
     """The loss of the GPT from 06 after 100 steps of EqualNorm for its matrices."""
-    changes = {"polynomial_steps": steps, "muon_rate": rate, "steps": 100}
+    changes: dict[str, Any] = {
+        "polynomial_steps": steps,
+        "muon_rate": rate,
+        "steps": 100,
+    }
     return shared(seed, kind=EqualNormCosine, **changes)["loss"]
 
 
