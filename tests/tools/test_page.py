@@ -283,7 +283,7 @@ def test_the_command_writes_the_page_of_a_model_of_tokens(folder, capsys):
 def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
     line = refused(capsys, "--checkpoint", "nowhere.pt")
     assert "Train one first: python -m minigpt train" in line
-    assert "has no ['Ö']" in refused(capsys, "--prompt", "Ö")
+    assert "Not in the vocabulary: ['Ö']" in refused(capsys, "--prompt", "Ö")
     assert "Is a directory" in refused(capsys, "--out", str(checkpoint))
     before = Path("model.pt").read_bytes()
     assert "model.pt is no page: give another" in refused(capsys, "--out", "model.pt")

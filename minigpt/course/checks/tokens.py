@@ -191,6 +191,8 @@ You make the merges from the last to the first.
     in merges -> in merges[::-1]
 You make each merge only once. Make it wherever its pair is.
     [left + right] -> [left + right]; break
+You don't join anything: you return the letters of the word one by one.
+    parts[i : i + 2] = [left + right] -> pass
 You make only one merge. Go on until no pair of the list is left.
     = [left + right] -> = [left + right]; return parts
 You make the merges from the longest to the shortest. Use the order in which they were
