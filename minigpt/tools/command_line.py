@@ -330,7 +330,12 @@ def run_sample(options: Namespace) -> int:
         torch.manual_seed(options.seed)
     prompt = beginning(tokenizer) if options.prompt is None else options.prompt
     if prompt == "-":  # as read_text reads a file
-        prompt = sys.stdin.read().removeprefix("\ufeff")
+        try:
+            prompt = sys.stdin.read().removeprefix("\ufeff")
+        except UnicodeDecodeError:
+            raise ValueError(
+                "The prompt on standard input is not UTF-8 text: save it as UTF-8."
+            ) from None
         prompt = prompt.replace("\r\n", "\n").replace("\r", "\n")
     require(prompt, "The prompt is empty: give at least one character.")
     for i in range(options.n):

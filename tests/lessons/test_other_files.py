@@ -363,6 +363,13 @@ def test_a_text_begins_with_a_whole_token():
     assert halves.decode([0]) == "\ufffd" and beginning(halves) in ("é", "ü", "éü")
 
 
+def test_a_prompt_in_another_encoding_is_said_to_be_no_utf_8(monkeypatch, capsys):
+    other = io.TextIOWrapper(io.BytesIO("café".encode("cp1252")), encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", other)
+    assert main(["sample", "--tokens", "3", "--prompt", "-"]) == 2
+    assert "standard input is not UTF-8 text: save it as" in capsys.readouterr().err
+
+
 def test_a_prompt_from_another_system_is_read_like_a_file(
     tmp_path, monkeypatch, capsys
 ):
