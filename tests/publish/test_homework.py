@@ -154,7 +154,7 @@ def endless(sheet, key):
         sheet.cells.insert(1, cell)
 
 
-CLASS = {"bob": every_trick, "eve": endless}
+CLASS = {"ada": all_right, "bob": every_trick, "eve": endless}
 
 
 def test_a_class_is_graded_fairly(tmp_path, monkeypatch):
@@ -196,6 +196,7 @@ def test_a_class_is_graded_fairly(tmp_path, monkeypatch):
             grades = book.find_submission_notebook(NAME, NAME, student).grades
             score = {grade.name: grade.score for grade in grades}
             points[student] = [score[check] for check in CHECKS]
+    assert points["ada"] == [1, 1, 1, 1]
     part, *others = points["bob"]
     assert 0 < part < 1 and others == [0, 0, 1]
     assert points["eve"] == [1, 0, 1, 1]
