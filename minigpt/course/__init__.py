@@ -1,18 +1,21 @@
 """What the notebooks use and the lessons' modules don't need.
 
-`setup`, `continued`, `likely` and `open_page` below, `plots`, `drawings`, `slide` (for
-the lectures), `measure` (seconds and memory), `record` and `ladder` (which read what
-was measured), and `pocket` (the pocket play). Two more rooms: `checks` of the
+`setup`, `watch`, `continued`, `likely` and `open_page` below, `plots`, `drawings`,
+`slide` (for the lectures), `measure` (seconds and memory), `record` and `ladder` (which
+read what was measured), and `pocket` (the pocket play). Two more rooms: `checks` of the
 exercises, and `experiments`, which measure what the record says and which no lesson
 imports.
 """
 
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+import torch.nn as nn
 
+from minigpt.checkpoint import Checkpoint, save_checkpoint
 from minigpt.data import CharTokenizer, load_text, train_val_split
 from minigpt.device import pick_device
 from minigpt.generation import generate
@@ -20,6 +23,7 @@ from minigpt.playwright.grammar import ALPHABET
 from minigpt.stored import FOLDER as STORED
 from minigpt.stored import load_stored
 from minigpt.tools.page import learned_text, with_story, write_page
+from minigpt.training import Run, TrainConfig
 
 PAGE = Path(__file__).resolve().parents[2] / "build" / "page.html"
 
@@ -41,6 +45,32 @@ def setup(seed: int = 1337) -> LessonStart:
     ids = torch.tensor(tokenizer.encode(text))  # (N,)
     torch.manual_seed(seed)
     return LessonStart(text, tokenizer, *train_val_split(ids), pick_device())
+
+
+def watch(
+    model: nn.Module,
+    tokenizer: CharTokenizer,
+    recipe: TrainConfig,
+    path: str | Path = "model.pt",
+) -> Callable[[Run], None]:
+    """What `train` calls with the run so far, as its on_eval.
+
+    Each time, it draws the curve of the losses again and saves the model in `path`.
+    """
+    from minigpt.course import plots  # only notebooks draw
+
+    curve = plots.LiveCurve(
+        "Training and validation loss of the GPT fall below the dotted line of the "
+        "counted bigram within 300 steps, then slow down.",
+        goal=2.4819,
+        goal_label="counted bigram, 2.48",
+    )
+
+    def draw_and_save(run: Run) -> None:
+        curve.update(run)
+        save_checkpoint(path, Checkpoint(model, tokenizer, recipe, run))
+
+    return draw_and_save
 
 
 def continued(

@@ -1,6 +1,9 @@
-"""A text whose rule is known, for a head that learns one thing (lesson 03)."""
+"""A text whose rule is known, for a head that learns one thing (lesson 03), and a loss
+that is a narrow valley, for an optimizer (06)."""
 
+import math
 import random
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -40,3 +43,40 @@ def right(
     asked = (x == question) & (capital[x].cumsum(dim=1) > 0)  # (B, T)
     hits = (model(x)[0].argmax(dim=-1) == y)[asked]
     return hits.float().mean().item(), len(hits)
+
+
+STEEP, BEGIN = 50.0, (-4.0, 1.0)  # of the valley: its walls, and where a walk begins
+
+
+def valley(flat: Any, steep: Any) -> Any:
+    """A loss of two parameters: nearly flat along the first, steep along the other."""
+    return (flat**2 + STEEP * steep**2) / 2
+
+
+def walk(
+    optimizer: str, rate: float, steps: int = 12, turned: float = 0.0
+) -> tuple[list[tuple[float, float]], float]:
+    """Where "SGD" (plain steps) or "Adam" gets to in the valley, and the last loss.
+
+    turned: by how many degrees the parameters are turned against the valley. The places
+    (flat, steep), steps + 1 of them, are always the valley's.
+    """
+    angle = math.radians(turned)
+    turn = torch.tensor(
+        [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+    )
+    p = nn.Parameter(torch.tensor(BEGIN) @ turn)  # what the optimizer sees
+    kind = {
+        "SGD": lambda: torch.optim.SGD([p], rate),
+        "Adam": lambda: torch.optim.Adam([p], rate, (0.9, 0.99)),
+    }
+    chosen, places = kind[optimizer](), []
+    for step in range(steps + 1):
+        flat, steep = turn @ p
+        places.append((flat.item(), steep.item()))
+        loss = valley(flat, steep)
+        if step < steps:
+            chosen.zero_grad()
+            loss.backward()
+            chosen.step()
+    return places, loss.item()

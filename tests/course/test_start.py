@@ -1,12 +1,17 @@
-"""What 00 shows: the stored GPT goes on from a prompt, and says kindly if it can't."""
+"""What 00 shows: the stored GPT goes on from a prompt, and says kindly if it can't; and
+what draws and saves while 06 trains."""
 
 import re
 
 import nbformat
 import pytest
+import torch
+from small import PLAN, TOKENIZER, fit, small_gpt
 from syllabus import MAIN_LINE, NOTEBOOKS
 
 from minigpt import course
+from minigpt.checkpoint import load_checkpoint
+from minigpt.course import plots
 from minigpt.course.drawings import idioms
 
 
@@ -48,6 +53,17 @@ def test_the_page_is_written_and_opened(tmp_path, monkeypatch):
     assert "build/page.html" in course.open_page()
     assert opened == [course.PAGE.as_uri()]
     assert course.PAGE.read_bytes().startswith(b"<!DOCTYPE html>")
+
+
+def test_a_watched_training_draws_its_curve_and_saves_the_model(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "_display", lambda *each: drawn.append(each[1]))
+    model, path = small_gpt(), tmp_path / "model.pt"
+    fit(model, on_eval=course.watch(model, TOKENIZER, PLAN, path))
+    assert len(drawn) == 2 and "counted bigram" in drawn[0]
+    saved = load_checkpoint(path)
+    assert saved.run.step == PLAN.steps
+    torch.testing.assert_close(saved.model.state_dict(), model.state_dict())
 
 
 @pytest.mark.parametrize("draw", [idioms.broadcast, idioms.view, idioms.transpose])

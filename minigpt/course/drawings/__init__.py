@@ -14,6 +14,7 @@ from minigpt.course.drawings.spine import (
     heads,
     listeners,
     shell,
+    valley,
     way,
     windows,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "heads",
     "listeners",
     "shell",
+    "valley",
     "way",
     "windows",
 ]

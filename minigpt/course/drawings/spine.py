@@ -18,6 +18,8 @@ from minigpt.course.drawings.canvas import (
     frame,
 )
 from minigpt.course.plots import COLORS, Picture, Style
+from minigpt.course.toys import valley as height
+from minigpt.course.toys import walk
 
 WAY = [  # name, second line, notebook; left edge, upper edge, width, height
     ("text", "First Ci", "01", 0.1, 1.15, 1.25, 0.8),
@@ -430,3 +432,37 @@ def gpt() -> Picture:
         "stands its notebook."
     )
     return drawing.fig
+
+
+RATES = {"SGD": 0.035, "Adam": 0.35}  # the best for twelve steps: evidence of 06
+
+
+def valley() -> Picture:
+    """Twelve plain steps and twelve of Adam's in a valley that is narrow and long."""
+    fig = Picture(figsize=(12, 4), layout="constrained")
+    axes = fig.subplots(1, 2, sharey=True)
+    flat = torch.linspace(-4.7, 1.7, 200)
+    steep = torch.linspace(-1.25, 1.25, 100)
+    losses = height(flat, steep[:, None])  # (100, 200)
+    ends = []
+    for ax, (name, title), color, marker in zip(
+        axes, [("SGD", "plain steps"), ("Adam", "Adam")], (COLORS[1], COLORS[0]), "os"
+    ):
+        places, loss = walk(name, RATES[name])
+        look: Style = {"levels": [0.2, 1, 3, 6, 12, 20, 30], "colors": "0.75"}
+        ax.contour(flat, steep, losses, linewidths=1.2, **look)
+        ax.plot(*zip(*places), "-", marker=marker, ms=6, lw=1.8, color=color)
+        ax.plot(0, 0, "x", ms=13, mew=3, color="black")
+        ax.text(-3.85, 1.02, "start", fontsize=13)
+        ax.set_title(f"{title}: loss {loss:.2f} at the end", fontsize=15)
+        ax.set(xlabel="flat: small gradients", xticks=[], yticks=[])
+        ax.grid(False)
+        ends.append(f"{loss:.2f}")
+    axes[0].set_ylabel("steep: large gradients")
+    fig.alt = (
+        "A long, narrow valley from above, and two walks of twelve steps in it. The "
+        "plain steps jump from wall to wall and get down only a third of the valley, "
+        f"to a loss of {ends[0]}. Adam crosses the valley once, turns, and ends next "
+        f"to the lowest point, at {ends[1]}."
+    )
+    return fig
