@@ -115,8 +115,8 @@ def heatmap(
     return image
 
 
-def attention_maps(text: str, panels: dict, alt: str) -> Picture:
-    """Heatmaps of attention with the text on both axes, side by side; four by twos.
+def attention_maps(text: Sequence, panels: dict, alt: str) -> Picture:
+    """Heatmaps of attention, the text (or positions) on both axes; four are 2 by 2.
 
     panels: {title: weights (T, T)}, a row of weights for the character that looks, a
     column for the one that is looked at.
