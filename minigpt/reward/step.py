@@ -37,6 +37,8 @@ def reward_loss(
 
     logp, ref: (N, new, V), the model's ln p and the reference's at each place; chosen:
     (N, new), the characters that were drawn; advantage: (N,), one number for each text.
+    The leash pulls at each place alone, as GRPO's does: it doesn't see that an early
+    character may lead to places where the two differ more.
     """
     taken = logp.gather(-1, chosen[..., None])[..., 0].sum(dim=1)  # (N,), ln p of texts
     kl = (logp.exp() * (logp - ref)).sum(dim=(1, 2))  # (N,), exact at each place

@@ -211,6 +211,27 @@ def test_the_leash_pulls_back_to_the_reference_and_is_exact():
     assert reward_loss(ref, ref, chosen, nothing, leash=0.5) == 0
 
 
+def test_the_leash_does_not_see_where_an_early_character_leads():
+    """Texts of two characters, where the models differ only after a 0. The KL of texts
+    falls if 0 gets rarer, but the leash's gradient leaves the first character alone."""
+    first = torch.tensor([0.3, -0.2], requires_grad=True)
+    second = torch.tensor([[1.0, 0.0], [0.0, 0.0]])  # row: the first character
+    logp, then = first.log_softmax(dim=0), second.log_softmax(dim=1)
+    ref = torch.full((2, 2), 0.5).log()
+    kl = (then.exp() * (then - ref)).sum(dim=1)  # after each first character
+    start = first.detach().log_softmax(dim=0)
+    whole = (logp.exp() * (logp - start + kl)).sum()
+    assert torch.autograd.grad(whole, first, retain_graph=True)[0][0] > 0.02
+    expected = torch.zeros(2)
+    for x, y in product(range(2), repeat=2):
+        places = torch.stack([logp, then[x]])[None]  # (1, 2, V)
+        same = torch.stack([start, ref[x]])[None]
+        loss = reward_loss(places, same, torch.tensor([[x, y]]), torch.zeros(1), 1.0)
+        slope = torch.autograd.grad(loss, first, retain_graph=True)[0]
+        expected += (start[x] + then[x, y]).exp() * slope
+    assert_close(expected, torch.zeros(2))
+
+
 def test_the_prompt_gets_no_reward():
     """Whatever a model says of the prompt's own characters, the loss stays the same."""
     model, idx = small_gpt(), DATA[:8][None]
