@@ -6,10 +6,20 @@ from typing import Any
 import torch
 
 from minigpt.clinic import learning, listening
-from minigpt.clinic.patient import Patient, knock, said, untouched
+from minigpt.clinic.patient import Patient, how_far, knock, said, shaken, untouched
 from minigpt.clinic.report import Report
 from minigpt.clinic.text import judge
 from minigpt.require import require
+
+LISTENING = (
+    listening.luck_and_memory,
+    listening.own_loss,
+    listening.neighbors,
+    listening.future,
+    learning.registered,
+    listening.past,
+)
+LEARNING = learning.gradients, learning.by_heart, judge
 
 
 def examine(
@@ -41,67 +51,41 @@ def examine(
     require(
         vocab_size >= 2, f"vocab_size is {vocab_size}: give the number of ids, 2 up."
     )
-    text = (
-        None if text_ids is None else torch.as_tensor(text_ids).flatten().long().cpu()
+    text = torch.as_tensor([] if text_ids is None else text_ids).flatten().long().cpu()
+    require(
+        not len(text) or 0 <= text.min() and text.max() < vocab_size,
+        f"text_ids aren't all between 0 and {vocab_size - 1}, but the vocabulary has "
+        f"{vocab_size} ids: encode the text with its tokenizer.",
     )
-    if text is not None and len(text):
-        require(
-            0 <= text.min() and text.max() < vocab_size,
-            f"text_ids go from {text.min()} to {text.max()}, but the vocabulary has "
-            f"{vocab_size} ids, 0 to {vocab_size - 1}: encode the text with its "
-            "tokenizer.",
-        )
     report = Report()
     with untouched(model):
         patient = Patient(model, vocab_size, block_size, call)
-        visit(patient, report, text, trained, seconds if learn else 0)
+        patient.text = None if text_ids is None else text
+        patient.seconds = seconds if learn else 0
+        patient.trained = learning.is_trained(model) if trained is None else trained
+        visit(patient, report)
     report.explain()
     return report
 
 
-def visit(
-    patient: Patient, report: Report, text: Any, trained: bool | None, seconds: float
-) -> None:
+def visit(patient: Patient, report: Report) -> None:
     """All examinations, in their order."""
     if not knock(patient, report):
         return
-    listening.how_far(patient, report)
+    how_far(patient, report)
     if not listening.is_sound(patient, report):
         return
-    if trained is None:
-        trained = learning.is_trained(patient.model)
-    heard: dict = {}
-
-    def own_loss() -> None:
-        with listening.shaken(patient):  # a fresh model's logits are all alike
-            learning.own_loss(patient, report)
-
-    def future() -> None:
-        heard.update(listening.future(patient, report))
-
-    steps: list[Callable[[], Any]] = [
-        lambda: listening.luck_and_memory(patient, report),
-        own_loss,
-        lambda: listening.neighbors(patient, report),
-        future,
-        lambda: learning.registered(patient, report),
-        lambda: listening.past(patient, report, heard),
-        lambda: restored(patient, lambda: learning.gradients(patient, report, trained)),
-    ]
-    if seconds > 0:
-        heart = lambda: learning.by_heart(patient, report, text, seconds)  # noqa: E731
-        steps.append(lambda: restored(patient, heart))
-    if text is not None:
-        steps.append(lambda: judge(patient, report, text, trained, max(4.0, seconds)))
-    for step in steps:
-        try:
-            step()
-        except Exception as error:  # of somebody's code
-            says = f"The visit broke off here: {said(error)}."
-            report.add("wrong", "broke", says)
+    with shaken(patient.model):  # a fresh model's weights are too quiet to be heard
+        for step in LISTENING:
+            attempt(step, patient, report)
+    for step in LEARNING:
+        with untouched(patient.model):
+            attempt(step, patient, report)
 
 
-def restored(patient: Patient, step: Callable[[], Any]) -> None:
-    """Run what changes the weights; then put them back."""
-    with untouched(patient.model):
-        step()
+def attempt(step: Callable, patient: Patient, report: Report) -> None:
+    """Go through one examination; if it breaks, say so and go on."""
+    try:
+        step(patient, report)
+    except Exception as error:  # of somebody's code
+        report.add("✗ broke", problem=said(error))

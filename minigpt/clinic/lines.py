@@ -25,6 +25,10 @@ class Step(NamedTuple):
     args: tuple
     kwargs: dict
 
+    def dim(self) -> Any:
+        """The dimension that an operation like softmax or mean was given."""
+        return self.kwargs.get("dim", self.args[1] if len(self.args) > 1 else None)
+
 
 def outside(path: str) -> bool:
     """Whether a file is neither torch's nor the clinic's."""
@@ -33,12 +37,9 @@ def outside(path: str) -> bool:
 
 def line_of(frame: Any) -> str:
     """The innermost line outside torch, as "line 84 of gpt.py, `x = x + y`"."""
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if outside(path):
-            return spoken(path, frame.f_lineno)
+    while frame is not None and not outside(frame.f_code.co_filename):
         frame = frame.f_back
-    return ""
+    return spoken(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
 
 
 def spoken(path: str, number: int) -> str:
@@ -67,12 +68,14 @@ class Tape(TorchFunctionMode):
         return result
 
 
-def first(one: list[Step], two: list[Step], differs: Callable) -> Step | None:
-    """The first step whose results differ(s): differs(result, result) -> bool."""
-    for a, b in zip(one, two):
+def first(runs: list[list[Step]], part: Callable) -> Step | None:
+    """The first step of two runs whose results differ in a part that mustn't differ:
+    part(result), or None if the result has no such part."""
+    for a, b in zip(*runs):
         if a.name != b.name or a.out.shape != b.out.shape:
             return None
-        if differs(a.out, b.out):
+        one, two = part(a.out), part(b.out)
+        if one is not None and apart(one, two):
             return b
     return None
 
@@ -86,36 +89,25 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> bool:
     return gap.max().item() > 2e-5 * (size.max().item() if len(size) else 1) + 1e-9
 
 
-def earlier(cut: int, T: int) -> Callable:
-    """differs() for positions before `cut` only, along every dimension of T."""
+def before(cut: int, T: int) -> Callable:
+    """The part of a result that belongs to positions before `cut`."""
 
-    def differs(a: torch.Tensor, b: torch.Tensor) -> bool:
-        if T not in a.shape and a.shape[0] % T == 0 and a.dim() == 2:
-            a, b = (x.view(-1, T, x.shape[1]) for x in (a, b))  # (B * T, C)
-        if T not in a.shape:
-            return False
-        for dim, size in enumerate(a.shape):
-            if size == T:
-                a, b = a.narrow(dim, 0, cut), b.narrow(dim, 0, cut)
-        return apart(a, b)
+    def part(x: torch.Tensor) -> torch.Tensor | None:
+        if T not in x.shape and x.shape[0] % T == 0 and x.dim() == 2:
+            x = x.view(-1, T, x.shape[1])  # (B * T, C)
+        dims = [dim for dim, size in enumerate(x.shape) if size == T]
+        for dim in dims:
+            x = x.narrow(dim, 0, cut)
+        return x if dims else None
 
-    return differs
+    return part
 
 
 def alone(row: int, B: int) -> Callable:
-    """differs() for one row of the batch."""
+    """The part of a result that belongs to one row of the batch."""
 
-    def differs(a: torch.Tensor, b: torch.Tensor) -> bool:
-        if a.shape[0] % B or a.dim() < 2:
-            return False
-        n = a.shape[0] // B
-        return apart(a[row * n :][:n], b[row * n :][:n])
+    def part(x: torch.Tensor) -> torch.Tensor | None:
+        n = x.shape[0] // B
+        return x[row * n :][:n] if x.shape[0] % B == 0 and x.dim() > 1 else None
 
-    return differs
-
-
-def dims_of(step: Step, default: Any = None) -> Any:
-    """The dimension that an operation like softmax or mean was given."""
-    if "dim" in step.kwargs:
-        return step.kwargs["dim"]
-    return step.args[1] if len(step.args) > 1 else default
+    return part

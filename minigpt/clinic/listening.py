@@ -2,62 +2,30 @@
 
 import contextlib
 import re
-from collections.abc import Generator
 from typing import Any
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 
-from minigpt.clinic.lines import Step, alone, apart, dims_of, earlier, first
-from minigpt.clinic.patient import ENOUGH, Patient, said, works
+from minigpt.clinic.lines import Step, alone, apart, before, first
+from minigpt.clinic.patient import WAYS, Patient, candidates, read, said, shaken
 from minigpt.clinic.report import Report
+from minigpt.clinic.sentences import say
 
 MODES = {False: "eval()", True: "train()"}
-RESHAPES = "view", "reshape", "flatten", "unflatten"
-AVERAGES = "mean", "sum", "var", "std", "norm", "layer_norm", "rms_norm", "max", "amax"
-AVERAGES += "linalg_norm", "vector_norm", "group_norm", "cumsum", "normalize"
 LISTENS = r"att|query|key|value|qkv|rnn|lstm|gru|mixer|\bheads?\b|\bsa\b|wq|wk"
-BLOCK = r"(?P<block>.*?\d+\.[^.]+)\..*[^.]"  # blocks.3.mlp of blocks.3.mlp.fc.weight
-
-
-def how_far(patient: Patient, report: Report) -> None:
-    """How long a window may be; and what happens with one id, and with too many."""
-    told, start = patient.told, patient.start
-    if told and told < 8 and works(patient, 8) is None:
-        told, patient.bounded = None, False  # a bigram's, which reads on
-    longest, error = start, None
-    for T in [told] if told else [8, 16, 32, 64, 128, 256]:
-        if T > start and (error := works(patient, T)) is not None:
-            break
-        longest = max(longest, T)
-    if error is not None:
-        low, high = longest, T
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if works(patient, middle) else (middle, high)
-        longest, patient.bounded = low, True
-        if told:
-            says = f"""Its own limit is {told} ids, but it breaks at more than
-            {longest}: {said(error)}. Is a mask or a position table too small?"""
-            report.add("wrong", "length", says)
-    elif not told:
-        longest = 64  # no limit found
-    patient.T = max(1, longest)
-    patient.W = max(1, min(patient.T, 128, ENOUGH // (5 * patient.V)))
-    if start > 1 and (lone := works(patient, 1)) is not None:
-        says = f"""With a single id it breaks: {said(lone)}. You can't write from
-        one letter that way. Did a squeeze() take the axis of time away?"""
-        report.add("wrong", "one", says)
-    if not patient.bounded:
-        return
-    beyond = error if error is not None else works(patient, patient.T + 1)
-    if beyond is None:
-        says = f"It reads more than {patient.T} ids, too, although that's its limit."
-    else:
-        says = f"""It reads up to {patient.T} ids. Beyond that it stops with
-        "{said(beyond, False)}", so cut the text before you ask: ids[:,
-        -{patient.T}:]."""
-    report.add("fine", "beyond", says)
+BLOCK = r"(?P<block>.*?(?P<n>\d+)\.[^.]+)\..*[^.]"  # blocks.3.mlp of blocks.3.mlp.fc.w
+HINTS = {  # an operation's name, and what it may have done
+    r"softmax": "softmax",
+    r"^(view|reshape|flatten|unflatten)$": "view",
+    r"batch_norm": "batchnorm",
+    r"^(roll|flip)$": "roll",
+    r"^(mean|sum|var|std|cumsum|a?max|normalize|.*norm)$": "average",
+    r"multi_head_attention|scaled_dot_product": "attention",
+    r"lstm|gru|rnn": "rnn",
+    r"conv": "conv",
+}
 
 
 def is_sound(patient: Patient, report: Report) -> bool:
@@ -66,29 +34,27 @@ def is_sound(patient: Patient, report: Report) -> bool:
         ids = patient.ids(3, patient.W)
         out = patient.hear(ids, train)
         if not out.isfinite().all() and (out.isnan().any() or not is_log(out)):
-            report.add("wrong", "nan", no_number(patient, ids, out, train))
+            no_number(patient, report, ids, out, train)
             return False
     shares = out.double().exp() if is_log(out) else out.double()
     for dim, over in ((2, ""), (1, "the positions"), (0, "the rows of the batch")):
         gap = (shares.sum(dim) - 1).abs().max()
-        if gap >= 1e-3 or out.min() < 0 or out.shape[dim] == 1:
-            continue
-        line = where(patient, "softmax")
-        if over:
-            says = f"""The answers sum to 1 over {over}: there's a softmax at the
-            end, and over the wrong axis. Return the logits. {line}"""
-            report.add("wrong", "axis", says)
-        else:
-            says = f"""These are probabilities: each row sums to 1. cross_entropy
-            wants logits and takes the softmax itself. Leave the softmax out of
-            forward; with it, the model can hardly learn. {line}"""
-            report.add("wrong", "probabilities", says)
-        return True
+        if gap < 1e-3 and out.min() >= 0 and out.shape[dim] > 1:
+            what = "✗ axis" if over else "✗ probabilities"
+            report.add(what, over=over, line=where(patient, "softmax"))
+            return True
     if is_log(out) and out.max() <= 1e-6:
-        says = """These are log-probabilities, not logits. cross_entropy takes them
-        as well: no harm, but its own log_softmax changes nothing then."""
-        report.add("wanted?", "logs", says)
-    bounded_range(patient, report)
+        report.add("? logs")
+    if out.min() == 0 and (out == 0).float().mean() > 0.2 and out.max() > 0:
+        report.add("✗ range.relu", line=where(patient, "relu"))
+        return True
+    with shaken(patient.model, 30.0):  # what stays small now is held back
+        out = patient.hear(patient.ids(2, patient.W))
+    for low, name in ((0, "sigmoid"), (-1, "tanh")):
+        inside = out.min() >= low and out.max() <= 1 and out.std() > 0.1
+        if inside and (line := where(patient, name)):
+            report.add("✗ range.bounded", low=low, high=1, name=name, line=line)
+            break
     return True
 
 
@@ -97,76 +63,61 @@ def is_log(out: torch.Tensor) -> bool:
     return bool(out.double().logsumexp(-1).abs().max() < 1e-3)
 
 
-def bounded_range(patient: Patient, report: Report) -> None:
-    """Can an answer be as large and as small as it likes?"""
-    out = patient.hear(patient.ids(2, patient.W))
-    if out.min() == 0 and (out == 0).float().mean() > 0.2 and out.max() > 0:
-        says = f"""No logit is ever below 0: a relu comes after the last layer. Take
-        it out. {where(patient, "relu")}"""
-        report.add("wrong", "range", says)
-        return
-    with shaken(patient, 30.0):
-        out = patient.hear(patient.ids(2, patient.W))
-    for low, high, name in ((0, 1, "sigmoid"), (-1, 1, "tanh")):
-        inside = out.min() >= low and out.max() <= high and out.std() > 0.1
-        if inside and (line := where(patient, name)):
-            says = f"""Whatever the weights are, all logits stay between {low} and
-            {high}: a {name} comes after the last layer. It can never be sure of
-            anything. {line}"""
-            report.add("wrong", "range", says)
-            return
-
-
 def where(patient: Patient, name: str) -> str:
     """The last line that calls an operation of this name, or nothing."""
-    steps = tape(patient, patient.ids(3, patient.start))
+    steps = patient.tape(patient.ids(3, patient.start))
     lines = [s.line for s in steps if s.name.startswith(name) and s.line]
     return f"See {lines[-1]}." if lines else ""
 
 
-def tape(
-    patient: Patient, ids: torch.Tensor, train: bool = False, seed: int = 0
-) -> Any:
-    """The steps of a run; none if the model can't be recorded."""
-    try:
-        return patient.tape(ids, train, seed)
-    except Exception:
-        return []
+def begins(found: Step | None) -> str:
+    """In which line."""
+    return say("begins", line=found.line) if found and found.line else ""
 
 
-def no_number(patient: Patient, ids: Any, out: torch.Tensor, train: bool) -> str:
+def no_number(
+    patient: Patient, report: Report, ids: Any, out: torch.Tensor, train: bool
+) -> None:
     """Where a nan or an infinite logit comes from."""
     bad = ~out.isfinite().all(-1).all(0)  # (T,)
-    kind = "nan" if out.isnan().any() else "infinite"
-    says = f"It answers {kind} in {MODES[train]}, at {int(bad.sum())} of {len(bad)} "
-    says += "positions. "
-    steps = tape(patient, ids[:, : min(patient.W, 12)].contiguous(), train)
+    steps = patient.tape(ids[:, :12].contiguous(), train)
     strange = [s for s in steps if not s.out.isfinite().all()]
     found = next((s for s in strange if s.out.isnan().any()), (strange or [None])[0])
-    if found is None:
-        return says
-    says += f"It begins in {found.line}. " if found.line else ""
-    if "softmax" not in found.name and "attention" not in found.name:
-        return (
-            says
-            + """Look for a division by 0, a log or a root of something
-        negative."""
-        )
-    if hint := guess(found, "positions"):
-        return says + hint
-    rows = found.out.isnan().any(-1).reshape(-1, found.out.shape[-2]).any(0)
-    if rows[0] and not rows[1:].any():
-        return (
-            says
-            + """The first position sees nobody there, not even itself, so
-        its softmax has nothing to share: the mask hides the diagonal. With tril keep
-        diagonal=0, with triu say diagonal=1."""
-        )
-    return (
-        says
-        + """A softmax over nothing but -inf is nan: some position sees
-    nobody. Look at the mask. Is it the wrong way round?"""
+    hint = ""
+    if found and not re.search("softmax|attention", found.name):
+        hint = say("nan.sum")
+    elif found and not (hint := guess(found, "positions")):
+        rows = found.out.isnan().any(-1).reshape(-1, found.out.shape[-2]).any(0)
+        alone = bool(rows[0]) and not rows[1:].any()
+        hint = say("nan.diagonal" if alone else "nan.nobody")
+    kind = "nan" if out.isnan().any() else "infinite"
+    report.add(
+        "✗ nan",
+        kind=kind,
+        mode=MODES[train],
+        n=int(bad.sum()),
+        T=len(bad),
+        begins=begins(found),
+        hint=hint,
     )
+
+
+def guess(found: Step | None, what: str) -> str:
+    """What a line that mixes positions, or rows, probably does wrong; or nothing."""
+    if found is None:
+        return ""
+    kind = next((k for name, k in HINTS.items() if re.search(name, found.name)), "")
+    dim = found.dim()
+    if kind == "softmax" and dim in (None, -1, found.out.dim() - 1):
+        return ""
+    if kind == "attention":
+        masked = found.kwargs.get("attn_mask") is not None
+        masked = masked or found.kwargs.get("is_causal")
+        kind = "rows" if what == "rows" else "" if masked else "maskless"
+    axis = f", with dim={dim}" if dim is not None else ""
+    one = "batch_first=True" if what == "rows" else "bidirectional=False"
+    blanks = {"name": found.name, "what": what, "dim": dim, "axis": axis}
+    return say(f"hint.{kind}", argument=one, **blanks) if kind else ""
 
 
 def luck_and_memory(patient: Patient, report: Report) -> None:
@@ -182,43 +133,86 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
             begin = patient.hear(ids, True)
             patient.hear(other, True)
             remembers = apart(begin, patient.hear(ids, True))
-    except Exception as error:
-        remembers, problem = True, f"The next call even breaks: {said(error)}."
+    except Exception as error:  # of somebody's code
+        remembers, problem = True, say("state.breaks", problem=said(error))
     if remembers:
-        says = f"""It remembers: after another text, the same ids get another
-        answer. {problem} Something is kept from call to call, such as a cache, a
-        hidden state or a mask that is changed in place. Clear it at the start of
-        forward."""
-        report.add("wrong", "state", says)
+        report.add("✗ state", problem=problem)
     elif apart(once, dice):
-        steps = [tape(patient, ids[:, :12].contiguous(), seed=seed) for seed in (0, 1)]
-        found = first(*steps, apart)
-        says = "Two evaluations of the same ids differ: it rolls dice in eval(). "
-        says += f"It begins in {found.line}. " if found and found.line else ""
-        if found and "scaled_dot_product" in found.name:
-            says += """scaled_dot_product_attention drops out whenever it's told to:
-            say dropout_p=self.dropout if self.training else 0.0."""
-        elif found and "dropout" in found.name:
-            says += """This dropout doesn't know about eval(): use nn.Dropout
-            (registered in the module), or F.dropout(x, p, training=self.training)."""
-        report.add("wrong", "luck", says)
+        runs = [patient.tape(ids[:, :12].contiguous(), seed=seed) for seed in (0, 1)]
+        found = first(runs, lambda x: x)
+        name = found.name if found else ""
+        kind = (
+            "sdpa" if "scaled_dot" in name else "dropout" if "dropout" in name else ""
+        )
+        hint = say(f"hint.{kind}") if kind else ""
+        report.add("✗ luck", begins=begins(found), hint=hint)
     else:
-        says = "The same ids get the same answer, whatever was asked before."
-        report.add("fine", "luck", says)
-    drops = [
-        (name, m.p)
-        for name, m in model.named_modules()
-        if isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
-    ]
-    for name, p in [each for each in drops if each[1] > 0.6][:1]:
-        says = f"""Dropout {p:.0%} in {name}: p is the share that's thrown away, not
-        the share that's kept."""
-        report.add("wrong" if p == 1 else "wanted?", "drops", says)
+        report.add("✓ luck.none")
+    layers = {m: name for name, m in model.named_modules()}
+    drops = [m for m in layers if isinstance(m, nn.modules.dropout._DropoutNd) and m.p]
+    for m in [m for m in drops if m.p > 0.6][:1]:
+        report.add("✗ drops" if m.p == 1 else "? drops", p=m.p, name=layers[m])
     if drops and not report.bad("luck", "state"):
         if not any(apart(once, patient.hear(ids, True, seed)) for seed in (0, 1)):
-            says = f"""There is dropout ({drops[0][0]}, {len(drops)} in all), but
-            train() answers like eval(): it is never called, or with training=False."""
-            report.add("wrong", "alike", says)
+            report.add("✗ alike", name=layers[drops[0]], n=len(drops))
+
+
+def own_loss(patient: Patient, report: Report) -> None:
+    """Is the loss that the model returns the cross-entropy of its logits?"""
+    T = min(patient.T, 24)
+    if T < 3 or patient.call not in WAYS or report.bad("luck", "state"):
+        return
+    x, y = patient.ids(3, T), patient.ids(3, T)
+    logits, loss, out = patient.hear(x), None, None
+    for way in WAYS[1:]:
+        torch.default_generator.manual_seed(0)
+        with torch.no_grad(), contextlib.suppress(Exception):
+            out = way(patient.model, x, y)
+            every: list[Any] = [getattr(out, "loss", None), *candidates(out)]
+            loss = next((z.item() for z in every if is_number(z)), None)
+        if loss is not None:
+            break
+    if loss is None:
+        return
+    again = read(out, 3, T, patient.V)
+    if again is not None and apart(logits, again[..., : patient.V].float()):
+        return report.add("✗ targets")
+    right = cross_entropy(logits, y).item()
+    known = {
+        "": right,
+        "it shifts the targets itself": cross_entropy(logits[:, :-1], y[:, 1:]),
+        "it is summed over all ids, not averaged": right * y.numel(),
+        "it is summed over a window's ids": right * T,
+        "it is summed over the rows": right * 3,
+        "it takes the softmax twice": cross_entropy(logits.softmax(-1), y),
+        "B and T of the targets are swapped": cross_entropy(logits, y.t()),
+        "it compares with the ids that went in": cross_entropy(logits, x),
+        "its sign is turned": -right,
+        "it leaves the last position out": cross_entropy(logits[:, :-1], y[:, :-1]),
+        "it counts the last position alone": cross_entropy(logits[:, -1:], y[:, -1:]),
+    }
+    near = 0.02 if patient.coarse else 2e-4
+    like = [k for k, v in known.items() if abs(loss - float(v)) <= near * abs(float(v))]
+    if not like:
+        guess = "A penalty may be added to it"
+        report.add("? loss.wrong", loss=loss, right=right, like=guess)
+    elif not like[0]:
+        report.add("✓ loss.right")
+    elif like[0] == "it shifts the targets itself":
+        report.add("? loss.shifts")
+    else:
+        guess = f"It looks as if {like[0]}"
+        report.add("✗ loss.wrong", loss=loss, right=right, like=guess)
+
+
+def cross_entropy(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The mean loss: nats per id."""
+    return F.cross_entropy(logits.flatten(0, 1), y.flatten())
+
+
+def is_number(x: Any) -> bool:
+    """Whether it's a tensor of one floating-point number."""
+    return isinstance(x, torch.Tensor) and x.is_floating_point() and x.numel() == 1
 
 
 def neighbors(patient: Patient, report: Report) -> None:
@@ -227,96 +221,20 @@ def neighbors(patient: Patient, report: Report) -> None:
     for train, row in ((False, 0), (False, 4), (True, 0), (True, 4)):
         a, b = patient.ids(5, T), patient.ids(5, T)
         b[row] = a[row]
-        with looser(patient):
-            if not apart(patient.hear(a, train)[row], patient.hear(b, train)[row]):
-                continue
-            short = [x[:, : min(T, 13)].contiguous() for x in (a, b)]
-            found = first(*(tape(patient, x, train) for x in short), alone(row, 5))
-        only = "in train() only, " if train else ""
-        says = f"""The rows of a batch talk to each other, {only}so what one text
-        gets depends on the texts beside it. {begins(found)} {guess(found, "rows")}"""
-        return report.add("wrong", "neighbors", says)
-    with looser(patient):
-        out = patient.hear(patient.ids(1, T).expand(5, T).contiguous())
+        if apart(patient.hear(a, train)[row], patient.hear(b, train)[row]):
+            runs = [patient.tape(x[:, :13].contiguous(), train) for x in (a, b)]
+            found = first(runs, alone(row, 5))
+            only, hint = "in train() only, " if train else "", guess(found, "rows")
+            return report.add(
+                "✗ neighbors.talk", only=only, begins=begins(found), hint=hint
+            )
+    out = patient.hear(patient.ids(1, T).expand(5, T).contiguous())
     if apart(out, out[:1].expand_as(out)) and not report.bad("luck"):
-        says = f"""The same text gets another answer in another row of the batch.
-        Something counts the rows where it should count positions: torch.arange(B) for
-        torch.arange(T), or an axis that was swapped. {where(patient, "embedding")}"""
-        return report.add("wrong", "neighbors", says)
-    report.add("fine", "neighbors", "The rows of a batch don't hear each other.")
+        return report.add("✗ neighbors.counts", line=where(patient, "embedding"))
+    report.add("✓ neighbors.none")
 
 
-def begins(found: Step | None) -> str:
-    """In which line."""
-    return f"It shows first in {found.line}. " if found and found.line else ""
-
-
-def guess(found: Step | None, what: str) -> str:
-    """What a line that mixes positions, or rows, probably does wrong; or nothing."""
-    if found is None:
-        return ""
-    name, dim = found.name, dims_of(found, None)
-    if "softmax" in name:
-        if dim in (None, -1, found.out.dim() - 1):
-            return ""
-        return f"""That softmax runs over dim={dim}. The weights of one position must
-        sum to 1 over those it listens to: dim=-1."""
-    if name in RESHAPES:
-        return f"""A {name}() only counts numbers off in order; it can't swap axes,
-        so here it mixes {what}. Split the last axis first, (B, T, heads, size), then
-        transpose."""
-    if "batch_norm" in name:
-        return """BatchNorm averages over the rows and over time. Use LayerNorm, which
-        looks at one position at a time."""
-    if name in ("roll", "flip"):
-        return f"{name}() moves {what} there."
-    if name in AVERAGES:
-        axis = f", with dim={dim}" if dim is not None else ""
-        return f"""{name}() runs over {what} there{axis}. A norm looks at one position
-        alone: dim=-1, the channels."""
-    if "multi_head_attention" in name or "scaled_dot_product" in name:
-        if what == "rows":
-            return """Attention takes the rows for positions: say batch_first=True, or
-            check which axis is time."""
-        given = found.kwargs.get("attn_mask") is not None
-        if not given and not found.kwargs.get("is_causal"):
-            return "It was given no mask: say is_causal=True, or pass attn_mask."
-    if re.search("lstm|gru|rnn", name):
-        kind = "batch_first=True" if what == "rows" else "bidirectional=False"
-        return f"Say {kind}."
-    if "conv" in name:
-        return "A convolution pads on both sides. Pad on the left only."
-    return ""
-
-
-def shakes(model: Any) -> bool:
-    """Whether some matrix is all zero, so that what comes before it can't be heard."""
-    return any(p.dim() > 1 and not p.any() for p in model.parameters())
-
-
-@contextlib.contextmanager
-def shaken(patient: Patient, by: float = 1.0) -> Generator[None]:
-    """Inside, the matrices have some noise added."""
-    kept = [(p, p.detach().clone()) for p in patient.model.parameters() if p.dim() > 1]
-    numbers = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for p, _ in kept:
-            noise = torch.randn(p.shape, generator=numbers).to(p.device, p.dtype)
-            p.add_(noise, alpha=by * 0.7 / p.shape[-1] ** 0.5)
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for p, before in kept:
-                p.copy_(before)
-
-
-def looser(patient: Patient) -> Any:
-    """Shaken, if the model begins with zeros."""
-    return shaken(patient) if shakes(patient.model) else contextlib.nullcontext()
-
-
-def effects(patient: Patient, train: bool, T: int) -> dict:
+def effects(patient: Patient, train: bool, T: int) -> dict[int, torch.Tensor]:
     """{s: (T,), how much the answer at each position moves with the id at s}, for
     some s at the ends of a window and between."""
     ids = patient.ids(1, T)
@@ -331,117 +249,84 @@ def effects(patient: Patient, train: bool, T: int) -> dict:
     return found
 
 
-def future(patient: Patient, report: Report) -> dict:
-    """Does a position hear what comes later? Returns the effects of each id."""
-    T, heard = patient.T, {}
-    with looser(patient):
-        for n in dict.fromkeys((T, max(2, T // 2))):  # a mask may be cut wrongly
-            for train in MODES if T > 1 else ():
-                found = effects(patient, train, n)
-                heard = heard or found
-                pairs = [(s - t, s, t) for s, e in found.items() for t in range(s)]
-                leaks = [(*p, found[p[1]][p[2]].item()) for p in pairs]
-                leaks = [each for each in leaks if each[3]]
-                if leaks:
-                    says = leak(patient, leaks, found, train, n)
-                    report.add("wrong", "future", says)
-                    return heard
-    if heard:
-        says = f"Nobody hears the future, in windows of {T} and in both modes."
-        report.add("fine", "future", says)
-    return heard
+def future(patient: Patient, report: Report) -> None:
+    """Does a position hear what comes later? At full T, and cut; in both modes."""
+    T = patient.T
+    for n in dict.fromkeys((T, max(2, T // 2))):  # a mask may be cut wrongly
+        for train in MODES if T > 1 else ():
+            found = effects(patient, train, n)
+            patient.heard = patient.heard or found
+            pairs = [(s - t, s, t) for s, e in found.items() for t in range(s)]
+            leaks = [(*p, found[p[1]][p[2]].item()) for p in pairs]
+            if leaks := [each for each in leaks if each[3]]:
+                return leak(patient, report, leaks, found, train, n)
+    report.add("✓ future.none", T=T)
 
 
-def leak(patient: Patient, leaks: list, heard: dict, train: bool, T: int) -> str:
+def leak(
+    patient: Patient, report: Report, leaks: list, heard: dict, train: bool, T: int
+) -> None:
     """Which positions hear later ones, how far ahead, and what that looks like."""
     ahead, s, t, _ = max(leaks)
     only = ", in train() only" if train else ""
     only += f", in windows of {T}, not of {patient.T}" if T < patient.T else ""
-    says = f"""It hears the future{only}: position {t} hears id {s}; up to {ahead}
-    ahead. A change there moves the logits by up to {max(x[3] for x in leaks):.2g} of
-    the largest one. A loss you get this way is too good, and worth nothing. """
+    found = None
     for length in dict.fromkeys((min(T, 11), min(T, 37), T)):
-        a = patient.ids(3, length)
+        a, cut = patient.ids(3, length), length // 2
         b = a.clone()
-        cut = length // 2
         b[:, cut:] = (b[:, cut:] + 1) % patient.V
-        steps = [tape(patient, x, train) for x in (a, b)]
-        if found := first(*steps, earlier(cut, length)):
+        runs = [patient.tape(x, train) for x in (a, b)]
+        if found := first(runs, before(cut, length)):
             break
-    hint = guess(found, "positions")
-    says += begins(found) + hint
-    if hint:
-        return says
-    if not any(e[s + 1 :].any() for s, e in heard.items() if s < T - 1):
-        return (
-            says
-            + """And it doesn't hear the past: the mask is upside down (triu
-        for tril, or == 0 where == 1 was meant)."""
-        )
-    if T < patient.T:
-        return (
-            says
-            + """So the mask is right for a full window and wrong for a part
-        of it: cut it to mask[:T, :T]."""
-        )
-    if ahead < min(8, T - 1):
-        leaking = "id leaks" if ahead == 1 else f"{ahead} ids leak"
-        return (
-            says
-            + f"""Only the next {leaking}: the mask is off by one somewhere
-        (diagonal=1 in tril, diagonal=2 in triu; each layer adds one)."""
-        )
-    if found is None or "softmax" in found.name or "att" in found.name:
-        says += """That's how it looks when there is no mask, or one that comes too
-        late (after the softmax) or isn't -inf."""
-    return says
+    if not (hint := guess(found, "positions")):
+        n = "id leaks" if ahead == 1 else f"{ahead} ids leak"
+        if not any(e[s + 1 :].any() for s, e in heard.items() if s < T - 1):
+            hint = say("leak.upside")
+        elif T < patient.T:
+            hint = say("leak.cut")
+        elif ahead < min(8, T - 1):
+            hint = say("leak.shifted", n=n)
+        elif found is None or re.search("softmax|att", found.name):
+            hint = say("leak.maskless")
+    report.add(
+        "✗ future",
+        only=only,
+        t=t,
+        s=s,
+        ahead=ahead,
+        size=max(each[3] for each in leaks),
+        begins=begins(found),
+        hint=hint,
+    )
 
 
-def past(patient: Patient, report: Report, heard: dict) -> None:
+def past(patient: Patient, report: Report) -> None:
     """How far back does it listen, and does the order count?"""
-    T = patient.T
-    if T < 3:
+    heard, last = patient.heard, patient.T - 1
+    if last < 2 or not heard:
         return
-    shook = shakes(patient.model)
-    if not earlier_heard(heard, T) and not shook:
-        shook = True
-        with shaken(patient):
-            heard = effects(patient, False, T)
-    reach = earlier_heard(heard, T)
-    own = heard[T - 1][T - 1].item()
-    with shaken(patient) if shook else contextlib.nullcontext():
-        if not own and not any(e.any() for e in heard.values()):
-            says = """It doesn't listen at all: whatever the ids are, the answer is
-            the same. Is the token embedding fed something else than the ids?"""
-            return report.add("wrong", "past", says)
-        if not own:
-            says = f"""A position doesn't hear its own id: change the newest one, id
-            {T - 1}, and the answer at position {T - 1} stays. The mask hides the
-            diagonal, or the inputs were shifted once more inside."""
-            report.add("wrong", "own", says)
-        if not reach:
-            return hears_one(patient, report)
-        silent = [s for s in heard if s < T - 1 and not heard[s][s + 1 :].any()]
-        if reach < T - 1:
-            says = f"""The last position hears {reach} ids back, of {T - 1}. With a
-            sliding window, a convolution or a forgetful RNN that's as it should be."""
-            report.add("wanted?", "reach", says)
-        elif silent:
-            says = f"Nobody who comes later hears id {silent[0]}. Look at the mask."
-            report.add("wanted?", "reach", says)
-        else:
-            says = f"The whole past is heard: position {T - 1} hears id 0."
-            report.add("fine", "past", says)
-        order(patient, report)
-        if own:
-            around(patient, report)
-
-
-def earlier_heard(heard: dict, T: int) -> int:
-    """How far back the last position hears; else how far any does."""
-    last = [T - 1 - s for s, e in heard.items() if s < T - 1 and e[T - 1]]
-    any_one = [t - s for s, e in heard.items() for t in range(s + 1, T) if e[t]]
-    return max(last, default=0) or max(any_one, default=0)
+    if not any(e.any() for e in heard.values()):
+        return report.add("✗ past.deaf")
+    own = bool(heard[last][last])
+    if not own:
+        report.add("✗ own", last=last)
+    backs = [last - s for s, e in heard.items() if s < last and e[last]]
+    anyone = [t - s for s, e in heard.items() for t in range(s + 1, last + 1) if e[t]]
+    silent = [s for s, e in heard.items() if s < last and not e[s + 1 :].any()]
+    reach = max(backs, default=0) or max(anyone, default=0)
+    if not reach:  # a bigram, or a deaf attention?
+        ears = [n for n in named(patient.model, LISTENS) if "lm_head" not in n]
+        what = "✗ past.wasted" if ears else "? past.bigram"
+        return report.add(what, name=ears[0] if ears else "")
+    if reach < last:
+        report.add("? reach.short", reach=reach, last=last)
+    elif silent:
+        report.add("? reach.silent", s=silent[0])
+    else:
+        report.add("✓ past.whole", last=last)
+    order(patient, report)
+    if own:
+        around(patient, report)
 
 
 def named(model: Any, pattern: str) -> list[str]:
@@ -450,50 +335,26 @@ def named(model: Any, pattern: str) -> list[str]:
     return [n or "the model" for n, words in every if re.search(pattern, words)]
 
 
-def hears_one(patient: Patient, report: Report) -> None:
-    """It hears the last id alone: a bigram, or a deaf attention?"""
-    says = "It hears the last id alone, nothing before it. "
-    if ears := [n for n in named(patient.model, LISTENS) if "lm_head" not in n]:
-        says += f"""Yet there is {ears[0]}, which should listen. Either its mask
-        hides everybody else (eye instead of tril, masked the wrong way round), or
-        its result is thrown away."""
-        report.add("wrong", "past", says)
-    else:
-        says += "A bigram is like that. If it's more than one, its context gets lost."
-        report.add("wanted?", "past", says)
-
-
 def order(patient: Patient, report: Report) -> None:
     """Does it matter which of two earlier ids comes first, and where they are?"""
-    T = patient.T
-    if T < 4 or report.bad("future") or patient.coarse:
+    if patient.T < 4 or report.bad("future") or patient.coarse:
         return
-    ids = patient.ids(1, T)
+    ids = patient.ids(1, patient.T)
     ids[0, -3], ids[0, -2] = 0, 1
     swapped = ids.clone()
     swapped[0, -3], swapped[0, -2] = 1, 0
-    with shaken(patient):  # a fresh model's scores hardly differ
-        moved = apart(patient.hear(ids)[:, -1], patient.hear(swapped)[:, -1])
-        same = patient.hear(torch.zeros_like(ids))[0]
+    moved = apart(patient.hear(ids)[:, -1], patient.hear(swapped)[:, -1])
+    same = patient.hear(torch.zeros_like(ids))[0]
     if apart(same[1:], same[1:2].expand_as(same[1:])):
-        report.add("fine", "order", "The order of the ids counts.")
-    elif says := table(patient):
-        report.add("wrong", "order", says)
-    elif moved:
-        says = """One letter repeated gets the same answer at every position. With
-        rotary positions or ALiBi it should. If you have a table of positions, you
-        forgot to add it: x = tok_emb + pos_emb."""
-        report.add("wanted?", "order", says)
-    else:
-        says = """The order of the past doesn't count: swap two earlier ids, and the
-        answer stays. Nothing tells it about positions. Is the position embedding
-        added?"""
-        mark = "wrong" if named(patient.model, "att|query|qkv|block") else "wanted?"
-        report.add(mark, "order", says)
+        report.add("✓ order.counts")
+    elif not table(patient, report):
+        sure = named(patient.model, "att|query|qkv|block")
+        what = "? order.rotary" if moved else f"{'✗' if sure else '?'} order.lost"
+        report.add(what)
 
 
-def table(patient: Patient) -> str:
-    """What's wrong with a table of positions, or nothing."""
+def table(patient: Patient, report: Report) -> bool:
+    """Whether something's wrong with a table of positions."""
     model, asked = patient.model, {}
     tables = {m: n for n, m in model.named_modules() if isinstance(m, nn.Embedding)}
     hooks = [
@@ -508,28 +369,28 @@ def table(patient: Patient) -> str:
             hook.remove()
     for module, calls in asked.items():
         one, two, name = calls[0][0], calls[-1][0], tables[module]
-        if not isinstance(one, torch.Tensor):
-            continue  # some tables are asked with a shape
         sized = module.num_embeddings == patient.T != patient.V
-        if one.numel() == 1 or not (sized or re.search("pos|wpe", name.lower())):
+        if not isinstance(one, torch.Tensor) or one.numel() == 1:
+            continue  # some tables are asked with a shape
+        if not sized and not re.search("pos|wpe", name.lower()):
             continue
         if len(one.unique()) == 1:
-            return f"""{name} is asked for row {one.flatten()[0]} at every position, so
-            it says the same everywhere. Give it torch.arange(T)."""
+            report.add("✗ order.one", name=name, row=one.flatten()[0])
+            return True
         if one.shape == two.shape and not torch.equal(one, two):
-            return f"""{name} is asked for something that changes with the ids, so it's
-            a second token embedding and knows no positions. Give it torch.arange(T)."""
+            report.add("✗ order.ids", name=name)
+            return True
     known = touched(patient, patient.ids(1, patient.W))
     turns = {n: b for n, b in model.named_buffers() if re.search("cos|sin|freq|rot", n)}
-    if turns and not any(id(b) in known for b in turns.values()):
-        return f"""Nothing tells it about positions: {next(iter(turns))} is made and
-        never used. Is the rotation applied to queries and keys?"""
-    return ""
+    lost = bool(turns) and not any(id(b) in known for b in turns.values())
+    if lost:
+        report.add("✗ order.unturned", name=next(iter(turns)))
+    return lost
 
 
 def touched(patient: Patient, x: torch.Tensor, train: bool = False) -> set[int]:
     """The tensors that the operations of a forward pass were given: their id()."""
-    steps = tape(patient, x[:1], train)
+    steps = patient.tape(x[:1], train)
     given = [a for s in steps for a in (*s.args, *s.kwargs.values())]
     return {id(a) for a in given if isinstance(a, torch.Tensor)}
 
@@ -539,17 +400,14 @@ def around(patient: Patient, report: Report) -> None:
     other, in two blocks: if no id gets through any more, there's no residual path."""
     ids = patient.ids(2, min(patient.T, 8))
     ids[:, -1] = torch.arange(2)
-    found: dict[str, list[str]] = {}
-    parts = [
-        (re.fullmatch(BLOCK, name), p)
-        for name, p in patient.model.named_parameters()
-        if p.dim() > 1
-    ]
-    blocks = dict.fromkeys(re.findall(r"\d+", m[0])[0] for m, _ in parts if m)
+    every = [(re.fullmatch(BLOCK, n), p) for n, p in patient.model.named_parameters()]
+    parts = [(m["block"], m["n"], p) for m, p in every if m and p.dim() > 1]
+    blocks = [*dict.fromkeys(n for _, n, _ in parts)][:2]
     if len(blocks) < 2 or patient.coarse:
         return
-    for match, p in parts:
-        if not match or re.findall(r"\d+", match[0])[0] not in [*blocks][:2]:
+    found: dict[str, dict[str, None]] = {}  # the parts of each name
+    for part, n, p in parts:
+        if n not in blocks:
             continue
         kept = p.detach().clone()
         with torch.no_grad():
@@ -557,16 +415,10 @@ def around(patient: Patient, report: Report) -> None:
             one, two = patient.hear(ids)[:, -1]
             p.copy_(kept)
         if not apart(one, two):
-            part = match["block"]
-            found.setdefault(re.sub(r"\d+", "#", part), []).append(part)
-    cut = [dict.fromkeys(each) for each in found.values() if len({*each}) > 1]
+            found.setdefault(re.sub(r"\d+", "#", part), {})[part] = None
+    cut = [next(iter(each)) for each in found.values() if len(each) > 1]
     if not cut:
-        says = "Each part of a block has a way around it: the residual path is there."
-        return report.add("fine", "through", says)
-    names = " and ".join(next(iter(each)) for each in cut)
-    last = next(iter(cut[0])).split(".")[-1]
-    says = f"""No way leads around {names}: switch it off, and the answer is the same
-    whatever the ids are. The residual path is missing there: x = x + self.{last}(…),
-    not x = self.{last}(…). It's the same in every block."""
-    listens = named(patient.model, r"att|query|qkv|heads|\bsa\b|wq")
-    report.add("wrong" if listens else "wanted?", "through", says)
+        return report.add("✓ through.there")
+    mark = "✗" if named(patient.model, r"att|query|qkv|heads|\bsa\b|wq") else "?"
+    last = cut[0].split(".")[-1]
+    report.add(f"{mark} through.cut", names=" and ".join(cut), last=last)

@@ -11,19 +11,32 @@ import torch
 
 from minigpt.clinic.lines import Tape, outside, spoken
 from minigpt.clinic.report import Report
+from minigpt.clinic.sentences import say
 
 BLOCK = "block_size context_length context_window n_positions max_position_embeddings "
 BLOCK += "max_seq_len max_seq_length seq_len n_ctx max_len"
 ENOUGH = 30_000_000  # logits at once: 120 MB
 DTYPES = (torch.bfloat16, torch.float16)
+WAYS: list[Callable] = [
+    lambda m, ids, y: m(ids),
+    lambda m, ids, y: m(ids, y),
+    lambda m, ids, y: m(ids, targets=y),
+    lambda m, ids, y: m(ids, labels=y),
+]
 
 
 class Patient:
     """A model, its vocabulary, the longest window T that it reads, how to call it.
 
-    W: a window short enough for batches. start: one that it certainly reads.
-    bounded: whether more than T ids are too many, as far as one can tell.
+    W: a window short enough for batches. start: one that it certainly reads. bounded:
+    whether more than T ids are too many, as far as one can tell. learns_in: the mode
+    in which gradients come back. heard: the effects of each id, at T ids.
     """
+
+    text: torch.Tensor | None = None
+    seconds: float = 0
+    trained: bool | None = None
+    learns_in = True
 
     def __init__(
         self, model: Any, vocab_size: int, block_size: int | None, call: Callable | None
@@ -31,8 +44,8 @@ class Patient:
         self.model, self.V, self.call = model, vocab_size, call or WAYS[0]
         self.told = block_size or told(model)
         self.T = self.W = self.start = self.told or 8
-        self.learns_in = True  # the mode in which gradients come back
         self.bounded = self.told is not None
+        self.heard: dict[int, torch.Tensor] = {}
         tensors = [*model.parameters(), *model.buffers()]
         self.device = tensors[0].device if tensors else torch.device("cpu")
         self.coarse = any(t.dtype in DTYPES for t in tensors)
@@ -68,10 +81,13 @@ class Patient:
 
     @torch.no_grad()
     def tape(self, ids: torch.Tensor, train: bool = False, seed: int = 0) -> list:
-        """All that torch computes on the way to the logits, step by step."""
+        """All that torch computes on the way, step by step; [] if it can't be seen."""
         self.model.train(train)
-        with Tape() as tape:
-            self.raw(ids, seed)
+        try:
+            with Tape() as tape:
+                self.raw(ids, seed)
+        except Exception:  # of somebody's code
+            return []
         return tape.steps
 
 
@@ -96,10 +112,8 @@ def candidates(output: Any) -> list[torch.Tensor]:
         return [output.logits]
     if isinstance(output, dict):
         output = [output["logits"]] if "logits" in output else list(output.values())
-    if isinstance(output, (tuple, list)):
-        found = [x for x in output if isinstance(x, torch.Tensor)]
-        return [x for x in found if x.is_floating_point()]
-    return []
+    found = output if isinstance(output, (tuple, list)) else []
+    return [x for x in found if isinstance(x, torch.Tensor) and x.is_floating_point()]
 
 
 def read(output: Any, B: int, T: int, V: int) -> torch.Tensor | None:
@@ -115,13 +129,11 @@ def read(output: Any, B: int, T: int, V: int) -> torch.Tensor | None:
 @contextmanager
 def untouched(model: Any) -> Generator[None]:
     """Inside, do what you like with a model; then it's as it was, random state, too."""
-    modules = list(model.modules())
     tensors = [*model.parameters(), *model.buffers()]
-    kept = [(t, t.detach().clone(), t.requires_grad) for t in tensors]
-    grads = [(p, p.grad) for p in model.parameters()]
+    kept = [(t, t.detach().clone(), t.requires_grad, t.grad) for t in tensors]
     attributes = [
         (m, dict(vars(m)), {k: (v, v.copy()) for k, v in vars(m).items() if plain(v)})
-        for m in modules
+        for m in model.modules()
     ]
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     state, pythons = torch.get_rng_state(), random.getstate()
@@ -135,12 +147,11 @@ def untouched(model: Any) -> Generator[None]:
                 now.clear()
                 now.extend(before) if isinstance(now, list) else now.update(before)
         with torch.no_grad():
-            for tensor, before, wants in kept:
+            for tensor, before, wants, grad in kept:
                 if not torch.equal(tensor, before):
                     tensor.copy_(before)
                 tensor.requires_grad_(wants)
-        for p, grad in grads:
-            p.grad = grad
+                tensor.grad = grad
         torch.set_rng_state(state)
         random.setstate(pythons)
         if cuda is not None:
@@ -150,6 +161,19 @@ def untouched(model: Any) -> Generator[None]:
 def plain(value: Any) -> bool:
     """Whether an attribute is a container that a forward pass may fill."""
     return isinstance(value, (list, dict, set))
+
+
+@contextmanager
+def shaken(model: Any, by: float = 1.0) -> Generator[None]:
+    """Inside, the matrices that learn have some noise added; masks don't."""
+    numbers = torch.Generator().manual_seed(0)
+    with untouched(model):
+        for p in model.parameters():
+            learns = p.requires_grad and p.dim() > 1
+            if learns and len(p.detach().flatten()[:1000].unique()) != 2:
+                noise = torch.randn(p.shape, generator=numbers).to(p.device, p.dtype)
+                p.data.add_(noise, alpha=by * 0.7 / p.shape[-1] ** 0.5)
+        yield
 
 
 def said(error: Exception, at: bool = True) -> str:
@@ -163,19 +187,10 @@ def said(error: Exception, at: bool = True) -> str:
     return told + (f" ({line})" if line and at else "")
 
 
-WAYS: list[Callable] = [
-    lambda m, ids, y: m(ids),
-    lambda m, ids, y: m(ids, y),
-    lambda m, ids, y: m(ids, targets=y),
-    lambda m, ids, y: m(ids, labels=y),
-]
-
-
 def knock(patient: Patient, report: Report) -> bool:
     """Find out how to call the model. False: it's no use to go on."""
     patient.model.eval()
-    V, problem = patient.V, ""
-    seen: list = []  # what came out instead: (T, shapes)
+    V, problem, seen = patient.V, "", []  # seen: what came out instead
     lengths = [n for n in (5, patient.told, 8, 16, 32, 64, 128, 256, 512) if n]
     lengths = [n for n in lengths if n <= (patient.told or 512)]
     for T in dict.fromkeys(lengths or [1]):
@@ -190,52 +205,64 @@ def knock(patient: Patient, report: Report) -> bool:
             if read(out, 3, T, V) is not None:
                 patient.start = T
                 return True
-            seen.append((T, [tuple(x.shape) for x in candidates(out)]))
+            seen.append([tuple(x.shape) for x in candidates(out)])
         if seen:
-            break
-    if seen:
-        report.add("wrong", "door", shape_of(*max(seen, key=largest), V))
-    else:
-        says = f"It doesn't take a batch of ids (3, {lengths[0]}): {problem}."
-        says += " If it wants to be called another way, say call=lambda m, ids: …"
-        report.add("wrong", "door", says)
+            shapes = max(seen, key=lambda each: max(map(math.prod, each), default=0))
+            report.add("✗ door.shape", T=T, V=V, got=shape_of(T, shapes, V))
+            return False
+    report.add("✗ door.refused", T=lengths[0], problem=problem)
     return False
-
-
-def largest(seen: tuple) -> int:
-    """How many numbers came out, to choose the most telling of several calls."""
-    return max((math.prod(shape) for shape in seen[1]), default=0)
 
 
 def shape_of(T: int, shapes: list, V: int) -> str:
     """What's wrong with these shapes, for ids (3, T)."""
-    start = f"Ids of shape (3, {T}) go in, so logits (3, {T}, {V}) should come out. "
     if not shapes:
-        return start + "I got no tensor of numbers at all. Return the logits."
-    start += f"I got {(s := shapes[0])}: "
-    if s == (3, V, T):
-        return start + "there is a transpose too many at the end."
-    if s == (T, 3, V):
-        return start + "time comes first. Use batch_first, or transpose(0, 1)."
-    if s in ((3, V), (3, 1, V)):
-        return (
-            start
-            + """the last position alone. You can write with that, but training
-        needs an answer at every position: don't cut the logits to [:, -1]."""
-        )
-    if len(s) == 3 and s[:2] == (3, T):
-        return (
-            start
-            + f"""the last layer gives {s[2]} numbers, the vocabulary has {V}.
-        Either lm_head has the wrong width, or the vocab_size you told me is wrong."""
-        )
-    return start + """If the logits are hidden in there, say call=lambda m, ids: …"""
+        return say("got.nothing")
+    known = {(3, V, T): "transposed", (T, 3, V): "time"}
+    known |= {(3, V): "last", (3, 1, V): "last"}
+    s = shapes[0]
+    wide = "width" if len(s) == 3 and s[:2] == (3, T) else "other"
+    return say(f"got.{known.get(s, wide)}", shape=s, width=s[-1], V=V)
 
 
 def works(patient: Patient, T: int) -> Exception | None:
     """The error that a window of T ids raises, or None."""
     try:
         patient.hear(patient.ids(1, T))
-    except Exception as error:
+    except Exception as error:  # of somebody's code
         return error
     return None
+
+
+def how_far(patient: Patient, report: Report) -> None:
+    """How long a window may be; and what happens with one id, and with too many."""
+    told, start = patient.told, patient.start
+    if told and told < 8 and works(patient, 8) is None:
+        told, patient.bounded = None, False  # a bigram's, which reads on
+    longest, error = start, None
+    for T in [told] if told else [8, 16, 32, 64, 128, 256]:
+        if T > start and (error := works(patient, T)) is not None:
+            break
+        longest = max(longest, T)
+    if error is not None:
+        high = T
+        while high - longest > 1:
+            middle = (longest + high) // 2
+            if works(patient, middle) is None:
+                longest = middle
+            else:
+                high = middle
+        patient.bounded = True
+        if told:
+            report.add("✗ length", told=told, longest=longest, problem=said(error))
+    elif not told:
+        longest = 64  # no limit found
+    patient.T = max(1, longest)
+    patient.W = max(1, min(patient.T, 128, ENOUGH // (5 * patient.V)))
+    if start > 1 and (lone := works(patient, 1)) is not None:
+        report.add("✗ one", problem=said(lone))
+    if patient.bounded:
+        beyond = error if error is not None else works(patient, patient.T + 1)
+        how = "reads" if beyond is None else "stops"
+        problem = said(beyond, False) if beyond is not None else ""
+        report.add(f"✓ beyond.{how}", T=patient.T, problem=problem)

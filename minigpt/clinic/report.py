@@ -1,37 +1,12 @@
-"""The page that the clinic hands out: findings, and which follow from others."""
+"""The page that the clinic hands out."""
 
 from dataclasses import dataclass, field
 from textwrap import fill
+from typing import Any
 
-SIGNS = {"wrong": "✗", "wanted?": "?", "fine": "✓"}
+from minigpt.clinic.sentences import EXPLAINS, HONEST, LATER, UNSEEN, say
 
-# One bug has several symptoms: a symptom, and what may be behind it.
-EXPLAINS = {
-    "state": "luck neighbors future first order past through loss",
-    "unregistered": "luck alike future gradient order past through unused",
-    "luck": "first loss",
-    "axis": "neighbors future past order own loss first through gradient",
-    "neighbors": "future past order through",
-    "probabilities": "loss first through gradient unused",
-    "range": "gradient first",
-    "targets": "future first",
-    "future": "past order own through first",
-    "cut": "gradient",
-    "unused": "past order own gradient through alike",
-    "drops": "gradient",
-    "order": "unused",
-    "past": "order gradient through",
-    "own": "past order through",
-    "through": "gradient first",
-    "relu": "gradient",
-}
-UNSEEN = (
-    "What nobody can see from outside: attention scores that aren't divided by the "
-    "root of head_size, one layer used twice, your learning rate, your precision, how "
-    "you split the text, your tokenizer."
-)
-HONEST = "Your model is honest. Look at the split, the shift, the learning rate."
-LATER = "This may follow from the above. Look again once that's repaired:"
+MARKS = {"✗": "wrong", "?": "wanted?", "✓": "fine"}
 
 
 @dataclass
@@ -52,31 +27,36 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     picture: str = ""
 
-    def add(self, mark: str, key: str, says: str) -> None:
-        """Add a finding; a worse one says by itself what may be behind it."""
-        self.findings.append(Finding(mark, key, " ".join(says.split())))
+    def add(self, what: str, /, **blanks: Any) -> None:
+        """Add a finding: its mark and its sentence's name, as in "✗ luck"."""
+        mark, name = what.split()
+        key = name.split(".")[0]
+        self.findings.append(Finding(MARKS[mark], key, say(name, **blanks)))
+
+    def has(self, mark: str, *keys: str) -> bool:
+        """Whether there's a finding with this mark: any, or one of these keys."""
+        return any(
+            f.mark == MARKS[mark] and (not keys or f.key in keys) for f in self.findings
+        )
 
     def bad(self, *keys: str) -> bool:
         """Whether something is wrong: at all, or with one of these keys."""
-        return any(
-            f.mark == "wrong" and (not keys or f.key in keys) for f in self.findings
-        )
+        return self.has("✗", *keys)
 
     def explain(self) -> None:
         """Put each symptom below the bug that may be behind it."""
         for cause in (f for f in self.findings if f.mark == "wrong"):
-            for other in self.findings:
-                known = ["text", *EXPLAINS.get(cause.key, "").split()]
-                follows = other.key in known
-                free = other.explained_by is None and cause.explained_by is None
-                if follows and free and other.mark != "fine" and other is not cause:
+            known = ["text", *EXPLAINS.get(cause.key, "").split()]
+            for other in self.findings if cause.explained_by is None else ():
+                free = other.explained_by is None and other is not cause
+                if free and other.key in known and other.mark != "fine":
                     other.explained_by = cause.key
 
     def __str__(self) -> str:
         def lines(found: list[Finding]) -> list[str]:
             return [
-                fill(f"{SIGNS[f.mark]} {f.says}", 88, subsequent_indent="  ")
-                for mark in SIGNS
+                fill(f"{sign} {f.says}", 88, subsequent_indent="  ")
+                for sign, mark in MARKS.items()
                 for f in found
                 if f.mark == mark
             ]
@@ -86,10 +66,7 @@ class Report:
             page += ["", self.picture]
         if after := lines([f for f in self.findings if f.explained_by]):
             page += ["", LATER, *after]
-        if self.bad():
-            page += ["", fill(UNSEEN, 88)]
-        else:
-            page += ["", HONEST, fill(UNSEEN, 88)]
+        page += ["", *([] if self.bad() else [HONEST]), fill(UNSEEN, 88)]
         return "\n".join(page)
 
     __repr__ = __str__

@@ -2,83 +2,69 @@
 
 import math
 import time
-from collections import Counter, defaultdict
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 from minigpt.clinic.patient import Patient
 from minigpt.clinic.report import Report
+from minigpt.clinic.sentences import say
 
 BARS = "▁▂▃▄▅▆▇█"
 SHAKESPEARE = 65  # characters of Tiny Shakespeare
+RUNGS = "knowing nothing", "the letter frequencies", "the last letter", "the last four"
 
 
-class Counts:
-    """What followed the last `order` ids in a text, and how often; shorter contexts
-    fill in what was never seen (interpolated, as in the evidence of lesson 07)."""
-
-    def __init__(self, ids: list[int], V: int, order: int) -> None:
-        self.shorter = Counts(ids, V, order - 1) if order else None
-        self.V, self.order = V, order
-        self.counts: dict[tuple, Counter] = defaultdict(Counter)
-        for t in range(order, len(ids)):
-            self.counts[tuple(ids[t - order : t])][ids[t]] += 1
-        self.totals = {key: sum(c.values()) for key, c in self.counts.items()}
-
-    def probability(self, context: tuple, answer: int) -> float:
-        """Of an id after this context, of at least `order` ids."""
-        less = self.shorter.probability(context, answer) if self.shorter else 1 / self.V
-        key = context[len(context) - self.order :]
-        if key not in self.counts:
-            return less
-        weight = 3.0 if self.order else 1.0
-        return (self.counts[key][answer] + weight * less) / (self.totals[key] + weight)
-
-    def loss(self, ids: list[int]) -> float:
-        """Nats per id of another text."""
-        n, order = 0.0, self.order
-        for t in range(order, len(ids)):
-            n -= math.log(self.probability(tuple(ids[t - order : t]), ids[t]))
-        return n / max(1, len(ids) - order)
+def counted(ids: torch.Tensor, V: int, n: int) -> list[float]:
+    """Count in ids[:n], as lesson 07 does: nats per id of ids[n:], for contexts of 0 to
+    4 ids (1 if V is large). What was never seen is filled in by shorter contexts."""
+    p = torch.full((len(ids) - n,), 1 / V, dtype=torch.float64)
+    context, losses = torch.zeros_like(ids), []
+    for _ in range(5 if V < 5000 else 2):
+        longer = context * V + ids  # with the id itself
+        seen = times_seen(context[:n], context[n:])
+        p = (times_seen(longer[:n], longer[n:]) + 20 * p) / (seen + 20)
+        losses.append(-p.log().mean().item())
+        context = F.pad(longer[:-1], (1, 0))  # one place further on
+    return losses
 
 
-def judge(
-    patient: Patient, report: Report, text: torch.Tensor, trained: Any, seconds: float
-) -> None:
+def times_seen(table: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    """How often each of keys (N,) occurs in table (M,)."""
+    values, counts = table.unique(return_counts=True)  # sorted
+    place = torch.searchsorted(values, keys).clamp(max=len(values) - 1)
+    return torch.where(values[place] == keys, counts[place], 0)
+
+
+def judge(patient: Patient, report: Report) -> None:
     """The exact loss on a text, by position, and the rungs that it has passed."""
-    T, V, half = patient.T, patient.V, len(text) // 2
+    text, T, V = patient.text, patient.T, patient.V
+    if text is None:
+        return
+    half = len(text) // 2
     if half < 2 * T + 2:
-        says = f"""The text has {len(text)} ids, too few for two halves of windows of
-        {T}."""
-        return report.add("wanted?", "text", says)
-    losses, whole = windows(patient, text[half:], seconds / 2)
-    mine, seen = losses["right"].mean().item(), losses["right"].numel()
-    first, second = text[:half].tolist(), text[half:][:20_000].tolist()
-    rungs = {"knowing nothing": math.log(V)}
-    for order, name in ((0, "the letter frequencies"), (1, "the last letter")):
-        rungs[name] = Counts(first, V, order).loss(second)
-    if half > 2000:
-        rungs["the last four"] = Counts(first, V, 4).loss(second)
-    told = ", ".join(f"{name} {value:.2f}" for name, value in rungs.items())
-    part = "the second half of the text"
-    says = f"""On {part if whole else f"{seen:,} ids of its second half"} its loss is
-    {mine:.3f} nats per id. Counted on the first half, for comparison: {told}. """
-    if trained is None:
-        trained = mine < math.log(V) - 0.3
-    if not trained:
-        return report.add("fine", "text", says + "It isn't trained yet.")
-    report.picture = picture(losses["right"].mean(0))
+        return report.add("? text.short", n=len(text), T=T)
+    losses, whole = windows(patient, text[half:], max(2.0, patient.seconds / 2))
+    right = losses["right"]
+    mine, part = right.mean().item(), "the second half of the text"
+    counts = counted(text, V, half)
+    rungs = dict(zip(RUNGS, (math.log(V), *counts[:2], *counts[4:])))
+    told = say(
+        "text",
+        part=part if whole else f"{right.numel():,} ids of its second half",
+        loss=mine,
+        ladder=", ".join(f"{name} {value:.2f}" for name, value in rungs.items()),
+    )
+    trained = patient.trained
+    if not (mine < math.log(V) - 0.3 if trained is None else trained):
+        return report.add("✓ text.untrained", text=told)
+    report.picture = picture(right.mean(0))
     shift(losses, report)
     passed = [name for name, value in rungs.items() if mine < value - 0.01]
     if not passed:
-        says += "It knows less than nothing: it is sure, and wrong. Are these its ids?"
-        return report.add("wrong", "text", says)
-    says += f"So it's better than {passed[-1]}."
-    if V == SHAKESPEARE and "the last letter" in passed:
-        says += ladder(mine)
-    report.add("fine", "text", says)
+        return report.add("✗ text.worse", text=told)
+    course = ladder(mine) if V == SHAKESPEARE and "the last letter" in passed else ""
+    report.add("✓ text.rung", text=told, rung=passed[-1], course=course)
 
 
 def windows(patient: Patient, text: torch.Tensor, seconds: float) -> tuple[dict, bool]:
@@ -105,30 +91,21 @@ def windows(patient: Patient, text: torch.Tensor, seconds: float) -> tuple[dict,
 def shift(losses: dict, report: Report) -> None:
     """Was it trained on targets that aren't the next id?"""
     right, read, twice = (losses[k].mean().item() for k in ("right", "read", "twice"))
-    if min(read, twice) > right - 0.1:
-        return
-    says = f"""It repeats the id that it has just read (loss {read:.2f}; of the next one
-    {right:.2f}). In training the targets weren't shifted: y = data[i + 1 : …]."""
-    if twice < read:
-        says = f"""It predicts the next id but one (loss {twice:.2f}; of the next one
-        {right:.2f}). In training the targets were shifted twice, perhaps once by you
-        and once by the model."""
-    report.add("wrong", "shift", says)
+    if min(read, twice) < right - 0.1:
+        what = "✗ shift.twice" if twice < read else "✗ shift.none"
+        report.add(what, loss=min(read, twice), right=right)
 
 
 def ladder(mine: float) -> str:
     """The course's rung just above and just below, for Tiny Shakespeare."""
     from minigpt.course.ladder import recorded
 
-    rungs = sorted((r.loss, r.name) for r in recorded())
-    worse = next(((x, n) for x, n in rungs if x > mine), None)
-    better = next(((x, n) for x, n in reversed(rungs) if x <= mine), None)
+    rungs = sorted((r.loss, f"{r.name} ({r.loss:.2f})") for r in recorded())
+    worse = [name for loss, name in rungs if loss > mine]
+    better = [name for loss, name in rungs if loss <= mine]
     if worse and better:
-        return (
-            f" If these are Tiny Shakespeare's characters, it is between the course's "
-            f"{worse[1]} ({worse[0]:.2f}) and its {better[1]} ({better[0]:.2f})."
-        )
-    return f" The course's ladder ends at {rungs[0][1]}, {rungs[0][0]:.2f}."
+        return say("course.between", worse=worse[0], better=better[-1])
+    return say("course.end", better=rungs[0][1])
 
 
 def picture(by_position: torch.Tensor) -> str:
