@@ -19,7 +19,6 @@ LISTENING = (
     learning.registered,
     listening.past,
 )
-LEARNING = learning.gradients, learning.by_heart, judge
 
 
 def examine(
@@ -78,9 +77,10 @@ def visit(patient: Patient, report: Report) -> None:
     with shaken(patient.model):  # a fresh model's weights are too quiet to be heard
         for step in LISTENING:
             attempt(step, patient, report)
-    for step in LEARNING:
-        with untouched(patient.model):
-            attempt(step, patient, report)
+    with untouched(patient.model):
+        attempt(learning.gradients, patient, report)
+    attempt(learning.by_heart, patient, report)
+    attempt(judge, patient, report)
 
 
 def attempt(step: Callable, patient: Patient, report: Report) -> None:

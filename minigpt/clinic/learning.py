@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn as nn
 
-from minigpt.clinic.listening import cross_entropy, touched
+from minigpt.clinic.listening import cross_entropy, given
 from minigpt.clinic.patient import Patient, untouched
 from minigpt.clinic.report import Report
 from minigpt.clinic.sentences import say
@@ -17,20 +17,6 @@ from minigpt.clinic.sentences import say
 def wants_gradient(model: Any) -> dict[str, nn.Parameter]:
     """The parameters that training would change."""
     return {n: p for n, p in model.named_parameters() if p.requires_grad}
-
-
-def leaves(loss: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors at the ends of a graph, those that want a gradient."""
-    seen, todo, found = set(), [loss.grad_fn], []
-    while todo:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            found.append(node.variable)
-        todo += [after for after, _ in node.next_functions]
-    return found
 
 
 def inside(value: Any, tensor: torch.Tensor, depth: int = 0) -> bool:
@@ -79,7 +65,10 @@ def registered(patient: Patient, report: Report) -> None:
     if not loss.requires_grad:
         return report.add("✗ cut")
     known = {id(p) for p in model.parameters()}
-    if lost := [t for t in leaves(loss) if id(t) not in known]:
+    used = given(patient.tape(x, train)).values()
+    if lost := [
+        t for t in used if t.requires_grad and t.is_leaf and id(t) not in known
+    ]:
         n = sum(t.numel() for t in lost)
         report.add("✗ unregistered", n=n, holder=holder(model, lost[0]))
     else:
@@ -113,7 +102,7 @@ def gradients(patient: Patient, report: Report) -> None:
                 earlier = got[name]
                 got[name] = grad.abs() if earlier is None else earlier.max(grad.abs())
         optimizer.step()
-    silent_parts(report, model, got, touched(patient, x, patient.learns_in))
+    silent_parts(report, model, got, given(patient.tape(x[:1], patient.learns_in)))
     dead_relus(patient, report, x)
     first_loss(patient, report, losses[0])
 
@@ -131,7 +120,7 @@ def learn_from(
     return grads
 
 
-def silent_parts(report: Report, model: Any, got: dict, used: set[int]) -> None:
+def silent_parts(report: Report, model: Any, got: dict, used: dict) -> None:
     """Parameters that got no gradient, matrices and the rest, and parts of them."""
     called = {n for n, p in model.named_parameters() if id(p) in used}
     whole = {n for n, p in model.named_parameters() if p.dim() > 1}

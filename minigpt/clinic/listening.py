@@ -16,6 +16,7 @@ from minigpt.clinic.sentences import say
 MODES = {False: "eval()", True: "train()"}
 LISTENS = r"att|query|key|value|qkv|rnn|lstm|gru|mixer|\bheads?\b|\bsa\b|wq|wk"
 BLOCK = r"(?P<block>.*?(?P<n>\d+)\.[^.]+)\..*[^.]"  # blocks.3.mlp of blocks.3.mlp.fc.w
+ROTARY = "cos|sin|freq|rot"  # a buffer's name
 HINTS = {  # an operation's name, and what it may have done
     r"softmax": "softmax",
     r"^(view|reshape|flatten|unflatten)$": "view",
@@ -165,7 +166,7 @@ def own_loss(patient: Patient, report: Report) -> None:
     x, y = patient.ids(3, T), patient.ids(3, T)
     logits, loss, out = patient.hear(x), None, None
     for way in WAYS[1:]:
-        torch.default_generator.manual_seed(0)
+        torch.manual_seed(0)
         with torch.no_grad(), contextlib.suppress(Exception):
             out = way(patient.model, x, y)
             every: list[Any] = [getattr(out, "loss", None), *candidates(out)]
@@ -355,44 +356,42 @@ def order(patient: Patient, report: Report) -> None:
 
 def table(patient: Patient, report: Report) -> bool:
     """Whether something's wrong with a table of positions."""
-    model, asked = patient.model, {}
-    tables = {m: n for n, m in model.named_modules() if isinstance(m, nn.Embedding)}
-    hooks = [
-        m.register_forward_hook(lambda m, args, _: asked.setdefault(m, []).append(args))
-        for m in tables
-    ]
-    try:
-        for ids in (patient.ids(2, patient.W), patient.ids(2, patient.W)):
-            patient.hear(ids)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    for module, calls in asked.items():
-        one, two, name = calls[0][0], calls[-1][0], tables[module]
-        sized = module.num_embeddings == patient.T != patient.V
-        if not isinstance(one, torch.Tensor) or one.numel() == 1:
-            continue  # some tables are asked with a shape
-        if not sized and not re.search("pos|wpe", name.lower()):
+    names = {id(p): n.removesuffix(".weight") for n, p in tensors_of(patient.model)}
+    runs = [patient.tape(patient.ids(2, patient.W)) for _ in range(2)]
+    for (asked, weight), (again, _) in zip(*([*lookups(run)] for run in runs)):
+        name = names.get(id(weight), "a table")
+        sized = len(weight) == patient.T != patient.V
+        if asked.numel() == 1 or not sized and not re.search("pos|wpe", name.lower()):
             continue
-        if len(one.unique()) == 1:
-            report.add("✗ order.one", name=name, row=one.flatten()[0])
+        if len(asked.unique()) == 1:
+            report.add("✗ order.one", name=name, row=asked.flatten()[0])
             return True
-        if one.shape == two.shape and not torch.equal(one, two):
+        if asked.shape == again.shape and not torch.equal(asked, again):
             report.add("✗ order.ids", name=name)
             return True
-    known = touched(patient, patient.ids(1, patient.W))
-    turns = {n: b for n, b in model.named_buffers() if re.search("cos|sin|freq|rot", n)}
-    lost = bool(turns) and not any(id(b) in known for b in turns.values())
-    if lost:
+    used = given(runs[0])
+    turns = {n: t for n, t in tensors_of(patient.model) if re.search(ROTARY, n)}
+    if turns and not any(id(t) in used for t in turns.values()):
         report.add("✗ order.unturned", name=next(iter(turns)))
-    return lost
+        return True
+    return False
 
 
-def touched(patient: Patient, x: torch.Tensor, train: bool = False) -> set[int]:
-    """The tensors that the operations of a forward pass were given: their id()."""
-    steps = patient.tape(x[:1], train)
-    given = [a for s in steps for a in (*s.args, *s.kwargs.values())]
-    return {id(a) for a in given if isinstance(a, torch.Tensor)}
+def tensors_of(model: Any) -> list[tuple[str, torch.Tensor]]:
+    """All that's registered, with its name."""
+    return [*model.named_parameters(), *model.named_buffers()]
+
+
+def lookups(steps: list[Step]) -> list[tuple]:
+    """What each table was asked for, and the table."""
+    return [s.args[:2] for s in steps if s.name == "embedding" and len(s.args) > 1]
+
+
+def given(steps: list[Step]) -> dict[int, torch.Tensor]:
+    """The tensors that the operations of a forward pass were given, by their id()."""
+    every = [a for s in steps for a in (*s.args, *s.kwargs.values())]
+    every += [b for a in every if isinstance(a, (list, tuple)) for b in a]
+    return {id(a): a for a in every if isinstance(a, torch.Tensor)}
 
 
 def around(patient: Patient, report: Report) -> None:

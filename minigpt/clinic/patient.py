@@ -111,7 +111,7 @@ def candidates(output: Any) -> list[torch.Tensor]:
     if getattr(output, "logits", None) is not None:
         return [output.logits]
     if isinstance(output, dict):
-        output = [output["logits"]] if "logits" in output else list(output.values())
+        output = [output.get("logits"), *output.values()]
     found = output if isinstance(output, (tuple, list)) else []
     return [x for x in found if isinstance(x, torch.Tensor) and x.is_floating_point()]
 
@@ -135,10 +135,10 @@ def untouched(model: Any) -> Generator[None]:
         (m, dict(vars(m)), {k: (v, v.copy()) for k, v in vars(m).items() if plain(v)})
         for m in model.modules()
     ]
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    state, pythons = torch.get_rng_state(), random.getstate()
+    pythons = random.getstate()
     try:
-        yield
+        with torch.random.fork_rng(range(torch.cuda.device_count())):
+            yield
     finally:
         for module, values, containers in attributes:
             vars(module).clear()
@@ -152,10 +152,7 @@ def untouched(model: Any) -> Generator[None]:
                     tensor.copy_(before)
                 tensor.requires_grad_(wants)
                 tensor.grad = grad
-        torch.set_rng_state(state)
         random.setstate(pythons)
-        if cuda is not None:
-            torch.cuda.set_rng_state_all(cuda)
 
 
 def plain(value: Any) -> bool:
