@@ -74,8 +74,8 @@ LESSONS = {
     "07_how_low": Lesson("playwright"),
     "08_modern_gpt": Lesson(
         "modern",
-        {"modern/muon": "orthogonalize"},
-        {
+        by_evidence={
+            "modern/muon": "orthogonalize",
             "modern/parts": "ShortConvolution",
             "modern/experts": "MixtureOfExperts",
         },
@@ -93,11 +93,14 @@ LESSONS = {
         "backward",
         {
             "backward/tensor": "Tensor order backward receive unbroadcast pair add "
-            "multiply matmul power relu reshape transpose pick",
-            "backward/layers": "cross_entropy standardize layer_norm attention",
+            "multiply matmul power relu pick",
+            "backward/layers": "cross_entropy attention",
             "backward/steps": "ours",
         },
-        {"backward/layers": "checkpoint"},
+        {
+            "backward/tensor": "reshape transpose",
+            "backward/layers": "standardize layer_norm checkpoint",
+        },
     ),
     "13_tokens": Lesson(
         "tokens",

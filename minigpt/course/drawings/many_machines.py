@@ -106,7 +106,7 @@ HELD = [("parameters", 4), ("gradients", 4), ("AdamW's averages", 8)]
 
 
 def memory(n: int) -> Picture:
-    """What each of n workers holds with DDP and with FSDP, in bytes a parameter."""
+    """What each of n workers holds with DDP and with FSDP, in bytes per parameter."""
     fig = Picture(figsize=(12, 3.9), layout="constrained")
     axes = fig.subplots(1, 2, sharey=True)
     for ax, name, share in ((axes[0], "DDP", 1), (axes[1], "FSDP", 1 / n)):
@@ -122,11 +122,11 @@ def memory(n: int) -> Picture:
         names = [f"worker {i}" for i in range(n)]
         ax.set(title=name, ylim=(0, 19), xticks=range(n), xticklabels=names)
         ax.grid(False)
-    axes[0].set(ylabel="bytes a parameter")
+    axes[0].set(ylabel="bytes per parameter")
     fig.legend(loc="outside right center", fontsize=12, reverse=True)
     total = sum(size for _, size in HELD)
     fig.alt = (
-        f"Bars for {n} workers, in bytes a parameter. With DDP each holds {total}: "
+        f"Bars for {n} workers, in bytes per parameter. With DDP each holds {total}: "
         + ", ".join(f"{label} {size}" for label, size in HELD)
         + f". With FSDP each holds a part of each, {total / n:g} together."
     )

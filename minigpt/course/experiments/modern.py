@@ -197,7 +197,7 @@ def uneven(seed: int, at: int = 300) -> dict[str, float]:
 
 def at_rates(function: Callable, variants: dict[str, dict]) -> dict[str, Callable]:
     """Each variant at three multiples of its rates: AdamW's at 0.5, 1 and 2, Muon's at
-    1, 2 and 4, so that the best one lies within."""
+    1, 2 and 4, so that nearly every best one lies within."""
     found = {}
     for name, changes in variants.items():
         factors = [1, 2, 4] if changes.get("kind") is recipe.MuonCosine else [0.5, 1, 2]
@@ -232,8 +232,10 @@ longer, today = partial(judged, base=old, steps=1000), partial(judged, base=mode
 shared = partial(judged, base=old)
 as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all parts
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
+BEYOND = {name: PARTS[name] for name in ("+ optimizer", "- gate")}  # best at 4
 EXPERIMENTS = {
-    "08-parts": at_rates(shared, PARTS),
+    "08-parts": at_rates(shared, PARTS)
+    | fit.grid(AT_RATE, shared, variant=BEYOND, factor=[8]),
     "08-positions": at_rates(shared, {"no positions": {"change": unordered}}),
     "08-uneven": {"step 300": uneven},
     "08-even": {f"{n} steps": partial(even_at_best, steps=n) for n in (0, 1, 3, 5)},
