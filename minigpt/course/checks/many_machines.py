@@ -9,54 +9,22 @@ from minigpt.course.checks.exercise import Wrong, exercise
 from minigpt.course.checks.fake_workers import Stuck, as_workers
 
 
-def _all_shares(share: Callable, batch_size: int, workers: int) -> Any:
-    """True if everyone's rows are a fair share; there may be several fair ways."""
-    found = [share(batch_size, rank, workers) for rank in range(workers)]
-    if all(ends is ... for ends in found):
-        return ...
-    if any(not isinstance(ends, (tuple, list)) or len(ends) != 2 for ends in found):
-        raise Wrong(f"Return two numbers, first and last. Yours are {found}.")
-    if problem := _unfair(found, batch_size):
-        rows = f"{batch_size} rows for {workers} workers: {found}"
-        raise Wrong(f"{problem}\n    {rows}")
-    return True
-
-
-def _unfair(found: list[Any], batch_size: int) -> str:
-    """What is wrong with everyone's first and last; "" for nothing."""
-    sizes = [last - first for first, last in found]
-    gaps = [(i, b[0] - a[1]) for i, (a, b) in enumerate(zip(found, found[1:]))]
-    if any(int(end) != end for ends in found for end in ends):
-        return "These aren't whole numbers, so they can't be used in a slice."
-    if found[0][0] != 0:
-        return "The first share doesn't begin at row 0. (Ranks begin at 0, too.)"
-    if gaps and {gap for _, gap in gaps} == {1}:
-        return "A slice stops before `last`, so you leave out one row each time."
-    if gaps and sum(last for _, last in found) == batch_size:
-        return "`last` is where a share ends, but yours says how many rows it has."
-    for i, gap in gaps:
-        if gap:
-            what = (
-                "Some rows are read twice"
-                if gap < 0
-                else "Some rows are read by nobody"
-            )
-            ends = f"worker {i} ends at {found[i][1]}"
-            return f"{what}: {ends}, and worker {i + 1} begins at {found[i + 1][0]}."
-    if found[-1][1] != batch_size:
-        return f"The last share ends at {found[-1][1]}, so the batch isn't used up."
-    if max(sizes) - min(sizes) > 1:
-        return (
-            f"The shares have {sizes} rows. Everyone has to wait for the largest one."
-        )
-    return ""
+def _rows(share: Callable, batch_size: int, workers: int) -> tuple[str, list[int]]:
+    """The rows of all workers, and how many each has; there are several fair ways."""
+    ends = [share(batch_size, rank, workers) for rank in range(workers)]
+    if any(end % 1 for pair in ends for end in pair):
+        raise Wrong("These aren't whole numbers, so they can't be used in a slice.")
+    shares = [range(int(first), int(last)) for first, last in ends]
+    return " ".join(str(i) for rows in shares for i in rows), sorted(map(len, shares))
 
 
 @exercise(
     "10.1 Whose rows?",
     cases=[(4, 2), (7, 3), (16, 3), (10, 4), (11, 8), (5, 5), (6, 1), (3, 5)],
     fresh=lambda: [tuple(torch.randint(1, 40, (2,)).tolist()) for _ in range(6)],
-    work=_all_shares,
+    work=_rows,
+    values=("rows that are read", "rows per worker"),
+    hint="A share begins where the one before it ends. The first one begins at 0.",
 )
 def share(batch_size: int, rank: int, workers: int) -> tuple[int, int]:
     """A function of batch_size, rank and workers that returns first and last."""
@@ -64,26 +32,45 @@ def share(batch_size: int, rank: int, workers: int) -> tuple[int, int]:
     return first, (rank + 1) * batch_size // workers
 
 
+share.mistakes("""
+A slice stops before `last`, so you leave out one row each time.
+    (rank + 1) * batch_size // workers -> (rank + 1) * batch_size // workers - 1
+If batch_size // workers leaves a remainder, those rows are read by nobody.
+    rank * batch_size // workers -> rank * (batch_size // workers)
+    (rank + 1) * batch_size // workers -> first + batch_size // workers
+The last worker gets all the rows that are left over, and everyone has to wait for it.
+    rank * batch_size // workers -> rank * (batch_size // workers)
+    (rank + 1) * batch_size // workers
+        -> batch_size if rank == workers - 1 else first + batch_size // workers
+You round all shares up, so the last workers get much less, or nothing.
+    rank * batch_size // workers -> min(rank * -(-batch_size // workers), batch_size)
+    (rank + 1) * batch_size // workers
+        -> min(first - (-batch_size // workers), batch_size)
+Some rows are read twice. A share should begin where the one before it ends.
+    rank * batch_size // workers -> rank * (batch_size // workers)
+    or
+    rank * batch_size // workers -> rank * (batch_size // workers)
+    (rank + 1) * batch_size // workers
+        -> first + batch_size // workers + (rank < batch_size % workers)
+`last` is where a share ends, but yours says how many rows it has.
+    (rank + 1) * batch_size // workers -> (rank + 1) * batch_size // workers - first
+    or
+    first = rank * batch_size // workers
+        return first, (rank + 1) * batch_size // workers
+        -> size, rest = divmod(batch_size, workers)
+        return rank * size + min(rank, rest), size + (rank < rest)
+""")
 check_share = share.check
 
 
 def _together(
     windows: Callable, seed: int, batch_size: int, length: int, workers: int
-) -> Any:
-    """The starts of all workers, sorted, as one batch."""
-    found = [
-        windows(rank, seed, batch_size, length, workers) for rank in range(workers)
-    ]
-    if any(starts is None or starts is ... for starts in found):
-        return found[0]
-    numbers = [torch.as_tensor(starts) for starts in found]
-    sizes = [part.numel() for part in numbers]
-    if sum(sizes) == batch_size and max(sizes) - min(sizes) > 1:
-        raise Wrong(
-            f"The workers read {sizes} windows, so some of them have to wait.",
-            "No share may be larger than another by two, as in 10.1.",
-        )
-    return sorted(sum((part.long().tolist() for part in numbers), []))
+) -> tuple[list, list]:
+    """The starts of all workers, sorted, and how many each has."""
+    given = seed, batch_size, length, workers
+    every = [windows(rank, *given) for rank in range(workers)]
+    found = [torch.as_tensor(starts).tolist() for starts in every]
+    return sorted(sum(found, [])), sorted(map(len, found))
 
 
 @exercise(
@@ -91,6 +78,7 @@ def _together(
     cases=[(1, 4, 100, 2), (7, 5, 100, 2), (7, 10, 1000, 3), (3, 5, 50, 1)],
     fresh=lambda: [(int(torch.randint(100, ())), 18, 50, 4), (5, 23, 70, 5)],
     work=_together,
+    values=("starts of all workers", "windows per worker"),
     hint="Which starts would one worker alone draw? All workers can know them.",
 )
 def windows(
@@ -115,9 +103,6 @@ alone would draw.
     manual_seed(seed) -> manual_seed(seed + rank)
     (batch_size,) -> (last - first,)
     drawn[first:last] -> drawn
-Your slice begins at rank times your own number of rows. That's only right if all
-workers have the same number.
-    [first:last] -> [rank * (last - first) : (rank + 1) * (last - first)]
 randperm never draws a start twice, but randint does. One worker alone would draw
 another batch.
     torch.randint(length, (batch_size,), generator=generator)
@@ -126,12 +111,12 @@ another batch.
 windows.wrong(
     "Some of these windows aren't among those that one worker alone would draw. Does "
     "each worker have its own seed, or its own draw?",
-    sign=lambda got, expected, *_: not set(got) <= set(expected),
+    sign=lambda got, expected, *_: not set(got[0]) <= set(expected[0]),
 )
 windows.wrong(
     "Every window of the batch should be read once. Some of yours are read twice, or "
     "by nobody.",
-    sign=lambda got, expected, *_: set(got) <= set(expected),
+    sign=lambda got, expected, *_: set(got[0]) <= set(expected[0]),
 )
 check_windows = windows.check
 
@@ -180,13 +165,7 @@ This is the mean of the workers' means. A worker with few windows counts as much
 with many.
     all_reduce(len(losses)) -> all_reduce(1)
     sum(losses) -> sum(losses) / max(len(losses), 1)
-You divide by the number of workers. Count the windows instead.
-    all_reduce(len(losses)) -> all_reduce(1)
 You divide the sum over all workers by one worker's number of windows.
     total / count -> total / max(len(losses), 1)
 """)
-evaluate.wrong(
-    "Worker 0 returns nothing, and it is the one that prints.",
-    sign=lambda got, *_: got[0] is None,
-)
 check_evaluate = evaluate.check
