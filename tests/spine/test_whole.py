@@ -1,8 +1,8 @@
 """The file that holds the whole GPT runs alone, and trains as the package does."""
 
 import ast
+import runpy
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,12 +17,6 @@ from minigpt.training import preset, train
 
 FILE = Path(whole.__file__)
 RECIPE = {"steps": 20, "n_embd": 16, "block_size": 8, "batch_size": 4}
-ALONE = """
-import runpy, sys
-sys.modules["minigpt"] = None  # to import it raises ImportError
-sys.argv = ["whole.py", *sys.argv[1:]]
-runpy.run_path("whole.py", run_name="__main__")
-"""
 
 
 def test_its_recipe_is_the_cpu_preset():
@@ -32,16 +26,19 @@ def test_its_recipe_is_the_cpu_preset():
             assert ours[name] == getattr(config, name), name
 
 
-def test_copied_into_an_empty_folder_it_trains_and_writes(tmp_path):
+def test_copied_into_an_empty_folder_it_trains_and_writes(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
     shutil.copy(FILE, tmp_path)
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "minigpt":  # to import it raises ImportError
+            monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "my_book.txt").write_text(CORPUS, encoding="utf-8")
     recipe = [f"{name}={value}" for name, value in RECIPE.items()]
-    command = [sys.executable, "-c", ALONE, "my_book.txt", *recipe]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8"
-    )
-    assert done.returncode == 0, done.stderr
-    head, text = done.stdout.split(" nats per character\n")
+    monkeypatch.setattr(sys, "argv", ["whole.py", "my_book.txt", *recipe])
+    runpy.run_path("whole.py", run_name="__main__")
+    head, text = capsys.readouterr().out.split(" nats per character\n")
     losses = [line.split()[-1] for line in head.splitlines() if "loss" in line]
     first, *_, last = map(float, losses)
     assert last < first

@@ -240,29 +240,6 @@ def attention(B: int, T: int, C: int, head_size: int) -> Picture:
     return drawing.fig
 
 
-def listeners(text: str) -> Picture:
-    """The letters of a text, an arrow from each to all that it may see: a figure."""
-    fig = Picture(figsize=(1.8 * len(text), 3.4), layout="constrained")
-    ax = fig.subplots()
-    style: Style = {"arrowstyle": "->", "color": "0.35"}
-    for t, letter in enumerate(text):
-        for i in range(t):
-            bend = f"arc3,rad={0.25 + 0.05 * (t - i)}"
-            arrow = style | {"connectionstyle": bend}
-            ax.annotate("", (i + 0.08, 0.03), (t - 0.08, 0.03), arrowprops=arrow)
-        arrow = style | {"connectionstyle": "arc3,rad=2.2"}  # to itself
-        ax.annotate("", (t + 0.09, -0.11), (t - 0.09, -0.11), arrowprops=arrow)
-        look: Style = {"boxstyle": "circle", "fc": FILL["tensor"]}
-        ax.text(t, 0, letter, fontsize=22, family="monospace", bbox=look, **MIDDLE)
-    ax.set(xlim=(-0.5, len(text) - 0.5), ylim=(-0.6, 1.1))
-    ax.set_axis_off()
-    fig.alt = (
-        f"The letters of {text!r} in circles; an arrow runs from each letter to every "
-        "earlier one and to itself, none to a later one."
-    )
-    return fig
-
-
 def shell() -> Picture:
     """The shell of all models: embeddings, a body, an output layer."""
     drawing = Drawing(6.6, 2.2, small=13)
