@@ -45,19 +45,9 @@ so each row is a group of its own.
     return rewards - others -> return rewards - rewards.mean()
 You subtract the sum of the others. It should be their mean.
     / (n - 1) ->
-This is the mean of the others, the baseline. By how much does the text beat it?
-    return rewards - others -> return others
 Without keepdim=True, the sums are (prompts,), and torch lines them up with the texts
 instead of the prompts.
     rewards.sum(dim=1, keepdim=True) -> rewards.sum(dim=1)
-You divide by the spread of the group, as GRPO does. Here only the baseline is
-subtracted.
-    return rewards - others
-        -> m = rewards.mean(dim=1, keepdim=True)
-        return (rewards - m) / rewards.std(dim=1, keepdim=True)
-You compare each text with the best of its group, so no text is ever better than that.
-Compare it with the mean of the others.
-    return rewards - others -> return rewards - rewards.amax(dim=1, keepdim=True)
 """)
 check_against_others = against_others.check
 
@@ -78,9 +68,7 @@ def _with_gradients(loss: Any, *leaves: torch.Tensor) -> Any:
             "No gradient arrives at the model, so it can't learn from this number.",
             "Is there a detach, an item() or a no_grad too much?",
         )
-    found = torch.autograd.grad(loss, leaves, allow_unused=True)
-    zeros = map(torch.zeros_like, leaves)
-    return loss.detach(), *(z if g is None else g for g, z in zip(found, zeros))
+    return loss.detach(), *torch.autograd.grad(loss, leaves, materialize_grads=True)
 
 
 def _loss(
@@ -89,11 +77,6 @@ def _loss(
     logits, baseline = (x.clone().requires_grad_() for x in (logits, baseline))
     loss = written_loss(logits, idx, new, rewards, baseline)
     return _with_gradients(loss, logits, baseline)
-
-
-def _texts(N: int, T: int, V: int, new: int) -> tuple:
-    numbers = torch.randn(N, T, V), torch.randint(V, (N, T)), new
-    return *numbers, torch.randn(N), torch.randn(N)
 
 
 @exercise(
@@ -110,7 +93,10 @@ def _texts(N: int, T: int, V: int, new: int) -> tuple:
             *(torch.tensor([1.0, 0.0]), torch.tensor([0.5, 2.0])),
         ),
     ],
-    fresh=lambda: [_texts(3, 5, 4, 2), _texts(2, 6, 3, 5), _texts(4, 3, 5, 1)],
+    fresh=lambda: [
+        (torch.randn(N, 6, V), torch.randint(V, (N, 6)), new, *torch.randn(2, N))
+        for N, V, new in [(3, 4, 2), (2, 3, 5), (4, 5, 1)]
+    ],
     work=_loss,
     values=("loss", "gradient", "baseline's gradient"),
     hint="In the first case, the last 1 was written, and its probability is 1/4.",
@@ -143,22 +129,14 @@ that makes the loss smaller. Use it as a plain number.
     baseline.detach() -> baseline
 The sign is wrong: when this loss falls, better texts become less likely.
     -(better * taken).mean() -> (better * taken).mean()
-You add up the texts. The loss should be their mean.
-    .mean() -> .sum()
 The log-probability of a text is the sum over its characters. You take their mean.
     .sum(dim=1) -> .mean(dim=1)
 Your log-probabilities are (N, 1) and the rewards are (N,), so their product is a square
 in which every text gets every reward.
     gather(-1, chosen)[..., 0].sum(dim=1) -> gather(-1, chosen).sum(dim=1)
-You use probabilities. The loss needs their logarithms, and those add up over a text.
-    F.log_softmax -> F.softmax
-You add up the log-probabilities of all characters, also of those that nobody wrote.
-    logp.gather(-1, chosen)[..., 0].sum(dim=1) -> logp.sum(dim=(1, 2))
 You subtract the baseline from the product. There it only shifts the loss and changes no
 gradient. Subtract it from the rewards.
     -(better * taken).mean() -> -(rewards * taken - baseline.detach()).mean()
-You add the baseline to the rewards. By how much is a text better than that?
-    rewards - baseline -> rewards + baseline
 """)
 check_written_loss = written_loss.check
 
@@ -209,10 +187,6 @@ moved.mistakes("""
 This is KL(reference || model), the wrong way round. If you use F.kl_div, its second
 argument comes first: F.kl_div(a, b) is KL(b || a).
     logp.exp() * (logp - ref) -> ref.exp() * (ref - logp)
-You've swapped the two: this is KL(reference || model), and the reference gets the
-gradient.
-    F.log_softmax(logits, dim=-1) -> F.log_softmax(ref_logits, dim=-1)
-    ref_logits.detach() -> logits.detach()
 A gradient flows into the reference. It would move toward the model, but it should stay
 where it is.
     ref_logits.detach() -> ref_logits
@@ -225,16 +199,8 @@ places that were written.
 You take a mean for each text and then their mean. A place in a short text counts more
 that way, but all places should count alike.
     kl[written].mean() -> ((kl * written).sum(dim=1) / written.sum(dim=1)).mean()
-You add up the places. Take their mean.
-    kl[written].mean() -> kl[written].sum()
-You take the mean over the vocabulary. The probabilities are the weights already, so add
-up.
-    .sum(dim=-1) -> .mean(dim=-1)
 Your differences all count alike. Weight each of them with the model's probability.
     logp.exp() * (logp - ref) -> logp - ref
-You weight the differences with the reference's probabilities, so the result is
-negative. A KL never is.
-    logp.exp() * (logp - ref) -> ref.exp() * (logp - ref)
 Logits aren't log-probabilities yet: their exponentials don't sum to 1.
     F.log_softmax(logits, dim=-1) -> logits
     F.log_softmax(ref_logits.detach(), dim=-1) -> ref_logits.detach()
@@ -289,17 +255,10 @@ This KL is the wrong way round: KL(reference || die). It should be KL(die || ref
 The sign of the reward is wrong. The optimizer lowers this number, so the die learns to
 earn less.
     leash * kl - earned -> leash * kl + earned
-The sign of the leash is wrong: it pushes the die away from the reference.
-    leash * kl - earned -> -leash * kl - earned
 Your die never moves. Is what it earns part of the loss, and are these the logits that
 the optimizer has?
     leash * kl - earned -> leash * kl
 The differences in your KL all count alike. Weight each with the die's probability.
     logp.exp() * (logp - ref) -> logp - ref
-A side that comes up often earns its reward often, so the mean reward is the sum of
-p * reward. Yours has ln p.
-    (logp.exp() * reward).sum() -> (logp * reward).sum()
-The leash is the weight of the KL. Yours is the weight of the reward.
-    leash * kl - earned -> kl - leash * earned
 """)
 check_leashed = leashed.check
