@@ -31,16 +31,8 @@ You divide by T, but there are only t + 1 positions so far.
     .mean(dim=1) -> .sum(dim=1) / x.shape[1]
 You divide by t, but the positions 0, ..., t are t + 1.
     .mean(dim=1) -> .sum(dim=1) / t
-You average over the batch, too. Each row should get its own mean.
-    .mean(dim=1) -> .mean(dim=(0, 1)).expand(len(x), -1)
 This cuts and averages along the batch, which is dimension 0. Time is dimension 1.
     x[:, : t + 1].mean(dim=1) -> x[: t + 1].mean(dim=0)
-This is the mean of position t and everything after it. You want everything up to t.
-    x[:, : t + 1] -> x[:, t:]
-This is position t alone. You want the mean of all positions up to t.
-    x[:, : t + 1].mean(dim=1) -> x[:, t]
-This is the mean of the whole sequence, the future included.
-    x[:, : t + 1] -> x
 """)
 check_mean_so_far = mean_so_far.check
 
@@ -76,29 +68,12 @@ longer sum to one.
 The future isn't hidden: the scores fall with the distance on both sides.
     time).float() -> time).abs().float()
     scores = scores.masked_fill(~past, float("-inf")) -> pass
-rate multiplies the finished weights, so they no longer sum to one. It belongs to the
-scores, before the softmax.
-    -rate * ( -> -(1.0) * (
-    return F.softmax -> return rate * F.softmax
 Your weights fall from the beginning on, so the first position weighs the most. They
 should fall from the present backward.
     (time[:, None] - time) -> time.expand(T, T)
 A hidden score of 0 isn't hidden: e⁰ is 1. Hide the future with -inf.
     past, float("-inf") -> past, 0.0
 """)
-fading_average.wrong(
-    "Each step back multiplies the weight by rate itself. A score of -rate multiplies "
-    "it by exp(-rate).",
-    "F.softmax(scores, dim=-1)",
-    "F.normalize((float(rate) ** (time[:, None] - time).clamp(min=0)).tril(), p=1, "
-    "dim=-1)",
-)
-fading_average.wrong(
-    "When rate is large, you get nan. The scores of the future are huge then, and e to "
-    "the power of them is more than a float can hold. Is the future hidden before the "
-    "exp?",
-    sign=lambda got, _, x, rate: rate >= 50 and got.isnan().any(),
-)
 check_fading_average = fading_average.check
 
 
@@ -112,14 +87,12 @@ def _with_or_without_first(nats_per_character: Callable, text: str) -> Any:
 SHIFTED = "(probs[1:].log(), ids[1:])"
 
 
-def _letters() -> list[tuple]:
-    return [("".join("abcde"[i] for i in torch.randint(5, (n,))),) for n in (9, 14)]
-
-
 @exercise(
     "02.3 Better than luck",
     cases=[("ab",), ("aab",), ("noon",), ("aaaaaaab",), ("to be or not to be",)],
-    fresh=_letters,
+    fresh=lambda: [
+        ("".join("abcde"[i] for i in torch.randint(5, (n,))),) for n in (9, 14)
+    ],
     hint="The probabilities for character t may only count the characters 0 to t - 1.",
     work=_with_or_without_first,
 )
@@ -134,8 +107,6 @@ def nats_per_character(text: str) -> float:
     return F.nll_loss(probs.log(), ids).item()
 
 
-BUG = ("torch.ones(len(ids), len(ids)).tril(diagonal=-1)",)
-BUG += ("torch.tril(torch.ones(len(ids), len(ids)))",)
 nats_per_character.mistakes("""
 The bug is still there: even on letters drawn at random, which nobody can predict, this
 program claims to beat guessing.
@@ -147,50 +118,32 @@ The + 1 wasn't the problem: each character still counts itself before it is gues
     torch.ones(len(ids), len(ids)).tril(diagonal=-1)
         -> torch.tril(torch.ones(len(ids), len(ids)))
     past @ one_hot + 1 -> past @ one_hot
-You leave out the character itself, but you count everything that comes after it.
-    past @ one_hot + 1 -> one_hot.sum(dim=0) - one_hot + 1
 The targets are shifted the wrong way: row t + 1 guesses character t.
     torch.ones(len(ids), len(ids)).tril(diagonal=-1)
         -> torch.tril(torch.ones(len(ids), len(ids)))
     (probs.log(), ids) -> (probs[1:].log(), ids[:-1])
-roll goes round in a circle, so the last row is asked for the first character. There is
-nothing to guess after the last character.
-    torch.ones(len(ids), len(ids)).tril(diagonal=-1)
-        -> torch.tril(torch.ones(len(ids), len(ids)))
-    (probs.log(), ids) -> (probs.log(), ids.roll(-1))
-You count only the character right before this one. All earlier characters count.
-    tril(diagonal=-1) -> tril(diagonal=-1).triu(-1)
-You divide the counts before you add the 1, so this 1 weighs as much as everything that
-came before.
-    past @ one_hot -> past / past.sum(dim=1, keepdim=True).clamp(min=1) @ one_hot
 """)
 check_nats_per_character = nats_per_character.check
 
-# A right mask doesn't look at the scores; these betray one that does. They grow from
-# left to right, so that each one counts in the row that it ends.
+# A right mask doesn't look at the scores; these betray one that adds a number to them.
 OFFSETS = [5000.0, 1000, 100, 10, 2, 1, 0.5] + [10.0**-n for n in range(1, 13)]
 UNLUCKY = (
     torch.arange(19.0).reshape(1, 19, 1),
     torch.ones(1, 19, 1),
     -torch.tensor(OFFSETS).reshape(1, 19, 1),
 )
+ONE_HOT = torch.eye(4)[[1, 0, 1, 2, 0]].expand(2, 5, 4)
 SILENT = torch.tensor([[[1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]])
 KEYS = torch.tensor([[[1.0, 0.0], [2.0, 1.0], [3.0, 0.0]]])
-
-
-def _orthogonal() -> list[tuple]:
-    """Many scores that are 0, and usual ones."""
-    one_hot = torch.eye(4)[[1, 0, 1, 2, 0]].expand(2, 5, 4)
-    return [
-        (torch.randn(2, 5, 3), one_hot, one_hot * torch.arange(5.0)[:, None]),
-        (torch.randn(3, 6, 2), torch.randn(3, 6, 4), torch.randn(3, 6, 4)),
-    ]
 
 
 @exercise(
     "02.4 The silent query",
     cases=[(TOY, SILENT, KEYS), (TOY, KEYS, KEYS), UNLUCKY],
-    fresh=_orthogonal,
+    fresh=lambda: [
+        (torch.randn(2, 5, 3), ONE_HOT, ONE_HOT * torch.arange(5.0)[:, None]),
+        (torch.randn(3, 6, 2), *torch.randn(2, 3, 6, 4)),
+    ],
     hint="The mask says which positions are in the future. Make it from ones (T, T).",
 )
 def attend(x: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
@@ -222,7 +175,5 @@ You hide the future after the softmax, so the rows no longer sum to one.
     weights @ x -> weights.tril() @ x
 A future position whose score is 0 stays visible: your mask is made from the scores.
     ~past -> scores.triu(1) != 0
-The mask is the wrong way round: it hides the past and shows the future.
-    torch.tril -> torch.triu
 """)
 check_attend = attend.check
