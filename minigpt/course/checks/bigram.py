@@ -9,8 +9,6 @@ import torch.nn.functional as F
 
 from minigpt.bigram import BigramLanguageModel
 from minigpt.course.checks.exercise import exercise
-from minigpt.course.checks.results import same
-from minigpt.data import CharTokenizer, get_batch
 
 
 @exercise(
@@ -38,10 +36,6 @@ characters come more often. Take the plain mean.
 This is the logarithm of the mean. It forgives a bad surprise; the mean of the
 logarithms doesn't.
     p.log().mean() -> p.mean().log()
-1 - p is what was left for the others. The surprise is -ln p.
-    -p.log().mean() -> (1 - p).mean()
-This is e to the power of the loss. The logarithm is missing.
-    -p.log().mean() -> (-p.log().mean()).exp()
 """)
 check_surprise = surprise.check
 
@@ -82,42 +76,18 @@ You cut windows of block_size + 1, so the last character of each is never an inp
     return x, y -> w = data.view(-1, block_size + 1); return w[:, :-1], w[:, 1:]
 Your windows overlap: one begins at every character.
     return x, y -> return [d.unfold(0, block_size, 1) for d in (data[:-1], data[1:])]
-The last target of each window is that window's own first character. It should be the
-character that follows in the text.
-    data[1 : n * block_size + 1].view(n, block_size) -> x.roll(-1, dims=1)
-The very last target is the first character of the text, because roll goes round in a
-circle.
-    data[1 : n * block_size + 1] -> data[: n * block_size].roll(-1)
-Your targets are the inputs themselves. y should begin one later.
-    data[1 : n * block_size + 1] -> data[: n * block_size]
-Each window has only one target, the character after it. Every position needs one.
-    data[1 : n * block_size + 1].view(n, block_size) -> data[block_size::block_size][:n]
 """)
 check_tile = tile.check
 
 
-def _most_predictable(data: torch.Tensor, tokenizer: CharTokenizer) -> str:
-    table, text = before_table(data[:50_000], tokenizer.vocab_size), data[:50_000]
-    often = torch.bincount(text, minlength=tokenizer.vocab_size) >= 100
-    most = (table * often[:, None]).argmax().item()
-    seen, before = divmod(int(most), tokenizer.vocab_size)
-    chars, share = tokenizer.chars, table[seen, before]
-    return (
-        f"The easiest guess in your text is what comes before {chars[seen]!r}: it's "
-        f"{chars[before]!r} with probability {share:.2f}."
-    )
-
-
 @exercise(
     "01.3 Read it backwards",
-    cases=lambda data, tokenizer: [
+    cases=[
         (torch.tensor([0, 1, 0, 1, 1, 2]), 3),
         (torch.tensor([2, 0, 0, 0, 1, 0, 2]), 4),
-        (data[:300], tokenizer.vocab_size),
     ],
-    fresh=lambda *_: [(torch.randint(5, (60,)), n) for n in (5, 9)],
+    fresh=lambda: [(torch.randint(5, (60,)), n) for n in (5, 9)],
     hint="The second character of a pair chooses the row. Divide each row by its sum.",
-    reward=_most_predictable,
 )
 def before_table(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     """A function of ids (N,) and vocab_size that returns a table (V, V)."""
@@ -136,21 +106,9 @@ writes each place once.
 Your columns sum to one, but your rows should. Swap the counts first, then divide each
 row by its sum.
     dim=1 -> dim=0
-Every count is one too high. A table that begins with ones has its 1 already.
-    torch.ones(vocab_size, vocab_size) -> torch.full((vocab_size,) * 2, 2.0)
-Only the pairs that never came get a 1. Every count gets one more.
-    torch.ones -> torch.zeros
-    return table / -> return (table := table.clamp(min=1)) /
-The 1 for each pair is missing, so what was never seen gets 0.
-    torch.ones -> torch.zeros
-    table.sum(dim=1, keepdim=True) -> table.sum(dim=1, keepdim=True).clamp(min=1)
 You take the softmax of the counts, which raises e to the power of each. Divide each row
 by its sum instead.
     table / table.sum(dim=1, keepdim=True) -> table.softmax(dim=1)
-The 1 is added to the probabilities. Add it to the counts, before you divide.
-    torch.ones -> torch.zeros
-    return table / table.sum(dim=1, keepdim=True)
-        -> return table / table.sum(dim=1, keepdim=True) + 1
 """)
 check_before_table = before_table.check
 
@@ -165,33 +123,15 @@ EASY = torch.tensor(
 NEXT = torch.tensor([[0, 3, 2], [2, 1, 3]])
 
 
-def _batch(model: nn.Module, data: torch.Tensor) -> list[tuple]:
-    x, y = get_batch(data, 256, 8, generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        return [(model(x)[0], y)]
-
-
-def _first_and_last(model: nn.Module, data: torch.Tensor) -> str:
-    x, y = get_batch(data, 4096, 8, generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        losses = loss_by_position(model(x)[0], y)
-    return (
-        f"Your model loses {losses[0]:.2f} nats at first and {losses[-1]:.2f} at last."
-    )
-
-
-def _of_any_size(*_: Any) -> list[tuple]:
-    sizes = [(2, 3, 3), (4, 5, 5), (4, 6, 5), (5, 1, 3)]
-    return [(2 * torch.randn(B, T, C), torch.randint(C, (B, T))) for B, T, C in sizes]
-
-
 @exercise(
     "01.4 Does it get wiser along the line?",
-    cases=lambda model, data: [(EASY, NEXT), (EASY[:, :1], NEXT[:, :1])],
-    fresh=lambda model, data: [*_of_any_size(), *_batch(model, data)],
+    cases=[(EASY, NEXT), (EASY[:, :1], NEXT[:, :1])],
+    fresh=lambda: [
+        (2 * torch.randn(B, T, C), torch.randint(C, (B, T)))
+        for B, T, C in [(2, 3, 3), (4, 5, 5), (4, 6, 5), (5, 1, 3)]
+    ],
     hint="F.cross_entropy takes (B * T, C) and (B * T,). Which mean do you want at the "
     "end: over the texts, or over the positions?",
-    reward=_first_and_last,
 )
 def loss_by_position(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """A function of logits (B, T, C) and y (B, T) that returns losses (T,)."""
@@ -201,72 +141,50 @@ def loss_by_position(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return each.view(B, T).mean(dim=0)
 
 
-def _not_flattened(got: Any, _: Any, logits: torch.Tensor, y: torch.Tensor) -> bool:
-    """cross_entropy takes dimension 1 for the classes."""
-    each = F.cross_entropy(logits, y, reduction="none")
-    return same(got, each.mean(dim=0)) or same(got, each.mean())
-
-
-def _mixed_up(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    B, T, C = logits.shape
-    each = F.cross_entropy(logits.reshape(B, C, T), y, reduction="none")
-    return each.mean(dim=0)
-
-
 loss_by_position.mistakes("""
 The losses lie text by text, so view(T, B) mixes positions. Use view(B, T).
     each.view(B, T).mean(dim=0) -> each.view(T, B).mean(dim=1)
-This is the mean probability of what came. The loss is -ln p, averaged.
-    each.view(B, T).mean(dim=0) -> (-each).exp().view(B, T).mean(dim=0)
-You count wrong guesses. The loss asks how probable the right character was: -ln p.
-    each.view(B, T).mean(dim=0) -> (logits.argmax(-1) != y).float().mean(dim=0)
 There's a softmax too many: cross_entropy has one inside.
     rows = logits -> rows = logits.softmax(-1)
+reshape to (B, C, T) mixes the logits of different positions. transpose swaps
+dimensions.
+    reshape(B * T, C) -> reshape(B, C, T)
+    y.reshape(B * T) -> y
+cross_entropy took your T time steps for classes, because nothing was flattened. If T =
+C it doesn't even complain.
+    rows, y.reshape(B * T) -> logits, y
+    or
+    rows, y.reshape(B * T) -> logits, y
+    each.view(B, T).mean(dim=0) -> each.mean()
 Each of your numbers is the mean of all positions up to it. You want each position's own
 loss.
     .mean(dim=0) -> .mean(dim=0).cumsum(0) / torch.arange(1, T + 1)
 """)
-loss_by_position.wrong(
-    "reshape to (B, C, T) mixes the logits of different positions. transpose swaps "
-    "dimensions.",
-    _mixed_up,
-)
-loss_by_position.wrong(
-    "cross_entropy took your T time steps for classes, because nothing was flattened. "
-    "If T = C it doesn't even complain.",
-    sign=_not_flattened,
-)
 check_loss_by_position = loss_by_position.check
 
 
-class SumModel(nn.Module):
-    """Certain that the next id is the sum of all so far plus one, modulo 7."""
+class _Model(nn.Module):
+    """A model of one line, whose logits anybody can calculate."""
 
-    def forward(
-        self, idx: torch.Tensor, targets: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, None]:
-        nexts = (idx.cumsum(dim=1) + 1) % 7  # (B, T)
-        return F.one_hot(nexts, 7) * 50.0, None  # e^50 is a number yet
+    def __init__(self, logits: Callable[[torch.Tensor], torch.Tensor]):
+        super().__init__()
+        self.logits = logits
+
+    def forward(self, idx: torch.Tensor, targets: Any = None) -> tuple:
+        return self.logits(idx), None
 
 
-class OneToFour(nn.Module):
-    """Gives id 1 four times the probability of id 0, whatever came before."""
-
-    def forward(
-        self, idx: torch.Tensor, targets: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, None]:
-        logits = torch.tensor([0.2, 0.8]).log()
-        return logits.expand(*idx.shape, 2), None
+SUM = _Model(lambda idx: F.one_hot((idx.cumsum(dim=1) + 1) % 7, 7) * 50.0)
+DICE = _Model(lambda idx: torch.tensor([0.2, 0.8]).log().expand(*idx.shape, 2))
 
 
 def _text_and_share(write_on: Callable, idx: torch.Tensor, max_new_tokens: int) -> Any:
     """What is written after idx; how often another model draws what it should."""
-    text = write_on(SumModel(), idx, max_new_tokens)
-    if not isinstance(text, torch.Tensor):
-        return text
-    drawn = write_on(OneToFour(), torch.zeros(1000, 2, dtype=torch.long), 1)
-    share = torch.as_tensor(drawn)[:, -1].double().mean()
-    return text, round(share.item(), 1)
+    text = write_on(SUM, idx, max_new_tokens)
+    if text is None:
+        return None
+    drawn = write_on(DICE, torch.zeros(1000, 2, dtype=torch.long), 1)
+    return text, round(drawn[:, -1].double().mean().item(), 1)
 
 
 @exercise(
@@ -304,29 +222,16 @@ The bug is still there: after the `u` comes another `u`, and another.
 The model only sees the last character. The bigram doesn't mind, but every later model
 needs the whole text so far.
     model(idx) -> model(idx[:, -1:])
-After the first step the model only sees what was drawn last. The bigram doesn't mind,
-but every later model needs the whole text so far.
-    for _ in -> out = idx
-        for _ in
-    return idx -> return out
-    idx = torch.cat([idx, drawn], dim=1)
-        -> idx, out = drawn, torch.cat([out, drawn], dim=1)
 You always write the most likely character. Nothing is drawn.
     torch.multinomial(probs, num_samples=1) -> probs.argmax(dim=-1, keepdim=True)
-max_new_tokens isn't the length of the whole text. It's how many tokens you add.
-    range(max_new_tokens) -> range(max_new_tokens - idx.shape[1])
 You mix what all positions say. Only the last one is about the next character.
     logits[:, -1] -> logits.mean(dim=1)
-You return the new characters alone. Return the whole text, idx included.
-    return idx -> return idx[:, -max_new_tokens:]
 You draw all new characters from the first answer. Ask the model again whenever the text
 has grown.
     for _ in range(max_new_tokens):
             logits, _ = model(idx) -> logits, _ = model(idx)
         for _ in range(max_new_tokens):
             pass
-The softmax is taken twice, which makes the probabilities nearly even.
-    F.softmax(now, dim=-1) -> F.softmax(now, dim=-1).softmax(dim=-1)
 """)
 check_write_on = write_on.check
 
@@ -381,17 +286,6 @@ You made the gradient shorter, but it's still the sum over all steps so far.
     optimizer.zero_grad() -> pass
     loss.backward()
         -> loss.backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
-You divide the gradient, but it's still the sum over all steps so far.
-    optimizer.zero_grad() -> pass
-    loss.backward()
-        -> loss.backward(); [p.grad.div_(len(losses) + 1) for p in model.parameters()]
-The parameters are set to zero, not their gradients. Everything learned is gone after
-every step.
-    optimizer.zero_grad() -> [p.data.zero_() for p in model.parameters()]
-    or
-    optimizer.zero_grad() -> pass
-    losses.append -> [p.data.zero_() for p in model.parameters()]
-    (loss.item()) -> ; losses.append(loss.item())
 Nothing is learned: every loss is that of the model you began with. step() needs a
 gradient that backward() has just computed.
     optimizer.step() -> pass

@@ -8,7 +8,6 @@ import torch.nn as nn
 
 from minigpt.attention import Head, attention_weights
 from minigpt.course.checks.exercise import Wrong, exercise
-from minigpt.course.checks.results import as_tensor, describe
 from minigpt.language_model import LanguageModel
 
 # (B, T, C) = (1, 2, 2) and head_size 4, whose root is 2
@@ -44,15 +43,9 @@ def scaled_scores(
 scaled_scores.mistakes("""
 You divide by the root of C, the size of x. The products are sums of head_size numbers.
     / q.shape[-1] -> / x.shape[-1]
-These are weights already. The exercise asks for the scores, before the softmax.
-    return scores -> return scores.softmax(dim=-1)
 You compare each query only with the key of its own position. Every query should meet
 every key: that's a product of matrices, (B, T, T).
     q @ k.transpose(-2, -1) -> (q * k).sum(dim=-1)
-Your scores of the future are hidden already. This exercise has no mask yet.
-    return scores -> return scores.tril()
-    or
-    return scores -> return scores + torch.full_like(scores, -torch.inf).triu(1)
 Rows and columns are swapped: here the keys ask the queries. The queries belong to the
 rows.
     q @ k.transpose -> k @ q.transpose
@@ -60,33 +53,18 @@ rows.
 check_scaled_scores = scaled_scores.check
 
 
-def _weights(look_back: Callable, T: int, distance: int) -> Any:
+def _weights(look_back: Callable, T: int, distance: int) -> torch.Tensor:
     """The head's weights (T, T); a row with 99 % at the right position is perfect."""
-    pair = look_back(T, distance)
-    if not isinstance(pair, (tuple, list)) or any(W is ... for W in pair):
-        return pair
-    for given, W in zip(pair, map(as_tensor, pair)):
-        if W is None or W.shape[:1] != (T,) or "int" in str(given.dtype):
-            raise Wrong(
-                f"Both matrices should be ({T}, head_size) and hold floats. One of "
-                f"yours is {describe(given)} {getattr(given, 'dtype', '')}".strip()
-                + "."
-            )
-    q, k = (torch.as_tensor(W).float() for W in pair)  # x is the identity
-    if not (q @ k.T).isfinite().all():
-        raise Wrong("Your numbers are too large: some scores are infinite or nan.")
-    marked = torch.ones(T, T).tril(-distance).triu(-distance)
-    asks = marked.any(dim=-1, keepdim=True)  # who can look so far back
-    weights = attention_weights(q, k)
-    share = (weights * marked).sum(dim=-1, keepdim=True)
-    louder = (attention_weights(1e3 * q.double(), k.double()) * marked).sum(dim=-1)
-    if (louder[asks[:, 0]] >= 0.99).all() and (share[asks] < 0.99).any():
+    q, k = (torch.as_tensor(W) for W in look_back(T, distance))  # x is the identity
+    if not q.is_floating_point() or not k.is_floating_point() or len(q) != T:
         raise Wrong(
-            f"Your head looks at the right positions, but gives them only "
-            f"{share[asks].min():.0%} of its attention.",
-            "How does the softmax change when all scores are ten times as large?",
+            f"Both matrices should be ({T}, head_size) and hold floats. Yours are "
+            f"{tuple(q.shape)} {q.dtype} and {tuple(k.shape)} {k.dtype}."
         )
-    return torch.where(share >= 0.99, marked, weights) * asks
+    marked = torch.ones(T, T).tril(-distance).triu(-distance)
+    weights = attention_weights(q.float(), k.float())
+    share = (weights * marked).sum(dim=-1, keepdim=True)
+    return torch.where(share >= 0.99, marked, weights) * marked.any(-1, keepdim=True)
 
 
 @exercise(
@@ -108,65 +86,47 @@ def look_back(T: int, distance: int) -> tuple:
 look_back.mistakes("""
 Every position looks one step back, whatever the distance.
     roll(-distance -> roll(-1
-Every position looks at position 0. Do all queries look alike?
-    .roll(-distance, dims=1) -> [:1].repeat(T, 1)
 Your scores grow with the position, so the last one wins. A large product doesn't mean
 that two numbers are equal: 2 · 5 is more than 2 · 2.
     W_key = torch.eye(T) -> W_key = torch.arange(T)[:, None].float()
     torch.eye(T).roll(-distance, dims=1) -> (W_key - distance)
 Every position looks at itself: query t fits key t best. It should fit key t - distance.
     .roll(-distance, dims=1) ->
-Every position looks evenly at everything it may see: no key there fits its query better
-than the others. Perhaps the key that fits is in the future, where the mask hides it.
-    torch.eye(T).roll(-distance, dims=1) -> torch.zeros(T, T)
 Your head looks the wrong way: query t fits key t + distance, which the mask hides.
     roll(-distance -> roll(distance
 """)
+look_back.wrong(
+    "Your head looks at the right positions, but gives them less than 99 % of its "
+    "attention.",
+    sign=lambda got, right, *_: torch.equal(got.argmax(-1), right.argmax(-1)),
+    hint="How does the softmax change when all scores are ten times as large?",
+)
 check_look_back = look_back.check
 
 
-def _head(weight: torch.Tensor) -> LanguageModel:
+def _looking(weight: torch.Tensor) -> LanguageModel:
     """A model of 4 ids and 4 positions; its scores are 40 * (position @ weight)."""
-    model = LanguageModel(4, 4, 4, Head(4, 4))
-    with torch.no_grad():
-        model.token_embedding.weight.zero_()
-        model.position_embedding.weight.copy_(torch.eye(4))
-        model.body.key.weight.copy_(torch.eye(4))
-        model.body.query.weight.copy_(40 * weight)
+    model, eye = LanguageModel(4, 4, 4, Head(4, 4)), torch.eye(4)
+    numbers = torch.zeros(4, 4), eye, eye, 40 * weight  # tokens, positions, key, query
+    for p, new in zip(model.parameters(), numbers):
+        p.data = new
     return model
 
 
-def _any_head(vocab_size: int, block_size: int, n_embd: int, size: int) -> nn.Module:
-    model = LanguageModel(vocab_size, block_size, n_embd, Head(n_embd, size))
-    for p in model.parameters():
-        nn.init.normal_(p, std=0.7)
-    return model
-
-
-def _models(model: LanguageModel, data: torch.Tensor) -> list[tuple]:
-    ids = torch.tensor([[2, 0, 1, 1]])
-    T = model.block_size
-    yours = data[: T * min(8, (len(data) - 1) // T)].view(-1, T)
-    return [
-        ("looks evenly at all it may see", _head(torch.zeros(4, 4)), ids),
-        ("looks one step back", _head(torch.eye(4).roll(-1, dims=0)), ids),
-        ("yours", model, yours),
-    ]
-
-
-def _reach(reach: Callable, head: str, model: LanguageModel, idx: torch.Tensor) -> Any:
-    return reach(model, idx)
+IDS = torch.tensor([[2, 0, 1, 1]])
 
 
 @exercise(
     "03.3 How far back your model looks",
-    cases=_models,
-    fresh=lambda model, data: [
-        ("has random numbers", _any_head(5, 8, 4, 3), torch.randint(5, (1, 3))),
-        ("has random numbers", _any_head(7, 9, 3, 6), torch.randint(7, (2, 5))),
+    cases=[
+        ("looks evenly at all it may see", _looking(torch.zeros(4, 4)), IDS),
+        ("looks one step back", _looking(torch.eye(4).roll(-1, dims=0)), IDS),
     ],
-    work=_reach,
-    call="check_reach(reach, model, val_data)",
+    fresh=lambda: [
+        ("random", LanguageModel(5, 8, 4, Head(4, 3)), torch.randint(5, (1, 3))),
+        ("random", LanguageModel(7, 9, 3, Head(3, 6)), torch.randint(7, (2, 5))),
+    ],
+    work=lambda reach, head, model, idx: reach(model, idx),
     hint="What does a head read? Follow idx through the model up to the weights, and "
     "then take the mean of the distances with them.",
 )
@@ -181,20 +141,12 @@ def reach(model: LanguageModel, idx: torch.Tensor) -> torch.Tensor:
 
 
 reach.mistakes("""
-Your weights also look at the future. The mask is missing.
-    attention_weights(head.query(x), head.key(x))
-        -> attention_weights(head.query(x), head.key(x), causal=False)
 These are scores without the scale and without the mask. attention_weights(q, k) does
 what your model does.
     attention_weights(head.query(x), head.key(x))
         -> (head.query(x) @ head.key(x).mT).softmax(dim=-1)
-You count the characters in between. The character right before t is one step away.
-    places[:, None] - places -> (places[:, None] - places - 1).clamp(min=0)
 This is the mean position that t looks at. How far away from t is that?
     places[:, None] - places -> places
-`weights @ distances` mixes the distances of different positions. Multiply each weight
-by its own distance, then add up each row.
-    (weights * distances).sum(dim=-1) -> weights @ distances.float()
 The head reads the sum of two tables. The position embedding is missing.
     + model.position_embedding(places) ->
 This is the distance of the position with the largest weight. You want the mean over all
@@ -211,25 +163,13 @@ def _logits(
     idx: torch.Tensor,
 ) -> Any:
     """Of a model with these two tables, whose head looks evenly at all it may see."""
-    (vocab_size, n_embd), block_size = token_embedding.shape, len(position_embedding)
-    model = TinyModel(vocab_size, block_size, n_embd)
-    same = torch.eye(vocab_size, n_embd), torch.zeros(n_embd, n_embd)
-    numbers = {
-        "token_embedding.weight": token_embedding,
-        "position_embedding.weight": position_embedding,
-        "body.key.weight": same[1],
-        "body.query.weight": same[1],
-        "body.value.weight": torch.eye(n_embd),
-        "lm_head.weight": same[0],
-        "lm_head.bias": torch.zeros(vocab_size),
-    }
-    if names := numbers.keys() ^ dict(model.named_parameters()).keys():
-        raise Wrong(
-            f"The layers in __init__ should stay as they were: the check looks for "
-            f"{min(names)}, or finds it and doesn't know it.",
-            "The bug is in forward.",
-        )
-    model.load_state_dict(numbers, strict=False)
+    (V, C), T = token_embedding.shape, len(position_embedding)
+    model = TinyModel(V, T, C)
+    for p in model.parameters():
+        p.data = torch.eye(*p.shape) if p.dim() == 2 else torch.zeros_like(p)
+    model.token_embedding.weight.data = token_embedding
+    model.position_embedding.weight.data = position_embedding
+    model.body.query.weight.data.zero_()
     out = model(idx)
     return out[0] if isinstance(out, tuple) else out
 
@@ -278,10 +218,6 @@ tell which character came first.
     Hint: Print `position` for 0123 and for 2103.
 The positions come too late: the head has mixed the characters already.
     self.body(token + position) -> self.body(token) + position
-Now the model has no positions at all.
-    token + position) -> token)
-You add the number of the position itself. Add its row of the table.
-    self.position_embedding(positions) -> positions[:, None]
 All characters get the vector of position 0. Each one needs its own.
     torch.arange(idx.shape[1], device=idx.device) -> torch.zeros_like(idx)
 """)
