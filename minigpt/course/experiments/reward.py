@@ -2,7 +2,8 @@
 
 The stored pocket model of the seed learns from a judge in 40 steps of 16 prompts, each
 with 8 texts of 142 characters; of ten casts three are held out, other ones for each
-seed. What is drawn or trained instead is as much: 5,120 texts, 40 steps.
+seed. Whatever is compared with it has as much to learn from, too: 5,120 texts, in 40
+steps.
 """
 
 import copy
@@ -18,7 +19,7 @@ import torch.nn.functional as F
 from minigpt.course import pocket
 from minigpt.fast.writing import generate
 from minigpt.interfaces import Model
-from minigpt.playwright.play import POCKET
+from minigpt.playwright.play import POCKET, write_play
 from minigpt.reward.checker import Checker
 from minigpt.reward.measuring import (
     BEFORE,
@@ -27,11 +28,13 @@ from minigpt.reward.measuring import (
     held_out,
     judged_by,
     price,
+    scene,
 )
-from minigpt.reward.step import log_probs, reward_step
+from minigpt.reward.step import advantages, log_probs, reward_step
 from minigpt.stored import load_stored
 
 STEPS, GROUPS, GROUP = 40, 16, 8
+WHOLE = 250  # characters after the entrance: enough for a whole scene
 CHECKER = Checker()
 
 
@@ -60,17 +63,27 @@ def announced(text: str) -> bool:
     return all(name in cast for name in speak + named)
 
 
+def ten_more(text: str) -> float:
+    """The true judge with 10 points more for everybody."""
+    return 10 + kept(text)
+
+
+def no_baseline(rewards: torch.Tensor) -> torch.Tensor:
+    """The rewards as they are, instead of `advantages`."""
+    return rewards
+
+
 OPENING = re.compile("Hear me, |O ")
 
 
 @torch.no_grad()
-def absent(model: Model, seed: int, out: bool, n: int = 100) -> dict[str, float]:
+def absent(model: Model, turn: int, out: bool, n: int = 100) -> dict[str, float]:
     """How likely a model finds in n of the author's own scenes that somebody speaks
     first, or is named by the first who speaks, who can't: people who aren't on stage,
     and the speaker himself."""
     p, told = pocket.load(), {}
     scenes = entrances(p.play.text[p.n :], NEW)
-    scenes = [s for s in scenes if held_out(s[1], seed - 1337) == out][:n]
+    scenes = [s for s in scenes if held_out(s[1], turn) == out][:n]
     for what in ("speaks", "is named"):
         rows, lengths = [], []
         for text, cast in scenes:
@@ -91,6 +104,16 @@ def absent(model: Model, seed: int, out: bool, n: int = 100) -> dict[str, float]
     return told
 
 
+def whole(model: Model, prompts: torch.Tensor, generator: torch.Generator) -> float:
+    """The share of whole scenes that keep all rules, up to the next Chorus."""
+    idx = generate(model, prompts, WHOLE, generator=generator)  # (N, 50 + 250)
+    tokenizer = pocket.load().tokenizer
+    scenes = [scene(tokenizer.decode(i)) for i in idx]
+    ends = [text.find("Chorus:\n", 1) for text in scenes]
+    judged = [kept(t[:end] if end > 0 else t) for t, end in zip(scenes, ends)]
+    return sum(judged) / len(judged)
+
+
 def found(model: Model, seed: int, seconds: float = 0.0) -> dict[str, float]:
     """Everything that the price list says of a model."""
     turn, tokenizer = seed - 1337, pocket.load().tokenizer
@@ -103,7 +126,8 @@ def found(model: Model, seed: int, seconds: float = 0.0) -> dict[str, float]:
             what + name: value
             for what, value in {
                 **price(model, reference, tokenizer, some, dice),
-                **absent(model, seed, out),
+                **absent(model, turn, out),
+                "kept, whole scenes": whole(model, some[::2], dice),
             }.items()
         }
     nats, p = pocket.surprises(model), pocket.load()
@@ -119,6 +143,7 @@ def reward(
     rate: float = 3e-4,
     leash: float = 0.1,
     steps: int = STEPS,
+    advantages: Callable = advantages,
 ) -> dict[str, float]:
     """Learn from a judge; "reward" is the mean of the last five steps."""
     model, tokenizer = load_stored(f"pocket-{seed}")
@@ -128,7 +153,7 @@ def reward(
     last, start = [], time.process_time()
     for _ in range(steps):
         batch = some[torch.randint(len(some), (GROUPS,), generator=dice)]
-        to = batch, judges, GROUP, NEW, leash, dice
+        to = batch, judges, GROUP, NEW, leash, dice, advantages
         got = reward_step(model, reference, optimizer, *to)
         last = [*last[-4:], got.mean().item()]
     seconds = time.process_time() - start
@@ -162,7 +187,16 @@ def own_kept(seed: int) -> torch.Tensor:
     return torch.cat(drawn)
 
 
-def cooled(seed: int, temperature: float) -> dict[str, float]:
+def new_scenes(seed: int) -> torch.Tensor:
+    """As many texts as a reward sees: new scenes by the author, with trained casts."""
+    play = write_play(2_000_000, seed=10_000 + seed, lexicon=POCKET)
+    texts = entrances(play.text, NEW)
+    some = [text for text, cast in texts if not held_out(cast, seed - 1337)]
+    encode = pocket.load().tokenizer.encode
+    return torch.tensor([encode(text) for text in some[: STEPS * GROUPS * GROUP]])
+
+
+def cooled(seed: int, temperature: float = 1.0) -> dict[str, float]:
     """The stored model at another temperature: its last layer divided by it."""
     model: Model = load_stored(f"pocket-{seed}")[0]
     for parameter in model.lm_head.parameters():
@@ -172,11 +206,19 @@ def cooled(seed: int, temperature: float) -> dict[str, float]:
 
 EXPERIMENTS = {
     "15-price": {
-        "reference": partial(cooled, temperature=1.0),
+        "reference": cooled,
+        "wrong judge, no leash": partial(reward, judge=announced, leash=0, steps=20),
+        "wrong judge, no leash, 8 steps": partial(
+            reward, judge=announced, leash=0, steps=8
+        ),
+        "wrong judge, leash 0.1": partial(reward, judge=announced, steps=20),
+        "leash 0.3": partial(reward, leash=0.3),
+        "leash 0.1": reward,
+        "no leash": partial(reward, leash=0),
+        "10 more, no baseline": partial(reward, judge=ten_more, advantages=no_baseline),
+        "own scenes kept": partial(imitate, texts=own_kept),
+        "new scenes by the author": partial(imitate, texts=new_scenes),
         "temperature 0.6": partial(cooled, temperature=0.6),
         "temperature 0.4": partial(cooled, temperature=0.4),
-        "wrong judge, no leash": partial(reward, judge=announced, leash=0, steps=20),
-        "leash 0.1": partial(reward, leash=0.1),
-        "own scenes kept": partial(imitate, texts=own_kept),
     },
 }
