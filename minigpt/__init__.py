@@ -1,4 +1,5 @@
-"""minigpt: the code that the notebooks build; each module is a lesson's, line for line.
+"""minigpt: the code that the notebooks build, line for line, each lesson in its own
+part.
 
 below all   require, files, interfaces          refusing bad input, whole files, types
 lesson 01   data, bigram, evaluation            text, batches, a first model, its loss

@@ -1,7 +1,7 @@
 """Lesson 06: a training run in a file.
 
-It keeps what a configuration and a tokenizer were made from, and the name of their
-class. When you read the file, you say which classes it may name: `kinds`.
+It keeps what a configuration and a tokenizer were made from, and the names of their
+classes. When you read the file, `kinds` says which classes it may name.
 """
 
 import zipfile
@@ -21,20 +21,20 @@ from minigpt.interfaces import Model, Tokenizer
 from minigpt.require import require
 from minigpt.training import Progress, Run, TrainConfig
 
-KINDS = (GPTConfig, TrainConfig, CharTokenizer)  # of every checkpoint of lesson 06
+KINDS = (GPTConfig, TrainConfig, CharTokenizer)  # in lesson 06's checkpoints
 MADE = ["model_config", "train_config", "tokenizer"]  # kept with their class
 PARTS = [*MADE, "model", "optimizer", "step", "seconds", "history"]
 PARTS += ["batches", "random", "text"]
 
-OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # how files began before torch 1.6
+OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # how files started before torch 1.6
 
 
 @dataclass
 class Checkpoint:
     """A model, its vocabulary, its recipe, and how far its training has come.
 
-    tokenizer: has encode, decode, vocab_size, and state(), from which its class makes
-    it again. Raises ValueError if the config doesn't build this model, or if the
+    tokenizer: has encode, decode, vocab_size, and state(). Its class can rebuild it
+    from that state. Raises ValueError if the config doesn't build this model, or if the
     model's vocabulary isn't the tokenizer's.
     """
 
@@ -49,15 +49,15 @@ class Checkpoint:
         shape, known = self.model.config, self.tokenizer.vocab_size
         require(
             known == shape.vocab_size,
-            f"The tokenizer knows {known} tokens, the model {shape.vocab_size}: "
-            "give the tokenizer of the model's own text.",
+            f"The tokenizer knows {known} tokens, but the model has "
+            f"{shape.vocab_size}. Use the tokenizer that the model was trained with.",
         )
-        with torch.device("meta"):  # without memory, and without random numbers
+        with torch.device("meta"):  # needs no memory and draws no random numbers
             weights = shape.build().state_dict()
         require(
             weights.keys() == self.model.state_dict().keys(),
-            f"This {type(self.model).__name__} has other weights than its config "
-            "describes: a checkpoint holds a model as config.build() makes it.",
+            f"This {type(self.model).__name__} doesn't have the weights that its "
+            "config describes. A checkpoint holds a model that config.build() makes.",
         )
 
 
@@ -84,8 +84,7 @@ def save_checkpoint(path: Path | str, checkpoint: Checkpoint) -> None:
 
 
 def with_class(thing: object, state: dict) -> list:
-    """[module, name of its class, state]: `load_checkpoint` makes it again from
-    these."""
+    """[module, name of its class, state]: `load_checkpoint` rebuilds it from these."""
     return [type(thing).__module__, type(thing).__name__, state]
 
 
@@ -94,7 +93,7 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Read a Checkpoint and build its model on `device`; nothing is unpickled.
 
-    kinds: classes that it may name besides KINDS, of configurations and tokenizers.
+    kinds: classes of configurations and tokenizers that it may name, besides KINDS.
     Raises FileNotFoundError, or a ValueError that says what's wrong with the file.
     """
     if not Path(path).is_file():
@@ -102,37 +101,38 @@ def load_checkpoint(
             f"There is no checkpoint {str(path)!r}. Train one first: "
             f"python -m minigpt train --out {path}"
         )
-    # A device that is not there fails here, and not as damage of the file below.
+    # A missing device fails here. Further down, it would look like a damaged file.
     device = torch.empty(0, device=device).device
     content = read(path)
-    require(is_checkpoint(content), f"{path} is no checkpoint of a training.")
+    require(is_checkpoint(content), f"{path} isn't a checkpoint from `train`.")
     lacking = [name for name in PARTS if name not in content]
     another_version = "it was changed, or written by another version of minigpt."
     require(not lacking, f"{path} is a checkpoint without {lacking}: {another_version}")
     known = {kind.__name__: kind for kind in (*KINDS, *kinds)}
-    before = random_state(device)  # to build a model draws random numbers
+    before = random_state(device)  # building a model draws random numbers
     try:
         kept = [content[name][:2] for name in MADE]  # [module, class] each
         others = [[module, name] for module, name in kept if name not in known]
         if not others:
             return from_content(content, device, known)
-    except Exception as error:  # whatever strange parts make Python and torch raise
+    except Exception as error:  # whatever Python and torch raise for strange parts
         raise ValueError(
-            f"{path} is a checkpoint whose parts do not fit together "
+            f"{path} is a checkpoint whose parts don't fit together "
             f"({reason(error)}): {another_version}"
         ) from None
     finally:
         set_random_state(before, device)
     raise ValueError(
-        f"{path} is the checkpoint of another kind of run. {call(path, others)}"
+        f"{path} is a checkpoint from another kind of run. {call(path, others)}"
     )
 
 
 def call(path: Path | str, others: list) -> str:
-    """The call that reads a checkpoint with others, classes as [module, name]."""
+    """The call that reads a checkpoint with these other classes, each [module,
+    name]."""
     imports = "; ".join(f"from {module} import {name}" for module, name in others)
     names = ", ".join(name for _, name in others)
-    return f"This reads it: {imports}; load_checkpoint({str(path)!r}, kinds=[{names}])."
+    return f"To read it: {imports}; load_checkpoint({str(path)!r}, kinds=[{names}])."
 
 
 def read(path: Path | str) -> Any:
@@ -145,18 +145,18 @@ def read(path: Path | str) -> Any:
     try:
         if not old:
             with zipfile.ZipFile(path) as file:
-                # torch itself would read on where a bit has changed
+                # torch itself wouldn't notice a bit that has changed
                 require(file.testzip() is None, "a part of it has changed")
         return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:
         raise ValueError(
-            f"{path} holds Python objects, which can run code when they are read, and "
-            "nothing is unpickled here: save a state_dict() instead, and read that."
+            f"{path} holds Python objects. They could run code when they're read, so "
+            "minigpt doesn't unpickle them. Save a state_dict() instead, and read that."
         ) from None
-    except Exception as error:  # whatever a strange file makes zipfile and torch raise
+    except Exception as error:  # whatever zipfile and torch raise
         raise ValueError(
-            f"{path} is damaged, or no readable checkpoint ({reason(error)}). "
-            "Give another file, or train again."
+            f"{path} is damaged or isn't a checkpoint ({reason(error)}). "
+            "Use another file, or train again."
         ) from None
 
 

@@ -7,7 +7,7 @@ import torch
 
 
 def pick_device(name: str | None = None) -> torch.device:
-    """The device of this name; without one the best that torch finds here."""
+    """The device with this name. Without a name, the best one that torch finds here."""
     if name is None:
         name = "cpu"
         if torch.backends.mps.is_available():
@@ -25,7 +25,7 @@ def autocast(device: torch.device) -> AbstractContextManager:
 
 
 def random_state(device: torch.device) -> dict[str, torch.Tensor]:
-    """The states of the random numbers of torch and of the device: a dict."""
+    """A dict with the states of torch's random numbers and the device's."""
     state = {"cpu": torch.get_rng_state()}
     if device.type != "cpu":
         state[device.type] = torch.get_device_module(device).get_rng_state()
@@ -33,7 +33,7 @@ def random_state(device: torch.device) -> dict[str, torch.Tensor]:
 
 
 def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
-    """Go on with the random numbers where random_state() was called."""
+    """Continue the random numbers from where random_state() was called."""
     torch.set_rng_state(state["cpu"].cpu())
     if device.type in state and device.type != "cpu":
         torch.get_device_module(device).set_rng_state(state[device.type].cpu())

@@ -36,7 +36,8 @@ def write_whole(path: Path | str, content: str | bytes | memoryview) -> None:
 
 
 def save_whole(path: Path | str, content: object) -> None:
-    """torch.save(content, path), whole or not at all. Raises OSError if full."""
-    memory = io.BytesIO()  # on a full disk torch.save itself hides the system's error
+    """torch.save(content, path), whole or not at all. Raises OSError on a full
+    disk."""
+    memory = io.BytesIO()  # on a full disk, torch.save itself hides the system's error
     torch.save(content, memory)
     write_whole(path, memory.getbuffer())

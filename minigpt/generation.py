@@ -1,4 +1,4 @@
-"""Lesson 06: to write, ask a model, draw a token, append it, and ask again."""
+"""Lesson 06: to write, you ask a model, draw a token, append it, and ask again."""
 
 import math
 
@@ -79,13 +79,13 @@ def keep_top_p(logits: torch.Tensor, top_p: float) -> torch.Tensor:
 def refuse_knobs(
     temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> None:
-    """Raise ValueError for a number with which no token can be drawn."""
+    """Raise ValueError for a setting that no token can be drawn with."""
     require(
         temperature == 0 or 1e-6 <= temperature < math.inf,  # below, logits overflow
-        f"temperature is {temperature}; give 0, or a finite one from 1e-6 on.",
+        f"temperature is {temperature}; give 0, or a finite number from 1e-6 up.",
     )
     require(top_k is None or top_k >= 1, f"top_k is {top_k}; give at least 1.")
     require(
         top_p is None or 0 < top_p <= 1,
-        f"top_p is {top_p}; give above 0, at most 1.",
+        f"top_p is {top_p}; give more than 0 and at most 1.",
     )

@@ -19,7 +19,7 @@ from minigpt.require import require
 
 @dataclass
 class GPTConfig:
-    """The shape of a GPT. Raises ValueError for one that cannot be built."""
+    """The shape of a GPT. Raises ValueError for a shape that can't be built."""
 
     vocab_size: int
     block_size: int
@@ -31,7 +31,7 @@ class GPTConfig:
     def __post_init__(self) -> None:
         check_sizes(self, "vocab_size", "block_size", "n_layer", "n_head", "n_embd")
         head_width(self.n_embd, self.n_head)
-        said = f"dropout is {self.dropout}; give 0 or more, below 1."
+        said = f"dropout is {self.dropout}; give 0 or more, but less than 1."
         require(0 <= self.dropout < 1, said)
 
     def build(self) -> Model:

@@ -1,10 +1,10 @@
-"""Below all lessons: what every model and tokenizer can do, as names for type hints."""
+"""Names for type hints: what every model and every tokenizer can do."""
 
 from typing import Any, Protocol
 
 # An nn.Module: model(idx (B, T), targets=None) -> logits (B, T, vocab_size), and a loss
-# or None. It has a block_size. That its parts are modules of the course, with fields of
-# their own, torch's types cannot tell a checker: so it believes us.
+# or None. It has a block_size. Its parts are modules of the course with fields of their
+# own. torch's types can't say that, so a type checker has to trust us.
 Model = Any
 
 # An nn.Module: (B, T, C) -> (B, T, C), blocks and a norm. The same holds for its parts.
@@ -14,7 +14,7 @@ Body = Any
 class Tokenizer(Protocol):
     """What every tokenizer of the course can do; vocab_size is the number of ids.
 
-    state() is what its class makes it from again. A checkpoint keeps it.
+    Its class can rebuild it from state(), which a checkpoint keeps.
     """
 
     vocab_size: int

@@ -1,4 +1,4 @@
-"""Lesson 06: AdamW the way a GPT needs it, and the schedule of its learning rate."""
+"""Lesson 06: AdamW the way a GPT needs it, and its learning-rate schedule."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""One way to refuse what cannot work: a sentence that says what to give instead."""
+"""One way to refuse bad input: with a sentence that says what would work."""
 
 
 def require(condition: object, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Lesson 06: the recipe of a training, and its loop, for any model here."""
+"""Lesson 06: a training recipe, and the loop that trains any model here."""
 
 import math
 import time
@@ -20,7 +20,7 @@ from minigpt.require import require
 
 @dataclass
 class TrainConfig:
-    """How to train. Raises ValueError for numbers that no training can work with."""
+    """How to train. Raises ValueError for numbers that can't work."""
 
     steps: int
     batch_size: int
@@ -39,23 +39,24 @@ class TrainConfig:
         check_sizes(self, "eval_every", "eval_batches")
         require(
             type(self.warmup_steps) is int and self.warmup_steps >= 0,
-            f"warmup_steps is {self.warmup_steps!r}; give whole, 0 or more.",
+            f"warmup_steps is {self.warmup_steps!r}; give a whole number, 0 or more.",
         )
         require(
             0 < self.learning_rate < math.inf,
-            f"learning_rate is {self.learning_rate!r}; give above 0 and finite.",
+            f"learning_rate is {self.learning_rate!r}; give a finite number above 0.",
         )
         require(
             0 <= self.weight_decay < math.inf,
-            f"weight_decay is {self.weight_decay!r}; give 0 or more and finite.",
+            f"weight_decay is {self.weight_decay!r}; give a finite number, 0 or more.",
         )
         require(
             0 <= self.beta2 < 1,
-            f"beta2 is {self.beta2!r}; give 0 or more and below 1.",
+            f"beta2 is {self.beta2!r}; give 0 or more, but less than 1.",
         )
         require(
             self.grad_clip > 0,
-            f"grad_clip is {self.grad_clip!r}; give above 0; math.inf clips nothing.",
+            f"grad_clip is {self.grad_clip!r}; give more than 0; math.inf clips "
+            "nothing.",
         )
         check_seed(self.seed)
 
@@ -71,7 +72,7 @@ def preset(name: str, vocab_size: int) -> tuple[GPTConfig, TrainConfig]:
     if name == "cpu":
         model = GPTConfig(vocab_size, 64, n_layer=2, n_head=4, n_embd=128)
         return model, TrainConfig(2400, 16, 64, learning_rate=3e-3)
-    if name == "gpu":  # few steps: trained for longer, it overfits
+    if name == "gpu":  # few steps: with more, it overfits
         model = GPTConfig(vocab_size, 256, n_layer=6, n_head=6, n_embd=384, dropout=0.2)
         return model, TrainConfig(2000, 64, 256, learning_rate=1e-3, eval_every=250)
     raise ValueError(f"There is no preset {name!r}; choose 'cpu' or 'gpu'.")

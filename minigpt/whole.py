@@ -34,8 +34,8 @@ SHAKESPEARE = (
 class Config:
     """The recipe: the shape of the model, and how it is trained."""
 
-    vocab_size: int = 65  # different characters; main counts those of the text
-    block_size: int = 64  # characters that the model can look back on
+    vocab_size: int = 65  # different characters; main counts them in the text
+    block_size: int = 64  # how many characters the model sees
     n_layer: int = 2
     n_head: int = 4
     n_embd: int = 128
@@ -52,7 +52,7 @@ class Config:
 
 # The text as numbers (01) -----------------------------------------------------------
 def read_text(path=None):
-    """The text of a file; without a path, Tiny Shakespeare from the network."""
+    """The text of a file. Without a path, it downloads Tiny Shakespeare."""
     if path is not None:
         return Path(path).read_text(encoding="utf-8")
     with urllib.request.urlopen(SHAKESPEARE, timeout=30) as answer:

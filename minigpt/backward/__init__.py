@@ -1,1 +1,1 @@
-"""Lesson 12: the backward pass by hand, and the GPT of lesson 06 on it."""
+"""Lesson 12: the backward pass by hand, and lesson 06's GPT built on it."""

@@ -1,4 +1,4 @@
-"""Lesson 12: what a GPT is made of, each with a backward of its own.
+"""Lesson 12: what a GPT is made of. Each part has a backward pass of its own.
 
 Sources: Ba et al., Layer Normalization (2016); Chen et al., Training Deep Nets with
 Sublinear Memory Cost (2016), for `checkpoint`.
@@ -19,7 +19,7 @@ from minigpt.backward.tensor import (
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x (..., n), weight (m, n), bias (m,) -> (..., m); all rows in one product."""
+    """x (..., n), weight (m, n), bias (m,) -> (..., m), all rows in one product."""
     rows = reshape(x, (-1, x.data.shape[-1]))
     out = rows @ transpose(weight, (1, 0))
     out = out if bias is None else out + bias
@@ -87,7 +87,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def checkpoint(f: Callable[..., Tensor], x: Tensor, *rest: Any) -> Tensor:
-    """f(x, *rest), but nothing inside is kept: backward computes it once more."""
+    """f(x, *rest), but nothing inside is kept: the backward pass computes it again."""
     y = f(Tensor(x.data), *rest).data  # the graph behind it is dropped here
 
     def back(g):

@@ -1,4 +1,4 @@
-"""Lesson 12: the GPT of lesson 06 on our own tensors: functions of its weights."""
+"""Lesson 12: lesson 06's GPT on our own tensors, as functions of its weights."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from minigpt.gpt import GPT, GPTConfig
 
 
 def copied(gpt: GPT) -> dict[str, Tensor]:
-    """{name: Tensor}, the parameters of a torch GPT, copied.
+    """{name: Tensor}: copies of the parameters of a torch GPT.
 
     Raises ValueError for a model with dropout.
     """
@@ -22,7 +22,7 @@ def copied(gpt: GPT) -> dict[str, Tensor]:
 
 
 def part(p: dict[str, Tensor], name: str) -> tuple[Tensor, Any]:
-    """Weight and bias (or None) of the part with that name."""
+    """The weight and the bias (or None) of the part with this name."""
     return p[f"{name}.weight"], p.get(f"{name}.bias")
 
 
@@ -53,10 +53,10 @@ def forward(
     targets: np.ndarray,
     block: Callable[..., Tensor] = block,
 ) -> tuple[Tensor, Tensor]:
-    """What the GPT of lesson 06 computes: idx and targets, arrays of ids (B, T) each
+    """What the GPT of lesson 06 computes: idx and targets, both arrays of ids (B, T)
     -> logits (B * T, vocab_size), loss.
 
-    block: what computes one, the function above or one like it.
+    block: the function that computes a block, the one above or one like it.
     """
     B, T = idx.shape
     x = p["token_embedding.weight"][idx] + p["position_embedding.weight"][:T]

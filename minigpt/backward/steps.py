@@ -1,4 +1,4 @@
-"""Lesson 12: the same training with torch's gradients, and with ours."""
+"""Lesson 12: the same training, once with torch's gradients and once with ours."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,8 @@ from minigpt.training import TrainConfig
 
 
 def torchs(gpt: GPT, x: torch.Tensor, y: torch.Tensor) -> float:
-    """Give each parameter its gradient, by torch's backward; the loss of the batch."""
+    """Set each parameter's gradient, using torch's backward. Returns the loss of the
+    batch."""
     gpt.zero_grad()
     loss = gpt(x, y)[1]
     loss.backward()
@@ -20,8 +21,8 @@ def torchs(gpt: GPT, x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 def ours(gpt: GPT, x: torch.Tensor, y: torch.Tensor) -> float:
-    """Give each parameter its gradient, by our own backward on arrays of NumPy; the
-    loss of the batch."""
+    """Set each parameter's gradient, using our own backward on NumPy arrays. Returns
+    the loss of the batch."""
     p = copied(gpt)
     loss = forward(p, gpt.config, x.numpy(), y.numpy())[1]
     loss.backward()
@@ -33,11 +34,11 @@ def ours(gpt: GPT, x: torch.Tensor, y: torch.Tensor) -> float:
 def losses_of(
     gradients: Callable[..., float], gpt: GPT, data: torch.Tensor, recipe: TrainConfig
 ) -> list[float]:
-    """The loss of each step of a training in which gradients(gpt, x, y) computes them
-    on batches of data.
+    """The loss of each training step, with gradients from gradients(gpt, x, y) on
+    batches of data.
 
-    The steps are those of `train` in lesson 06, which cannot be called here: it has
-    torch's backward inside, and that is what is exchanged.
+    The steps are the same as in lesson 06's `train`. We can't call that here, because
+    it has torch's backward inside, and that's the part we exchange.
     """
     batches = torch.Generator().manual_seed(recipe.seed)
     optimizer, losses = recipe.make_optimizer(gpt), []

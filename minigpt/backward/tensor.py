@@ -1,4 +1,4 @@
-"""Lesson 12: arrays that know what they were made of, and send gradients back.
+"""Lesson 12: arrays that know what they were made from, and send gradients back.
 
 Sources: A. Karpathy, micrograd (2020), for single numbers; Baydin et al., Automatic
 Differentiation in Machine Learning: a Survey (2018), section 3.2.
@@ -11,8 +11,8 @@ import numpy as np
 
 
 class Arithmetic:
-    """The operators that follow from +, * and **; a number or an array may stand on
-    either side."""
+    """The operators that follow from +, * and **. On either side, you can have a number
+    or an array."""
 
     __array_ufunc__ = None  # an array on the left leaves them to us
 
@@ -39,10 +39,10 @@ class Arithmetic:
 
 
 class Tensor(Arithmetic):
-    """Floats of any shape, the tensors they were made of, and the way back.
+    """Floats of any shape, the tensors they were made from, and the way back.
 
-    back(g): from the gradient of `data` one for each parent, in their order.
-    depth: one more than that of the deepest parent; 0 for a leaf.
+    back(g): turns the gradient of `data` into one for each parent, in order. depth: one
+    more than the deepest parent's; 0 for a leaf.
     Raises TypeError for whole numbers.
     """
 
@@ -79,9 +79,10 @@ class Tensor(Arithmetic):
 
 
 def order(root: Tensor) -> list[Tensor]:
-    """All tensors behind root, the deepest first: each comes before its parents.
+    """All tensors that root was made from, deepest first: each comes before its
+    parents.
 
-    Raises RuntimeError where the graph was freed.
+    Raises RuntimeError if the graph was freed.
     """
     found, seen = [root], {root}
     for node in found:  # the list grows while we walk along it
@@ -95,9 +96,9 @@ def order(root: Tensor) -> list[Tensor]:
 
 
 def backward(root: Tensor, grad: np.ndarray | None = None) -> None:
-    """Add its gradient to `grad` of each leaf behind root, and free the graph.
+    """Add to `grad` of each leaf that root was made from, and free the graph.
 
-    grad: that of root, if root is not a single number.
+    grad: the gradient of root, if root isn't a single number.
     """
     if grad is None and root.data.size != 1:
         shape = root.data.shape
@@ -123,7 +124,7 @@ def receive(tensor: Tensor, g: np.ndarray) -> None:
 
 
 def unbroadcast(g: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The gradient g in this shape: what was repeated is added up."""
+    """The gradient g in this shape: whatever was repeated is added up."""
     if g.shape == shape:
         return g
     g = g.sum(axis=tuple(range(g.ndim - len(shape))))
@@ -132,7 +133,7 @@ def unbroadcast(g: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def pair(a: Tensor, b: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors: a number becomes one, of the other's kind of float."""
+    """Both as tensors. A number becomes one with the other's kind of float."""
     if not isinstance(b, Tensor):
         b = Tensor(np.asarray(b, a.data.dtype))
     return a, b
@@ -164,7 +165,7 @@ def matmul(a: Tensor, b: Any) -> Tensor:
 
 
 def power(x: Tensor, exponent: float) -> Tensor:
-    """x to a fixed number."""
+    """x to the power of a fixed number."""
     y = x.data**exponent
 
     def back(g):
@@ -185,13 +186,14 @@ def log(x: Tensor) -> Tensor:
 
 
 def relu(x: Tensor) -> Tensor:
-    """x where it is positive, else 0."""
+    """x where it's positive, else 0."""
     y = np.maximum(x.data, 0)
     return Tensor(y, (x,), lambda g: (g * (y > 0),))
 
 
 def total(x: Tensor, axis: int | None = None) -> Tensor:
-    """The sum over an axis, which stays with length 1; None: of all, shape ()."""
+    """The sum over an axis, which stays with length 1. None sums everything, shape
+    ()."""
     y = x.data.sum(axis=axis, keepdims=axis is not None)
     return Tensor(y, (x,), lambda g: (np.broadcast_to(g, x.data.shape),))
 
@@ -202,14 +204,14 @@ def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def transpose(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """The dimensions in another order."""
+    """The same numbers, with the dimensions in another order."""
     return Tensor(
         x.data.transpose(axes), (x,), lambda g: (g.transpose(np.argsort(axes)),)
     )
 
 
 def pick(x: Tensor, index: Any) -> Tensor:
-    """x[index]; what is picked twice gets both gradients.
+    """x[index]. Whatever is picked twice gets both gradients.
 
     Raises ValueError for ids below 0.
     """
@@ -228,14 +230,16 @@ def pick(x: Tensor, index: Any) -> Tensor:
 
 
 def refuse_negative(index: Any) -> None:
-    """Raise ValueError for ids below 0 in an index: NumPy counts them from the end."""
+    """Raise ValueError for ids below 0 in an index, because NumPy counts those from the
+    end."""
     for ids in index if isinstance(index, tuple) else (index,):
         if isinstance(ids, np.ndarray) and (ids < 0).any():
             raise ValueError(f"There is no id {ids.min()}: they begin at 0.")
 
 
 def slopes(f: Callable, x: np.ndarray, h: float = 1e-6) -> np.ndarray:
-    """df/dx of each number of the array x, by moving it by h; f(x) -> a number."""
+    """df/dx for each number in the array x, found by moving it by h. f(x) -> a
+    number."""
     found = np.zeros_like(x)
     for place in np.ndindex(x.shape):
         up, down = np.array(x), np.array(x)

@@ -1,1 +1,1 @@
-"""Lesson 14: the bridge: a model of the course as GPT-2's files, and back."""
+"""Lesson 14: the bridge from the course's models to GPT-2's files, and back."""

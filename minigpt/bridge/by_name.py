@@ -1,4 +1,4 @@
-"""Lesson 14: GPT-2 as a program that knows nothing but the names in its file.
+"""Lesson 14: GPT-2 as a program that only knows the names in its file.
 
 After J. Mody, GPT in 60 Lines of NumPy (2023).
 """
@@ -14,9 +14,9 @@ from minigpt.attention import attention
 def gpt2(
     p: dict[str, torch.Tensor], idx: torch.Tensor, n_head: int, bend: Callable
 ) -> torch.Tensor:
-    """idx (B, T) -> logits (B, T, V), from p: {name without "transformer.": tensor}.
+    """idx (B, T) -> logits (B, T, V). p: {name without "transformer.": tensor}.
 
-    bend: what the feed-forward layers apply between their matrices, as F.gelu.
+    bend: what the feed-forward layers apply between their matrices, such as F.gelu.
     """
 
     def norm(x: torch.Tensor, name: str) -> torch.Tensor:

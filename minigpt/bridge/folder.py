@@ -1,7 +1,8 @@
-"""Lesson 14: GPT-2's folder: what is in it, read and written.
+"""Lesson 14: read and write GPT-2's folder.
 
 A trained model is a table of names, shapes and numbers; `names` is the dictionary from
-the course's table to that of GPT-2's files, as the library transformers keeps them.
+the course's table to the one in GPT-2's files, the way the library transformers writes
+them.
 """
 
 import json
@@ -38,13 +39,13 @@ IN_BLOCK = {
     "feed_forward.proj": "mlp.c_proj",
 }
 MATRICES = "c_attn.weight", "c_proj.weight", "c_fc.weight"  # transposed in GPT-2
-ASKED = {  # fields of config.json, and the values for which our GPT2 is the model
+ASKED = {  # fields of config.json, and the values that our GPT2 can handle
     "n_inner": (None,),
     "scale_attn_weights": (None, True),
     "scale_attn_by_inverse_layer_idx": (None, False),
     "add_cross_attention": (None, False),
 }
-LOST = 1e-5  # of logits: what counts as the same
+LOST = 1e-5  # logits this close count as the same
 
 
 def names(config: Any) -> dict[str, str]:
@@ -63,18 +64,19 @@ def names(config: Any) -> dict[str, str]:
 
 
 def as_gpt2(model: Model, nearest: bool = False) -> tuple[GPT2, float]:
-    """(a GPT2 as GPT-2's files can hold it, how far it is off).
+    """(a GPT2 that fits into GPT-2's files, how far it's off).
 
-    model: a GPT or a GPT2. GPT-2's head has no bias b: what W(norm + shift) + b is,
-    W(norm + shift') shall be. There is such a shift' for every b if the rows of W are
-    independent, which takes vocab_size <= n_embd. With one token more it still is all
-    that softmax sees: every logit moves by the same constant. How far off is told of
-    the difference of two logits; no log-probability is off by more. Raises ValueError
-    for another model; and if that is above 1e-5, unless `nearest` takes the best one.
+    model: a GPT or a GPT2. GPT-2's head has no bias b, so W(norm + shift') has to
+    replace W(norm + shift) + b. If the rows of W are independent, there's such a shift'
+    for every b. That takes vocab_size <= n_embd. With one more token, every logit may
+    move by the same constant, which softmax doesn't see. "How far it's off" is for the
+    difference between two logits, and no log-probability is off by more. Raises
+    ValueError for any other model, and if it's off by more than 1e-5, unless `nearest`
+    asks for the best there is.
     """
     require(
         type(model) in (GPT, GPT2),
-        f"A {type(model).__name__} has parts that GPT-2 has not. Export a GPT of "
+        f"A {type(model).__name__} has parts that GPT-2 doesn't have. Export a GPT of "
         "lesson 06: python -m minigpt train --preset cpu.",
     )
     state = {name: t.detach().cpu() for name, t in model.state_dict().items()}
@@ -91,12 +93,12 @@ def as_gpt2(model: Model, nearest: bool = False) -> tuple[GPT2, float]:
         W, last = state["lm_head.weight"], f"body.{config.n_layer}.bias"
         state[last], lost = folded(W, bias, state[last])
         enough = max(len(bias) - 1, config.n_embd + 1)
-        enough += -enough % config.n_head  # which must divide it
+        enough += -enough % config.n_head  # n_head must divide it
         require(
             lost <= LOST or nearest,
-            f"GPT-2's output layer has no bias. That of this model, of {len(bias)} "
-            f"tokens on {config.n_embd} channels, does not fit into the last norm: "
-            f"differences of two logits would be off by up to {lost:.2g}. Train with "
+            f"GPT-2's output layer has no bias. This model's bias, for {len(bias)} "
+            f"tokens on {config.n_embd} channels, doesn't fit into the last norm: "
+            f"differences between logits would be off by up to {lost:.2g}. Train with "
             f"--n-embd {enough}, or pass --nearest to write the nearest model.",
         )
     return filled(config, state), lost
@@ -105,10 +107,11 @@ def as_gpt2(model: Model, nearest: bool = False) -> tuple[GPT2, float]:
 def folded(
     W: torch.Tensor, b: torch.Tensor, shift: torch.Tensor
 ) -> tuple[torch.Tensor, float]:
-    """(shift' (C,) that does the work of b, how far off differences of logits are).
+    """(shift' (C,), which does the work of b; how far off differences between logits
+    are).
 
-    W: (V, C), b: (V,), shift: (C,). W shift' is W shift + b, or else, where that cannot
-    be, as near to it as a constant added to all logits allows: softmax does not see it.
+    W: (V, C), b: (V,), shift: (C,). W shift' is W shift + b. If that's impossible, it's
+    as near as it gets, up to a constant added to all logits, which softmax doesn't see.
     """
     W, wanted = W.double(), W.double() @ shift.double() + b.double()  # (V,)
     for unknowns in (W, torch.cat([W, torch.ones(len(W), 1)], dim=1)):
@@ -123,18 +126,19 @@ def folded(
 def filled(
     config: Any, state: dict[str, torch.Tensor], turned: tuple[str, ...] = ()
 ) -> GPT2:
-    """The GPT2 with these parameters, in evaluation mode. Raises ValueError for a name
-    that is lacking, or too many, or a shape that is not the config's.
+    """The GPT2 with these parameters, in evaluation mode. Raises ValueError for a
+    missing name, an extra name, or a shape that isn't the config's.
 
-    turned: how names end whose matrices a file keeps transposed; told as it has them.
+    turned: the endings of the names whose matrices the file stores transposed. Messages
+    show their shapes as in the file.
     """
-    with torch.device("meta"):  # without memory, and without random numbers
+    with torch.device("meta"):  # needs no memory and draws no random numbers
         model = config.build()
     table, theirs = model.state_dict(), names(config)
     lacking = [theirs[name] for name in table if name not in state]
-    require(not lacking, f"The file lacks {lacking[:1]}, of {len(lacking)} in all.")
+    require(not lacking, f"The file lacks {lacking[:1]} ({len(lacking)} in all).")
     others = [name for name in state if name not in table]
-    require(not others, f"The file has {others[:3]}, which no GPT-2 has.")
+    require(not others, f"The file has {others[:3]}, but a GPT-2 doesn't.")
     for name, tensor in state.items():
         given, asked = [*tensor.shape], [*table[name].shape]
         if theirs[name].endswith(turned):
@@ -152,11 +156,11 @@ def save_gpt2(
     model: Model, tokenizer: Any, folder: Path | str, nearest: bool = False
 ) -> float:
     """Write a model as a folder that transformers reads: config.json,
-    model.safetensors, vocab.json, merges.txt; all of it appears, or nothing.
+    model.safetensors, vocab.json, merges.txt. You get all of it or nothing.
 
-    Returns how far off a difference of two logits is, 0.0 where nothing was folded.
-    Raises ValueError as `as_gpt2` and `as_gpt2_tokenizer`; FileExistsError for a
-    folder with files in it, OSError if it cannot be written.
+    Returns how far off a difference between two logits is, or 0.0 if nothing was
+    folded. Raises ValueError like `as_gpt2` and `as_gpt2_tokenizer`, FileExistsError if
+    the folder has files in it, and OSError if it can't be written.
     """
     folder = Path(folder)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
@@ -170,7 +174,7 @@ def save_gpt2(
         write_whole(unfinished / "config.json", settings)
         write_tensors(unfinished / "model.safetensors", tensors_of(model))
         write_tokenizer(tokenizer, unfinished)
-        if folder.exists():  # and is empty
+        if folder.exists():  # it's empty
             folder.rmdir()
         os.replace(unfinished, folder)
     finally:
@@ -179,7 +183,7 @@ def save_gpt2(
 
 
 def tensors_of(model: Model) -> dict[str, torch.Tensor]:
-    """{name in GPT-2's files: tensor} of a GPT2."""
+    """A GPT2 as {name in GPT-2's files: tensor}."""
     state, table = model.state_dict(), {}
     for ours, theirs in names(model.config).items():
         if theirs != "lm_head.weight" or not model.config.tied:
@@ -211,25 +215,25 @@ def settings_of(config: Any, tokenizer: Any) -> dict[str, Any]:
         "bos_token_id": end,
         "eos_token_id": end,
         "dtype": "float32",
-        "torch_dtype": "float32",  # its name before transformers 5
+        "torch_dtype": "float32",  # what it was called before transformers 5
     }
 
 
 def load_gpt2(folder: Path | str) -> tuple:
-    """(GPT2 in evaluation mode, GPT2Tokenizer) of a folder as transformers writes it.
+    """(GPT2 in evaluation mode, GPT2Tokenizer) from a folder that transformers wrote.
 
-    Raises FileNotFoundError for a folder without a file, ValueError that says which
-    part of a file is not as GPT-2's. Nothing is unpickled.
+    Raises FileNotFoundError if a file is missing, and a ValueError that says which part
+    of a file isn't like GPT-2's. Nothing is unpickled.
     """
     model, tokenizer = read_model(folder), read_tokenizer(folder)
     return without_padding(model, tokenizer), tokenizer
 
 
 def without_padding(model: Model, tokenizer: Any) -> Model:
-    """The model without rows of the vocabulary that no token has: some programs fill
-    it up to a multiple of 8, 64 or 128. A line on stderr says so.
+    """The model without the rows that have no token. Some programs pad the vocabulary
+    to a multiple of 8, 64 or 128. A line on stderr says so.
 
-    Raises ValueError for a tokenizer of another model.
+    Raises ValueError if the tokenizer belongs to another model.
     """
     known, rows = tokenizer.vocab_size, model.config.vocab_size
     if known == rows:
@@ -238,12 +242,12 @@ def without_padding(model: Model, tokenizer: Any) -> Model:
     few = rows < 2 * known or rows - known < 128
     require(
         isinstance(model, GPT2) and rows in multiples and few,
-        f"The tokenizer knows {known} tokens, the model {rows}: they belong to two "
-        "models. Give the tokenizer of the model's own text.",
+        f"The tokenizer knows {known} tokens, but the model has {rows}: they don't "
+        "belong together. Use the tokenizer that the model was trained with.",
     )
     print(
         f"The model has {rows:,} rows for {known:,} tokens: the last {rows - known:,} "
-        "are padding and are left out.",
+        "are padding, so we leave them out.",
         file=sys.stderr,
     )
     state = dict(model.state_dict())
@@ -266,9 +270,9 @@ def read_model(folder: Path | str) -> GPT2:
         paths = [path]
     require(
         paths[0].is_file() or not (folder / "pytorch_model.bin").is_file(),
-        f"{folder} holds its parameters in pytorch_model.bin, a pickle, which can run "
-        "code when it is read, and nothing is unpickled here: in transformers, "
-        "model.save_pretrained(folder) writes model.safetensors.",
+        f"{folder} has its parameters in pytorch_model.bin, which is a pickle. It "
+        "could run code when it's read, so minigpt doesn't unpickle it. In "
+        "transformers, model.save_pretrained(folder) writes model.safetensors instead.",
     )
     tensors = {}
     for each in paths:
@@ -277,11 +281,11 @@ def read_model(folder: Path | str) -> GPT2:
     try:
         return filled(config, state, MATRICES)
     except ValueError as error:
-        raise ValueError(f"{path} and config.json do not fit. {error}") from None
+        raise ValueError(f"{path} and config.json don't fit. {error}") from None
 
 
 def shards(index: Path) -> list[Path]:
-    """The files of a model that is kept in several, as its index lists them."""
+    """The files of a model that's stored in several files, from its index."""
     table = read_json(index).get("weight_map")
     files = sorted({*table.values()} if isinstance(table, dict) else [], key=str)
     plain = all(isinstance(name, str) and name == Path(name).name for name in files)
@@ -302,33 +306,33 @@ WRAPPERS = [  # of torch.compile, DataParallel, DeepSpeed, FSDP, checkpointing
 
 
 def plain(name: str) -> str:
-    """The name of a tensor as GPT-2's files have it, without what torch puts into it
+    """A tensor's name the way GPT-2's files have it. That's without what torch adds
     when a model is compiled or runs on several devices, and without "transformer." or
-    another name that a program gives to the whole model."""
+    any other name that a program gives to the whole model."""
     name = re.sub(rf"(?<![^.])(?:{'|'.join(WRAPPERS)})\.", "", name)
     return re.sub(r"^(?:\w+\.)*?(?=(?:wte|wpe|ln_f|lm_head|h\.\d+)\.)", "", name)
 
 
 def of_the_model(name: str) -> bool:
-    """Whether a tensor is a parameter of GPT-2, and no mask or another head."""
+    """Whether a tensor is a parameter of GPT-2, and not a mask or another head."""
     known = re.match(r"(?:wte|wpe|ln_f|lm_head|h\.\d+)\.", plain(name))
     return bool(known) and not name.endswith((".attn.bias", ".attn.masked_bias"))
 
 
 def config_of(path: Path) -> GPT2Config:
-    """The GPT2Config of a config.json. Raises ValueError for another architecture."""
+    """The GPT2Config in a config.json. Raises ValueError for any other architecture."""
     content = read_json(path)
     kind = content.get("model_type")
     require(
         kind == "gpt2",
-        f"{path} describes a model of type {kind!r}. Only 'gpt2' is read here.",
+        f"{path} describes a model of type {kind!r}, but we only read 'gpt2'.",
     )
     wanted = ["vocab_size", "n_positions", "n_layer", "n_head", "n_embd"]
     lacking = [name for name in wanted if name not in content]
-    require(not lacking, f"{path} says nothing of {lacking}.")
+    require(not lacking, f"{path} doesn't say anything about {lacking}.")
     for name in wanted:
         size = content[name]
-        require(type(size) is int, f"{path} has {name} = {size!r}, no whole number.")
+        require(type(size) is int, f"{path} has {name} = {size!r}, not a whole number.")
     for name, values in ASKED.items():
         value = content.get(name)
         if name == "n_inner" and value == 4 * content["n_embd"]:
@@ -340,15 +344,15 @@ def config_of(path: Path) -> GPT2Config:
     activation = content.get("activation_function", "gelu_new")
     require(
         activation in [*BENDS, *SAME],
-        f"{path} has activation_function = {activation!r}; one of "
-        f"{[*BENDS, *SAME]} is read.",
+        f"{path} has activation_function = {activation!r}, but we only read "
+        f"{[*BENDS, *SAME]}.",
     )
     activation = SAME.get(activation, activation)
     others = {"resid_pdrop": 0.1, "layer_norm_epsilon": 1e-5}
     dropout, norm_eps = (content.get(name, value) for name, value in others.items())
     for name, value in zip(others, (dropout, norm_eps)):
         require(
-            type(value) in (int, float), f"{path} has {name} = {value!r}, no number."
+            type(value) in (int, float), f"{path} has {name} = {value!r}, not a number."
         )
     return GPT2Config(
         *(content[name] for name in wanted),
@@ -362,10 +366,11 @@ def config_of(path: Path) -> GPT2Config:
 def from_names(
     tensors: dict, config: Any, turned: tuple[str, ...] = MATRICES
 ) -> dict[str, torch.Tensor]:
-    """{name in the course: tensor} of GPT-2's names, whatever stands before them.
+    """{name in the course: tensor} from GPT-2's names, no matter what comes before
+    them.
 
-    turned: how names end whose matrices a file keeps transposed. Of two tied tensors
-    one is enough.
+    turned: the endings of the names whose matrices the file stores transposed. If two
+    tensors are tied, one is enough.
     """
     ours = {plain(theirs): name for name, theirs in names(config).items()}
     state = {}

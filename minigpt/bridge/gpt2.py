@@ -1,7 +1,7 @@
-"""Lesson 14: GPT-2, of the parts of lessons 03 to 06.
+"""Lesson 14: GPT-2, made from the parts of lessons 03 to 06.
 
 Source: Radford et al., Language Models are Unsupervised Multitask Learners (2019),
-section 2.3; what the paper leaves open is as OpenAI's code has it.
+section 2.3; where the paper leaves something open, we do what OpenAI's code does.
 """
 
 import math
@@ -15,7 +15,7 @@ import torch.nn as nn
 from minigpt.gpt import GPT, GPTConfig
 from minigpt.require import require
 
-BENDS = {  # named as in GPT-2's config.json
+BENDS = {  # the names in GPT-2's config.json
     "gelu_new": partial(nn.GELU, "tanh"),  # GPT-2's: a formula with tanh, quick in 2019
     "gelu": nn.GELU,  # nanoGPT's: the same curve exactly
     "relu": nn.ReLU,  # lesson 06's
@@ -26,17 +26,17 @@ SAME |= {"gelu_accurate": "gelu_new", "gelu_python": "gelu"}
 
 @dataclass
 class GPT2Config(GPTConfig):
-    """The shape of a GPT2. Raises ValueError for one that cannot be built.
+    """The shape of a GPT2. Raises ValueError for a shape that can't be built.
 
-    With activation="relu", qkv_bias=False, tied=False and head_bias=True it is the GPT
+    With activation="relu", qkv_bias=False, tied=False and head_bias=True, it's the GPT
     of lesson 06.
     """
 
     activation: str = "gelu_new"  # or "gelu", "relu"
-    qkv_bias: bool = True  # queries, keys and values have one
-    tied: bool = True  # lm_head reads with the rows of the token embedding
+    qkv_bias: bool = True  # whether queries, keys and values have one
+    tied: bool = True  # lm_head shares its matrix with the token embedding
     head_bias: bool = False
-    norm_eps: float = 1e-5  # of LayerNorm: what is added to the variance
+    norm_eps: float = 1e-5  # what LayerNorm adds to the variance
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,7 +46,7 @@ class GPT2Config(GPTConfig):
         )
         require(
             0 < self.norm_eps < math.inf,
-            f"norm_eps is {self.norm_eps!r}; give above 0 and finite.",
+            f"norm_eps is {self.norm_eps!r}; give a finite number above 0.",
         )
 
     def build(self) -> "GPT2":
@@ -55,10 +55,10 @@ class GPT2Config(GPTConfig):
 
 
 class GPT2(GPT):
-    """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
+    """Like GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
 
-    GPT-2 also drops out what it embeds; here dropout is where lesson 05 has it. That
-    matters in training alone.
+    GPT-2 also applies dropout to its embeddings. Here, dropout is where lesson 05 has
+    it. That only matters in training.
     """
 
     config: GPT2Config
@@ -77,11 +77,11 @@ class GPT2(GPT):
         self.tie()
 
     def tie(self) -> None:
-        """Let lm_head and the token embedding be one matrix, if the config says so."""
+        """Make lm_head and the token embedding one matrix, if the config says so."""
         if self.config.tied:
             self.lm_head.weight = self.token_embedding.weight
 
 
 def zeros(n: int) -> nn.Parameter:
-    """A new parameter (n,), where all is zero."""
+    """A new parameter (n,), all zeros."""
     return nn.Parameter(torch.zeros(n))

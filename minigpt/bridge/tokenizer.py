@@ -1,4 +1,4 @@
-"""Lesson 14: GPT-2's own tokenizer: lesson 13's, with its files and its special tokens.
+"""Lesson 14: GPT-2's tokenizer: lesson 13's, plus its files and its special tokens.
 
 Sources: Radford et al. (2019), section 2.2; for the files, OpenAI's encoder.py.
 """
@@ -22,11 +22,11 @@ from minigpt.tokens.byte_pairs import BytePairTokenizer, refuse_unknown
 
 SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]  # these are printable
 HIDDEN = [byte for byte in range(256) if byte not in SHOWN]
-LETTER = {byte: chr(byte) for byte in SHOWN}  # as GPT-2's files write a byte
+LETTER = {byte: chr(byte) for byte in SHOWN}  # how GPT-2's files write a byte
 LETTER |= {byte: chr(256 + n) for n, byte in enumerate(HIDDEN)}
 BYTE = {letter: byte for byte, letter in LETTER.items()}
 SPACES = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-PLAIN = {  # what a tokenizer's file may ask for, and the values that change nothing
+PLAIN = {  # what a tokenizer's file may ask for, and which values change nothing
     **dict.fromkeys(["normalizer", "pre_tokenizer", "post_processor"], (None,)),
     **dict.fromkeys(["add_prefix_space", "add_bos_token"], (None, False)),
     **dict.fromkeys(["add_eos_token", "do_lower_case"], (None, False)),
@@ -35,15 +35,15 @@ PLAIN = {  # what a tokenizer's file may ask for, and the values that change not
     "dropout": (None, 0),
     "use_regex": (None, True),
 }
-KEPT = 100_000  # pieces whose tokens are remembered
+KEPT = 100_000  # how many pieces we remember the tokens of
 
 
 @dataclass
 class GPT2Tokenizer(BytePairTokenizer):
-    """A BytePairTokenizer that reads quickly, cuts exactly as GPT-2 does, and has
-    special tokens behind all others.
+    """A BytePairTokenizer that's fast, cuts text exactly like GPT-2, and has special
+    tokens after all the others.
 
-    special: texts, as "<|endoftext|>", that are one token each wherever they stand.
+    special: texts like "<|endoftext|>". Each is one token wherever it appears.
     """
 
     special: list = field(default_factory=list)
@@ -59,7 +59,8 @@ class GPT2Tokenizer(BytePairTokenizer):
         self.vocab_size = len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
-        """As BytePairTokenizer: str -> list[int]; raises ValueError likewise."""
+        """Like BytePairTokenizer: str -> list[int], and it raises the same
+        ValueError."""
         ids = []
         for i, part in enumerate(split(text, self.special)):
             if i % 2:
@@ -77,19 +78,20 @@ class GPT2Tokenizer(BytePairTokenizer):
 
 
 def split(text: str, special: Sequence[str]) -> list[str]:
-    """The parts of a text between special tokens, and those: every second is one."""
+    """The parts of a text and the special tokens between them. Every second one is a
+    special token."""
     if not special:
         return [text]
-    longest = sorted(special, key=len, reverse=True)  # where two begin alike
+    longest = sorted(special, key=len, reverse=True)  # if two begin the same way
     return re.split("(" + "|".join(map(re.escape, longest)) + ")", text)
 
 
 def join(row: list, joined: dict) -> list[int]:
-    """A list of tokens after all merges, those of smaller ids first: what a loop over
-    `merge` of lesson 13 gives, in n log n steps instead of n².
+    """A list of tokens after all merges, smaller ids first. It equals a loop over
+    lesson 13's `merge`, but takes n log n steps instead of n².
 
-    joined: {(left, right): their token}. The pairs that may be joined wait in a heap;
-    one whose neighbors have changed in the meantime is skipped.
+    joined: {(left, right): their token}. Pairs that may be joined wait in a heap. If a
+    pair's neighbors have changed in the meantime, it's skipped.
     """
     row, n = list(row), len(row)
     before, after = list(range(-1, n - 1)), list(range(1, n + 1))  # the neighbors
@@ -114,8 +116,8 @@ def join(row: list, joined: dict) -> list[int]:
 
 @cache
 def gpt2_cut() -> re.Pattern[str]:
-    r"""GPT-2's regular expression, compiled: \p{L} and \p{N}, which Python's re does
-    not know, are written out as the characters that Unicode puts there."""
+    r"""GPT-2's regular expression, compiled. Python's re doesn't know \p{L} and \p{N},
+    so we write out the characters that Unicode puts there."""
     characters = map(chr, range(sys.maxunicode + 1))
     ranges = {"L": "", "N": ""}
     for kind, group in groupby(characters, lambda c: unicodedata.category(c)[0]):
@@ -130,9 +132,9 @@ def gpt2_cut() -> re.Pattern[str]:
 
 
 def as_gpt2_tokenizer(tokenizer: Any) -> GPT2Tokenizer:
-    """A tokenizer of the course as a GPT2Tokenizer with the same ids.
+    """One of the course's tokenizers as a GPT2Tokenizer with the same ids.
 
-    Raises ValueError for one that GPT-2's files cannot say.
+    Raises ValueError for one that GPT-2's files can't describe.
     """
     if isinstance(tokenizer, GPT2Tokenizer):
         return tokenizer
@@ -140,27 +142,27 @@ def as_gpt2_tokenizer(tokenizer: Any) -> GPT2Tokenizer:
         long = [char for char in tokenizer.chars if char > "\x7f"]
         require(
             not long,
-            f"The characters {long[:9]} are two bytes or more, and GPT-2's vocabulary "
+            f"The characters {long[:9]} are two bytes or more, but GPT-2's vocabulary "
             "begins with single bytes: train with --tokens.",
         )
         return GPT2Tokenizer([], [ord(char) for char in tokenizer.chars])
     require(
         tokenizer.cut,
-        "The tokenizer joins across spaces (cut=False), and GPT-2's does not.",
+        "The tokenizer joins across spaces (cut=False), but GPT-2's doesn't.",
     )
     return GPT2Tokenizer(tokenizer.merges, tokenizer.alphabet)
 
 
 def written(token: bytes) -> str:
-    """The bytes of a token as the letters of GPT-2's files: b" a" is "Ġa"."""
+    """The bytes of a token in the letters that GPT-2's files use: b" a" is "Ġa"."""
     return "".join(LETTER[byte] for byte in token)
 
 
 def write_tokenizer(tokenizer: Any, folder: Path | str) -> None:
     """Write vocab.json, merges.txt and tokenizer_config.json of a GPT2Tokenizer.
 
-    Raises ValueError if two of its tokens have the same bytes, so that the files could
-    not tell them apart.
+    Raises ValueError if two of its tokens have the same bytes, because the files
+    couldn't tell them apart.
     """
     t = tokenizer
     plain = t.vocab_size - len(t.special)
@@ -169,8 +171,8 @@ def write_tokenizer(tokenizer: Any, folder: Path | str) -> None:
     twice = [name for i, name in enumerate(names) if vocabulary[name] != i]
     require(
         not twice,
-        f"The tokens {twice[:9]} are in the vocabulary twice, made by two merges, and "
-        "GPT-2's files name each once: train with another number of --tokens.",
+        f"The tokens {twice[:9]} are in the vocabulary twice, made by two merges, but "
+        "GPT-2's files can name each only once: train with a different --tokens.",
     )
     lines = [f"{names[left]} {names[right]}" for left, right in t.merges]
     end = t.special[0] if t.special else None
@@ -186,21 +188,21 @@ def write_tokenizer(tokenizer: Any, folder: Path | str) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The dict in a JSON file. Raises ValueError if there is none."""
+    """The dict in a JSON file. Raises ValueError if it doesn't hold one."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:  # also of bytes that are no UTF-8
+    except ValueError:  # also for bytes that aren't UTF-8
         content = None
-    require(isinstance(content, dict), f"{path} is damaged: it is no table in JSON.")
+    require(isinstance(content, dict), f"{path} is damaged: it isn't a table in JSON.")
     return content
 
 
 def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
-    """The GPT2Tokenizer in a folder: of vocab.json and merges.txt, or of the
-    tokenizer.json that newer versions of transformers write in their place, with the
-    tokens that were added later.
+    """The GPT2Tokenizer in a folder, with the tokens that were added later. It's read
+    from vocab.json and merges.txt, or from the tokenizer.json that newer versions of
+    transformers write instead.
 
-    Raises FileNotFoundError or ValueError that says what is not as in GPT-2's.
+    Raises FileNotFoundError, or a ValueError that says what's different from GPT-2's.
     """
     folder = Path(folder)
     path, newer = folder / "vocab.json", folder / "tokenizer.json"
@@ -212,8 +214,8 @@ def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
             value = asked.get(name)
             require(
                 value in values,
-                f"The tokenizer in {where} asks for {name} = {value!r}, which isn't "
-                "done here.",
+                f"The tokenizer in {where} asks for {name} = {value!r}, which minigpt "
+                "doesn't do.",
             )
     if path.is_file():
         vocabulary = read_json(path)
@@ -228,7 +230,7 @@ def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
         kind = model.get("type")
         require(
             kind == "BPE",
-            f"{path} is a tokenizer of type {kind!r}; BPE, as GPT-2's, is read.",
+            f"{path} is a tokenizer of type {kind!r}, but we only read BPE.",
         )
         vocabulary, pairs = model.get("vocab"), model.get("merges")
     try:
@@ -242,24 +244,25 @@ def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
                 if token.get(field):
                     raise Unusual(
                         f"The tokenizer in {folder} asks for {field} at the token "
-                        f"{name!r}, which isn't done here."
+                        f"{name!r}, which minigpt doesn't do."
                     )
         return made_of(vocabulary, pairs, ids)
     except Unusual as error:
         raise ValueError(str(error)) from None
     except (AttributeError, KeyError, TypeError, ValueError):  # whatever is in there
         raise ValueError(
-            f"{path} numbers its tokens in another way than GPT-2: bytes, then merges, "
-            "then special tokens."
+            f"{path} doesn't number its tokens like GPT-2: bytes, then merges, then "
+            "special tokens."
         ) from None
 
 
 class Unusual(Exception):
-    """A tokenizer asks for what isn't done here."""
+    """A tokenizer asks for something we don't do."""
 
 
 def asked_of(content: dict) -> dict:
-    """What a tokenizer.json asks for besides vocabulary and merges: {name: value}."""
+    """What a tokenizer.json asks for besides its vocabulary and merges: {name:
+    value}."""
     found = {}
     for name in ("normalizer", "pre_tokenizer", "post_processor"):
         part = content.get(name)
@@ -271,7 +274,7 @@ def asked_of(content: dict) -> dict:
             if each.get("type") == "Sequence":
                 parts += listed
             elif each.get("type") == "TemplateProcessing":
-                row = each.get("single") or []  # what is put around a text
+                row = each.get("single") or []  # what's added around a text
                 if [*map(list, row)] != [["Sequence"]]:
                     found[name] = "TemplateProcessing"
             elif each.get("type") != "ByteLevel" or name == "normalizer":
@@ -289,7 +292,7 @@ def asked_of(content: dict) -> dict:
 
 def made_of(vocabulary: Any, pairs: Any, added: dict) -> GPT2Tokenizer:
     """The GPT2Tokenizer of {name: id}, pairs of names, or "left right", and {added
-    token: id}. Raises an error if that is not as in GPT-2's."""
+    token: id}. Raises an error if that isn't like GPT-2's."""
     vocabulary = vocabulary | added
     pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in pairs]
     names = sorted(vocabulary, key=lambda name: vocabulary[name])
@@ -300,14 +303,15 @@ def made_of(vocabulary: Any, pairs: Any, added: dict) -> GPT2Tokenizer:
     tokenizer = GPT2Tokenizer(merges, [BYTE[name] for name in known], special=special)
     for name in added:
         if name not in special:
-            raise Unusual(f"The token {name!r} is added, and also made by merges.")
+            raise Unusual(f"The token {name!r} was added, but merges make it, too.")
     plain = tokenizer.vocabulary[: len(names) - len(special)]
     require([*map(written, plain), *special] == names, "other merges")
     return tokenizer
 
 
 def need(folder: Path | str, name: str, asked: str | None = None) -> Path:
-    """The path of a file in a folder. Raises FileNotFoundError that says which."""
+    """The path of a file in a folder. Raises a FileNotFoundError that says which one is
+    missing."""
     path = Path(folder) / name
     if not path.is_file():
         raise FileNotFoundError(

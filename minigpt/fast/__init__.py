@@ -1,2 +1,2 @@
-"""Lesson 09: writing without computing anything twice: cache, reader, writing,
-speculative, quantization, in this order."""
+"""Lesson 09: write without computing anything twice. Read cache, reader, writing,
+speculative and quantization, in this order."""

@@ -1,8 +1,8 @@
-"""Lesson 09: the key/value cache: what a model has read is not computed again.
+"""Lesson 09: the key/value cache, so that a model reads each character only once.
 
-The key and the value of a character depend on no later character, so both are
-computed once and kept. The cache is an argument of a forward pass of its own, which
-reads the weights of a model that knows nothing about it.
+The key and the value of a character don't depend on any later character, so we compute
+them once and keep them. The cache is an argument of a separate forward pass. It reads
+the weights of a model that knows nothing about the cache.
 Source: Shazeer, Fast Transformer Decoding (2019), section 2.4.
 """
 
@@ -15,9 +15,9 @@ from minigpt.interfaces import Model
 
 
 def causal_mask(T: int, past: int, device: Any = None) -> torch.Tensor | None:
-    """Which of past + T keys each of the last T characters sees: (T, past + T).
+    """Which of the past + T keys each of the last T characters sees: (T, past + T).
 
-    None stands for all: one that comes alone has no future there.
+    None means all of them: a single new character has no future to hide.
     """
     if T == 1:
         return None
@@ -28,7 +28,7 @@ class KVCache:
     """Room for the keys and values of block_size characters in each of B texts.
 
     keys, values: (n_layer, B, n_kv_head, block_size, head_size). The first `length`
-    characters have been read; set it back to forget the last ones.
+    characters have been read; lower it to forget the last ones.
     """
 
     def __init__(self, model: Model, batch_size: int = 1) -> None:
@@ -40,8 +40,8 @@ class KVCache:
         self.size, self.length = c.block_size, 0
 
     def positions(self, T: int) -> torch.Tensor:
-        """The positions of the next T characters, (T,). Raises ValueError if they do
-        not fit."""
+        """The positions of the next T characters, (T,). Raises ValueError if they don't
+        fit."""
         end = self.length + T
         if end > self.size:
             raise ValueError(
@@ -51,13 +51,14 @@ class KVCache:
         return torch.arange(self.length, end, device=self.keys.device)
 
     def past_mask(self, T: int) -> torch.Tensor | None:
-        """Which keys each of the next T characters sees: (T, length + T); None: all."""
+        """Which keys each of the next T characters sees: (T, length + T), or None for
+        all."""
         return causal_mask(T, self.length, self.keys.device)
 
     def put(
         self, layer: int, k: torch.Tensor, v: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write k and v (B, n_kv_head, T, head_size) behind what this layer holds
+        """Write k and v (B, n_kv_head, T, head_size) after what this layer holds
         -> all its keys, all its values (B, n_kv_head, length + T, head_size)."""
         start, end = self.length, self.length + k.shape[2]
         self.keys[layer, :, :, start:end] = k
@@ -66,7 +67,7 @@ class KVCache:
 
 
 def attend(attention: Any, x: torch.Tensor, cache: KVCache, layer: int) -> torch.Tensor:
-    """CausalSelfAttention, for what comes next: (B, T, C) -> (B, T, C)."""
+    """CausalSelfAttention for the next characters: (B, T, C) -> (B, T, C)."""
     B, T, C = x.shape
     qkv = attention.qkv(x).view(B, T, 3, attention.n_head, attention.head_size)
     q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, head_size)

@@ -1,7 +1,7 @@
-"""Lesson 09: what a model reads of a text that grows beyond its context.
+"""Lesson 09: which part of a text a model reads when the text outgrows its context.
 
-The text then loses its beginning, which moves all that is left to other positions:
-learned positions make the kept keys and values wrong, and they are computed anew.
+Then the text loses its beginning, and everything left moves to another position. With
+learned positions, the keys and values we kept are wrong, so we compute them again.
 """
 
 import inspect
@@ -21,21 +21,21 @@ WINDOWS = ["half", "slide"]
 
 
 def takes_cache(module: Any) -> bool:
-    """Whether its forward pass has an argument `cache`."""
+    """Whether a model's forward pass has an argument `cache`."""
     return "cache" in inspect.signature(module.forward).parameters
 
 
 def computes_as(module: Any, kind: type[nn.Module]) -> bool:
-    """Whether this is a `kind` whose forward pass is that of `kind` itself."""
+    """Whether this is a `kind` with the forward pass of `kind` itself."""
     return isinstance(module, kind) and type(module).forward is kind.forward
 
 
 def can_cache(model: Model) -> bool:
-    """Whether `forward_with_cache` reads with this model as the model itself does.
+    """Whether `forward_with_cache` computes the same as this model itself.
 
-    A model of lesson 08 takes the cache as an argument, if its attention does. Lesson
-    06's knows of none: gpt_with_cache computes in its place, so that all its parts must
-    compute as the course's do.
+    A model of lesson 08 takes the cache as an argument if its attention does. Lesson
+    06's GPT doesn't know about caches. gpt_with_cache computes in its place, so all of
+    its parts must be the course's own.
     """
     if isinstance(model, ModernGPT):
         attentions = [block.attention for block in list(model.body)[:-1]]
@@ -50,10 +50,10 @@ def can_cache(model: Model) -> bool:
 
 @torch.inference_mode()
 def forward_with_cache(model: Model, idx: torch.Tensor, cache: KVCache) -> torch.Tensor:
-    """What a model says of a text's newest characters: idx (B, T), whose first
-    cache.length characters `cache` holds -> logits (B, T - cache.length, vocab_size).
+    """What a model says about a text's newest characters: idx (B, T), the first
+    cache.length of them already in `cache` -> logits (B, T - cache.length, vocab_size).
 
-    For a model that `can_cache`, in evaluation mode.
+    The model must pass `can_cache` and be in evaluation mode.
     """
     if isinstance(model, ModernGPT):
         return model(idx, cache=cache)[0]
@@ -61,12 +61,12 @@ def forward_with_cache(model: Model, idx: torch.Tensor, cache: KVCache) -> torch
 
 
 class Reader:
-    """reader(idx) -> what a model says of a text that grows from call to call.
+    """reader(idx) -> what a model says about a text that grows from call to call.
 
-    window: what is read of a text longer than the context. "half": it grows to a whole
-    context, then its older half is dropped and the rest read again. "slide": the last
-    context, read again for each character. None: "half" for a model that can have a
-    cache, "slide" for others, as `generate` of lesson 06 reads.
+    window: which part of a longer text is read. "half": the window grows to a whole
+    context, then drops its older half and reads the rest again. "slide": the last
+    context, read again for each character, as in lesson 06's `generate`. None: "half"
+    for a model that can use a cache, "slide" for others.
     """
 
     def __init__(self, model: Model, window: str | None = None) -> None:
@@ -75,7 +75,7 @@ class Reader:
         if self.window not in WINDOWS:
             raise ValueError(f"window is {window!r}; give one of {WINDOWS}.")
         self.cache: KVCache | None = None
-        self.start = 0  # of what the cache holds
+        self.start = 0  # of the text in the cache
         self.first: int | None = None  # where the first window began
 
     def __call__(self, idx: torch.Tensor, last: int = 1) -> torch.Tensor:
@@ -90,7 +90,7 @@ class Reader:
         return forward_with_cache(self.model, idx[:, start:], self.cache)[:, -last:]
 
     def start_of(self, T: int) -> int:
-        """Where the window on a text of T characters begins."""
+        """Where the window starts in a text of T characters."""
         size = self.model.block_size
         if self.first is None:
             self.first = max(T - size, 0)
@@ -101,10 +101,11 @@ class Reader:
         return self.first + -(-over // half) * half  # halves, rounded up
 
     def room(self, T: int) -> int:
-        """How many more characters fit before a text of T loses its beginning."""
+        """How many more characters fit before a text of T characters loses its
+        beginning."""
         return self.model.block_size - (T - self.start_of(T))
 
     def forget(self, T: int) -> None:
-        """Keep the first T characters of what was read; others will follow them."""
+        """Keep only the first T characters of what was read. Others will follow."""
         if self.cache is not None:
             self.cache.length = min(self.cache.length, T - self.start)

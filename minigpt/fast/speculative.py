@@ -1,4 +1,4 @@
-"""Lesson 09: speculative decoding: a quick model drafts, the model checks.
+"""Lesson 09: speculative decoding. A fast model drafts, and the model checks.
 
 Sources: Leviathan et al., Fast Inference from Transformers via Speculative Decoding
 (2023), section 2.3 and algorithm 1; Chen et al., Accelerating Large Language Model
@@ -20,8 +20,8 @@ class Speculation(NamedTuple):
     """What `speculate` wrote, and how often the model agreed with the draft."""
 
     idx: torch.Tensor  # (1, T + max_new_tokens)
-    drafted: int  # tokens that the draft proposed
-    accepted: int  # those of them that are in the text
+    drafted: int  # how many tokens the draft proposed
+    accepted: int  # how many of them are in the text
     passes: int  # of the model
 
 
@@ -37,9 +37,10 @@ def speculate(
 ) -> Speculation:
     """Write as `generate` does, from the same distribution: idx (1, T) -> Speculation.
 
-    draft: any model with the same vocabulary. It proposes up to k tokens, one after
-    the other, and `model` checks them all in one pass. Both are in evaluation mode.
-    knobs: temperature, top_k, top_p; at temperature 0 the text is that of `generate`.
+    draft: any model with the same vocabulary. It proposes up to k tokens, one at a
+    time, and `model` checks them all in one pass. Both must be in evaluation mode.
+    knobs: temperature, top_k, top_p; at temperature 0, you get the same text as from
+    `generate`.
     """
     reader, drafter = Reader(model), Reader(draft)
     end, drafted, accepted, passes = idx.shape[1] + max_new_tokens, 0, 0, 0
@@ -67,14 +68,15 @@ def check(
     tokens: torch.Tensor,
     generator: torch.Generator | None = None,
 ) -> tuple[int, torch.Tensor]:
-    """How many of n drafted tokens to keep, and the token (1,) that comes after them.
+    """How many of n drafted tokens to keep, and the token (1,) that follows them.
 
-    p: (n + 1, V), the model's probabilities before each token and after the last;
-    q: (n, V), the draft's, from which the tokens (n,) were drawn.
+    p: (n + 1, V), the model's probabilities before each token and after the last one.
+    q: (n, V), the draft's probabilities, which the tokens (n,) were drawn from.
 
-    A token x is kept with probability min(1, p(x) / q(x)). What the draft says too
-    rarely then lacks max(p - q, 0): the token after the first refusal is drawn from
-    that. Both together are p: Leviathan et al., appendix A.1.
+    A token x is kept with probability min(1, p(x) / q(x)). Tokens that the draft
+    proposes too rarely are still short by max(p - q, 0). The token after the first
+    refusal is drawn from that. Together, this gives exactly p: Leviathan et al.,
+    appendix A.1.
     """
     n = len(tokens)
     u = torch.rand(n, generator=generator, device=p.device)
@@ -89,10 +91,11 @@ def check(
 
 
 class CountingDraft(nn.Module):
-    """Counts to draft with: what followed the last `order` characters in ids (N,).
+    """Draft with counts of what followed the last `order` characters in ids (N,).
 
-    A table of all vocab_size ** order contexts; each count begins at 0.01, so that a
-    context that never came proposes anything. draft(idx) -> logits (B, T, V), None.
+    It's a table of all vocab_size ** order contexts. Each count starts at 0.01, so a
+    context that never came up can propose anything. draft(idx) -> logits (B, T, V),
+    None.
     """
 
     place: torch.Tensor  # (order,)
@@ -112,7 +115,7 @@ class CountingDraft(nn.Module):
     def forward(
         self, idx: torch.Tensor, targets: Any = None
     ) -> tuple[torch.Tensor, None]:
-        """Where fewer than `order` characters came before, token 0 stands in."""
+        """If there are fewer than `order` earlier characters, token 0 fills in."""
         padded = F.pad(idx, (self.block_size - 1, 0))
         context = padded.unfold(1, self.block_size, 1) @ self.place  # (B, T)
         return self.table[context], None

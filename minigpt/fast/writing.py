@@ -1,4 +1,4 @@
-"""Lesson 09: writing with a cache, and from text to text: as it comes, until a stop."""
+"""Lesson 09: write with a cache, and write text piece by piece until a stop."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,10 +14,11 @@ from minigpt.interfaces import Model, Tokenizer
 def generate(
     model: Model, idx: torch.Tensor, max_new_tokens: int, **knobs: Any
 ) -> torch.Tensor:
-    """Like lesson 06's `generate`, reading each character once: (B, T) -> (B, T + new).
+    """Like lesson 06's `generate`, but it reads each character once: (B, T) -> (B, T +
+    new).
 
-    knobs: temperature, top_k, top_p, generator, and the window of `Reader`. With the
-    same generator it is the same text, as long as it fits into the context.
+    knobs: temperature, top_k, top_p, generator, and the window of `Reader`. The same
+    generator gives the same text, as long as it fits into the context.
     """
     return torch.cat([idx, *tokens(model, idx, max_new_tokens, **knobs)], dim=1)
 
@@ -31,12 +32,12 @@ def tokens(
     window: str | None = None,
     **knobs: Any,
 ) -> Iterator[torch.Tensor]:
-    """Yield what `generate` appends, one (B, 1) after the other, as they are drawn.
+    """Yield what `generate` appends, one (B, 1) at a time, as soon as it's drawn.
 
-    Until the last one the model is in evaluation mode.
+    Until the last one, the model is in evaluation mode.
     """
     reader = Reader(model, window)
-    with evaluating(model):  # even if nobody wants the rest
+    with evaluating(model):  # even if nobody asks for the rest
         for _ in range(max_new_tokens):
             logits = reader(idx)[:, -1]  # (B, vocab_size)
             probs = probabilities(logits, **knobs)
@@ -53,10 +54,10 @@ def stream(
     stop: Sequence[str] = (),
     **knobs: Any,
 ) -> Iterator[str]:
-    """Yield what a model writes after `prompt`, piece by piece as it is drawn.
+    """Yield what a model writes after `prompt`, piece by piece, as it's drawn.
 
-    stop: strings that end the text and are not yielded; a piece that may yet become
-    one waits until that is decided. knobs: those of `generate`.
+    stop: strings that end the text and aren't yielded. A piece that could still become
+    one of them waits until that's decided. knobs: those of `generate`.
     """
     device = next(model.parameters()).device
     idx = torch.tensor([tokenizer.encode(prompt)], device=device)  # (1, T)
@@ -77,8 +78,8 @@ def stream(
 
 
 def decoder(tokenizer: Tokenizer) -> Callable:
-    """A function of the next ids (n,) -> what they add to a text. Bytes that end within
-    a character wait for the rest of it, and are dropped if it never comes."""
+    """A function: the next ids (n,) -> what they add to a text. An unfinished character
+    waits for its other bytes, and it's dropped if they never come."""
     held = []
 
     def decode(ids):

@@ -1,1 +1,1 @@
-"""Lesson 11: looking inside a trained GPT: scores, cuts and exchanges."""
+"""Lesson 11: look inside a trained GPT with scores, cuts and exchanges."""

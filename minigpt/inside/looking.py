@@ -1,8 +1,8 @@
-"""Lesson 11: what flows through a GPT, caught by hooks, taken apart, cut and exchanged.
+"""Lesson 11: catch what flows through a GPT, take it apart, cut it and exchange it.
 
-Layers and heads count from 1. Sources: Elhage et al., A Mathematical Framework for
-Transformer Circuits (2021), for the stream as a sum; Meng et al., Locating and Editing
-Factual Associations in GPT (2022), section 2, for the exchange of a part.
+Layers and heads are counted from 1. Sources: Elhage et al., A Mathematical Framework
+for Transformer Circuits (2021), for the stream as a sum; Meng et al., Locating and
+Editing Factual Associations in GPT (2022), section 2, for the exchange of a part.
 """
 
 from collections.abc import Generator
@@ -31,9 +31,10 @@ class Flow(NamedTuple):
 
 @contextmanager
 def hooked(hooks: list) -> Generator[None]:
-    """Inside, hooks hang: (module, function) pairs; then they are gone, errors or not.
+    """Attach hooks, (module, function) pairs, inside this block. Afterwards they're
+    removed, even after an error.
 
-    function(module, inputs, output) -> None, or what takes the output's place.
+    function(module, inputs, output) -> None, or a replacement for the output.
     """
     with ExitStack() as hung:
         for module, function in hooks:
@@ -43,7 +44,7 @@ def hooked(hooks: list) -> Generator[None]:
 
 @torch.no_grad()
 def capture(model: Model, idx: torch.Tensor) -> Flow:
-    """Run a GPT on idx (B, T) and keep what flows through it: a Flow."""
+    """Run a GPT on idx (B, T) and return what flows through it: a Flow."""
     seen = {}
 
     def keep(module, inputs, output):
@@ -68,7 +69,7 @@ def capture(model: Model, idx: torch.Tensor) -> Flow:
 
 
 def columns(attention: Any, head: int) -> slice:
-    """The slice of the C numbers that belongs to a head, counted from 1."""
+    """Which slice of the C numbers belongs to a head. Heads are counted from 1."""
     return slice((head - 1) * attention.head_size, head * attention.head_size)
 
 
@@ -95,8 +96,8 @@ def contributions(model: Model, flow: Flow) -> dict[str, torch.Tensor]:
 def logit_shares(model: Model, flow: Flow) -> dict[str, torch.Tensor]:
     """Direct logit attribution: {name: (B, T, V)}; the sum is the model's logits.
 
-    The last LayerNorm divides by the stream's own standard deviation. That is kept as
-    it was here, and so all that follows is linear; "last biases" are what remains.
+    The last LayerNorm divides by the stream's own standard deviation. We keep that
+    fixed, so everything after it is linear. "last biases" is what's left over.
     """
     norm, head, stream = model.body[-1], model.lm_head, flow.stream[-1]
     variance = stream.var(dim=-1, unbiased=False, keepdim=True)
@@ -119,11 +120,13 @@ def check_layer(layer: int, last: int) -> None:
 def changed(
     model: Model, layer: int, part: Any, value: float | torch.Tensor = 0.0
 ) -> Generator[None]:
-    """Inside, what one part writes is `value`: zeros, a mean, or another text's.
+    """Inside this block, one part writes `value`: zeros, a mean, or its output for
+    another text.
 
-    part: a head's number, or "attention" or "feed-forward" for that part of the
-    layer. value: a number, or a tensor of which torch makes (B, T, head_size) for a
-    head, (B, T, C) for a part. Raises ValueError for what the model does not have.
+    part: a head's number, or "attention" or "feed-forward" for that part of the layer.
+    value: a number, or a tensor that torch can broadcast to (B, T, head_size) for a
+    head or (B, T, C) for a part. Raises ValueError for a part that the model doesn't
+    have.
     """
     check_layer(layer, len(model.body) - 1)
     block = model.body[layer - 1]
@@ -152,8 +155,9 @@ def changed(
 def patched(
     model: Model, layer: int, position: int | slice | list[int], vector: torch.Tensor
 ) -> Generator[None]:
-    """Inside, the stream at some positions is `vector` before block `layer`, where
-    n_layer + 1 is the last norm. So a part of one text is put into another.
+    """Inside this block, the stream at some positions is replaced by `vector` before
+    block `layer`; n_layer + 1 means the last norm. This puts a part of one text into
+    another.
 
     position: a number, a slice or a list of them; vector: (C,) or (positions, C).
     """

@@ -1,8 +1,9 @@
-"""Lesson 11: what a head may look for: marked places, to be compared with attention.
+"""Lesson 11: what a head might look for. We mark places and compare them with
+attention.
 
-Each of MARKS: idx (B, T) -> marks (B, T, T), True where query t looks for key s; none
-marks a place later than its own. Source: Olsson et al., In-context Learning and
-Induction Heads (2022), for prefix matching.
+Each of MARKS: idx (B, T) -> marks (B, T, T), True where query t looks for key s. None
+of them marks a later place. Source: Olsson et al., In-context Learning and Induction
+Heads (2022), for prefix matching.
 """
 
 from functools import partial
@@ -11,7 +12,7 @@ import torch
 
 
 def previous(idx: torch.Tensor, n: int = 1) -> torch.Tensor:
-    """The character just before, or n places before: s = t - n."""
+    """The character just before, or the one n places before: s = t - n."""
     T = idx.shape[1]
     back = torch.ones(T, T, dtype=torch.bool).tril(-n).triu(-n)
     return back.expand(len(idx), T, T)
@@ -23,17 +24,17 @@ def same(idx: torch.Tensor) -> torch.Tensor:
 
 
 def prefix(idx: torch.Tensor, n: int = 3) -> torch.Tensor:
-    """What followed when the same n characters stood there: prefix matching.
+    """What came after the same n characters earlier: prefix matching.
 
     idx[s - n : s] = idx[t - n + 1 : t + 1], s <= t.
     """
     equal = idx[:, :, None] == idx[:, None, :]  # (B, T, T)
     match = equal.clone()
-    for back in range(1, n):  # and `back` characters earlier, too
+    for back in range(1, n):  # and also `back` characters earlier
         match[:, back:, back:] &= equal[:, :-back, :-back]
         match[:, :back] = match[:, :, :back] = False
     marks = torch.zeros_like(match)
-    marks[:, :, 1:] = match.tril(-1)[:, :, :-1]  # the character after
+    marks[:, :, 1:] = match.tril(-1)[:, :, :-1]  # the next character
     return marks
 
 
@@ -49,18 +50,18 @@ MARKS = {
 def score(weights: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
     """How much a head attends to the marked places: (B, n_head, T, T) -> (n_head,).
 
-    marks: (B, T, T) bool, True where query t looks for key s. The attention on marks
-    is added up for each query, and its mean taken over the queries that have any.
+    marks: (B, T, T) bool, True where query t looks for key s. For each query, we add up
+    the attention on its marks. Then we take the mean over the queries that have any.
     """
     asked = marks.any(dim=-1)  # (B, T)
     if not asked.any():
-        raise ValueError("No query has a mark: give windows in which one has.")
+        raise ValueError("No query has a mark: give windows with at least one.")
     found = (weights * marks[:, None]).sum(dim=-1)  # (B, n_head, T)
     return (found * asked[:, None]).sum(dim=(0, 2)) / asked.sum()
 
 
 def by_chance(marks: torch.Tensor) -> float:
-    """The score of a head that attends evenly to all it can see: a number."""
+    """The score of a head that attends equally to everything it can see: a number."""
     T = marks.shape[-1]
     even = torch.ones(T, T).tril()
     even = even / even.sum(dim=-1, keepdim=True)  # (T, T), rows sum to one

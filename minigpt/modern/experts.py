@@ -1,4 +1,4 @@
-"""Lesson 08, in its evidence: a mixture of experts, to understand one."""
+"""Lesson 08, in its evidence: a mixture of experts, small enough to understand."""
 
 import copy
 
@@ -8,12 +8,14 @@ import torch.nn.functional as F
 
 
 class MixtureOfExperts(nn.Module):
-    """Several feed-forward layers, of which each token passes `top`: (B, T, C) -> same.
+    """Several feed-forward layers. Each token goes through `top` of them. (B, T, C) ->
+    same.
 
-    The router's probability multiplies an expert's output, so that the router learns:
-    Fedus et al., Switch Transformers (2021), section 2.1. The bias only chooses; it
-    rises where an expert got less than its share: Wang et al., Auxiliary-Loss-Free
-    Load Balancing (2024), algorithm 1. The experts are copies of one layer at first.
+    An expert's output is multiplied by the router's probability, so the router learns:
+    Fedus et al., Switch Transformers (2021), section 2.1. The bias only affects the
+    choice. It rises for an expert that got less than its share: Wang et al.,
+    Auxiliary-Loss-Free Load Balancing (2024), algorithm 1. At first, the experts are
+    copies of one layer.
     """
 
     bias: torch.Tensor  # (n_expert,)
@@ -40,7 +42,7 @@ class MixtureOfExperts(nn.Module):
         chosen = (p + self.bias).topk(self.top, dim=-1).indices  # (N, top)
         out, load = torch.zeros_like(tokens), []
         for i, expert in enumerate(self.experts):
-            mine = (chosen == i).any(dim=-1).nonzero()[:, 0]  # tokens sent to it
+            mine = (chosen == i).any(dim=-1).nonzero()[:, 0]  # tokens sent to each
             y = p[mine, i, None] * expert(tokens[mine])
             out = out.index_add(0, mine, y)
             load.append(len(mine))

@@ -1,4 +1,4 @@
-"""Lesson 08: today's decoder, in the shell of lesson 03: what came after GPT-2.
+"""Lesson 08: today's decoder in the shell of lesson 03, with what came after GPT-2.
 
 These are its parts. Each one except the last two is a field of ModernConfig:
 - RMSNorm, before each part of a block and at the end
@@ -6,14 +6,14 @@ These are its parts. Each one except the last two is a field of ModernConfig:
 - queries and keys normalized, head by head
 - relu² in the feed-forward layer, or a gate (SwiGLU)
 - no bias anywhere
-- projections into the stream, and the head, that start as zeros
+- projections into the stream and a head that start as zeros
 - on request: heads that share keys and values (n_kv_head), values mixed with those of
   block 0, the stream mixed with the embedding, logits held within a soft cap
 - embedding and head are two matrices
-- the forward pass takes the key/value cache of lesson 09, if it is given one
+- the forward pass can take the key/value cache of lesson 09
 
-AS_IN_06 switches the new parts off and leaves the GPT of lesson 06: same parameters,
-same logits. The notebook measures what each part is worth.
+AS_IN_06 switches the new parts off. What's left is the GPT of lesson 06, with the same
+parameters and the same logits. The notebook measures what each part is worth.
 """
 
 import math
@@ -43,7 +43,7 @@ AS_IN_06 = {
 
 @dataclass
 class ModernConfig(GPTConfig):
-    """The shape of a ModernGPT. Raises ValueError for one that cannot be built."""
+    """The shape of a ModernGPT. Raises ValueError for a shape that can't be built."""
 
     n_kv_head: int | None = None  # None: as many as n_head
     rms_norm: bool = True
@@ -55,7 +55,7 @@ class ModernConfig(GPTConfig):
     value_residual: bool = False
     embedding_mix: bool = False
     softcap: float | None = None
-    norm_eps: float = 1e-6  # of RMSNorm: what is added to the mean square
+    norm_eps: float = 1e-6  # what RMSNorm adds to the mean square
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,11 +79,11 @@ class ModernConfig(GPTConfig):
         )
         require(
             self.softcap is None or 0 < self.softcap < math.inf,
-            f"softcap is {self.softcap!r}; give above 0, finite, or None.",
+            f"softcap is {self.softcap!r}; give a finite number above 0, or None.",
         )
         require(
             0 < self.norm_eps < math.inf,
-            f"norm_eps is {self.norm_eps!r}; give above 0 and finite.",
+            f"norm_eps is {self.norm_eps!r}; give a finite number above 0.",
         )
 
     def build(self) -> "ModernGPT":
@@ -92,16 +92,16 @@ class ModernConfig(GPTConfig):
 
 
 class ModernAttention(nn.Module):
-    """CausalSelfAttention of lesson 04 with what came later.
+    """Lesson 04's CausalSelfAttention with what came later.
 
-    x: (B, T, C), first_values: those of block 0, or None in block 0; cache: a KVCache
-    with the text before x, and the number of this layer in it
+    x: (B, T, C), first_values: block 0's values, or None in block 0; cache: a KVCache
+    with the text before x, and this layer's number in it
     -> (B, T, C), values (B, T, n_kv_head, head_size).
 
-    n_kv_head heads of keys and values, each shared by a group of query heads: Ainslie
-    et al., GQA (2023), section 2.2. Queries and keys normalized per head: Henry et
-    al., Query-Key Normalization (2020), but with the scale sqrt(head_size) where
-    theirs is learned. Values mixed with those of block 0: Zhou et al., Value
+    There are n_kv_head heads of keys and values, each shared by a group of query heads:
+    Ainslie et al., GQA (2023), section 2.2. Queries and keys are normalized per head:
+    Henry et al., Query-Key Normalization (2020), but with the scale sqrt(head_size)
+    where theirs is learned. Values are mixed with those of block 0: Zhou et al., Value
     Residual Learning (2024).
     """
 
@@ -115,7 +115,7 @@ class ModernAttention(nn.Module):
         self.qkv = nn.Linear(c.n_embd, out, bias=False)
         self.proj = nn.Linear(c.n_embd, c.n_embd, bias=c.bias)
         mix = nn.Parameter(torch.tensor([0.5, 0.5])) if c.value_residual else None
-        self.value_mix = mix  # None also in block 0, where there is nothing to mix
+        self.value_mix = mix  # None in block 0, too, which has nothing to mix
 
     def queries_keys_values(
         self,
@@ -124,7 +124,7 @@ class ModernAttention(nn.Module):
         turns: torch.Tensor,
     ) -> tuple:
         """x: (B, T, C) -> q (B, n_head, T, head_size), k and v (B, n_kv_head, T, same),
-        and the values before they are mixed, (B, T, n_kv_head, same)."""
+        and the values before mixing, (B, T, n_kv_head, same)."""
         B, T, _ = x.shape
         heads = self.qkv(x).view(B, T, -1, self.head_size)
         n = self.n_head + self.n_kv_head
@@ -164,16 +164,16 @@ class ModernAttention(nn.Module):
 
 
 def norm_of(config: ModernConfig) -> nn.Module:
-    """The norm that a config asks for, (..., n_embd) -> the same."""
+    """The norm that a config asks for: (..., n_embd) -> the same."""
     if config.rms_norm:
         return parts.RMSNorm(config.n_embd, config.norm_eps)
     return nn.LayerNorm(config.n_embd)
 
 
 class ModernBlock(nn.Module):
-    """Block of lesson 05, of these parts; it also hands on the first values.
+    """Lesson 05's Block, made from these parts. It also passes on the first values.
 
-    With embedding_mix it reads a learned mixture of the stream and of the token's
+    With embedding_mix, it reads a learned mixture of the stream and the token's
     embedding: Jordan et al., modded-nanogpt (2024), record 9.
     """
 
@@ -228,17 +228,17 @@ class ModernBody(nn.Sequential):
 def body_of(config: ModernConfig) -> ModernBody:
     """The ModernBody of a config, with new weights."""
     blocks = [ModernBlock(config) for _ in range(config.n_layer)]
-    blocks[0].attention.value_mix = None  # it has no first values to mix in
+    blocks[0].attention.value_mix = None  # it has no first values to mix with
     return ModernBody(*blocks, norm_of(config))
 
 
 class ModernGPT(LanguageModel):
-    """As GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
+    """Like GPT: model(idx, targets=None) -> logits (B, T, vocab_size), loss or None.
 
     It can't be differentiated twice or used with torch.func, because its norms bring
-    their own first derivative. And it can't become ONNX, because its rotary positions
-    are complex numbers. Real ones do the same with sines and cosines, but took longer
-    in training.
+    their own first derivative. You can't export it to ONNX either, because its rotary
+    positions are complex numbers. Real numbers with sines and cosines do the same, but
+    training took longer.
     """
 
     def __init__(self, config: ModernConfig) -> None:
@@ -250,7 +250,7 @@ class ModernGPT(LanguageModel):
         if not c.bias:
             self.lm_head.register_parameter("bias", None)
         init_weights(self)
-        if c.zero_init:  # each block starts as the identity, the logits as zeros
+        if c.zero_init:  # blocks start as the identity, logits as zeros
             for block in list(self.body)[:-1]:
                 nn.init.zeros_(block.attention.proj.weight)
                 nn.init.zeros_(block.feed_forward.proj.weight)
@@ -283,8 +283,8 @@ class ModernGPT(LanguageModel):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """idx, targets: (B, T) -> logits (B, T, vocab_size), loss or None.
 
-        cache: a KVCache of lesson 09, which holds the first cache.length characters of
-        idx; what is computed, given and judged is the rest of them.
+        cache: a KVCache of lesson 09 that holds the first cache.length characters of
+        idx. Only the rest is computed, returned and judged.
         """
         x = self.embed(idx, 0 if cache is None else cache.length)
         logits = self.logits(self.body(x, cache))

@@ -13,13 +13,13 @@ import torch
 def orthogonalize(matrix: torch.Tensor, steps: int = 5) -> torch.Tensor:
     """A matrix (m, n) with the same singular vectors and values of about 1.
 
-    Newton and Schulz's iteration: an odd polynomial of a matrix acts on its
-    singular values alone. Divided by the length of the matrix, those above 0.002 reach
-    about 0.7 to 1.2 in five steps.
+    This is Newton and Schulz's iteration: an odd polynomial of a matrix only changes
+    its singular values. We first divide the matrix by its length. Then singular values
+    above 0.002 reach about 0.7 to 1.2 in five steps.
     """
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix  # the smaller product, x xᵀ
-    x = x / (x.norm() + 1e-7)  # no singular value above 1
+    x = x / (x.norm() + 1e-7)  # no singular value is above 1
     for _ in range(steps):
         xxt = x @ x.T
         x = 3.4445 * x + (-4.7750 * xxt + 2.0315 * xxt @ xxt) @ x
@@ -27,11 +27,12 @@ def orthogonalize(matrix: torch.Tensor, steps: int = 5) -> torch.Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, orthogonalized: the directions of a matrix move more nearly alike.
+    """Momentum, orthogonalized, so all directions of a matrix move by more similar
+    amounts.
 
-    params: matrices (m, n). The step is lr * scale, times sqrt(max(1, m / n)). With the
-    scale, one learning rate for several optimizers can mean more for this one. Raises
-    ValueError for anything that isn't a matrix.
+    params: matrices (m, n). The step is lr * scale, times sqrt(max(1, m / n)). The
+    scale lets several optimizers share one learning rate and still take larger steps in
+    this one. Raises ValueError for anything that isn't a matrix.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable | None = None) -> Any:
-        """One step; closure: computes the loss and its gradients anew, as torch's."""
+        """One step. closure: as in torch, it recomputes the loss and its gradients."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -77,7 +78,8 @@ class Muon(torch.optim.Optimizer):
 
 
 class Together:
-    """Several optimizers that step as one, for what a training asks of an optimizer."""
+    """Several optimizers that step as one. It has what a training loop needs from an
+    optimizer."""
 
     def __init__(self, optimizers: list[torch.optim.Optimizer]) -> None:
         self.optimizers = optimizers

@@ -1,8 +1,9 @@
-"""Lesson 08: the small parts of today's decoder: another norm, another bend, and
-positions that turn.
+"""Lesson 08: the small parts of today's decoder: another norm, another activation, and
+positions that rotate.
 
-Two of them bring their own derivative: torch would keep and read more numbers. It is
-the first derivative only: there is no second one, and torch.func stops here.
+Two of them bring their own derivative, because torch's would store and read more
+numbers. They only have a first derivative. There's no second one, and torch.func
+doesn't work.
 """
 
 from typing import Any
@@ -14,7 +15,8 @@ from torch.autograd.function import once_differentiable
 
 
 class _RMSNorm(torch.autograd.Function):
-    """With its derivative by hand: about half the time of torch's own on a CPU."""
+    """With a derivative written by hand. On a CPU, it takes about half as long as
+    torch's."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, eps: float) -> torch.Tensor:
@@ -74,10 +76,11 @@ BENDS = {"relu": F.relu, "relu2": relu2, "swiglu": None}  # None: a gate
 
 
 class ModernFeedForward(nn.Module):
-    """FeedForward of lesson 05 with another bend: (..., n_embd) -> (..., n_embd).
+    """Lesson 05's FeedForward with another activation: (..., n_embd) -> (..., n_embd).
 
-    "swiglu" multiplies two projections, one of them after a SiLU, and is a third
-    narrower inside for the same number of weights: Shazeer, GLU Variants (2020), eq. 6.
+    "swiglu" multiplies two projections, one of them after a SiLU. Inside, it's a third
+    narrower, so the number of weights stays the same: Shazeer, GLU Variants (2020), eq.
+    6.
     """
 
     def __init__(
@@ -98,10 +101,10 @@ class ModernFeedForward(nn.Module):
 
 
 class ShortConvolution(nn.Module):
-    """Each channel mixed with its own `width - 1` earlier values: (B, T, C) -> same.
+    """Mixes each channel with its own `width - 1` earlier values: (B, T, C) -> same.
 
-    Behind the layer that makes queries, keys and values: So et al., Primer (2021),
-    section 3. It starts as the identity.
+    It comes after the layer that makes queries, keys and values: So et al., Primer
+    (2021), section 3. It starts as the identity.
     """
 
     def __init__(self, n_channel: int, width: int = 3) -> None:
@@ -124,8 +127,8 @@ def rotary_turns(
 ) -> torch.Tensor:
     """e^(i·t·base^(-2j / head_size)): how position t turns pair j.
 
-    positions: (T,) -> complex (T, head_size / 2), two numbers of `dtype` each, or of
-    float32 for what is less exact. Source: Su et al., RoFormer (2021), section 3.2.2.
+    positions: (T,) -> complex (T, head_size / 2), each two numbers of `dtype`, or of
+    float32 if that's more exact. Source: Su et al., RoFormer (2021), section 3.2.2.
     """
     dtype = torch.promote_types(dtype, torch.float32)  # torch has no complex bf16
     pair = torch.arange(0, head_size, 2, dtype=dtype, device=positions.device)  # 2j
@@ -134,8 +137,8 @@ def rotary_turns(
 
 
 def rotate(x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
-    """Turn each pair (x[2j], x[2j + 1]) of x (B, T, n_head, head_size), read as one
-    complex number: to turn it is to multiply. turns: (T, head_size / 2)."""
+    """Turn each pair (x[2j], x[2j + 1]) of x (B, T, n_head, head_size). As one complex
+    number, you turn it by multiplying. turns: (T, head_size / 2)."""
     exact = x.to(torch.promote_types(x.dtype, torch.float32))
     pairs = torch.view_as_complex(exact.unflatten(-1, (-1, 2)))
     return torch.view_as_real(pairs * turns[:, None]).flatten(-2).type_as(x)

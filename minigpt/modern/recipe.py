@@ -1,4 +1,5 @@
-"""Lesson 08: today's recipe: Muon for the matrices, and a rate that stays level."""
+"""Lesson 08: today's recipe: Muon for the matrices, and a learning rate that stays
+level."""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,26 +15,28 @@ from minigpt.training import TrainConfig
 
 @dataclass
 class MuonConfig(TrainConfig):
-    """A TrainConfig with Muon for the matrices of the blocks, and the trapezoid."""
+    """A TrainConfig with Muon for the blocks' matrices, and a trapezoid as its
+    schedule."""
 
     muon_rate: float = 0.02  # Muon's own learning rate, at its peak
-    cooldown_fraction: float = 0.6  # of the steps: there the rate falls
+    cooldown_fraction: float = 0.6  # of the steps, at the end: there the rate falls
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(
             0 < self.muon_rate < math.inf,
-            f"muon_rate is {self.muon_rate!r}; give above 0 and finite.",
+            f"muon_rate is {self.muon_rate!r}; give a finite number above 0.",
         )
         require(
             0 < self.cooldown_fraction <= 1,
-            f"cooldown_fraction is {self.cooldown_fraction!r}; give above 0, at most "
-            "1.",
+            f"cooldown_fraction is {self.cooldown_fraction!r}; give more "
+            "than 0 and at most 1.",
         )
 
     def make_optimizer(self, model: Model) -> Together:
         """Muon for the matrices of model.body; AdamW, without decay, for the rest:
-        embeddings, head and vectors. Three steps of `orthogonalize` save time."""
+        embeddings, head and vectors. We take only three steps of `orthogonalize`, to
+        save time."""
         inner = [p for p in model.body.parameters() if p.dim() == 2]
         outer = [p for p in model.parameters() if all(p is not q for q in inner)]
         rate = self.learning_rate
@@ -43,7 +46,8 @@ class MuonConfig(TrainConfig):
         return Together([muon, adamw])
 
     def learning_rate_at(self, step: int) -> float:
-        """Up in a straight line, level, then down in a straight line to almost nothing.
+        """Up in a straight line, then level, then down in a straight line to almost
+        nothing.
 
         Source: Zhai et al., Scaling Vision Transformers (2022), section 3.5.
         """
@@ -61,14 +65,14 @@ class MuonCosine(MuonConfig):
 
 
 def modern_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
-    """The sizes of the lesson: (ModernConfig, MuonConfig), for two cores."""
+    """The lesson's sizes, for two cores: (ModernConfig, MuonConfig)."""
     model = ModernConfig(vocab_size, 128, n_layer=3, n_head=4, n_embd=128)
     plan = MuonConfig(1500, 8, 128, 8e-3, weight_decay=0.0, grad_clip=math.inf)
     return model, plan
 
 
 def minute_preset(vocab_size: int) -> tuple[ModernConfig, MuonConfig]:
-    """The sizes for one minute of training: two blocks, with the parts that gained."""
+    """Sizes for one minute of training: two blocks, with the parts that paid off."""
     model, plan = modern_preset(vocab_size)
     parts = dict(activation="swiglu", value_residual=True, embedding_mix=True)
     return replace(model, n_layer=2, **parts), plan

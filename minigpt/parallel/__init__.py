@@ -1,1 +1,1 @@
-"""Lesson 10: many machines as one: workers, and where they meet."""
+"""Lesson 10: many machines train as one: the workers, and where they meet."""

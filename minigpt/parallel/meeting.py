@@ -1,8 +1,9 @@
-"""Lesson 10: where processes meet that are to train as one.
+"""Lesson 10: where processes meet to train as one.
 
     torchrun --nproc_per_node=2 -m minigpt train …
 
-starts two; the environment tells each its rank, how many there are, and where.
+starts two. The environment tells each one its rank, how many there are, and where to
+meet.
 """
 
 import os
@@ -19,9 +20,9 @@ from minigpt.parallel.workers import Elsewhere
 
 @contextmanager
 def joined() -> Generator[None]:
-    """Inside, this process is one of those that torchrun started, if it started any.
+    """Inside this block, the processes that torchrun started, if any, are connected.
 
-    Where one of them fails in `first`, the others leave by SystemExit: it says why.
+    If one of them fails in `first`, it says why, and the others leave with SystemExit.
     """
     if not dist.is_torchelastic_launched():
         yield
@@ -39,29 +40,30 @@ def joined() -> Generator[None]:
         raise SystemExit(2) from None
     finally:
         dist.destroy_process_group()
-        time.sleep(0.2)  # gloo lets go of tensors; at exit it aborts (issue 190489)
+        time.sleep(0.2)  # or gloo aborts at exit (issue 190489)
 
 
 def own_device(device: torch.device) -> torch.device:
-    """The GPU that is this worker's own; a CPU, and the device of one alone, as it is.
+    """This worker's own GPU. A CPU stays as it is, and so does the device of a single
+    process.
 
-    Raises ValueError for Apple's GPU, which processes cannot share, and for fewer
-    GPUs than processes.
+    Raises ValueError for Apple's GPU, because processes can't share it, and if there
+    are fewer GPUs than processes.
     """
     if not dist.is_torchelastic_launched() or device.type == "cpu":
         return device
     if device.type == "mps":
-        raise ValueError("Several processes cannot share mps: add --device cpu.")
+        raise ValueError("Several processes can't share mps: add --device cpu.")
     local, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
     if local >= gpus:
         raise ValueError(
-            f"Process {local + 1} here finds no GPU of its own; torch sees {gpus}: "
-            "start as many processes as GPUs, or add --device cpu."
+            f"Process {local + 1} has no GPU of its own; torch sees {gpus}: start "
+            "only as many processes as you have GPUs, or add --device cpu."
         )
     return torch.device("cuda", local)
 
 
 def restarts() -> list[int]:
-    """(starts of this job before this one, restarts that torchrun may make)."""
+    """(how often this job was started before, how often torchrun may restart it)."""
     names = "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"
     return [int(os.environ.get(name, 0)) for name in names]

@@ -18,9 +18,9 @@ from minigpt.require import require
 class Worker(nn.Module):
     """A model that shares each batch with other workers: train(Worker(model), ...).
 
-    All draw the same batches, from one seed. Each reads its own rows, in `accumulate`
-    pieces, so that only the activations of one piece take memory at a time, and all
-    have the gradients of the whole batch.
+    All of them draw the same batches, from one seed. Each reads its own rows in
+    `accumulate` pieces, so only one piece's activations take up memory at a time. In
+    the end, all of them have the gradients of the whole batch.
     """
 
     def __init__(self, model: Model, accumulate: int = 1) -> None:
@@ -36,18 +36,18 @@ class Worker(nn.Module):
     ) -> tuple[None, torch.Tensor]:
         """idx, targets: (B, T), the whole batch -> None, loss.
 
-        When it is judged, that is the mean loss of the batch. In training, the pieces
-        but the last have left their gradients, and this loss will add the rest.
+        In evaluation, that's the mean loss of the batch. In training, all pieces except
+        the last have already left their gradients, and this loss will add the rest.
         """
         B, n = len(idx), self.accumulate
         require(
             not self.training or B >= self.size * n,
-            f"batch_size is {B}; give {self.size * n} or more, for {n} pieces on each "
-            f"of {self.size} workers.",
+            f"batch_size is {B}; give {self.size * n} or more, because each of "
+            f"{self.size} workers needs {n} windows.",
         )
         mine = slice(self.rank * B // self.size, (self.rank + 1) * B // self.size)
-        windows = B  # that all workers read together
-        if B < self.size:  # too few to share: all read all
+        windows = B  # how many all workers read together
+        if B < self.size:  # too few to share: everyone reads all of them
             mine, windows = slice(B), B * self.size
         x, y = idx[mine], targets[mine]  # each (about B / size, T)
         if not self.training:
@@ -63,15 +63,16 @@ class Worker(nn.Module):
             return None, self.part_of(windows, *last)
 
     def part_of(self, windows: int, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """The loss of some of the windows, weighed: the workers' gradients are
-        averaged."""
+        """The loss of some of the windows, with a weight, because the workers'
+        gradients get averaged."""
         return self.shared(x, y)[1] * (len(x) * self.size / windows)
 
     @contextmanager
     def own_numbers(self, device: torch.device) -> Generator[None]:
-        """Random numbers for dropout, others on each worker; then those of all again.
+        """Different random numbers for dropout on each worker, and afterwards the
+        shared ones again.
 
-        All go on in step, so that one state of random numbers resumes them all.
+        All of them advance together, so one saved state can resume them all.
         """
         if self.size == 1:
             yield
@@ -83,23 +84,24 @@ class Worker(nn.Module):
 
 
 def standing() -> tuple[int, int]:
-    """(rank, number of workers): (0, 1) for a process that is alone."""
+    """(rank, number of workers); (0, 1) for a single process."""
     if dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     return 0, 1
 
 
 def total(value: float) -> float:
-    """The sum of a number over all workers: all call this, and all are told."""
+    """The sum of a number over all workers. All of them call this, and all get the
+    sum."""
     if not dist.is_initialized():
         return value
     numbers = torch.tensor(value, dtype=torch.float64)
-    dist.all_reduce(numbers)  # on the CPU: no GPU has to be waited for
+    dist.all_reduce(numbers)  # on the CPU, so we don't have to wait for a GPU
     return numbers.item()
 
 
 def first(do: Callable[[], object]) -> None:
-    """Worker 0 calls do() while the others wait; if that fails, all of them end."""
+    """Worker 0 calls do() while the others wait. If it fails, all of them stop."""
     failed = None
     try:
         if standing()[0] == 0:
@@ -111,4 +113,4 @@ def first(do: Callable[[], object]) -> None:
 
 
 class Elsewhere(Exception):
-    """Raised where another worker failed; that one says why."""
+    """Raised if another worker failed. That one says why."""

@@ -1,1 +1,2 @@
-"""Lesson 07: a playwright whose every choice is known, and so the floor of the loss."""
+"""Lesson 07: a playwright whose choices we know, so we know how low the loss can
+get."""

@@ -1,4 +1,4 @@
-"""Lesson 07: choices of known probability, and a play, which is a chain of them."""
+"""Lesson 07: choices with known probabilities. A play is a chain of them."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 
 class Options:
-    """The texts of one choice; mass[beginning] is the probability of all that begin so.
+    """The texts of one choice; mass[beginning] is the probability of all that begin
+    that way.
 
-    Raises ValueError if one text begins another: a reader could not tell them apart.
+    Raises ValueError if one text is the beginning of another, because a reader couldn't
+    tell them apart.
     """
 
     def __init__(self, texts: Sequence[str], weights: Sequence[float]) -> None:
@@ -23,14 +25,14 @@ class Options:
                     f"{text!r} and {longer!r} can stand in the same place, and one "
                     "begins the other: reword or remove one of them"
                 )
-        total = fsum(weights)  # not sum: it rounds differently from Python 3.12 on
+        total = fsum(weights)  # not sum, which rounds differently since Python 3.12
         probabilities = [weight / total for weight in weights]
         self.texts, self.cumulative = texts, list(accumulate(probabilities))
         self.mass = {}
         for text, probability in zip(texts, probabilities):
             for end in range(len(text) + 1):
                 self.mass[text[:end]] = self.mass.get(text[:end], 0) + probability
-        self.surprises = []  # for each text, -ln p of each of its characters
+        self.surprises = []  # -ln p of each character, for each text
         for text in texts:
             masses = [self.mass[text[:end]] for end in range(len(text) + 1)]
             steps = zip(masses, masses[1:])
@@ -38,7 +40,7 @@ class Options:
 
 
 class Span(NamedTuple):
-    """text[start:stop] depends on what stands earlier; `kind` says how."""
+    """text[start:stop] depends on what came earlier. `kind` says how."""
 
     start: int
     stop: int
@@ -47,10 +49,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Play:
-    """A text, and how surprising it is to one who knows the playwright.
+    """A text, and how much it surprises somebody who knows the playwright.
 
-    surprise[i] is -ln p(text[i] | text[:i]), in nats. `choices` holds where each choice
-    begins, and its Options; the end of the text may cut the last one short.
+    surprise[i] is -ln p(text[i] | text[:i]), in nats. `choices` says where each choice
+    begins, and holds its Options. The end of the text may cut the last one short.
     """
 
     text: str
@@ -64,7 +66,7 @@ class Play:
         return fsum(surprise) / len(surprise)
 
     def next_char_probs(self, position: int) -> dict[str, float]:
-        """Each character that may follow text[:position] -> its probability."""
+        """{character: its probability} for each one that may follow text[:position]."""
         at = bisect_right(self.choices, position, key=itemgetter(0)) - 1
         start, options = self.choices[at]
         begun = self.text[start:position]

@@ -1,15 +1,15 @@
-"""Lesson 07: what a playwright knows: a Lexicon of words, lines and habits.
+"""Lesson 07: what a playwright knows, a Lexicon of words, lines and habits.
 
-A line is fixed words, with which it begins, and {slots}. A slot takes a word from the
-list of that name in `words`, or it is one of
-    {thou hast}, {thy}, ...  of `forms`: "thou" or "you", all speech long
-    {oath} {insult} {deed}   of `phrases`, which the next speaker may throw back
+A line begins with fixed words, and then has {slots}. A slot takes a word from the list
+with its name in `words`, or it's one of
+    {thou hast}, {thy}, ...  of `forms`: "thou" or "you", for the whole speech
+    {oath} {insult} {deed}   of `phrases`, which the next speaker may repeat
     {said}                   that phrase, word for word (in replies)
     {name}                   somebody else on stage, who answers (openings, replies)
-    {enter}                  somebody who comes on stage (entrances)
-    {rhyme}                  of `rhymes`; in a second line, of the first one's group
-`situations` says from which lists of lines the next line comes, each with its share.
-A couplet, which closes the scene, is possible where nobody is named.
+    {enter}                  somebody who enters (entrances)
+    {rhyme}                  from `rhymes`; a second line uses the first one's group
+`situations` says which lists the next line can come from, and how often. A couplet
+closes the scene. It's possible where nobody is named.
 """
 
 import re
@@ -27,7 +27,7 @@ ACTION_SLOTS = {
     "enter": ("entrance",),
     "rhyme": ("couplet",),
 }
-SITUATIONS = [  # and "after insult", say, for each kind of phrase
+SITUATIONS = [  # and, for example, "after insult" for each kind of phrase
     *("scene", "couplet first", "couplet second", "somebody named", "nobody named"),
     *("after scene", "after nothing"),
 ]
@@ -42,10 +42,11 @@ def parse(template: str) -> tuple[str, tuple]:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Names, words, lines and habits of a playwright; the top of this file explains.
+    """A playwright's names, words, lines and habits. The top of this file explains
+    them.
 
-    Raises ValueError, with the remedy, for what no play can be made of. Entries that
-    clash are found where the playwright meets them.
+    Raises ValueError for anything that can't make a play, and says how to fix it.
+    Entries that clash are only found when the playwright gets to them.
     """
 
     names: tuple[str, ...]
@@ -61,7 +62,7 @@ class Lexicon:
         for where, entries in self.lists().items():
             if not entries or isinstance(entries, str):
                 raise ValueError(
-                    f"{where!r} is {entries!r}: make it a tuple of one text or more, "
+                    f"{where!r} is {entries!r}: make it a tuple of at least one text, "
                     "such as ('Ada', 'Alan', 'Grace')"
                 )
             for entry in entries:
@@ -88,7 +89,7 @@ class Lexicon:
         must = f"{entry!r} in {where!r} must have"
         require(
             not unknown,
-            f"{must} slots among {sorted(usable)}, and not {sorted(unknown)}.",
+            f"{must} slots from {sorted(usable)}, not {sorted(unknown)}.",
         )
         require(
             not strange,
@@ -96,16 +97,16 @@ class Lexicon:
         )
         require(
             not where.startswith("couplet") or slots.count("rhyme") == 1,
-            f"{must} {{rhyme}} once.",
+            f"{must} {{rhyme}} exactly once.",
         )
         require(
             where != "entrance" or 2 <= n_enter <= len(self.names),
-            f"{must} {{enter}} twice at least, at most once for {len(self.names)} "
-            "names.",
+            f"{must} {{enter}} at least twice and at most {len(self.names)} times, "
+            "because there are that many names.",
         )
 
     def lists(self) -> dict[str, Sequence[str]]:
-        """Every list of texts, by name."""
+        """All lists of texts, by name."""
         return {
             "names": self.names,
             "rhymes": self.fillers["rhyme"],
@@ -118,6 +119,6 @@ class Lexicon:
 
     @cached_property
     def fillers(self) -> dict[str, Sequence[str]]:
-        """What may fill each slot before the action settles any."""
+        """What may fill each slot before anything has happened."""
         rhymes = tuple(word for group in self.rhymes for word in group)
         return {**self.words, **self.forms, "enter": self.names, "rhyme": rhymes}

@@ -7,9 +7,9 @@ from minigpt.playwright.grammar import Lexicon
 
 
 def read_lexicon(path: Path | str) -> Lexicon:
-    """The Lexicon of a text file with the sections of lexicon.ini."""
+    """The Lexicon in a text file that has the sections of lexicon.ini."""
     file = ConfigParser(delimiters="=", comment_prefixes=";", interpolation=None)
-    file.optionxform = lambda optionstr: optionstr  # Thy is not thy
+    file.optionxform = lambda optionstr: optionstr  # Thy isn't thy
     file.read_string(Path(path).read_text(encoding="utf-8"))
     return Lexicon(
         names=entries(file["people"]["names"]),
@@ -29,7 +29,7 @@ def entries(text: str) -> tuple[str, ...]:
 
 
 def lines(text: str) -> tuple[str, ...]:
-    """Each line of a text is an entry; of an empty text the only one is empty."""
+    """Each line of a text is an entry. An empty text has one empty entry."""
     return tuple(text.strip().split("\n"))
 
 

@@ -1,9 +1,10 @@
-"""A playwright whose every choice is known: the exact floor under a model's loss.
+"""A playwright whose choices we know, so we know exactly how low a loss can get.
 
-A play is a chain of choices, each among a few texts of known probability. No text of a
-choice begins another, so the letters tell which was taken, and the probability of a
-play is the product of its choices. What a model must look back for, and how far (from
-the first letter of a word to that of the nearest word that tells, in our own lexicon):
+A play is a chain of choices. Each choice has a few texts with known probabilities, and
+none of them is the beginning of another. So the letters tell you which one was chosen,
+and the probability of a play is the product of its choices. This is what a model has to
+look back for, and how far (from the first letter of a word to the first letter of the
+nearest word that gives it away, in our own lexicon):
 
     kind       what is settled by what came before      characters back: 5%, median, 95%
     agreement  a speech says "thou" or "you", once and for all              11,  39, 116
@@ -23,12 +24,12 @@ from minigpt.playwright.choices import Options, Play, Span
 from minigpt.playwright.grammar import Lexicon, parse
 from minigpt.playwright.lexicon import LEXICON, read_lexicon
 
-# A small edition of the lexicon, for small models.
+# A smaller lexicon, for small models.
 POCKET = read_lexicon(Path(__file__).with_name("pocket.ini"))
 
 
 def commonness(entries: Sequence[str]) -> list[int]:
-    """Weights of a list: its first entry is three times as common as its last."""
+    """The weights of a list: its first entry is three times as common as its last."""
     last = max(1, len(entries) - 1)
     return [3 * last - 2 * rank for rank in range(len(entries))]
 
@@ -41,7 +42,7 @@ def word_options(words: Sequence[str], tail: str, alike: bool = False) -> Option
 
 
 def line_options(lexicon: Lexicon, shares: dict[str, float]) -> tuple:
-    """Options for a line's first words, and for each of them the slots that follow."""
+    """Options for a line's first words, and the slots that follow each of them."""
     lines, weights = [], []
     for name, share in shares.items():
         common = commonness(lexicon.lines[name])
@@ -51,7 +52,7 @@ def line_options(lexicon: Lexicon, shares: dict[str, float]) -> tuple:
 
 
 class Playwright:
-    """Writes scene after scene. now[slot]: the words that may fill it, and why."""
+    """Writes scene after scene. now[slot]: which words may fill it, and why."""
 
     def __init__(self, lexicon: Lexicon, rng: Random) -> None:
         self.lexicon, self.rng = lexicon, rng
@@ -61,7 +62,7 @@ class Playwright:
 
     def choose(self, options: Options, why: str | None = "", tail: str = "") -> int:
         draw = bisect_right(options.cumulative, self.rng.random())
-        index = min(draw, len(options.texts) - 1)  # rounding can end the sum below 1
+        index = min(draw, len(options.texts) - 1)  # rounding can leave the sum below 1
         start, text = self.position, options.texts[index]
         self.position += len(text)
         if why:
@@ -90,7 +91,7 @@ class Playwright:
             self.settle(slot, words[index])
 
     def settle(self, slot: str, word: str) -> None:
-        """Narrow what may come now that the slot holds the word."""
+        """The slot has its word: narrow down what may come next."""
         now, lexicon = self.now, self.lexicon
         if slot in lexicon.forms:
             side = lexicon.forms[slot].index(word)
@@ -118,14 +119,15 @@ class Playwright:
         return options.texts[index]
 
     def rhyme(self) -> None:
-        """The second line of a couplet, which ends a speech."""
+        """The second line of a couplet. It ends a speech."""
         self.line("couplet second")
         self.write("\n")
         self.now["rhyme"] = self.lexicon.fillers["rhyme"], ""
 
     def scene(self, n_chars: int) -> None:
-        """The Chorus brings people on, who speak until a couplet closes the scene."""
-        self.stage: tuple[str, ...] = ()  # who is on it
+        """The Chorus brings people on stage. They speak until a couplet closes the
+        scene."""
+        self.stage: tuple[str, ...] = ()  # who is on stage
         self.said = "scene", ""
         self.now = {slot: (words, "") for slot, words in self.lexicon.fillers.items()}
         self.write(self.lexicon.announcer + ":\n")
@@ -146,14 +148,15 @@ class Playwright:
 
 
 def write_play(n_chars: int, seed: int = 1337, lexicon: Lexicon = LEXICON) -> Play:
-    """A Play of exactly n_chars characters, the same for a seed on every machine.
+    """A Play of exactly n_chars characters. The same seed writes the same play on every
+    machine.
 
     With a cast of your own:
         mine = dataclasses.replace(LEXICON, names=("Ada", "Alan", "Grace", "Kurt"))
         play = write_play(10_000, seed=7, lexicon=mine)
         play.nats()  # nats per character: no model can do better
 
-    Raises ValueError where entries of the lexicon clash.
+    Raises ValueError if entries of the lexicon clash.
     """
     writer = Playwright(lexicon, Random(seed))
     while writer.position < n_chars:

@@ -1,1 +1,1 @@
-"""Lesson 13: tokens that are pieces of words, and losses that can be compared."""
+"""Lesson 13: tokens that are pieces of words, and losses you can compare."""

@@ -1,15 +1,15 @@
 r"""Lesson 13: byte-pair encoding: tokens that are pieces of words, learned from a text.
 
 Sources: Gage, A New Algorithm for Data Compression (1994); for words: Sennrich et al.,
-Neural Machine Translation of Rare Words with Subword Units (2016), section 3.2; bytes
-below and the cut at spaces: Radford et al., Language Models are Unsupervised Multitask
+Neural Machine Translation of Rare Words with Subword Units (2016), section 3.2; the
+bytes and the cut at spaces: Radford et al., Language Models are Unsupervised Multitask
 Learners (2019), section 2.2.
 
 Text is cut the way GPT-2 cuts it, except for 1,135 characters of Unicode 14: numbers
-that aren't decimal digits (`²`, `½`, `①`, `Ⅷ`) count as letters in Python's re and as
-digits in GPT-2's \p{N}, and four control characters (\x1c to \x1f) as spaces. The
-package `regex` knows \p{N}, but then a text would get different tokens where that
-package is missing.
+that aren't decimal digits (`²`, `½`, `①`, `Ⅷ`) count as letters in Python's re but as
+digits in GPT-2's \p{N}, and Python's re counts four control characters (\x1c to \x1f)
+as spaces. The package `regex` knows \p{N}, but without it, a text would get different
+tokens.
 """
 
 import re
@@ -20,22 +20,22 @@ from typing import Any
 
 import torch
 
-LARGEST = 4096  # tokens: more are of no use to models as small as the course's
-CUT = re.compile(  # GPT-2's, but its \p{L} for letters is unknown to Python's re
+LARGEST = 4096  # tokens: models as small as the course's can't use more
+CUT = re.compile(  # GPT-2's, but Python's re doesn't know its \p{L} for letters
     r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
 )
 
 
 def pieces(text: str, cut: bool = True) -> Iterator[str]:
-    """Yield the parts of a text across which nothing is joined: words, each with the
-    space before it, as GPT-2 cuts them; or the whole text as one."""
+    """Yield the pieces of a text. Tokens are only joined within a piece. A piece is a
+    word with the space before it, the way GPT-2 cuts them, or the whole text."""
     return (found[0] for found in CUT.finditer(text)) if cut else iter([text])
 
 
 def merge(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
     """A list of tokens in which each `pair` of neighbors has become the token `new`.
 
-    From the left: of `aaa` the first two are joined.
+    It goes from left to right: in `aaa`, it joins the first two.
     """
     out, i = [], 0
     while i < len(tokens):
@@ -49,9 +49,9 @@ def merge(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
 
 
 def spelled(merges: Iterable[tuple[int, int]], alphabet: Iterable[int]) -> list[bytes]:
-    """The bytes of each token: those of `alphabet`, then what each merge joins.
+    """The bytes of each token: first those in `alphabet`, then what each merge joins.
 
-    Raises ValueError for a merge of ids that there are not yet.
+    Raises ValueError for a merge of ids that don't exist yet.
     """
     vocabulary = [bytes([byte]) for byte in alphabet]
     for left, right in merges:
@@ -62,9 +62,9 @@ def spelled(merges: Iterable[tuple[int, int]], alphabet: Iterable[int]) -> list[
 
 
 def join(tokens: list[int], joined: dict[tuple[int, int], int]) -> list[int]:
-    """A list of tokens after all merges: joined says what becomes of each pair.
+    """A list of tokens after all merges. joined says what each pair becomes.
 
-    Of the pairs that are there, the one that was learned first is joined first.
+    If there are several pairs to join, the one that was learned first goes first.
     """
     while here := joined.keys() & set(zip(tokens, tokens[1:])):
         first = min(here, key=lambda pair: joined[pair])
@@ -74,15 +74,15 @@ def join(tokens: list[int], joined: dict[tuple[int, int], int]) -> list[int]:
 
 @dataclass
 class BytePairTokenizer:
-    """One integer for each byte of `alphabet`, then one for each merge (left, right).
+    """One id for each byte of `alphabet`, then one for each merge (left, right).
 
-    alphabet: rising byte values. Raises ValueError for a merge of ids that there are
-    not yet.
+    alphabet: byte values in rising order. Raises ValueError for a merge of ids that
+    don't exist yet.
     """
 
     merges: list
     alphabet: list
-    cut: bool = True  # at spaces, before anything is joined
+    cut: bool = True  # at spaces, before joining anything
 
     def __post_init__(self) -> None:
         self.vocabulary = spelled(self.merges, self.alphabet)
@@ -91,7 +91,7 @@ class BytePairTokenizer:
     def encode(self, text: str) -> list[int]:
         """str -> list[int], piece by piece.
 
-        Raises ValueError that lists the characters whose bytes are not in `alphabet`.
+        Raises a ValueError that lists the characters whose bytes aren't in `alphabet`.
         """
         refuse_unknown(text, self.alphabet)
         id_of = {byte: i for i, byte in enumerate(self.alphabet)}
@@ -105,7 +105,7 @@ class BytePairTokenizer:
         return ids
 
     def decode(self, ids: Sequence[int] | torch.Tensor) -> str:
-        """list[int] or tensor (N,) -> str; bytes that are no UTF-8 become "\ufffd".
+        """list[int] or tensor (N,) -> str. Bytes that aren't UTF-8 become "\ufffd".
 
         Raises ValueError for an unknown id.
         """
@@ -113,7 +113,8 @@ class BytePairTokenizer:
         return b"".join(self.vocabulary[i] for i in ids).decode("utf-8", "replace")
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: BytePairTokenizer(**state) is this one again."""
+        """What a checkpoint keeps. BytePairTokenizer(**state) makes the same
+        tokenizer."""
         return asdict(self)
 
 
@@ -121,13 +122,13 @@ def refuse_unknown(text: str, alphabet: Iterable[int]) -> None:
     """Raise ValueError that lists the characters whose bytes are not in `alphabet`."""
     unknown = []
     for c in sorted(set(text)):
-        half = "\ud800" <= c <= "\udfff"  # of a character: no bytes stand for it
+        half = "\ud800" <= c <= "\udfff"  # of a character that no bytes stand for
         if half or set(c.encode()) - set(alphabet):
             unknown.append(c)
     if unknown:
         raise ValueError(
             f"Not in the vocabulary: {unknown[:9]} ({len(unknown)} unknown in all). "
-            "The text it was learned from has none of them."
+            "The text it learned from doesn't have them."
         )
 
 
@@ -141,10 +142,10 @@ def refuse_ids(ids: Sequence[int] | torch.Tensor, vocab_size: int) -> None:
 def first_bytes(
     text: str, vocab_size: int, alphabet: Iterable[int] | None = None
 ) -> list[int]:
-    """The rising byte values with which a vocabulary of so many tokens begins.
+    """The byte values, in rising order, that a vocabulary of this size starts with.
 
-    Raises ValueError if there are fewer tokens than bytes, or characters whose bytes
-    are not in `alphabet`.
+    Raises ValueError if there are fewer tokens than bytes, or if the text has
+    characters whose bytes aren't in `alphabet`.
     """
     refuse_unknown(text, range(256) if alphabet is None else alphabet)
     alphabet = sorted(set(text.encode("utf-8")) if alphabet is None else alphabet)
@@ -156,11 +157,11 @@ def first_bytes(
 
 
 class Pairs:
-    """How often any two tokens are neighbors in the pieces of a text.
+    """How often each pair of tokens is next to each other in the pieces of a text.
 
-    A text has few different pieces, so each is kept once, with the number of times
-    that it occurs. rows: the tokens of each piece. found: how often each pair occurs.
-    where: in which pieces it does.
+    A text has few different pieces, so we keep each one once, with how often it occurs.
+    rows: the tokens of each piece. found: how often each pair occurs.
+    where: which pieces it occurs in.
     """
 
     def __init__(self, text: str, alphabet: Iterable[int], cut: bool = True) -> None:
@@ -172,14 +173,14 @@ class Pairs:
             self.count(piece, 1)
 
     def count(self, piece: str, sign: int) -> None:
-        """Add the pairs of a piece, or with sign -1 take them away."""
+        """Add the pairs of a piece, or with sign -1, remove them."""
         for pair in zip(self.rows[piece], self.rows[piece][1:]):
             self.found[pair] += sign * self.times[piece]
             self.where[pair].add(piece)
 
     def join(self, pair: tuple[int, int], new: int) -> None:
         """Make each such pair the token `new`."""
-        for piece in self.where[pair]:  # only these change
+        for piece in self.where[pair]:  # no other pieces change
             self.count(piece, -1)
             self.rows[piece] = merge(self.rows[piece], pair, new)
             self.count(piece, 1)
@@ -192,13 +193,13 @@ def learn(
     alphabet: Iterable[int] | None = None,
     progress: Callable[[range], Iterable[int]] = iter,
 ) -> BytePairTokenizer:
-    """A BytePairTokenizer of so many tokens, from the most frequent pairs of a text.
+    """A BytePairTokenizer of this size, from the most frequent pairs in a text.
 
-    alphabet: byte values, by default those that the text has; range(256) reads any
+    alphabet: byte values, by default those in the text. With range(256) it can read any
     text. If two pairs are equally frequent, the one with smaller ids comes first.
-    progress: goes around the loop over the new tokens, to show how far it is, like
-    tqdm. Raises ValueError if there are fewer tokens than bytes, or the text has not
-    enough pairs that occur twice, or characters whose bytes are not in `alphabet`.
+    progress: wraps the loop over the new tokens, like tqdm, to show how far it is.
+    Raises ValueError if there are fewer tokens than bytes, if too few pairs in the text
+    occur twice, or if the text has characters whose bytes aren't in `alphabet`.
     """
     alphabet = first_bytes(text, vocab_size, alphabet)
     pairs, merges = Pairs(text, alphabet, cut), []

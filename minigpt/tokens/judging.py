@@ -1,4 +1,4 @@
-"""Lesson 13: losses that can be compared, whatever a model's tokens are."""
+"""Lesson 13: losses you can compare, no matter what a model's tokens are."""
 
 import math
 from typing import NamedTuple
@@ -23,13 +23,15 @@ class Loss(NamedTuple):
 def token_nats(
     model: Model, ids: torch.Tensor, window: int | None = None
 ) -> torch.Tensor:
-    """The nats of each of ids (N,) but the first: (N - 1,), the terms of `evaluate`.
+    """The nats of each of ids (N,) except the first: (N - 1,). `evaluate` averages
+    these.
 
-    They are read in windows side by side of so many tokens, or of block_size.
+    The model reads them in windows of this many tokens, one after the other (default:
+    block_size).
     """
     window, n = window or model.block_size, len(ids) - 1
     x, y = (F.pad(part, (0, -n % window)) for part in (ids[:-1], ids[1:]))
-    x, y = x.view(-1, window), y.view(-1, window)  # the end is filled up, and cut off
+    x, y = x.view(-1, window), y.view(-1, window)  # pad the end, then cut it off
     rows = []
     with evaluating(model):
         for inputs, targets in zip(x.split(64), y.split(64)):
@@ -41,10 +43,11 @@ def token_nats(
 def judge(
     model: Model, tokenizer: Tokenizer, text: str, window: int | None = None
 ) -> Loss:
-    """The exact Loss on a text, all but its first token, in windows of so many tokens.
+    """The exact Loss on a text, except its first token, in windows of this many tokens.
 
-    Windows of block_size show each model as much past as it can read, in tokens. For
-    as much past in characters, divide a number of characters by those of a token.
+    With windows of block_size, each model sees as many past tokens as it can read. To
+    give models the same past in characters, divide the number of characters by the
+    characters per token.
     """
     ids = tokenizer.encode(text)
     nats = token_nats(model, torch.tensor(ids), window).double()
@@ -58,10 +61,11 @@ def judge(
 def next_bytes(
     model: Model, tokenizer: BytePairTokenizer, text: str, heal: bool = True
 ) -> torch.Tensor:
-    """The probability of each byte (256,) to come after a text of two tokens or more.
+    """The probability that each byte (256,) comes next, after a text of at least two
+    tokens.
 
-    heal: the last token may be the beginning of a longer one, as a space is that of a
-    word. So it is taken back, and what the model says instead must begin with it.
+    heal: the last token may be the beginning of a longer one, like a space before a
+    word. So we take it back, and whatever the model says instead has to begin with it.
     """
     ids, begun = tokenizer.encode(text), b""
     if heal:
@@ -71,7 +75,7 @@ def next_bytes(
     found = torch.zeros(256)
     for token, p in zip(tokenizer.vocabulary, logits.softmax(dim=-1)):
         if token.startswith(begun):
-            if token == begun:  # it was right: then the byte is the next token's
+            if token == begun:  # it was right, so the byte is the next token's
                 found += p * next_bytes(model, tokenizer, text, heal=False)
             else:
                 found[token[len(begun)]] += p

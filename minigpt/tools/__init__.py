@@ -1,1 +1,1 @@
-"""The command line and what it needs: reading, keeping, and comparing runs."""
+"""The command line, and what it needs to read, keep and compare runs."""

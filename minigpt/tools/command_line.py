@@ -47,12 +47,12 @@ def parser() -> ArgumentParser:
     for name, add_options, run, does in (
         ("train", add_train, run_train, "train a GPT"),
         ("sample", add_sample, run_sample, "write text"),
-        ("export", export.add_options, export.main, "save the model as a GPT-2 folder"),
+        ("export", export.add_options, export.main, "save a model as a GPT-2 folder"),
         (
             "page",
             page.add_options,
             page.main,
-            "turn the model into an HTML page that shows it at work",
+            "turn a model into an HTML page that shows it at work",
         ),
         (
             "speedrun",
@@ -75,15 +75,15 @@ def parser() -> ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0, 2 for bad input, 130 interrupted
-    (1: the doctor or the clinic found a fault)."""
+    """Run a command; returns the exit code: 0 if all went well, 2 for bad input, 130 if
+    it was interrupted, 1 if the doctor or the clinic found something wrong."""
     options = parser().parse_args(argv)
     try:
         return options.run(options)
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # nobody reads on, as behind `| head`
+    except BrokenPipeError:  # nobody reads the rest, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, ValueError, RuntimeError) as error:
@@ -92,10 +92,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run_train(options: Namespace) -> int:
-    """Train from scratch or go on, with a progress bar; write --out."""
+    """Train from scratch or continue, with a progress bar, and write --out."""
     refuse(options)
     with joined(), ExitStack() as held:
-        first(lambda: find_text(options.data))  # one may download it, for all
+        first(lambda: find_text(options.data))  # one may download it for all
         first(lambda: held.enter_context(only_one(options.out)))
         path, device = find_text(options.data), own_device(device_named(options.device))
         old = run_at(options, device)
@@ -119,39 +119,39 @@ def run_train(options: Namespace) -> int:
 
 
 def refuse(options: Namespace) -> None:
-    """Raise ValueError for options that do not go together, or not here."""
+    """Raise ValueError for options that don't go together, or don't work here."""
     o = options
     require(
         not (o.resume and o.overwrite),
-        "--resume goes on, --overwrite begins anew: leave one out.",
+        "--resume continues, --overwrite starts over: leave one of them out.",
     )
     require(
         o.accumulate >= 1,
-        f"accumulate is {o.accumulate}; give 1 or more pieces.",
+        f"accumulate is {o.accumulate}; give 1 or more.",
     )
     require(
         o.resume or not restarts()[1],
-        "--max-restarts starts this command again: add --resume.",
+        "--max-restarts runs this command again: add --resume.",
     )
 
 
 def run_at(options: Namespace, device: torch.device) -> Checkpoint | None:
-    """The Checkpoint in --out, None if there is no such file. Raises ValueError for a
-    file that is not to be written over."""
+    """The Checkpoint in --out, or None if there's no such file. Raises ValueError for a
+    file that mustn't be overwritten."""
     out = Path(options.out)
     require(
         total(out.exists()) in (0, total(1)),
-        f"Only some workers see {out}: put it where all machines do.",
+        f"Only some workers can see {out}: put it where all of them can.",
     )
     if not out.exists():
         return None
     try:
         old = load_any(out, device)
     except ValueError as error:
-        raise ValueError(f"{error} It is left as it is: give another --out.") from None
+        raise ValueError(f"{error} It stays as it is: give another --out.") from None
     require(
         options.resume or options.overwrite,
-        f"{out} exists. Pass --resume to go on with it, --overwrite to replace it, or "
+        f"{out} exists. Pass --resume to continue it, --overwrite to replace it, or "
         "another --out.",
     )
     return old
@@ -159,7 +159,7 @@ def run_at(options: Namespace, device: torch.device) -> Checkpoint | None:
 
 def started(options: Namespace) -> tuple:
     """(GPT2, its tokenizer) of the folder in --from. Raises ValueError for options that
-    would make another model of it."""
+    would turn it into a different model."""
     flags = told(options, ["preset", "tokens", *SHAPE[1:]])
     require(
         not flags,
@@ -169,7 +169,7 @@ def started(options: Namespace) -> tuple:
 
 
 def told(options: Namespace, names: Iterable[str]) -> str:
-    """The options of these names that were given, as one types them: "--steps"."""
+    """Which of these options were given, the way you type them: "--steps"."""
     return ", ".join("--" + name.replace("_", "-") for name in given(options, names))
 
 
@@ -178,7 +178,7 @@ def read(
 ) -> tuple[Any, Ids, int]:
     """(tokenizer, its Ids of a text, how many of them are the training text).
 
-    kept: a run that goes on, with the tokens that it has. start: (model, tokenizer) of
+    kept: a run to continue, which has its tokens already. start: (model, tokenizer) of
     --from.
     """
     tokens = options.tokens if start is None else start[1]
@@ -191,7 +191,7 @@ def read(
 
 
 def unit(tokenizer: Tokenizer) -> str:
-    """What a tokenizer has an id for, in a word."""
+    """What a tokenizer's ids stand for, in a word."""
     return "characters" if isinstance(tokenizer, CharTokenizer) else "tokens"
 
 
@@ -224,34 +224,34 @@ def begun_from(
     ids: Ids,
     device: torch.device,
 ) -> Checkpoint:
-    """The Checkpoint of a run that begins with a model's parameters as they are."""
+    """The Checkpoint of a run that starts from a model's parameters."""
     known = given(options, ["block_size", *RECIPE])
     require(
         known.get("block_size", 1) <= model.block_size,
         f"--block-size is {known.get('block_size')}, but the model of --from reads "
-        f"{model.block_size} tokens: give that or less.",
+        f"{model.block_size} tokens: give that many or fewer.",
     )
     config = replace(finetuning(model), **known)
     model = model.to(device)
-    model.tie()  # some devices copy what is shared
+    model.tie()  # some devices copy what's shared
     return Checkpoint(model, tokenizer, config, Run(model, config), text=ids.hash())
 
 
 def resumed(
     options: Namespace, old: Checkpoint, tokenizer: Tokenizer, ids: Ids
 ) -> Checkpoint:
-    """The Checkpoint of a run that goes on, with the same text."""
+    """The Checkpoint of a run to continue with the same text."""
     flags = told(options, ["start", "preset", "seed", "tokens", *SHAPE])
     flags = flags.replace("--start", "--from")
     require(
-        not flags or restarts()[0],  # after a restart, they began this very run
-        f"--resume goes on with the run as it is: leave out {flags}.",
+        not flags or restarts()[0],  # after a restart, it started with them
+        f"--resume continues the run as it is: leave out {flags}.",
     )
     same = tokenizer.state() == old.tokenizer.state()
     require(
         same and old.text in (None, ids.hash()),
         f"The run in {options.out} learned from another text: give that one as --data, "
-        "or another --out to begin a new run.",
+        "or start a new run with another --out.",
     )
     config = replace(old.config, **given(options, RECIPE))
     return replace(old, config=config, text=ids.hash())
@@ -287,10 +287,10 @@ def trained(
 
     if c.run.step < steps:
         done = f"Interrupted after step {c.run.step} of {steps}"
-        say(f"{done}: {options.out} keeps it; --resume goes on.")
+        say(f"{done}: it's saved in {options.out}, and --resume continues.")
         return 130
     if before >= steps:
-        say(f"The run in {options.out} is complete; --steps beyond {before} goes on.")
+        say(f"The run in {options.out} is complete; --steps > {before} continues it.")
     say(f"{judged(c, model, val_data)}; written to {options.out}.")
     return 0
 
@@ -316,25 +316,25 @@ def judged(checkpoint: Checkpoint, model: Model, val_data: Ids) -> str:
 
 
 def say(text: str) -> None:
-    """Print it, once for all workers."""
+    """Print it once, not once per worker."""
     if standing()[0] == 0:
         print(text)
 
 
 def run_sample(options: Namespace) -> int:
-    """Print the prompt with what a model makes of it, as it is written; several such
-    texts with a line of dashes between them."""
+    """Print the prompt and how a model continues it, as it's written. Between several
+    texts there's a line of dashes."""
     check_sample(options)
     model, tokenizer = load_or_stored(options.checkpoint, device_named(options.device))
     if options.seed is not None:
         torch.manual_seed(options.seed)
     prompt = beginning(tokenizer) if options.prompt is None else options.prompt
-    if prompt == "-":  # as read_text reads a file
+    if prompt == "-":  # read it the way read_text reads a file
         try:
             prompt = sys.stdin.read().removeprefix("\ufeff")
         except UnicodeDecodeError:
             raise ValueError(
-                "The prompt on standard input is not UTF-8 text: save it as UTF-8."
+                "The prompt on standard input isn't UTF-8 text: save it as UTF-8."
             ) from None
         prompt = prompt.replace("\r\n", "\n").replace("\r", "\n")
     require(prompt, "The prompt is empty: give at least one character.")
@@ -349,36 +349,37 @@ def run_sample(options: Namespace) -> int:
             top_k=options.top_k,
             top_p=options.top_p,
         )
-        begun = next(pieces, "")  # what is wrong shows before anything is printed
+        begun = next(pieces, "")  # errors come before anything is printed
         if i > 0:
             print("-" * 20)
         try:
             print(prompt + begun, end="", flush=True)
             for piece in pieces:
                 print(piece, end="", flush=True)
-        finally:  # an interrupted text ends its line, too
+        finally:  # end the line even if the text was interrupted
             print(flush=True)
     return 0
 
 
 def beginning(tokenizer: Tokenizer) -> str:
-    """The first token that is a whole text. In a vocabulary of characters that is the
-    line break, if its text had one; tokens may be a part of a character."""
+    """The first token that is valid text on its own, since a token may be only a part
+    of a character. In a vocabulary of characters it's the line break, if the text had
+    one."""
     texts = (tokenizer.decode([i]) for i in range(tokenizer.vocab_size))
     return next((text for text in texts if "\ufffd" not in text), "")
 
 
 def check_sample(options: Namespace) -> None:
-    """Raise ValueError for a number with which no text can be written."""
+    """Raise ValueError for settings that no text can be written with."""
     o = options
     require(1 <= o.n <= TEXTS, f"n is {o.n}; give 1 to {TEXTS}.")
     require(o.tokens >= 0, f"tokens is {o.tokens}; give 0 or more.")
-    require(all(o.stop), f"stop is {o.stop}; give at least one character each time.")
+    require(all(o.stop), f"stop is {o.stop}; give at least one character for each.")
     refuse_knobs(o.temperature, o.top_k, o.top_p)
     if o.seed is not None:
         check_seed(o.seed)
 
 
 def given(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """{name: value} of the options of these names that were given."""
+    """{name: value} of those of these options that were given."""
     return {n: getattr(options, n) for n in names if getattr(options, n) is not None}

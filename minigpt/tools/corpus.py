@@ -13,11 +13,12 @@ import torch
 from minigpt.data import CharTokenizer, read_text, tiny_shakespeare, train_val_split
 from minigpt.tokens.byte_pairs import learn, pieces
 
-PIECE = 2**20  # characters that become ids at a time: their code points take memory
+PIECE = 2**20  # characters turned into ids at a time: their code points take memory
 
 
 class Ids:
-    """Ids (N,) in few bytes. A slice gives Ids, a tensor of places int64 numbers."""
+    """Ids (N,) in few bytes. A slice returns Ids; a tensor of places returns int64
+    numbers."""
 
     def __init__(self, ids: torch.Tensor) -> None:
         self.ids = ids
@@ -31,7 +32,7 @@ class Ids:
         return self.ids[places].long()
 
     def hash(self) -> str:
-        """The SHA-256 of these ids, by which a text is known again."""
+        """The SHA-256 of these ids, to recognize the text later."""
         return sha256(self.ids.numpy()).hexdigest()
 
 
@@ -49,8 +50,8 @@ class Corpus(NamedTuple):
 
 @cache
 def corpus() -> Corpus:
-    """Tiny Shakespeare as a Corpus. Raises FileNotFoundError if it cannot be had:
-    nothing stands in for it."""
+    """Tiny Shakespeare as a Corpus. Raises FileNotFoundError if you can't get it. No
+    other text takes its place."""
     tokenizer, ids = read_ids(tiny_shakespeare())
     return Corpus(*train_val_split(ids.ids.long()), tokenizer)
 
@@ -70,16 +71,16 @@ def read_ids(path: Path) -> tuple[CharTokenizer, Ids]:
 def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
     """(a BytePairTokenizer, Ids, how many of them are the training text) of a file.
 
-    tokenizer: one, or the number of tokens for one that learns its merges from the
-    training text, which is the first nine tenths of the characters. Its alphabet has
-    the bytes of the whole text. All of the text is in memory.
+    tokenizer: a tokenizer, or a number of tokens. In that case, a new one learns its
+    merges from the training text, the first nine tenths of the characters. Its alphabet
+    has the bytes of the whole text. The whole text has to fit into memory.
     """
     text = read_text(path)
     learned, judged = train_val_split(text)
     if isinstance(tokenizer, int):
         longest = max(map(len, pieces(learned)), default=0)
         if longest >= 10_000:  # each merge goes through all of it
-            say(f"{longest:,} characters in a row have no space: this takes long.")
+            say(f"{longest:,} characters in a row have no space: this takes a while.")
         alphabet = set(text.encode("utf-8"))
         tokenizer = learn(learned, tokenizer, alphabet=alphabet, progress=shown)
         if longest >= 10_000:
@@ -92,8 +93,8 @@ def read_tokens(path: Path, tokenizer: Any) -> tuple[Any, Ids, int]:
 
 
 def shown(tokens: range) -> Iterator[int]:
-    """Yield the numbers of the tokens to be learned, and say on stderr, every five
-    seconds, how far it is."""
+    """Yield the numbers of the tokens to learn, and every five seconds print the
+    progress on stderr."""
     last = time.monotonic()
     for token in tokens:
         if time.monotonic() - last > 5:
@@ -103,7 +104,7 @@ def shown(tokens: range) -> Iterator[int]:
 
 
 def say(words: str) -> None:
-    """Tell somebody who waits."""
+    """Tell whoever is waiting."""
     print(words, file=sys.stderr, flush=True)
 
 

@@ -1,11 +1,11 @@
-"""The doctor: is this set-up complete, and does this device compute what a CPU does?
+"""The doctor: is your setup complete, and does your device compute what a CPU does?
 
     python -m minigpt doctor
 
-Two small models are trained for ten steps: on the device, in the numbers in which it
-trains, and on the CPU in float64, whose own rounding is too small to matter. Some
-kernels have gone wrong without a word, as a causal mask in 16 bits on Apple's GPUs that
-let the future through (PyTorch issue 195910).
+Two small models are trained for ten steps: once on the device, in the numbers it trains
+with, and once on the CPU in float64, where rounding errors are too small to matter.
+Some kernels have failed without any error. On Apple's GPUs, for example, a causal mask
+in 16 bits let the future through (PyTorch issue 195910).
 """
 
 import math
@@ -29,8 +29,8 @@ from minigpt.training import TrainConfig
 
 CPU, V = torch.device("cpu"), 65
 SMALL = V, 32, 2, 2, 128  # vocab_size, block_size, n_layer, n_head, n_embd
-CHECKS = [  # how much may differ in float32, and in 16 bits
-    # The GPT's may differ most: where rounding carries the input of a ReLU across 0, a
+CHECKS = [  # how much it may differ in float32, and in 16 bits
+    # The GPT may differ most: if rounding pushes the input of a ReLU across 0, a
     # gradient appears or vanishes.
     ("GPT, AdamW", GPTConfig(*SMALL), TrainConfig(10, 4, 32, 3e-3), 0.02, 0.4),
     (
@@ -44,14 +44,14 @@ CHECKS = [  # how much may differ in float32, and in 16 bits
 
 
 def set_up() -> Iterator[str]:
-    """Yield what this set-up lacks, each in a sentence with its remedy."""
+    """Yield what's missing from this setup, each in a sentence that says what to do."""
     install = "Run `make lab` again, or pip install -r requirements.txt."
     try:
         import ipykernel  # noqa: F401
         import jupyterlab  # noqa: F401
         import matplotlib  # noqa: F401
     except ImportError as error:
-        yield f"The package {error.name} is not installed. {install}"
+        yield f"The package {error.name} isn't installed. {install}"
     try:
         load_stored("gpt")
     except (OSError, ValueError, RuntimeError) as error:
@@ -59,7 +59,7 @@ def set_up() -> Iterator[str]:
     try:
         tiny_shakespeare()
     except FileNotFoundError as error:
-        yield f"{error} Until then notebooks use the course's own play."
+        yield f"{error} Until then, the notebooks use the course's own play."
 
 
 def trained(
@@ -69,13 +69,13 @@ def trained(
     dtype: torch.dtype = torch.float64,
     narrow: torch.dtype | None = None,
 ) -> dict[str, torch.Tensor]:
-    """Logits, gradient and losses of ten steps of training, and the logits of a text
-    that is read in pieces through the cache of lesson 09.
+    """The logits, gradient and losses of ten training steps, and the logits of a text
+    that's read in pieces through lesson 09's cache.
 
-    narrow: the 16-bit numbers of autocast.
+    narrow: the 16-bit type that autocast uses.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # the CPU's alone
+        torch.default_generator.manual_seed(0)  # only the CPU's
         model = shape.build().to(device, dtype)
     ids = torch.Generator().manual_seed(0)
     batches = torch.randint(V, (10, 4, shape.block_size + 1), generator=ids).to(device)
@@ -100,20 +100,21 @@ def trained(
 
 
 def compare(shape: Any, config: Any, *place: Any) -> tuple[float, str]:
-    """By how much a place differs from the truth, and where: the length of the
-    difference over the truth's, infinite for what is no number or raises."""
+    """How far a device's result is from the truth, and where: the length of the
+    difference divided by the length of the truth. It's infinite if something isn't a
+    number or raises an error."""
     try:
         found, truth, apart = trained(shape, config, *place), trained(shape, config), []
         for name, right in truth.items():
             share = ((found[name] - right).norm() / right.norm()).item()
             apart.append((share if math.isfinite(share) else math.inf, name))
         return max(apart)
-    except Exception as error:  # a device may raise anything
+    except Exception as error:  # devices can raise anything
         return math.inf, f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def examine(device: torch.device) -> Iterator[tuple]:
-    """Yield the rows of the table: name, how much it differs, where, how much may."""
+    """Yield the rows of the table: name, how much it differs, where, and the limit."""
     with autocast(device):
         on = torch.is_autocast_enabled(device.type)
         narrow = torch.get_autocast_dtype(device.type) if on else None
@@ -126,30 +127,30 @@ def examine(device: torch.device) -> Iterator[tuple]:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """The options of the command, for argparse."""
+    """The command's options, for argparse."""
     parser.add_argument(
         "--device", help="cuda, mps or cpu (default: the fastest you have)"
     )
 
 
 def main(options: Namespace) -> int:
-    """The command: what is lacking, then the table; 0 if all is well, else 1."""
+    """The command: what's missing, then the table. Returns 0 if all is well, else 1."""
     lacking = list(set_up())
-    print("\n".join(lacking) if lacking else "The set-up is complete.")
+    print("\n".join(lacking) if lacking else "Your setup is complete.")
     device, bad = device_named(options.device), 0
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device
     print(f"torch {torch.__version__} on {platform.platform(terse=True)}: {name}\n")
-    print(f"{'share of the result that':24}{'differs':>9}{'may':>9}")
+    print(f"{'relative difference':24}{'found':>9}{'limit':>9}")
     for name, differs, where, most in examine(device):
         verdict = "agrees" if differs <= most else f"DIFFERS: {where}"
         print(f"{name:24}{differs:9.0e}{most:9.0e}  {verdict}", flush=True)
         bad += differs > most
     if bad:
         print(
-            f"\n{bad} do not agree: give --device cpu for now (or OMP_NUM_THREADS=1 for"
-            " a CPU), and update torch and the drivers. If that does not help, report "
-            "this table to https://github.com/pytorch/pytorch/issues."
+            f"\n{bad} differ too much. For now, use --device cpu (on a CPU, set "
+            "OMP_NUM_THREADS=1), and update torch and your drivers. If that doesn't "
+            "help, report this table at https://github.com/pytorch/pytorch/issues."
         )
     else:
-        print(f"\nAll agree: use {device} as it is.")
+        print(f"\nEverything agrees: you can use {device}.")
     return int(bad > 0 or bool(lacking))

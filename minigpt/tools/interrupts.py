@@ -1,4 +1,4 @@
-"""Ctrl+C as a wish and not as an accident, and so SIGTERM, which ends programs."""
+"""Ctrl+C and SIGTERM, which both ask a program to stop, at a moment that suits it."""
 
 import signal
 from types import FrameType
@@ -7,9 +7,9 @@ LEFT = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DF
 
 
 class Interrupts:
-    """While this lasts, the first Ctrl+C or SIGTERM is noted in `asked`, so that no
-    step is cut in two; a second one of its kind stops at once. A process that was
-    told to ignore one of them goes on ignoring it.
+    """Inside this block, the first Ctrl+C or SIGTERM only sets `asked`, so no step is
+    cut in two. A second one of the same kind stops at once. If a process was told to
+    ignore one of them, it still does.
     """
 
     def __enter__(self) -> "Interrupts":

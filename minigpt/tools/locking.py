@@ -1,4 +1,4 @@
-"""Files that one run at a time may write."""
+"""Files that only one run at a time may write."""
 
 import re
 from collections.abc import Generator
@@ -10,10 +10,11 @@ from filelock import FileLock, Timeout
 
 @contextmanager
 def only_one(path: Path | str) -> Generator[None]:
-    """While this lasts, no other process can come here with the same `path`.
+    """Inside this block, no other process can get here with the same `path`.
 
-    The system gives the place free when a process ends, however it ends; unfinished
-    files of killed ones are removed. Raises BlockingIOError if another is at it.
+    The system releases the lock when a process ends, however it ends. Unfinished files
+    that killed processes left are removed. Raises BlockingIOError if another process
+    holds the lock.
     """
     path = Path(path)
     if path.is_dir():
@@ -22,15 +23,15 @@ def only_one(path: Path | str) -> Generator[None]:
     lock = FileLock(hidden)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=1, poll_interval=0.05)  # one may be ending right now
+        lock.acquire(timeout=1, poll_interval=0.05)  # one may be about to end
     except Timeout:
         raise BlockingIOError(
-            f"{path} is being written by another run: wait until it has ended, or give "
-            "another --out."
+            f"Another run is writing {path}: wait until it's done, or give another "
+            "--out."
         ) from None
     except OSError as error:
         raise OSError(
-            f"Nothing can be written to {path} ({error.strerror}): give another --out."
+            f"Can't write to {path} ({error.strerror}): give another --out."
         ) from None
     try:
         for old in path.parent.iterdir():
@@ -38,6 +39,6 @@ def only_one(path: Path | str) -> Generator[None]:
                 old.unlink(missing_ok=True)
         yield
     finally:
-        with suppress(OSError):  # Windows: it goes with the release
-            hidden.unlink()  # before another may come, who would lose it
+        with suppress(OSError):  # Windows: the release removes it
+            hidden.unlink()  # before another one comes, which would lose it
         lock.release()

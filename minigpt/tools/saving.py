@@ -1,4 +1,5 @@
-"""Checkpoints of the command line: of every kind of model, and never a spoilt one."""
+"""The command line's checkpoints, for every kind of model. A bad run never gets
+saved."""
 
 import sys
 from collections.abc import Callable
@@ -31,8 +32,8 @@ ASTRAY = 100  # nats per token; guessing costs the log of the vocabulary, 4 to 1
 
 
 def load_any(path: Path | str, device: torch.device | str = "cpu") -> Checkpoint:
-    """load_checkpoint for the models of lessons 06, 08 and 14 and their tokenizers,
-    and so for all that `train` writes."""
+    """load_checkpoint for the models of lessons 06, 08 and 14 and their tokenizers, so
+    for everything that `train` writes."""
     try:
         return load_checkpoint(path, device, LATER)
     except ValueError as error:
@@ -43,13 +44,13 @@ def load_any(path: Path | str, device: torch.device | str = "cpu") -> Checkpoint
 def load_or_stored(
     path: Path | str | None, device: torch.device | str = "cpu"
 ) -> tuple[Model, Any]:
-    """(model, tokenizer) of a checkpoint, of a GPT-2 folder, or of one of the course's
-    stored models; of its GPT for None, if there is no model.pt yet, which a line on
-    stderr says."""
+    """(model, tokenizer) of a checkpoint, a GPT-2 folder, or one of the course's stored
+    models. None means model.pt. If there isn't one yet, you get the course's GPT, and a
+    line on stderr says so."""
     if path is None and not Path("model.pt").exists():
         print(
-            "There is no model.pt yet, so this is the GPT that comes with the course; "
-            "python -m minigpt train makes your own.",
+            "There's no model.pt yet, so this is the GPT that comes with the course. "
+            "To make your own: python -m minigpt train",
             file=sys.stderr,
         )
         path = FOLDER / "gpt.pt"
@@ -70,7 +71,7 @@ def snapshots_of(path: Path | str) -> Path:
 
 
 def keep(path: Path | str, checkpoint: Checkpoint) -> None:
-    """Add the weights as they are now, in float16, to what is kept beside `path`."""
+    """Add the current weights, in float16, to the file beside `path`."""
     file = snapshots_of(path)
     kept = torch.load(file, weights_only=True) if file.exists() else {}
     weights = checkpoint.model.state_dict()
@@ -79,7 +80,7 @@ def keep(path: Path | str, checkpoint: Checkpoint) -> None:
 
 
 def load_snapshots(path: Path | str, config: Any) -> dict[int, Model]:
-    """{step: model} of what was kept beside the checkpoint `path`, or {}."""
+    """{step: model} from the file beside the checkpoint `path`, or {}."""
     models, file = {}, snapshots_of(path)
     if Path(path).exists() and file.exists():
         for step, weights in sorted(torch.load(file, weights_only=True).items()):
@@ -89,15 +90,15 @@ def load_snapshots(path: Path | str, config: Any) -> dict[int, Model]:
 
 
 def saver(path: Path | str, checkpoint: Checkpoint) -> Callable[[Run], None]:
-    """The on_eval of a training that keeps this Checkpoint in `path`.
+    """An on_eval that saves this Checkpoint to `path`.
 
-    on_eval(run) raises OSError if a write fails and ValueError if the run has diverged;
-    `path` is as it was then.
+    on_eval(run) raises OSError if a write fails and ValueError if the run has diverged.
+    In both cases, `path` stays as it was.
     """
 
     def save(run: Run) -> None:
         row, weights = run.history[-1], checkpoint.model.parameters()
-        fine = row.train_loss < ASTRAY and row.val_loss < ASTRAY  # not so for nan
+        fine = row.train_loss < ASTRAY and row.val_loss < ASTRAY  # False for nan
         if not (fine and all(w.isfinite().all() for w in weights)):
             raise ValueError(
                 f"The run diverged (losses {row.train_loss:.3g} and {row.val_loss:.3g} "
@@ -108,8 +109,8 @@ def saver(path: Path | str, checkpoint: Checkpoint) -> Callable[[Run], None]:
             save_checkpoint(path, checkpoint)
         except OSError as error:
             raise OSError(
-                f"Step {run.step} could not be written to {path} ({error.strerror}): "
-                f"make room there or move to another folder. {path} is as it was."
+                f"Step {run.step} couldn't be written to {path} ({error.strerror}): "
+                f"make room there or use another folder. {path} is as it was."
             ) from None
 
     return save

@@ -1,13 +1,13 @@
-"""The speed run: how low does the loss get in the time of nanoGPT's demo?
+"""The speed run: how low can the loss get in the time that nanoGPT's demo takes?
 
-    python -m minigpt speedrun                     lists the recipes of the course
+    python -m minigpt speedrun                     lists the course's recipes
     python -m minigpt speedrun my_recipe.py        trains one with three seeds
 
-A recipe is a Python file: minigpt/tools/recipes says what is in it. It is trained in
-this process and gets the training text alone. Then its logits are judged: the exact
-loss on the validation text in windows of block_size. A model that reads the beginnings
-of windows must give the same logits as for whole ones, so it cannot see the future.
-This is a race among honest people: nothing keeps a recipe from cheating on purpose.
+A recipe is a Python file. minigpt/tools/recipes explains what's in it. It's trained in
+this process and gets only the training text. Then its logits are judged by the exact
+loss on the validation text, in windows of block_size. The beginning of a window must
+give the same logits as the whole window, so the model can't see the future. The race
+runs on the honor system: nothing keeps a recipe from cheating on purpose.
 """
 
 import runpy
@@ -28,14 +28,14 @@ from minigpt.tools.corpus import Corpus, corpus
 RECIPES = Path(__file__).with_name("recipes")
 SEEDS = [1337, 1338, 1339]
 LONGEST = 256  # characters in a window
-TOLERANCE = 1e-3  # in logits: rounding moves them by less, the future by more
+TOLERANCE = 1e-3  # rounding moves logits by less, the future by more
 
 
 def run(path: Path | str, text: Corpus, seed: int) -> dict[str, float]:
-    """Train and judge the recipe in a file: {"loss", "seconds", "parameters"}.
+    """Train and judge the recipe in a file -> {"loss", "seconds", "parameters"}.
 
-    The seconds are those of the processor, all cores together. Raises ValueError for a
-    recipe that is no recipe, or whose model sees the future.
+    The seconds are processor time, over all cores. Raises ValueError if the file isn't
+    a recipe, or if its model sees the future.
     """
     path = Path(path)
     require(path.is_file(), f"There is no file {str(path)!r}.")
@@ -61,7 +61,8 @@ def run(path: Path | str, text: Corpus, seed: int) -> dict[str, float]:
 
 
 class ByLogits(nn.Module):
-    """A model whose loss is computed from its logits, whatever it says its loss is."""
+    """A model whose loss is computed from its logits, no matter what loss it
+    reports."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -74,14 +75,14 @@ class ByLogits(nn.Module):
 
 @torch.no_grad()
 def refuse_foresight(model: Model, ids: torch.Tensor, windows: int = 32) -> None:
-    """Raise ValueError if what follows changes the logits of what came before, or if
-    they are not finite. ids: (N,)."""
+    """Raise ValueError if later characters change the logits of earlier ones, or if the
+    logits aren't finite. ids: (N,)."""
     T = min(model.block_size, len(ids))
     idx = ids.unfold(0, T, T)[:windows]  # (windows, T)
     with evaluating(model):
         logits = model(idx)[0]
         finite = bool(logits.isfinite().all())
-        require(finite, "Some logits are not finite: try a smaller learning rate.")
+        require(finite, "Some logits aren't finite: try a smaller learning rate.")
         for n in sorted({1, T // 3, T // 2, T - 1} - {0}):
             moved = (model(idx[:1, :n])[0] - logits[:1, :n]).abs().max()
             for begun, whole in zip(idx[:, :n].split(8), logits[:, :n].split(8)):
@@ -103,7 +104,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def main(options: Namespace) -> int:
-    """The command: train a recipe with each seed, print how low it got."""
+    """The command: train a recipe with each seed, and print how low it got."""
     if options.recipe is None:
         print("Recipes to read, copy and change:")
         for path in sorted(RECIPES.glob("[a-z]*.py")):

@@ -357,5 +357,5 @@ def test_the_eps_of_the_norms_is_a_field():
         expected = 0.01 / math.sqrt(1e-4 + eps)
         normed = model.body[0].norm1(x)
         assert_close(normed, torch.full_like(x, expected), rtol=1e-5, atol=0)
-    with pytest.raises(ValueError, match="norm_eps is 0; give above 0"):
+    with pytest.raises(ValueError, match="norm_eps is 0; give a finite number above 0"):
         config(norm_eps=0)

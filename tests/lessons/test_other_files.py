@@ -157,7 +157,9 @@ def test_padding_is_told_left_out_and_never_drawn(tmp_path, capsys):
     assert generate(model, IDX[:, :2], 5).max() < 30
     assert model.lm_head.weight is model.token_embedding.weight
     save_gpt2(model, tokenizer, tmp_path / "again")
-    with pytest.raises(ValueError, match="knows 33 tokens, the model 32: they belong"):
+    with pytest.raises(
+        ValueError, match="knows 33 tokens, but the model has 32: they don't"
+    ):
         save_gpt2(padded, CharTokenizer(map(chr, range(32, 65))), tmp_path / "no")
 
 
@@ -226,7 +228,7 @@ def test_of_tokens_that_begin_alike_the_longest_wins():
             {"added_tokens": [token(30, "<a>", lstrip=True)]},
             "lstrip at the token '<a>'",
         ),
-        ("added_tokens", {"!": 1, "<a>": 30}, "'!' is added, and also made"),
+        ("added_tokens", {"!": 1, "<a>": 30}, "'!' was added, but merges make it"),
     ],
 )
 def test_what_a_tokenizer_asks_for_and_is_not_done_is_refused(
@@ -297,21 +299,21 @@ def test_a_file_in_torchs_old_format_is_not_damaged(tmp_path):
         (lambda path: torch.save(torch.zeros(3), path), "holds a Tensor, which torch."),
         (
             lambda path: torch.save({"a": torch.zeros(3)}, path),
-            "holds weights alone, a state_dict: build the model",
+            "only holds weights, a state_dict: build the model",
         ),
         (
             lambda path: path.write_bytes((FOLDER / "gpt.pt").read_bytes()),
-            "is a stored model of the course, without its training",
+            "'s a stored model that comes with the course, without its training",
         ),
         (
             lambda path: torch.save(nano(opinionated(SHAPE)), path),
-            "is one of nanoGPT's, whose GPT is GPT-2's",
+            "'s a nanoGPT checkpoint, and so a GPT-2",
         ),
         (
             lambda path: path.write_bytes((2).to_bytes(8, "little") + b"{}"),
-            "is a safetensors file, which holds weights alone",
+            "'s a safetensors file, which only holds weights",
         ),
-        (lambda path: path.write_text("Romeo"), "Give another file, or train again."),
+        (lambda path: path.write_text("Romeo"), "Use another file, or train again."),
     ],
 )
 def test_another_file_is_named_with_what_reads_it(tmp_path, write, said):
@@ -367,7 +369,7 @@ def test_a_prompt_in_another_encoding_is_said_to_be_no_utf_8(monkeypatch, capsys
     other = io.TextIOWrapper(io.BytesIO("café".encode("cp1252")), encoding="utf-8")
     monkeypatch.setattr("sys.stdin", other)
     assert main(["sample", "--tokens", "3", "--prompt", "-"]) == 2
-    assert "standard input is not UTF-8 text: save it as" in capsys.readouterr().err
+    assert "standard input isn't UTF-8 text: save it as" in capsys.readouterr().err
 
 
 def test_a_prompt_from_another_system_is_read_like_a_file(

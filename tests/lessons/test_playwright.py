@@ -295,11 +295,15 @@ def test_a_cast_of_your_own_speaks_the_play_in_lists_or_tuples():
 BAD = {
     "'noun' is (): make it": lambda: with_words(noun=()),
     "'names' is 'Ada': make it": lambda: replace(LEXICON, names="Ada"),
-    "at most once for 2 names": lambda: replace(LEXICON, names=("Hob", "Nan")),
+    "at most 2 times, because there are that many names": lambda: replace(
+        LEXICON, names=("Hob", "Nan")
+    ),
     "rhyme group ('month',) has one": lambda: replace(LEXICON, rhymes=(("month",),)),
     "not ['\u00e9']": lambda: with_words(noun=("caf\u00e9",)),
     "not ['fruit']": lambda: with_lines(middle=("I eat {fruit}.",)),
-    "must have {rhyme} once": lambda: with_lines(**{"couplet first": ("I eat,",)}),
+    "must have {rhyme} exactly once": lambda: with_lines(
+        **{"couplet first": ("I eat,",)}
+    ),
     "is {'prologue': 1}: give shares": lambda: with_situations(scene={"prologue": 1}),
     "'scene' is None: give shares": lambda: replace(LEXICON, situations={}),
 }

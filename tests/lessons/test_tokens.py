@@ -273,8 +273,8 @@ def test_a_model_of_tokens_writes(tokens, capsys):
         "train --data corpus.txt --out tokens.pt --resume --tokens 9": "out --tokens",
         "train --data other.txt --out tokens.pt --resume": "another text",
         "train --data empty.txt --out new.pt --tokens 9": "empty.txt is empty",
-        "sample --checkpoint damaged.pt": "is a checkpoint whose parts do not fit",
-        "train --data corpus.txt --out damaged.pt --resume": "It is left as it is",
+        "sample --checkpoint damaged.pt": "is a checkpoint whose parts don't fit",
+        "train --data corpus.txt --out damaged.pt --resume": "It stays as it is",
     }.items(),
 )
 def test_what_does_not_go_with_tokens_is_a_sentence(tokens, capsys, line, says):

@@ -25,7 +25,7 @@ TRAIN = {  # what follows `train`, and what the last line must say
     "--accumulate 0": ["accumulate is 0", "1 or more"],
     "--block-size 5000": ["5001", "smaller --block-size"],
     "--n-head 3": ["n_head = 3 must divide n_embd"],
-    "--preset cpu --dropout 1": ["dropout is 1", "below 1"],
+    "--preset cpu --dropout 1": ["dropout is 1", "less than 1"],
     "--device cuda:99": ["cuda:99", "--device cpu"],
     "--data missing.txt": ["missing.txt", "path of a"],
     "--data folder": ["folder", "path of a"],
@@ -34,7 +34,7 @@ TRAIN = {  # what follows `train`, and what the last line must say
     "--data locked.txt": ["locked.txt", "Permission denied"],
     "--out folder": ["folder", "a file in it"],
     "--out model.pt": ["model.pt exists", "--resume"],
-    "--out model.pt --resume --overwrite": ["--overwrite", "leave one out"],
+    "--out model.pt --resume --overwrite": ["--overwrite", "leave one of them out"],
     "--out damaged.pt --resume": ["damaged.pt is damaged", "another --out"],
     "--out model.pt --resume --n-layer 3": ["leave out --n-layer"],
     "--out model.pt --resume --data euro.txt": ["another text", "--data"],
@@ -48,7 +48,7 @@ SAMPLE = {
     "--prompt -": ["empty", "at least one character"],  # nothing on standard input
     "--tokens -1": ["tokens is -1", "0 or more"],
     "--temperature nan": ["temperature is nan", "finite"],
-    "--temperature 1e-40": ["temperature is 1e-40", "from 1e-6 on"],  # overflows
+    "--temperature 1e-40": ["temperature is 1e-40", "from 1e-6 up"],  # overflows
     "--top-k 0": ["top_k is 0", "at least 1"],
     "--n 0": ["n is 0", "1 to 100"],
     "--stop ''": ["stop is", "at least one"],

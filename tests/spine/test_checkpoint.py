@@ -118,21 +118,21 @@ def test_a_model_of_another_lesson_is_read_where_its_kind_is_allowed(tmp_path):
 
 def test_a_tokenizer_of_another_text_is_refused_before_training():
     model = small_gpt()
-    with pytest.raises(ValueError, match=f"knows 3 tokens, the model {V}"):
+    with pytest.raises(ValueError, match=f"knows 3 tokens, but the model has {V}"):
         Checkpoint(model, CharTokenizer("abc"), PLAN, Run(model, PLAN))
 
 
 def test_a_model_that_its_config_does_not_build_is_refused_before_training():
     model = small_gpt()
     model.extra = torch.nn.Linear(2, 2)
-    with pytest.raises(ValueError, match="other weights than its config"):
+    with pytest.raises(ValueError, match="have the weights that its config"):
         Checkpoint(model, TOKENIZER, PLAN, Run(model, PLAN))
 
 
 # --- Damage. ---
 
 
-DAMAGED = "is damaged, or no readable checkpoint ("
+DAMAGED = "is damaged or isn't a checkpoint ("
 NANOGPT = "model optimizer model_args iter_num best_val_loss config"
 
 
@@ -185,8 +185,8 @@ def pickled_zip(path, intruder):
         archive.writestr("run/version", "3")
 
 
-OTHER = "is no checkpoint of a training."  # a healthy file that holds something else
-OBJECTS = "holds Python objects, which can run code"
+OTHER = "isn't a checkpoint from `train`."  # a healthy file that holds something else
+OBJECTS = "holds Python objects. They could run code"
 STRANGERS = {  # what writes it, and how it is refused
     "a text": (lambda path, _: path.write_text("Romeo", encoding="utf-8"), DAMAGED),
     "a pickle": (lambda path, it: path.write_bytes(pickle.dumps(it)), DAMAGED),
@@ -228,7 +228,7 @@ SHAPE = asdict(CONFIG)
 def test_a_checkpoint_whose_parts_do_not_fit_is_refused(finished, tmp_path, change):
     path, content = tmp_path / "odd.pt", torch.load(finished, weights_only=True)
     torch.save(content | change, path)
-    refused(path, "is a checkpoint whose parts do not fit together (")
+    refused(path, "is a checkpoint whose parts don't fit together (")
 
 
 def test_a_checkpoint_without_one_of_its_parts_is_refused(finished, tmp_path):

@@ -104,8 +104,8 @@ def test_what_a_model_wrote_can_be_learned_from(model):
         ({"temperature": -1}, "temperature is -1; give 0"),
         ({"temperature": float("nan")}, "temperature is nan; give 0"),
         ({"top_k": 0}, "top_k is 0; give at least 1"),
-        ({"top_p": 0}, "top_p is 0; give above 0"),
-        ({"top_p": 1.5}, "top_p is 1.5; give above 0, at most 1"),
+        ({"top_p": 0}, "top_p is 0; give more than 0"),
+        ({"top_p": 1.5}, "top_p is 1.5; give more than 0 and at most 1"),
     ],
     ids=str,
 )

@@ -102,7 +102,7 @@ def test_training_goes_on_to_more_steps_with_settings_that_may_change(folder):
 def test_a_complete_run_says_how_to_go_on_with_it(folder, capsys):
     before = (folder / "model.pt").read_bytes()
     assert train("--resume") == 0
-    assert "is complete; --steps beyond 12" in capsys.readouterr().out
+    assert "is complete; --steps > 12" in capsys.readouterr().out
     assert (folder / "model.pt").read_bytes() == before
 
 
@@ -216,7 +216,7 @@ def test_before_any_training_the_stored_gpt_writes_and_says_so(
     assert torch.equal(weights_of(given[0]), weights_of(model))
     assert given[1].chars == tokenizer.chars
     said = capsys.readouterr().err
-    assert said.startswith("There is no model.pt yet") and said.count("\n") == 1
+    assert said.startswith("There's no model.pt yet") and said.count("\n") == 1
     assert main(["sample", "--checkpoint", "model.pt"]) == 2  # who names one means it
     assert "Train one first" in refused(capsys)
 

@@ -104,13 +104,13 @@ def test_the_command_prints_the_table_and_what_to_do(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "CHECKS", [STEP])
     assert command("--device", "cpu") == 0
     out = capsys.readouterr().out
-    assert "The set-up is complete." in out and f"torch {torch.__version__}" in out
+    assert "Your setup is complete." in out and f"torch {torch.__version__}" in out
     assert re.search(r"GPT .* 1e-03  agrees", out)
-    assert out.splitlines()[-1] == "All agree: use cpu as it is."
+    assert out.splitlines()[-1] == "Everything agrees: you can use cpu."
     monkeypatch.setattr(doctor, "CHECKS", [(*STEP[:3], 1e-12, None)])
     assert command() == 1
     out = capsys.readouterr().out
-    assert "DIFFERS: " in out and "1 do not agree: give --device cpu" in out
+    assert "DIFFERS: " in out and "1 differ too much. For now, use --device cpu" in out
 
 
 def test_what_a_set_up_lacks_is_told_with_its_remedy(monkeypatch, capsys):

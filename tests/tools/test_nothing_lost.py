@@ -141,8 +141,8 @@ def test_a_write_that_fails_says_what_is_kept(folder, monkeypatch, capsys):
     monkeypatch.setattr(os, "fsync", broken)
     assert train("--resume", "--steps", "15") == 2
     assert refused(capsys.readouterr().err) == (
-        "error: Step 15 could not be written to model.pt (No space left on device): "
-        "make room there or move to another folder. model.pt is as it was."
+        "error: Step 15 couldn't be written to model.pt (No space left on device): "
+        "make room there or use another folder. model.pt is as it was."
     )
     assert (folder / "model.pt").read_bytes() == before
     assert names(folder) == ["corpus.txt", "model.pt"]
@@ -176,7 +176,7 @@ def test_a_second_run_at_one_path_is_refused_by_name(folder, another, capsys):
     for options in (["--resume", "--steps", "15"], ["--overwrite", *SMALL], SMALL):
         assert train(*options) == 2
         said = refused(capsys.readouterr().err)
-        assert "by another run: wait until it has ended, or give another" in said
+        assert "Another run is writing " in said and "wait until it's done" in said
     assert (folder / "model.pt").read_bytes() == before
     assert (folder / "model.pt.12.tmp").exists()
     assert main(["sample", "--tokens", "3"]) == 0  # reading is free

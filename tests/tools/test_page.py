@@ -234,8 +234,11 @@ def test_the_command_writes_the_page_of_a_checkpoint(checkpoint, capsys, gpt):
     assert html == page(gpt, TOKENIZER, stories=stories)
     assert "page.html: " in capsys.readouterr().out
     for source, why_not in (
-        ("other.txt", "other.txt is not the text that it learned from. So a part"),
-        ("nowhere.txt", "nowhere.txt was not found here. So a part"),
+        (
+            "other.txt",
+            "other.txt isn't the text that the model learned from. So a part",
+        ),
+        ("nowhere.txt", "I can't find nowhere.txt. So a part"),
     ):
         assert main(["page", "--data", source]) == 0
         assert why_not in capsys.readouterr().out
@@ -275,9 +278,9 @@ def test_the_command_writes_the_page_of_a_model_of_tokens(folder, capsys):
     assert learned_text("corpus.txt", tokenizer)[0] is not None  # the same characters
     assert learned_text("corpus.txt", tokenizer, known)[0] is None
     Path("corpus.txt").write_text(text + "!", encoding="utf-8")
-    assert "is not the text" in learned_text("corpus.txt", tokenizer)[1]
+    assert "isn't the text" in learned_text("corpus.txt", tokenizer)[1]
     capsys.readouterr()
-    assert "other tokens" in refused(capsys, *line, "--checkpoint", "model.pt")
+    assert "different tokens" in refused(capsys, *line, "--checkpoint", "model.pt")
 
 
 def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
@@ -286,12 +289,12 @@ def test_what_is_wrong_with_a_request_is_said_in_a_sentence(checkpoint, capsys):
     assert "Not in the vocabulary: ['Ö']" in refused(capsys, "--prompt", "Ö")
     assert "Is a directory" in refused(capsys, "--out", str(checkpoint))
     before = Path("model.pt").read_bytes()
-    assert "model.pt is no page: give another" in refused(capsys, "--out", "model.pt")
+    assert "model.pt isn't a page: give another" in refused(capsys, "--out", "model.pt")
     assert Path("model.pt").read_bytes() == before
 
 
 def test_another_model_is_refused_with_a_remedy():
-    with pytest.raises(TypeError, match="cannot become a page.*lesson 06"):
+    with pytest.raises(TypeError, match="can't become a page.*lesson 06"):
         page(torch.nn.Linear(2, 2), TOKENIZER)
 
 
@@ -309,5 +312,5 @@ def test_a_page_tells_no_folder_of_its_author(tmp_path, gpt):
 def test_a_model_that_comes_with_the_course_becomes_a_page_or_says_why_not():
     _, _, story, _ = with_story(FOLDER / "gpt.pt")
     assert story.steps == 2400 and story.seconds > 0
-    with pytest.raises(ValueError, match="Bigram.* cannot become a page"):
+    with pytest.raises(ValueError, match="Bigram.* can't become a page"):
         with_story(FOLDER / "bigram.pt")

@@ -95,7 +95,7 @@ def test_what_is_no_recipe_is_refused_by_name():
     for size in (0, 257):
         with pytest.raises(ValueError, match=f"block_size is {size}; give 1 to 256"):
             raced(TABLE, ("block_size = 8", f"block_size = {size}"))
-    with pytest.raises(ValueError, match="not finite: try a smaller learning rate"):
+    with pytest.raises(ValueError, match="aren't finite: try a smaller learning rate"):
         raced(TABLE, ("    pass", "    model.token_embedding.weight.data /= 0"))
     with pytest.raises(ValueError, match="no file 'other.py'"):
         speedrun.run("other.py", TEXT, 1)

@@ -4,8 +4,8 @@
 
 The file holds the parameters, the vocabulary, and the forward pass as JavaScript:
 `forward.js` and `generation.js` mirror the lessons' modules, `unfold.js` takes apart
-what they compute, and the other modules show it; `page.js` imports them. The file asks
-for nothing from anywhere; its own security policy forbids it.
+what they compute, and the other modules show it; `page.js` imports them. The file
+doesn't request anything from anywhere. Its own security policy forbids it.
 """
 
 import base64
@@ -40,31 +40,31 @@ from minigpt.tools.saving import load_any, load_or_stored, load_snapshots
 from minigpt.training import Progress
 
 FOLDER = Path(__file__).resolve().parent
-EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to begin with
+EXAMPLES = ["ROMEO:", "To be, or not to be", "Once upon a time"]  # to start from
 READ = {"tinyshakespeare": "Shakespeare", "playwright": "a made-up play"}  # by --data
-BARS = 6  # as ROWS of bars.js: the likeliest that are shown, before "others"
-DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; no other file is replaced
+BARS = 6  # like ROWS in bars.js: how many of the likeliest are shown, before "others"
+DOCTYPE = b"<!DOCTYPE html>"  # how a page begins; we replace no other file
 SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 class Story(NamedTuple):
-    """How a model came to be: by how many steps, in how many seconds of training."""
+    """How a model was made: in how many steps and seconds of training."""
 
     steps: int
     seconds: float
     history: list  # of Progress
-    read: str | None = None  # what one calls the text, if that is known
+    read: str | None = None  # what the text is called, if that's known
 
 
 def write_page(
     path: Path | str, models: Any, tokenizer: Tokenizer, **options: Any
 ) -> int:
-    """Write a `page` to `path` -> its bytes. Raises also OSError if nothing can be
-    written there or `path` is a file of another kind."""
+    """Write a `page` to `path` -> its size in bytes. Also raises OSError if nothing can
+    be written there, or if `path` is a file that isn't a page."""
     if Path(path).exists():
         with open(path, "rb") as file:
             if file.read(len(DOCTYPE)) != DOCTYPE:
-                raise FileExistsError(f"{path} is no page: give another name.")
+                raise FileExistsError(f"{path} isn't a page: give another name.")
     html = page(models, tokenizer, **options).encode("utf-8")
     write_whole(path, html)
     return len(html)
@@ -82,12 +82,12 @@ def page(
 
     models: a GPT or ModernGPT; or {name: {step: model}} for several side by side, each
     with the stages of its training, the last of which, "end", is the finished model.
-    weights: how its linear layers are kept, one of WEIGHTS: as numbers or as whole
-    numbers with a scale for each row, as in lesson 09; earlier stages are int8, and all
-    else is float32. prompt: what it goes on from at first. text: the Text that the
-    models learned from, for the means of their parts and the losses of their stages;
-    without it a part that is switched off says zeros. stories: a Story for each model.
-    Raises TypeError for other models, ValueError for a prompt of other characters.
+    weights: how its linear layers are stored, one of WEIGHTS: as numbers, or as whole
+    numbers with a scale for each row, as in lesson 09. Earlier stages are int8, and
+    everything else is float32. prompt: the text it starts with. text: the Text that the
+    models learned from, for the means of their parts and the losses of their stages.
+    Without it, a part that's switched off gives zeros. stories: a Story for each model.
+    Raises TypeError for other models, ValueError for a prompt with unknown characters.
     """
     if isinstance(models, nn.Module):
         models = {"": {"end": models}}
@@ -95,7 +95,7 @@ def page(
     examples = [begin for begin in EXAMPLES if knows(tokenizer, begin)]
     begins = [*EXAMPLES, *(tokenizer.decode([i]) for i in range(tokenizer.vocab_size))]
     prompt = prompt or next((b for b in begins if knows(tokenizer, b)), begins[0])
-    tokenizer.encode(prompt)  # or this says which characters it does not know
+    tokenizer.encode(prompt)  # or this says which characters it doesn't know
     described, lines = [], []
     for name, stages in models.items():
         *_, finished = stages.values()
@@ -128,8 +128,8 @@ def page(
 
 
 def face(content: dict[str, Any]) -> dict[str, str]:
-    """What the page shows before its model is there, so that nothing moves when that
-    comes: what the models are, first as a child can read it, as {slot: HTML}."""
+    """What the page shows before its model has loaded, so that nothing moves later:
+    what the models are, with the simplest words first, as {slot: HTML}."""
     models, unit = content["models"], content["unit"]
     counts = [f"{parameters_in(m['snapshots'][-1]['tensors']):,}" for m in models]
     first, many = models[0], len(models) > 1
@@ -156,13 +156,13 @@ def face(content: dict[str, Any]) -> dict[str, str]:
 
 
 def parameters_in(tensors: list[dict]) -> int:
-    """The number of parameters in what `pack` has kept, without scales and means."""
+    """The number of parameters in what `pack` returned, without scales and means."""
     kept = [t for t in tensors if not t["name"].endswith((".scale", ".mean"))]
     return sum(math.prod(tensor["shape"]) for tensor in kept)
 
 
 def made(model: dict, count: str, content: dict, many: bool) -> str:
-    """How a model came to be, in a sentence of HTML."""
+    """How a model was made, in a sentence of HTML."""
     name, story, unit = escape(model["name"]), model["story"], content["unit"]
     says = f"{f'{name}: a' if many else 'A small'} GPT with {count} "
     says += '<b data-word="parameters">parameters</b>'
@@ -175,7 +175,7 @@ def made(model: dict, count: str, content: dict, many: bool) -> str:
 
 
 def shape_of(model: dict, unit: str) -> str:
-    """The sizes of a model, in a sentence of HTML."""
+    """A model's sizes, in a sentence of HTML."""
     name, config = escape(model["name"]), model["config"]
     return (
         f"{f'{name}: ' if name else ''}{config['n_layer']} layers with "
@@ -185,7 +185,7 @@ def shape_of(model: dict, unit: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as one says them."""
+    """A time the way you'd say it."""
     if seconds < 90:
         return f"{seconds} s"
     minutes = seconds / 60
@@ -193,7 +193,8 @@ def duration(seconds: float) -> str:
 
 
 def told(story: Story | None) -> dict[str, Any] | None:
-    """A Story as the page keeps it: of the history [step, train_loss, val_loss]."""
+    """A Story the way the page keeps it. Of the history, that's [step, train_loss,
+    val_loss]."""
     if story is None:
         return None
     rows = [[row.step, *(round(x, 4) for x in row[1:3])] for row in story.history]
@@ -201,8 +202,8 @@ def told(story: Story | None) -> dict[str, Any] | None:
 
 
 def vocabulary(tokenizer: Any) -> dict[str, Any]:
-    """What tokens.js reads and writes with: the name of a token, each one's bytes as
-    Latin-1, the merges of lesson 13, and whether a text is cut before them."""
+    """What tokens.js needs: what a token is called, each one's bytes as Latin-1, lesson
+    13's merges, and whether a text is cut before merging."""
     if isinstance(tokenizer, CharTokenizer):
         known = {"unit": "character", "merges": [], "cut": False}
         tokens = [char.encode("utf-8") for char in tokenizer.chars]
@@ -213,7 +214,7 @@ def vocabulary(tokenizer: Any) -> dict[str, Any]:
 
 
 def knows(tokenizer: Tokenizer, text: str) -> bool:
-    """Whether a tokenizer has all characters of a text."""
+    """Whether a tokenizer knows all the characters of a text."""
     try:
         tokenizer.encode(text)
     except ValueError:
@@ -229,15 +230,16 @@ def read(name: str) -> str:
 def learned_text(
     source: str, tokenizer: Any, known: Any = None
 ) -> tuple[Text | None, str]:
-    """(the Text that a model learned from, "") or (None, a sentence that says why not).
+    """(the Text that a model learned from, ""), or (None, a sentence that says why
+    not).
 
-    source: as --data of `train`. known: the hash of its ids, if a checkpoint has it.
+    source: like --data of `train`. known: the hash of its ids, if a checkpoint has it.
     """
     try:
         path = find_text(source)
     except FileNotFoundError:
-        return None, f"{source} was not found here."
-    other = None, f"{source} is not the text that it learned from."
+        return None, f"I can't find {source}."
+    other = None, f"{source} isn't the text that the model learned from."
     if isinstance(tokenizer, CharTokenizer):
         knows, ids = read_ids(path)
         if knows.chars != tokenizer.chars:
@@ -254,7 +256,7 @@ def learned_text(
 
 
 def as_page_config(model: Model) -> Any:
-    """page_config, or ValueError, which the command line tells as a sentence."""
+    """page_config, or a ValueError that the command line shows as a sentence."""
     try:
         return page_config(model)
     except TypeError as error:
@@ -282,7 +284,7 @@ def add_options(parser: ArgumentParser) -> None:
     add = parser.add_argument
     known = "a file that `train` saved (default: model.pt); give two to compare them"
     add("--checkpoint", metavar="FILE", action="append", help=known)
-    known = "the file to write; an older one is replaced (default: %(default)s)"
+    known = "the file to write; it replaces an older one (default: %(default)s)"
     add("--out", metavar="FILE", default="page.html", help=known)
     add("--prompt", help=f"the text it starts with (default: {EXAMPLES[0]})")
     known = "the text it was trained on (default: %(default)s)"
@@ -290,19 +292,20 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
-    """What the page calls the models of some checkpoints: by their files, without their
-    folders; a single one needs no name. Raises ValueError if two are alike."""
+    """What the page calls the models of some checkpoints: their file names, without the
+    folders. A single model needs no name. Raises ValueError if two names are equal."""
     names = [Path(path).stem for path in paths] if len(paths) > 1 else [""]
     require(
         len(set(names)) == len(names),
-        f"Two files are called {names[0]}, and so the page can't tell them apart: "
+        f"Two files are called {names[0]}, so the page can't tell them apart: "
         "rename one.",
     )
     return names
 
 
 def main(options: Namespace) -> int:
-    """The command: write the page of a checkpoint or two, say how large it is."""
+    """The command: write the page of one or two checkpoints, and say how large it
+    is."""
     paths = options.checkpoint or ["model.pt"]
     models, stories, known, text = {}, [], {}, None
     for name, path in zip(names_of(paths), paths):
@@ -314,7 +317,7 @@ def main(options: Namespace) -> int:
         models[name] = {**load_snapshots(path, model.config), "end": model}
         stories.append(story)
     if len(known) > 1:
-        raise ValueError("The models know other tokens: give two of the same text.")
+        raise ValueError("The models know different tokens: give two of the same text.")
     text, why_not = learned_text(options.data, tokenizer, text)
     if text is not None and options.data in READ:
         stories = [story._replace(read=READ[options.data]) for story in stories]
@@ -322,5 +325,5 @@ def main(options: Namespace) -> int:
     size = write_page(options.out, models, tokenizer, **kind)
     print(f"{options.out}: {size / 1000:,.0f} kB, for any browser, without a network.")
     if text is None:
-        print(f"{why_not} So a part that is off says zeros; --data gives the text.")
+        print(f"{why_not} So a part that's off gives zeros. Name the text with --data.")
     return 0

@@ -1,5 +1,5 @@
-"""What a page keeps of a model: its parameters as bytes, what its parts say on average,
-and the loss of each stage of its training. And its modules, as an import map."""
+"""What a page stores: a model's parameters as bytes, what its parts give on average,
+the loss of each stage of its training, and the page's modules as an import map."""
 
 import base64
 from dataclasses import asdict
@@ -16,24 +16,25 @@ from minigpt.interfaces import Model
 from minigpt.modern.model import AS_IN_06, ModernConfig, ModernGPT
 
 WEIGHTS = {"float32": torch.float32, "int16": torch.int16, "int8": torch.int8}
-WINDOWS = 200  # of a text, over which a part's mean and a stage's loss are taken
+WINDOWS = 200  # of a text, to take a part's mean and a stage's loss over
 
 
 class Text(NamedTuple):
-    """What models learned from and what they are judged on, as ids (N,) each."""
+    """What models learned from, and what they're judged on: ids (N,) each."""
 
     train: torch.Tensor
     val: torch.Tensor
 
 
 def page_config(model: Model) -> ModernConfig:
-    """The ModernConfig of a GPT or ModernGPT: all switched off, it is lesson 06's.
+    """The ModernConfig of a GPT or ModernGPT. With everything off, it's lesson 06's
+    GPT.
 
     Raises TypeError for any other model.
     """
     if type(model) not in (GPT, ModernGPT):
         raise TypeError(
-            f"A {type(model).__name__} cannot become a page: its JavaScript knows the "
+            f"A {type(model).__name__} can't become a page: its JavaScript knows the "
             "GPT of lesson 06 and the ModernGPT of lesson 08. Give one of these."
         )
     if isinstance(model, ModernGPT):
@@ -41,12 +42,12 @@ def page_config(model: Model) -> ModernConfig:
     shape: dict = {
         **asdict(model.config),
         "dropout": 0.0,
-    }  # a page only reads and writes
+    }  # a page doesn't train
     return ModernConfig(**shape, **AS_IN_06)
 
 
 def windows(text: torch.Tensor, length: int) -> torch.Tensor:
-    """So many windows of a text (N,), spread over it: (WINDOWS, length) at most."""
+    """Windows spread over a text (N,): at most (WINDOWS, length)."""
     starts = torch.linspace(0, len(text) - length, WINDOWS).long().unique()
     return text[starts[:, None] + torch.arange(length)]
 
@@ -60,8 +61,9 @@ def judged(model: Model, text: torch.Tensor) -> float:
 
 @torch.no_grad()
 def means(model: Model, text: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What each part says on average over windows of text (N,), by which the page
-    replaces it: {name: (C,)}, the heads of a layer side by side, before proj."""
+    """What each part gives on average over windows of text (N,). The page puts that in
+    its place when the part is off. {name: (C,)}, with a layer's heads side by side,
+    before proj."""
     sums = {}
 
     def heads(proj: Any, inputs: Any, output: Any) -> None:
@@ -84,8 +86,9 @@ def pack(
 ) -> tuple[list[dict], bytes]:
     """The model's tensors as bytes -> [{name, dtype, shape, at}], bytes.
 
-    `at` is where a tensor begins, a multiple of 4. Whole numbers come with the scale
-    of each row, under the layer's name and `scale`; the `means` over a Text come, too.
+    `at` is where a tensor begins, a multiple of 4. Whole numbers come with a scale for
+    each row, under the layer's name and `scale`. The `means` over a Text are added,
+    too.
     """
     linear = {n for n, part in model.named_modules() if isinstance(part, nn.Linear)}
     dtype: torch.dtype = WEIGHTS[weights]
@@ -110,11 +113,11 @@ def pack(
 
 
 def import_map(folder: Path) -> dict[str, dict[str, str]]:
-    """The import map of a page: each JavaScript file of a folder as a `data:` URL,
-    under the name by which the others import it, so that they need no server."""
+    """The page's import map: each JavaScript file in a folder as a `data:` URL, under
+    the name that the others import it by. That way they need no server."""
     found = {}
     for file in sorted(folder.glob("*.js")):
-        name = f"\n//# sourceURL={file.name}\n"  # what a browser's debugger calls it
+        name = f"\n//# sourceURL={file.name}\n"  # its name in a browser's debugger
         code = base64.b64encode(file.read_bytes() + name.encode("utf-8"))
         found[file.stem] = f"data:text/javascript;base64,{code.decode('ascii')}"
     return {"imports": found}

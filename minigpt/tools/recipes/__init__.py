@@ -2,5 +2,5 @@
 
 A recipe has two functions. build(train_ids, vocab_size) returns an untrained model:
 model(idx, targets=None) -> (logits, loss), with a block_size. train(model, train_ids,
-seed) trains it in place. The table of what they reach is in minigpt/course/SPEED.md.
+seed) trains it in place. minigpt/course/SPEED.md has a table of how low they get.
 """

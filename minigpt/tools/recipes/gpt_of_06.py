@@ -1,4 +1,4 @@
-"""The GPT of lesson 06, trained as in lesson 06, a few steps longer."""
+"""The GPT of lesson 06, trained as in lesson 06 for a few more steps."""
 
 from dataclasses import replace
 

@@ -36,7 +36,7 @@ class DemoConfig(TrainConfig):
 
 
 def build(train_ids: torch.Tensor, vocab_size: int) -> Model:
-    """Our GPT, changed into theirs."""
+    """Our GPT, turned into theirs."""
     shape = GPTConfig(vocab_size, block_size=64, n_layer=4, n_head=4, n_embd=128)
     model: Model = GPT(shape)
     model.lm_head.weight = model.token_embedding.weight

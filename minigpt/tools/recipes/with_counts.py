@@ -1,15 +1,16 @@
-"""The best entry: a small GPT beside counts of the training text.
+"""The best entry: a small GPT together with counts of the training text.
 
 Counts say how often each character followed the last 0, 1, ... 8 characters. The GPT
-reads what they expect, weighs them at each position, and adds what they cannot know.
+reads what the counts expect, weighs them at each position, and adds what they can't
+know.
 
-- `Counts` counts the training text, in the way of Kneser and Ney (1995).
+- `Counts` counts the training text the way Kneser and Ney did (1995).
 - `Smoothing` turns the counts into probabilities: Chen and Goodman, An Empirical Study
   of Smoothing Techniques (1999).
 - `counts_in_window` counts what the model is reading right now: Kuhn and De Mori, A
   Cache-Based Natural Language Model (1990).
 - `CountingGPT` puts them together, and `own_piece` keeps it from its own counts: a
-  model that trains on text which the counts have seen learns to trust them too far.
+  model that trains on text the counts have already seen learns to trust them too much.
 """
 
 import math
@@ -30,23 +31,24 @@ from minigpt.modern.recipe import MuonConfig
 
 STEPS, FIT_STEPS = 1450, 100
 ORDER = 8  # characters in the longest context of the training text
-RECENT = 4  # and within the window
+RECENT = 4  # and the same within the window
 PIECES = 10  # of the training text
 
 
 class Counts:
     """What followed each context of 0 to `order` characters in ids (N,).
 
-    One sorted list has a number for each (context, next character) that occurs. The
-    longest context counts how *often* a character followed it, every shorter one after
-    how many *different* characters the pair stood. The text is cut into PIECES of equal
-    length, and one can ask for the counts without those of one piece.
+    One sorted list has a number for each (context, next character) that occurs. For the
+    longest context, the count says how *often* the character followed. For every
+    shorter one, it says after how many *different* characters the pair was seen. The
+    text is cut into PIECES of equal length, and you can ask for the counts without one
+    of them.
     """
 
     def __init__(self, ids: torch.Tensor, vocab_size: int, order: int = ORDER) -> None:
         if vocab_size ** (order + 1) * (order + 1) >= 2**63:
             raise ValueError(
-                f"Contexts of {order} characters out of {vocab_size} do not fit into "
+                f"Contexts of {order} characters out of {vocab_size} don't fit into "
                 "64-bit numbers: choose a smaller order."
             )
         self.vocab_size, self.order, V = vocab_size, order, vocab_size
@@ -55,26 +57,26 @@ class Counts:
         contexts = self.numbers(ids[None, :-1])[0]  # (N - 1, order + 1)
         pairs, often = [], []
         for n in range(order + 1):
-            there = contexts[:, n] >= 0  # the text reaches back so far
+            there = contexts[:, n] >= 0  # the text goes back that far
             pair = (contexts[:, n] * V + ids[1:])[there]
             distinct, place = torch.unique(pair, return_inverse=True)  # sorted
             cell = place * PIECES + piece_of[there]  # of a table (distinct, PIECES)
             table = torch.bincount(cell, minlength=len(distinct) * PIECES)
             pairs.append(distinct)
             often.append(table.view(-1, PIECES).float())
-        # Sorted as a whole, too, for longer contexts have larger numbers.
+        # The whole list is sorted, too, because longer contexts have larger numbers.
         self.pairs = torch.cat(pairs)  # (M,)
         pieces = torch.cat(often).T.contiguous()  # (PIECES, M)
         self.often = torch.cat([pieces, pieces.sum(dim=0, keepdim=True)])
-        # The pairs of a context lie side by side: where they begin, and how many.
+        # The pairs of one context are side by side: where they begin, and how many.
         context_of = self.pairs // V
         self.contexts, self.length = context_of.unique_consecutive(return_counts=True)
         self.first = self.length.cumsum(0) - self.length
         self.different = self.continuations()
 
     def numbers(self, idx: torch.Tensor) -> torch.Tensor:
-        """The last n characters at each position as one number, for n = 0 ... order, -1
-        where the text does not reach back so far: (B, T) -> (B, T, order + 1)."""
+        """The last n characters at each position as one number, for n = 0 ... order, or
+        -1 where the text doesn't go back that far: (B, T) -> (B, T, order + 1)."""
         B, T = idx.shape
         V, order = self.vocab_size, self.order
         found = torch.zeros(B, T, order + 1, dtype=torch.long)
@@ -87,13 +89,13 @@ class Counts:
         return found
 
     def continuations(self) -> torch.Tensor:
-        """After how many different characters each pair was seen: like `often`, a row
-        per piece, which counts what only this piece has, and their total, (11, M)."""
+        """After how many different characters each pair was seen. Like `often`, it has
+        one row per piece for what only this piece has, then the total: (11, M)."""
         V, base = self.vocab_size, self.vocab_size**self.order
         context, last = self.pairs // V, self.pairs % V  # (M,) each
-        n, code = context // base, context % base  # its characters, and which these are
-        # Each pair adds one to the pair that lacks the first character of its context,
-        # and so the highest digit of its code.
+        n, code = context // base, context % base  # its length, and its characters
+        # Each pair adds one to the pair without the first character of its context,
+        # that is, without the highest digit of its code.
         longer = n > 0
         shorter = (n - 1) * base + code % V ** (n - 1).clamp(min=0)
         place = torch.searchsorted(self.pairs, (shorter * V + last)[longer])
@@ -104,7 +106,7 @@ class Counts:
     def __call__(self, idx: torch.Tensor, without: int | None = None) -> torch.Tensor:
         """Counts of what followed each position's contexts, (B, T, order + 1, V).
 
-        without: number of the piece whose counts are left out.
+        without: the number of the piece whose counts are left out.
         """
         (B, T), V, levels = idx.shape, self.vocab_size, self.order + 1
         asked = self.numbers(idx).flatten()  # (R,), R questions
@@ -112,12 +114,12 @@ class Counts:
         place = place.clamp(max=len(self.contexts) - 1)
         known = self.contexts[place] == asked
         length = self.length[place] * known  # answers to each question
-        row = torch.repeat_interleave(length)  # (A,): the question of each answer
-        begin = length.cumsum(0) - length  # (R,): where its answers begin
-        shift = self.first[place] - begin  # from there to where they lie in the list
+        row = torch.repeat_interleave(length)  # (A,): the question it answers
+        begin = length.cumsum(0) - length  # (R,): where each question's answers begin
+        shift = self.first[place] - begin  # from there to their places in the list
         entry = torch.arange(len(row)) + shift[row]
         n, t = row % levels, row // levels % T
-        longest = n == (t + 1).clamp(max=self.order)  # that the window has there
+        longest = n == (t + 1).clamp(max=self.order)  # that the window has
         often, different = self.often[-1], self.different[-1]
         values = torch.where(longest, often[entry], different[entry])  # (A,)
         if without is not None:
@@ -129,11 +131,11 @@ class Counts:
 
 
 class Smoothing(nn.Module):
-    """Counts -> log-probabilities of every order, each resting on the one below.
+    """Counts -> log-probabilities for every order, each built on the next shorter one.
 
     counts: (B, T, order + 1, V) -> the same. Each count of 1, of 2, and of 3 or more
-    gives up a learned discount. What is collected goes to the next shorter context, at
-    the bottom to the uniform guess.
+    gives up a learned discount. What's collected goes to the next shorter context, and
+    at the bottom to the uniform guess.
     """
 
     def __init__(self, order: int = ORDER) -> None:
@@ -163,19 +165,19 @@ def counts_in_window(idx: torch.Tensor, vocab_size: int) -> torch.Tensor:
     this window, so far: idx (B, T) -> (B, T, RECENT, V)."""
     follows = F.one_hot(idx[:, 1:], vocab_size).float()  # (B, T - 1, V)
     same = idx[:, :, None] == idx[:, None, :-1]  # (B, T, T - 1)
-    same = alike = torch.tril(same, -1)  # only what came before
+    same = alike = torch.tril(same, -1)  # only earlier ones
     levels = []
     for _ in range(RECENT):
         levels.append(alike.float() @ follows)
-        alike = same & F.pad(alike[:, :-1, :-1], (1, 0, 1, 0))  # one character more
+        alike = same & F.pad(alike[:, :-1, :-1], (1, 0, 1, 0))  # one more character
     return torch.stack(levels, dim=-2)
 
 
 class CountingGPT(nn.Module):
-    """The GPT of lesson 08 beside counts.
+    """The GPT of lesson 08 together with counts.
 
     logits = the GPT's + a mixture of what every order and the window say. The GPT
-    chooses its weights at each position; at first it trusts the longest order alone.
+    chooses the weights at each position. At first it trusts only the longest order.
     """
 
     def __init__(self, config: ModernConfig, counts: Counts) -> None:
@@ -226,17 +228,17 @@ def own_piece(
     device: torch.device | str = "cpu",
     generator: torch.Generator | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """A batch as get_batch draws it, but from one piece of ids (N,): the one whose
-    counts the model leaves out from now on while it trains."""
+    """A batch like get_batch's, but from one piece of ids (N,). While it trains, the
+    model leaves that piece's counts out from now on."""
     piece = torch.randint(PIECES, (), generator=generator).item()
     model.without = piece
-    n = len(ids) - 1  # as Counts cuts: a pair belongs where its target is
+    n = len(ids) - 1  # cut the way Counts does: a pair belongs where its target is
     start, end = (-(-p * n // PIECES) for p in (piece, piece + 1))  # rounded up
     return get_batch(ids[start : end + 1], batch_size, block_size, device, generator)
 
 
 def fit_smoothing(model: Model, ids: torch.Tensor, plan: MuonConfig) -> None:
-    """Learn the discounts with which the other pieces of ids (N,) predict each one
+    """Learn the discounts that let the other pieces of ids (N,) predict each piece
     best."""
     smoothing = model.smoothing.requires_grad_(True)
     optimizer = torch.optim.Adam(smoothing.parameters(), lr=0.05)
@@ -253,13 +255,13 @@ def fit_smoothing(model: Model, ids: torch.Tensor, plan: MuonConfig) -> None:
 
 
 def build(train_ids: torch.Tensor, vocab_size: int) -> Model:
-    """An untrained model beside the counts of train_ids (N,)."""
+    """An untrained model together with the counts of train_ids (N,)."""
     config = ModernConfig(vocab_size, 256, n_layer=2, n_head=3, n_embd=96)
     return CountingGPT(config, Counts(train_ids, vocab_size))
 
 
 def plan_of(seed: int) -> MuonConfig:
-    """How to train it: with Muon, at half of lesson 08's rate."""
+    """How to train it: with Muon, at half of lesson 08's learning rate."""
     plan = MuonConfig(STEPS, 4, 256, 4e-3, weight_decay=0.0, grad_clip=math.inf)
     return replace(plan, seed=seed, eval_every=STEPS, eval_batches=1)
 

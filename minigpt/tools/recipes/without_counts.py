@@ -1,7 +1,7 @@
 """The best entry without counts: one block that reads 256 characters.
 
-It reads each character together with the one and the two before it: there is a row
-for every pair of characters, and one for every triple. Muon trains the matrices
+It reads each character together with the one before it and with the two before it:
+every pair of characters has a row, and so does every triple. Muon trains the matrices
 (lesson 08).
 """
 
@@ -19,20 +19,21 @@ from minigpt.modern.parts import ShortConvolution
 from minigpt.modern.recipe import MuonConfig
 
 STEPS = 2200
-ROWS = 32_768  # for 65³ triples: about eight of them share a row
+ROWS = 32_768  # for 65³ triples: about eight of them share each row
 
 
 class PairsAndTriples(nn.Module):
-    """A row for the last two characters, and one for the last three, added up.
+    """One row for the last two characters plus one for the last three.
 
     idx: (B, T) -> (B, T, n_embd). The remainder of a triple's number says which row it
-    gets. Both tables start as zeros. In training each is silent at half of the places.
+    gets. Both tables start as zeros. In training, each one is off at half of the
+    positions.
     Source: Huang et al., Over-Tokenized Transformer (2025), section 3.2.
     """
 
     def __init__(self, vocab_size: int, n_embd: int) -> None:
         super().__init__()
-        self.silence = nn.Dropout1d(0.5)  # whole places of (B, T, n_embd)
+        self.silence = nn.Dropout1d(0.5)  # whole positions of (B, T, n_embd)
         self.vocab_size = vocab_size
         self.pairs = nn.Embedding(vocab_size**2, n_embd)
         self.triples = nn.Embedding(ROWS, n_embd)
@@ -41,15 +42,15 @@ class PairsAndTriples(nn.Module):
 
     def forward(self, idx: torch.Tensor) -> torch.Tensor:
         T, V = idx.shape[1], self.vocab_size
-        pair = idx + V * F.pad(idx, (1, 0))[:, :T]  # (B, T), each a number of its own
+        pair = idx + V * F.pad(idx, (1, 0))[:, :T]  # (B, T), one number for each pair
         triple = pair + V**2 * F.pad(idx, (2, 0))[:, :T]
         pairs, triples = self.pairs(pair), self.triples(triple % ROWS)
         return self.silence(pairs) + self.silence(triples)
 
 
 class NgramGPT(ModernGPT):
-    """The GPT of lesson 08 with PairsAndTriples beside the embedding of characters, and
-    a short convolution behind both."""
+    """The GPT of lesson 08 with PairsAndTriples next to the embedding of characters,
+    and a short convolution after both."""
 
     def __init__(self, config: ModernConfig) -> None:
         super().__init__(config)
