@@ -1,4 +1,4 @@
-"""Figures in one house style: readable on a projector and without colour vision."""
+"""Figures in one house style: readable on a projector, and without color vision."""
 
 import base64
 import html
@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from minigpt.course.ladder import Rung
 from minigpt.training import Run
 
-Style = dict[str, Any]  # arguments of matplotlib's: how something looks
+Style = dict[str, Any]  # matplotlib's arguments for how something looks
 
-# Okabe and Ito's colours, told apart by markers and dashes as well.
+# Okabe and Ito's colors. Markers and dashes tell them apart, too.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000"]
 STYLES = ["-", "--", "-.", ":", "-", "--"]
 plt.rcParams.update(
@@ -46,7 +46,7 @@ class Picture(Figure):
 def show(fig: Figure, alt: str | None = None) -> None:
     """Display `fig` with its alternative text, then close it.
 
-    A Picture, as the figures of this package are, knows its own.
+    A Picture, like all figures in this package, knows its own.
     """
     if alt is None and isinstance(fig, Picture):
         alt = fig.alt
@@ -75,8 +75,8 @@ def _display(fig: Figure, alt: str | None, handle: Any = None) -> Any:
 def image(png: str, alt: str) -> str:
     """The HTML of a picture (base64) and its alternative text.
 
-    JupyterLab and Colab show HTML where there is some, and read to nobody what stands
-    in the metadata of a PNG.
+    JupyterLab and Colab show the HTML if there is any. Neither reads a PNG's metadata
+    aloud.
     """
     return f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{png}">'
 
@@ -94,7 +94,7 @@ def heatmap(
     """Draw a (R, C) tensor, light where little happens; returns the image.
 
     rows, columns: labels; digits writes each value into its cell; label names the
-    colour bar (None: no bar, for panels that share one, drawn by the caller).
+    color bar (None: no bar, for panels that share one that the caller draws).
     """
     matrix = matrix.detach().cpu()
     image = ax.imshow(matrix, cmap="YlGnBu", vmin=vmin, vmax=vmax, aspect="auto")
@@ -144,9 +144,10 @@ def training_curve(
     goal_label: str | None = None,
     mean_of: int = 100,
 ) -> Picture:
-    """The loss of each batch in grey, the mean of every `mean_of` of them in black.
+    """The loss of each batch in gray, and the mean of every `mean_of` of them in black.
 
-    losses: one number a step, nats per character; goal: a dotted line at this loss.
+    losses: one number per step, in nats per character; goal: a dotted line at this
+    loss.
     """
     fig = Picture(figsize=(8, 4.2), layout="constrained")
     ax = fig.subplots()
@@ -243,12 +244,12 @@ class LiveCurve:
         ax.set(xlabel="step", ylabel="loss (nats per character)")
         if self.goal is not None:
             ax.axhline(self.goal, color="0.4", linestyle=":", label=self.goal_label)
-            ax.margins(y=0.1)  # the goal is not to lie on the frame
+            ax.margins(y=0.1)  # keep the goal off the frame
         ax.legend()
         self.handle = _display(fig, self.alt, self.handle)
 
 
-IN_WORDS = {  # the rungs, for who has not begun
+IN_WORDS = {  # the rungs, for somebody who hasn't started
     "uniform guess": "a blind guess",
     "unigram counts": "common letters only",
     "bigram": "01: the last character",
@@ -278,7 +279,7 @@ def ladder(rungs: list[Rung], in_words: bool = False) -> Picture:
     measure = "average surprise" if in_words else "validation loss"
     ax.set(xlim=(0, 4.6), xlabel=f"{measure} (nats per character)")
     ax.grid(axis="y", visible=False)
-    fig.alt = "The loss ladder, shorter from bar to bar: " + ", ".join(
+    fig.alt = "The loss ladder, with shorter and shorter bars: " + ", ".join(
         f"{name} {loss:.2f}" for name, loss in zip(names, losses)
     )
     return fig
@@ -338,10 +339,11 @@ def all_heads(weights: list[torch.Tensor]) -> Figure:
 def reading(text: str, weights: Iterable[float] | torch.Tensor, alt: str) -> None:
     """Display a text shaded by the attention of one reader, as HTML.
 
-    weights: a number for each character, from 0 to 1. Who cannot see the shades finds
-    a character with a tenth of the attention or more in bold, with a quarter or more
-    underlined as well; below the text stands `alt`, for everybody (JupyterLab takes
-    labels for screen readers out of a notebook that was not run yet).
+    weights: a number for each character, from 0 to 1. For readers who can't see the
+    shades, characters with at least a tenth of the attention are bold, and those with
+    at least a quarter are also underlined. `alt` is below the text, for everybody,
+    because JupyterLab removes labels for screen readers from a notebook that hasn't
+    been run yet.
     """
     from IPython.display import display  # only notebooks need IPython
 

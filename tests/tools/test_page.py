@@ -238,7 +238,7 @@ def test_the_command_writes_the_page_of_a_checkpoint(checkpoint, capsys, gpt):
             "other.txt",
             "other.txt isn't the text that the model learned from. So a part",
         ),
-        ("nowhere.txt", "I can't find nowhere.txt. So a part"),
+        ("nowhere.txt", "Can't find nowhere.txt. So a part"),
     ):
         assert main(["page", "--data", source]) == 0
         assert why_not in capsys.readouterr().out

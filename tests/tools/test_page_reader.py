@@ -178,7 +178,7 @@ def test_unknown_characters_are_told_and_mended_with_a_click(page):
         page.evaluate("$('complaint').querySelector('button').click()")
         assert page.evaluate("$('prompt').value") == mended
     enter(page, CORPUS[:45] * 250)
-    assert "11,250 characters; this page reads 10,000" in said(page, "complaint")
+    assert "11,250 characters, but this page only reads" in said(page, "complaint")
     enter(page, "dog")
     page.evaluate("$('edit').click()")
     waiting(page, f"{TEXT_OF} === 'dog'", "the new text")

@@ -1,7 +1,7 @@
-"""Drawings of how the pieces fit together, one module for the notebooks of a part.
+"""Drawings of how the pieces fit together, one module for each part of the course.
 
 Each function returns a figure that knows its alternative text, for plots.show. `canvas`
-holds what they are drawn with; the main line's stand here by name.
+has the tools they're drawn with. You can import the main line's from here.
 """
 
 from minigpt.course.drawings.spine import (

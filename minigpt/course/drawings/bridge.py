@@ -1,4 +1,4 @@
-"""Drawings of notebook 14: two tables of parameters, and where the numbers sit."""
+"""Drawings of notebook 14: two tables of parameters, and where the numbers are."""
 
 import re
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ import torch.nn as nn
 from minigpt.course.drawings.canvas import LOOKS, MIDDLE, frame
 from minigpt.course.plots import COLORS, Picture, Style
 
-PARTS = {  # what the names of their parameters have in them
+PARTS = {  # what's in the names of their parameters
     "tokens": "token_embedding",
     "positions": "position_embedding",
     "attention": "attention",
     "feed-forward": "feed_forward",
-    "norms": "norm",  # and the last one, which is called after its place
+    "norms": "norm",  # and the last one, named after its place
     "output layer": "lm_head",
 }
 
@@ -25,12 +25,12 @@ def tables(
     partner: dict[str, str],
     turned: Iterable[str] = (),
 ) -> Picture:
-    """The tables of a GPT and of GPT-2, of their blocks the first, side by side, with a
-    line between the rows that hold the same.
+    """The tables of a GPT and of GPT-2 side by side, each with its first block only.
+    Lines connect rows that hold the same thing.
 
-    partner: {name in ours: name in theirs}. turned: how those names in theirs end whose
-    matrices lie there with rows and columns exchanged: their line is dashed. A row that
-    no line reaches stands out.
+    partner: {name in ours: name in theirs}. turned: the endings of their names whose
+    matrices have rows and columns swapped. Those lines are dashed. Rows without a line
+    stand out.
     """
     mine = {n: tuple(t.shape) for n, t in ours.items() if in_first_block(n)}
     other = {short(n): tuple(t.shape) for n, t in theirs.items() if in_first_block(n)}
@@ -39,12 +39,12 @@ def tables(
 
 
 def short(name: str) -> str:
-    """A name as in OpenAI's file."""
+    """A name the way OpenAI's file has it."""
     return name.removeprefix("transformer.")
 
 
 def in_first_block(name: str) -> bool:
-    """Whether a row is not one of a block behind the first."""
+    """Whether a row isn't from a block after the first."""
     found = re.match(r"(?:body|transformer\.h)\.(\d+)\.\w+\.", name)
     return found is None or found[1] == "0"
 
@@ -96,7 +96,7 @@ def side_by_side(
 
 
 def counts(model: nn.Module) -> dict[str, int]:
-    """{part: its parameters}; what is tied counts once, where it reads in."""
+    """{part: its parameters}. Tied parameters count once, on the input side."""
     found = dict.fromkeys(PARTS, 0)
     for name, p in model.named_parameters():
         part = next((part for part, key in PARTS.items() if key in name), "norms")
@@ -105,7 +105,8 @@ def counts(model: nn.Module) -> dict[str, int]:
 
 
 def where(models: dict[str, nn.Module]) -> Picture:
-    """Where the parameters of models sit: a panel for each, a bar for each part."""
+    """Where models have their parameters: a panel for each model, a bar for each
+    part."""
     rows = {title: counts(model) for title, model in models.items()}
     parts = list(PARTS)
     fig = Picture(figsize=(13, 0.62 * len(parts) + 0.9), layout="constrained")
@@ -126,5 +127,5 @@ def where(models: dict[str, nn.Module]) -> Picture:
         said = ", ".join(f"{p} {s:.0%}" for p, s in zip(parts, shares))
         told.append(f"{title}, {total:,} in all: {said}")
     axes[0].invert_yaxis()
-    fig.alt = f"Bars: where the parameters sit. {'; '.join(told)}."
+    fig.alt = f"Bars: where the parameters are. {'; '.join(told)}."
     return fig

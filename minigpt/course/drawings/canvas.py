@@ -1,7 +1,7 @@
 """The language of the drawings: colors, boxes, circles, arrows, and a grid for them.
 
-A rounded box computes, a square one holds a tensor; the shape stands below its name.
-An arrow says that numbers flow from one to the other, and nothing else.
+A rounded box computes. A square one holds a tensor, with its shape below its name. An
+arrow only says that numbers flow from one to the other.
 """
 
 from typing import Any
@@ -12,19 +12,19 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from minigpt.course.plots import COLORS, Picture, Style
 
 FILL = {"tensor": "#DCEBF5", "layer": "#FBE6CF"}
-LIT, FOUND = "#F5A623", "#BFE3C8"  # what is new, and what was looked for
-# How a part can be drawn: its fill and its border, its letters.
+LIT, FOUND = "#F5A623", "#BFE3C8"  # what's new, and what we looked for
+# How a part can be drawn: its fill, its border and its letters.
 LOOKS: dict[str, tuple[Style, str, str]] = {
     "new": ({"fc": LIT, "ec": "black", "lw": 2.5}, "black", "bold"),
     "built": ({"fc": FILL["tensor"], "ec": "0.35", "lw": 1.4}, "black", "normal"),
     "to come": ({"fc": "white", "ec": "0.6", "lw": 1.2, "ls": "--"}, "0.4", "normal"),
 }
 MIDDLE: Style = {"ha": "center", "va": "center"}
-SIGNS = {" ": "␣", "\n": "↵"}  # for what one doesn't see
+SIGNS = {" ": "␣", "\n": "↵"}  # for characters you can't see
 
 
 def circle(ax: Axes, x: float, y: float, sign: str = "+") -> None:
-    """A small circle in which what comes in is added, or multiplied."""
+    """A small circle that adds or multiplies what comes in."""
     look: Style = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "0.25"}
     ax.text(x, y, sign, fontsize=18, bbox=look, **MIDDLE)
 
@@ -51,7 +51,8 @@ class Drawing:
     def __init__(
         self, columns: float, rows: float, wide: float = 1.75, small: float = 10.5
     ) -> None:
-        """wide: inches of a column; small: points of the letters of shapes."""
+        """wide: a column's width in inches; small: the font size of shapes, in
+        points."""
         self.small = small
         size = (wide * columns + 0.4, 1.15 * rows + 0.4)
         self.fig = Picture(figsize=size, layout="constrained")
@@ -82,7 +83,7 @@ class Drawing:
         self.places[name] = (x, y, width / 2, height / 2)
 
     def plus(self, name: str, x: float, y: float) -> None:
-        """A small circle in which two arrows are added."""
+        """A small circle that adds two arrows."""
         circle(self.ax, x, y)
         self.places[name] = (x, y, 0.16, 0.2)
 

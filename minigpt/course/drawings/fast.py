@@ -17,14 +17,14 @@ EMPTY: Style = {"fc": "white", "ec": "0.7", "lw": 1.2, "ls": "--"}
 def square(
     ax: Axes, x: float, y: float, label: str = "", size: float = 0.84, **look: Any
 ) -> None:
-    """One number or vector as a square around (x, y), with a word in it."""
+    """A number or a vector as a square around (x, y), with a word in it."""
     look: Style = {"ec": "0.35", "lw": 1.4} | look
     ax.add_patch(Rectangle((x - size / 2, y - size / 2), size, size, **look))
     ax.text(x, y, label, fontsize=13, **MIDDLE)
 
 
 def work(T: int) -> Picture:
-    """What T steps compute, without a cache and with one; a row for each step."""
+    """What T steps compute without a cache and with one. Each step has a row."""
     fig = Picture(figsize=(12, 0.42 * T + 1.6), layout="constrained")
     axes = fig.subplots(1, 2)
     totals = []
@@ -83,10 +83,10 @@ def grown(text: Any) -> Picture:
 
 
 def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Picture:
-    """One round: a draft, the pass that checks it, and what stands afterwards.
+    """One round: a draft, the pass that checks it, and what the text is afterwards.
 
-    text: what was there; drafted: the guess; kept: how many of it are accepted;
-    written: the character that the model puts behind them.
+    text: what was there; drafted: the guess; kept: how much of it is accepted; written:
+    the character that the model adds.
     """
     n, k = len(text), len(drafted)
     fig = Picture(figsize=(0.62 * (n + k) + 4.6, 3.2), layout="constrained")
@@ -110,17 +110,19 @@ def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Picture:
     cells(ax, 0, 3.9, text + drafted[:kept], KEPT)
     cells(ax, n + kept, 3.9, written, NEW, lw=2.2)
     fig.alt = (
-        f"A round in three rows. Behind {text!r} a draft guesses {drafted!r}. One pass "
-        f"checks all of it: {kept} are accepted, the next one is refused, what follows "
-        f"is void. Then the text is {text + drafted[:kept] + written!r}; its last "
+        f"One round in three rows. After {text!r}, a draft guesses {drafted!r}. One "
+        "pass "
+        f"checks all of it: {kept} are accepted, the next one is refused, and the "
+        f"rest is thrown away. Then the text is {text + drafted[:kept] + written!r}; "
+        "its last "
         "character is the model's own."
     )
     return fig
 
 
 def shared_out(p: Any, q: Any, names: Any) -> Picture:
-    """How a draft's probabilities q become the model's p, (V,) each: what is accepted,
-    and what refusals add to it."""
+    """How a draft's probabilities q become the model's p, (V,) each: what's accepted,
+    and what refusals add."""
     accepted = [min(a, b) for a, b in zip(p, q)]
     lacking = [a - b for a, b in zip(p, accepted)]
     zeros = [0.0] * len(p)

@@ -1,4 +1,4 @@
-"""Drawings of notebook 12: how the gradient walks back, on the way and in a graph."""
+"""Drawings of notebook 12: how the gradient goes back, through a GPT and in a graph."""
 
 from minigpt.course.drawings import spine
 from minigpt.course.drawings.canvas import FILL, MIDDLE, arrow, frame
@@ -12,7 +12,7 @@ NODES = {  # name: what it is, its slope; depth, row
     "d": ("d = e + c = 4", "4 + 4 = 8", 2, 1.5),
     "L": ("L = d · d = 16", "1", 3, 1.5),
 }
-EDGES = [  # result, parent, what the slope is multiplied by; where both ends attach
+EDGES = [  # result, parent, what the slope is multiplied by, where both ends attach
     ("L", "d", "× d (4)", -0.17, -0.17),
     ("L", "d", "× d (4)", 0.17, 0.17),
     ("d", "e", "× 1", -0.15, 0),
@@ -23,7 +23,7 @@ EDGES = [  # result, parent, what the slope is multiplied by; where both ends at
 
 
 def way_back() -> Picture:
-    """The way of a text, and below it the way of the gradient, from right to left."""
+    """How a text goes through a GPT, and below it how the gradient goes back."""
     fig = spine.way()
     ax = fig.axes[0]
     ax.set_ylim(3.7, 0)
@@ -52,7 +52,7 @@ def walk_back() -> Picture:
     for later, sooner, factor, at_later, at_sooner in EDGES:
         (x0, y0), (x1, y1) = (NODES[name][2:] for name in (later, sooner))
         right, left = (x0 - half, y0 + at_later), (x1 + half, y1 + at_sooner)
-        outside = 0.06 if at_later > 0 else -0.06  # the way back runs outside
+        outside = 0.06 if at_later > 0 else -0.06  # the way back is on the outside
         for (xa, ya), (xb, yb), shift, color, line in (
             (left, right, -outside, "0.6", "-"),
             (right, left, outside, COLORS[1], "--"),

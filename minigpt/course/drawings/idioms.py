@@ -116,8 +116,8 @@ def grid(
     real: Any = lambda r, c: True,
     top: float = 0,
 ) -> None:
-    """Numbers in cells. color, real: functions of row and column; where real says no,
-    the cell is a pale copy of another."""
+    """Numbers in cells. color, real: functions of row and column. If real says no, the
+    cell is a pale copy of another one."""
     for r, row in enumerate(numbers):
         for c, number in enumerate(row):
             pale = not real(r, c)

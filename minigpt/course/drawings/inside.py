@@ -7,7 +7,7 @@ from minigpt.course.plots import COLORS, Picture, Style
 
 
 def exchange() -> Picture:
-    """The output of one head goes from a text into its double; all else stays."""
+    """One head's output moves from one text to its twin. Everything else stays."""
     drawing = Drawing(6.6, 2.6)
     drawing.ax.set(xlim=(-0.9, 6.1), ylim=(1.95, -0.5))
     for row, name, says in ((0, "Nan", "Nan"), (1.5, "Hob", "Hob, or now Nan?")):
@@ -36,8 +36,8 @@ def exchange() -> Picture:
 
 
 def pairs(shares: Any, cuts: Any, heads: Any) -> Picture:
-    """Above, how much of the lead each head brings over, a row for each pair of names;
-    below, what its cut costs.
+    """Above, how much of the lead each head brings over, with a row for each pair of
+    names. Below, what it costs to cut the head.
 
     shares: {model: {pair: [share of each head]}}, cuts: {model: [nats]}.
     """

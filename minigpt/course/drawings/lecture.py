@@ -1,7 +1,7 @@
-"""Drawings for the lectures, in letters that the last row can read.
+"""Drawings for the lectures, with letters that the last row can read.
 
-Those that return a list grow: a picture for each key press, all of one size. Positions
-and sizes are inches, from the upper left corner.
+Those that return a list grow, with a picture for each key press, all the same size.
+Positions and sizes are in inches from the upper left corner.
 """
 
 import math
@@ -35,7 +35,7 @@ arrow = partial(canvas.arrow, mutation_scale=20, lw=2)
 
 
 def sheet(wide: float, high: float) -> tuple[Picture, Axes]:
-    """An empty picture of so many inches, and its axes without margins."""
+    """An empty picture of this size, in inches, and its axes without margins."""
     fig = Picture(figsize=(wide, high))
     fig.set_layout_engine("none")
     ax = fig.add_axes((0, 0, 1, 1))
@@ -69,8 +69,8 @@ def side_roads(
     ax: Axes, roads: Sequence[tuple[float, float, str]], y: float, up: float, *wide: Any
 ) -> None:
     """A norm and a part on a side road that leaves the line at height y and is added
-    to it again. roads: (where it leaves, where it comes back, the part); up: the height
-    of the boxes; wide: of a norm, of a part."""
+    back to it. roads: (where it leaves, where it comes back, the part); up: the height
+    of the boxes; wide: the widths of a norm and of a part."""
     norm, part = wide
     for fork, back, name in roads:
         box(ax, fork, up, norm, "norm")
@@ -83,7 +83,7 @@ def side_roads(
 
 class Grid(NamedTuple):
     """A table of words in squares: its title, words above and to the left, and fills by
-    (row, column). A word of None leaves its square out."""
+    (row, column). If a word is None, its square is left out."""
 
     rows: Sequence[Sequence[str | None]]
     title: str = ""
@@ -104,10 +104,10 @@ class Grid(NamedTuple):
 def grids(
     *parts: Grid | str, size: float = 0.7, letters: float = 17, gap: float = 0.3
 ) -> list[Picture]:
-    """Tables beside each other, with signs between them; with each picture one more.
+    """Tables side by side, with signs between them. Each picture shows one more.
 
     parts: tables, and the signs (such as "@" or "=") that come with the next table;
-    size: inches of a square.
+    size: a square's size in inches.
     """
     lefts, wides = [], []
     for part in parts:
@@ -151,8 +151,8 @@ def squares(
     letters: float,
     high: float | None = None,
 ) -> None:
-    """A table with the upper left corner of its squares at x, y; high: of a square that
-    is none."""
+    """A table with the upper left corner of its squares at x, y; high: the height of a
+    left-out square."""
     wide, high = size * len(grid.rows[0]), high or size
     if grid.title:
         up = 0.62 if grid.top else 0.2
@@ -175,7 +175,7 @@ def squares(
 
 
 def numbers(matrix: torch.Tensor, digits: int = 2) -> list[list[str]]:
-    """A (R, C) tensor as words: few letters, no zeros behind the last digit."""
+    """A (R, C) tensor as words: few letters, no trailing zeros."""
 
     def word(value: float) -> str:
         if math.isinf(value):
@@ -198,10 +198,10 @@ def columns(
     colors: Sequence[str] = (COLORS[0],),
     written: bool = True,
 ) -> Picture:
-    """Upright bars that begin at 0, a panel for each {title: numbers}.
+    """Upright bars that start at 0, with a panel for each {title: numbers}.
 
-    names: what stands below each bar; below: what stands below each panel; low, top:
-    the ends of the axis, which the panels share.
+    names: the labels below the bars; below: the labels below the panels; low, top: the
+    ends of the axis, which all panels share.
     """
     fig = Picture(figsize=(WIDE, high), layout="constrained")
     axes = fig.subplots(1, len(panels), sharey=True, squeeze=False)[0]
@@ -240,8 +240,8 @@ def lines(
     goal: tuple[float, str] | None = None,
     ylim: tuple[float, float] | None = None,
 ) -> Picture:
-    """A line with its name at its end for each {name: {x: y}}. log: the x axis; goal: a
-    dotted line and its name."""
+    """For each {name: {x: y}}, a line with its name at the end. log: the x axis; goal:
+    a dotted line and its name."""
     fig = Picture(figsize=(WIDE, high), layout="constrained")
     ax = fig.subplots()
     told = []
@@ -289,8 +289,8 @@ def lines(
 def maps(
     texts: Mapping[str, tuple[str, torch.Tensor]], high: float = 5.3, rows: Any = None
 ) -> Picture:
-    """Weights (T, T) of {title: (text, weights)}: a row looks, a column is looked at.
-    rows: the only ones that are shown."""
+    """Weights (T, T) of {title: (text, weights)}: a row looks, and a column is looked
+    at. rows: if given, only these are shown."""
     each = min(high + 0.2, WIDE / len(texts))
     wide = min(WIDE, each * len(texts) + 0.9)
     fig = Picture(figsize=(wide, min(high, each + 0.4)), layout="constrained")
@@ -323,7 +323,8 @@ def letters(
     fills: Mapping[tuple[int, int], str] = {},
     size: float = 0.7,
 ) -> Picture:
-    """Lines of text with a letter in each square, below each other; {name: text}."""
+    """Lines of text, one below the other, with a letter in each square; {name:
+    text}."""
     count = max(map(len, rows.values()))
     words = [[*text, *[None] * (count - len(text))] for text in rows.values()]
     named = list(rows) if any(name.strip() for name in rows) else []
@@ -332,7 +333,7 @@ def letters(
 
 
 def road(lit: str = "") -> Picture:
-    """The way of a text through a GPT, with the parts of one lecture lit up.
+    """How a text goes through a GPT, with the parts of one lecture lit up.
 
     lit: "counting", "attention", "gpt", or "" for none.
     """
@@ -368,16 +369,16 @@ def road(lit: str = "") -> Picture:
         name.replace("\n", " ") for name, lecture, *_ in parts if lecture == lit
     )
     fig.alt = (
-        "The way of a text: text, ids, vectors, a stack of blocks, logits, next "
-        "letter. A block holds many heads and a feed-forward layer; many heads are "
-        f"made of one head; a head takes a mean of the past. Lit up: {on or 'none'}."
+        "How a text goes through a GPT: text, ids, vectors, a stack of blocks, logits, "
+        "next letter. A block has many heads and a feed-forward layer. Each head takes "
+        f"a mean of the past. Lit up: {on or 'none'}."
     )
     return fig
 
 
 class Hand(NamedTuple):
-    """`strong hat` in numbers: its letters, all that is known of each position (T, 12),
-    and what two matrices read of it, (T, 2) each."""
+    """`strong hat` in numbers: its letters, everything known about each position (T,
+    12), and what two matrices read from that, (T, 2) each."""
 
     letters: str
     x: torch.Tensor
@@ -386,7 +387,7 @@ class Hand(NamedTuple):
 
 
 def strong_hat() -> Hand:
-    """As lesson 03 fills them by hand."""
+    """Filled by hand, as in lesson 03."""
     letters = "".join(sorted(set(LINE)))
     letter = F.one_hot(torch.tensor([letters.index(c) for c in LINE]), len(letters))
     after_vowel = torch.tensor([0.0, *(float(c in "aeiou") for c in LINE[:-1])])
@@ -400,7 +401,7 @@ def strong_hat() -> Hand:
 
 
 def roles() -> Picture:
-    """Who asks, by what a letter is found, and what it hands over."""
+    """Which letter asks, how a letter is found, and what it hands over."""
     fig, ax = sheet(WIDE, 3.1)
     asker, found, left, size = 5, 4, 2.6, 0.62
     fills = {(0, asker): LIT, (0, found): FOUND}
@@ -425,7 +426,7 @@ def roles() -> Picture:
 
 
 def known() -> list[Picture]:
-    """All that is known of two positions of `strong hat`: 12 named numbers."""
+    """Everything known about two positions of `strong hat`: 12 named numbers."""
     hand, pictures = strong_hat(), []
     top = [*hand.letters, "vowel\nbefore", "place", "always\n1"]
     for step in (1, 2):
@@ -457,7 +458,7 @@ def known() -> list[Picture]:
 
 
 def read() -> list[Picture]:
-    """What three matrices read of two of these vectors: query, key and value."""
+    """What three matrices read from two of these vectors: query, key and value."""
     hand, pictures = strong_hat(), []
     rows = (
         (5, "$W_q$", [11], f"query ({hand.q[5, 0]:.0f}, {hand.q[5, 1]:.0f})"),
@@ -488,7 +489,7 @@ def read() -> list[Picture]:
 
 
 def short(value: float) -> str:
-    """A number in few letters."""
+    """A number in a few letters."""
     if value in (-math.inf, 0):
         return "−∞" if value else "0"
     if abs(value) >= 1e5:
@@ -500,7 +501,7 @@ def short(value: float) -> str:
 
 def by_hand(asker: str) -> list[Picture]:
     """Attention for the first such letter of `strong hat`: a row of numbers for each
-    step, and at the end what comes out."""
+    step, and finally what comes out."""
     hand, at = strong_hat(), LINE.index(asker)
     products = hand.q @ hand.k.T
     scores = products / math.sqrt(2)
@@ -594,14 +595,14 @@ def shell() -> Picture:
         arrow(ax, tail, end)
     fig.alt = (
         "The shell: ids go into a table of letters and a table of places; the two "
-        "vectors are added, go through the body, and lm_head makes logits of them."
+        "vectors are added, go through the body, and lm_head turns them into logits."
     )
     return fig
 
 
 def variances() -> list[Picture]:
-    """How scores of random queries and keys spread: the more numbers, the wider; then
-    what the root makes of the widest."""
+    """How the scores of random queries and keys spread. With more numbers, they spread
+    wider. Then, what the root does to the widest."""
     pictures = []
     panels = [(f"{size} numbers", size, 1.0) for size in (4, 16, 64)]
     panels.append(("64, divided by 8", 64, 8.0))
@@ -629,8 +630,8 @@ def variances() -> list[Picture]:
 
 
 def shuffled() -> Picture:
-    """What a head with a mask makes of a line, and of the same letters with their past
-    in another order: the last one hears the same."""
+    """What a head with a mask makes of a line, and of the same letters in another
+    order. For the last letter, nothing changes."""
     dice = torch.Generator().manual_seed(1337)
     line, order = "strong", [2, 4, 0, 3, 1, 5]
     q, k, v = torch.randn(3, len(line), 4, generator=dice)
@@ -658,8 +659,8 @@ def shuffled() -> Picture:
 
 
 def spelled(text: str, wide: int) -> Picture:
-    """A toy text in squares: capitals orange, and the letter behind each ? green if a
-    capital stood before it."""
+    """A toy text in squares. Capitals are orange. The letter after each ? is green if
+    there was a capital before it."""
     rows: list[list[str | None]] = [
         [*text[n : n + wide]] for n in range(0, len(text), wide)
     ]
@@ -672,15 +673,15 @@ def spelled(text: str, wide: int) -> Picture:
             fills[divmod(n, wide)] = FOUND
     (fig,) = grids(Grid(rows, fills=fills), size=min(11.7 / wide, 0.9), letters=18)
     fig.alt = (
-        f"A toy text in squares: {text}. Capitals are orange; green is each letter "
-        "behind a question mark, the last capital written small."
+        f"A toy text in squares: {text}. Capitals are orange. Each letter after a "
+        "question mark is green: it's the last capital, in lower case."
     )
     return fig
 
 
 def leak() -> list[Picture]:
     """A softmax by rows and by columns, before and after the last position asks for
-    something else; what has moved is orange."""
+    something else. What changed is orange."""
     before = torch.tensor([[1.0, 0, 0], [1, 1, 0], [2, 1, 1]])
     after = before.clone()
     after[2, 0] = 6
@@ -715,7 +716,7 @@ def leak() -> list[Picture]:
 
 
 def heads() -> Picture:
-    """Four heads side by side, and the projection behind them."""
+    """Four heads side by side, and the projection after them."""
     fig, ax = sheet(WIDE, 4.8)
     box(ax, 0.75, 2.4, 1.4, "x\n64 wide", layer=False)
     box(ax, 7.3, 2.4, 1.7, "side by side\n64 wide", layer=False)
@@ -802,7 +803,7 @@ def opposite() -> list[Picture]:
 
 
 def block() -> Picture:
-    """The block: its pathway a straight line, its parts on side roads."""
+    """The block. Its pathway is a straight line, with its parts on side roads."""
     fig, ax = sheet(WIDE, 3.3)
     ax.plot([1.5, 10.4], [2.5, 2.5], color=COLORS[4], lw=10, ls="-", zorder=0.5)
     box(ax, 0.75, 2.5, 1.4, "x\n(B, T, C)", layer=False)

@@ -101,7 +101,7 @@ def ring(states: Any) -> Picture:
     return fig
 
 
-# Bytes a parameter:
+# Bytes per parameter:
 HELD = [("parameters", 4), ("gradients", 4), ("AdamW's averages", 8)]
 
 

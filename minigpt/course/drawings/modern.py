@@ -55,7 +55,7 @@ def block() -> Picture:
 
 
 def norms(rows: Any) -> Picture:
-    """Rows of numbers as bars, a panel each. rows: {title: (n,)}."""
+    """Rows of numbers as bars, one panel for each. rows: {title: (n,)}."""
     fig = Picture(figsize=(3.6 * len(rows), 3), layout="constrained")
     axes = fig.subplots(1, len(rows), sharey=True)
     for ax, (title, row) in zip(axes, rows.items()):
@@ -107,7 +107,7 @@ def turned(panels: Any, theta: float) -> Picture:
         for m, n in panels
     )
     each = math.degrees(theta)
-    fig.alt = f"Arrows on a circle, turned by {each:.0f} degrees a position: {told}."
+    fig.alt = f"Arrows on a circle, turned by {each:.0f} degrees per position: {told}."
     return fig
 
 
@@ -149,7 +149,7 @@ def gate() -> Picture:
 
 
 def circles(panels: dict[str, torch.Tensor], axes: torch.Tensor) -> Picture:
-    """What 2×2 matrices make of a circle of arrows.
+    """What 2×2 matrices do to a circle of arrows.
 
     panels: {title: (2, 2)}; axes: (2, 2), a column for each direction of the ellipses.
     """
@@ -160,7 +160,7 @@ def circles(panels: dict[str, torch.Tensor], axes: torch.Tensor) -> Picture:
         x, y = (matrix @ CIRCLE).tolist()
         ax.fill(x, y, color=COLORS[4], alpha=0.25)
         ax.plot(x, y, color=COLORS[0], lw=2, ls="-")
-        S = (matrix.T @ axes).norm(dim=0)  # how long each half axis is
+        S = (matrix.T @ axes).norm(dim=0)  # the length of each half axis
         for axis, size, style in zip(axes.T, S, ("-", "--")):
             tip = (size * axis).tolist()
             look: Style = {"mutation_scale": 18, "lw": 2.5, "ls": style}
@@ -169,5 +169,5 @@ def circles(panels: dict[str, torch.Tensor], axes: torch.Tensor) -> Picture:
         ax.set(title=f"{title}\n{sizes}", aspect="equal")
         ax.set(xlim=(-1.7, 1.7), ylim=(-1.7, 1.7))
         told.append(f"{title}: an ellipse whose half axes are {sizes} long")
-    fig.alt = "What a matrix makes of a circle. " + "; ".join(told) + "."
+    fig.alt = "What a matrix does to a circle. " + "; ".join(told) + "."
     return fig

@@ -37,11 +37,11 @@ WAY = [  # name, second line, notebook; left edge, upper edge, width, height
 
 
 def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
-    """The way of a text through a GPT; beside each part the notebook that builds it.
+    """How a text goes through a GPT. Next to each part is the notebook that builds it.
 
-    lit: a notebook's number: what it builds stands out, what comes later is dashed.
-    about: the parts, by name, that a notebook after 06 is about: they stand out, too.
-    writes: the way back as well, from the next character to the text.
+    lit: a notebook's number. What it builds stands out, and what comes later is dashed.
+    about: the names of the parts that a notebook after 06 is about. They stand out,
+    too. writes: also draw the way back, from the next character to the text.
     """
     height = 3.65 if writes else 3.1
     fig = Picture(figsize=(12, 0.95 * height), layout="constrained")
@@ -71,24 +71,22 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
     ]:
         arrow(ax, (tail, 1.55), (head, 1.55))
     fig.alt = (
-        "The way of a text: text, ids, vectors, a stack of blocks, logits, next "
-        "character. A block holds many heads and a feed-forward layer, many heads are "
-        "made of one head, and a head takes a mean of the past. Each part names its "
-        "notebook."
+        "How a text goes through a GPT: text, ids, vectors, a stack of blocks, "
+        "logits, next "
+        "character. A block has many heads and a feed-forward layer. Each head takes "
+        "a mean of the past. Each part names its notebook."
     )
     if writes:
         ax.plot([12.3, 12.3, 0.72], [1.95, 3.3, 3.3], color="black", lw=1.8)
         arrow(ax, (0.72, 3.3), (0.72, 1.95))
         told = "to write: append it to the text, and ask again"
         ax.text(6.5, 3.45, told, fontsize=13, ha="center", va="center")
-        fig.alt += (
-            " To write, the next character is appended and the model asked again."
-        )
+        fig.alt += " To write, we append the next character and ask the model again."
     if lit is not None:
         new = ", ".join(part[0].replace("-\n", "-") for part in WAY if part[2] == lit)
         fig.alt += f" New in {lit}: {new}."
     if about:
-        fig.alt += f" Here it is about: {', '.join(about)}."
+        fig.alt += f" This one is about: {', '.join(about)}."
     return fig
 
 
@@ -112,7 +110,7 @@ def cells(
 
 
 def windows(text: str) -> Picture:
-    """x and y of one window, and the examples that stand in them: a figure."""
+    """x and y of one window, and the examples in it: a figure."""
     T = len(text) - 1
     fig = Picture(figsize=(0.62 * T + 3.6, 0.5 * T + 2), layout="constrained")
     ax = fig.subplots()
@@ -163,8 +161,9 @@ def downhill() -> Picture:
     ax.set_yticks([])
     ax.grid(False)
     fig.alt = (
-        "A curve, the loss over one parameter, shaped like a valley. At a point on its "
-        "right side the slope is drawn; it rises to the right, so the step goes left."
+        "A curve, the loss over one parameter, shaped like a valley. The slope is "
+        "drawn at a point on the right side. It rises to the right, so the step goes "
+        "left."
     )
     return fig
 
@@ -172,9 +171,9 @@ def downhill() -> Picture:
 def asks(
     text: str, t: int, scores: torch.Tensor, weights: torch.Tensor, found: str
 ) -> Picture:
-    """How the position t of a text asks all before it: a figure.
+    """How position t of a text asks all positions before it: a figure.
 
-    scores, weights: numbers (t + 1,); found: what comes out, in a word.
+    scores, weights: numbers (t + 1,); found: a word for what comes out.
     """
     T = len(text)
     fig = Picture(figsize=(0.95 * T + 3.2, 3.9), layout="constrained")
@@ -200,8 +199,8 @@ def asks(
     ax.text(-0.5, 3.78, found, fontsize=13, va="center")
     first = max(range(t + 1), key=lambda i: float(weights[i]))
     fig.alt = (
-        f"The character {text[t]!r} in {text!r} asks all before it and itself: below "
-        f"each stand its score and its weight, a bar. The largest weight, "
+        f"The character {text[t]!r} in {text!r} asks all before it, and itself. Below "
+        "each are its score and, as a bar, its weight. The largest weight, "
         f"{float(weights[first]):.2f}, belongs to {text[first]!r} at position {first}."
     )
     return fig
@@ -268,7 +267,8 @@ def shell() -> Picture:
     drawing.ax.set(xlim=(-0.6, 6.95), ylim=(1.6, -0.4))
     drawing.fig.alt = (
         "The shell: ids go into a table of characters and a table of positions; the "
-        "two vectors are added, go through the body, and lm_head makes logits of them."
+        "two vectors are added, go through the body, and lm_head turns them into "
+        "logits."
     )
     return drawing.fig
 
@@ -341,7 +341,8 @@ def cut() -> Picture:
 
 
 def block() -> Picture:
-    """The transformer block: its pathway a straight line, its parts on side roads."""
+    """The transformer block. Its pathway is a straight line, with its parts on side
+    roads."""
     end = 5.45  # the column in which x comes out
     drawing = Drawing(end, 2, small=13)
     drawing.ax.set(xlim=(-0.45, end + 0.45), ylim=(1.4, -0.4))
@@ -405,8 +406,8 @@ def gpt() -> Picture:
     drawing.fig.alt = (
         "The whole GPT in a row: ids, embeddings, then blocks, each with a norm and "
         "attention and a norm and the feed-forward layer on side roads that are added "
-        "to the straight line, then a last norm, lm_head, logits. Beside each part "
-        "stands its notebook."
+        "to the straight line, then a last norm, lm_head, logits. Each part's "
+        "notebook is next to it."
     )
     return drawing.fig
 
@@ -415,7 +416,7 @@ RATES = {"SGD": 0.035, "Adam": 0.35}  # the best for twelve steps: evidence of 0
 
 
 def valley() -> Picture:
-    """Twelve plain steps and twelve of Adam's in a valley that is narrow and long."""
+    """Twelve plain steps, and twelve of Adam's, in a long, narrow valley."""
     fig = Picture(figsize=(12, 4), layout="constrained")
     axes = fig.subplots(1, 2, sharey=True)
     flat = torch.linspace(-4.7, 1.7, 200)

@@ -7,9 +7,9 @@ from minigpt.course.plots import Picture, Style
 
 
 def boxes(rows: Any) -> Picture:
-    """The same text in several rows, cut in other ways, letters one below the other.
+    """The same text in several rows, cut in different ways, with equal letters aligned.
 
-    rows: (label, list of tokens, those that stand out).
+    rows: (label, list of tokens, which ones stand out).
     """
     letters = sum(map(len, rows[0][1]))
     fig = Picture(figsize=(13, 0.75 * len(rows) + 0.2), layout="constrained")

@@ -238,7 +238,7 @@ def learned_text(
     try:
         path = find_text(source)
     except FileNotFoundError:
-        return None, f"I can't find {source}."
+        return None, f"Can't find {source}."
     other = None, f"{source} isn't the text that the model learned from."
     if isinstance(tokenizer, CharTokenizer):
         knows, ids = read_ids(path)

@@ -81,8 +81,8 @@ async function copied(text) {
 $("link").addEventListener("click", async () => {
   remember();
   $("status").textContent = await copied(location.href)
-    ? "The link is copied. It needs this file: send both, or put the page on the web."
-    : "This browser doesn’t let a page copy: take the link from the address line.";
+    ? "Link copied. It only works with this file: send both, or put the page on the web."
+    : "This browser doesn’t let pages copy: take the link from the address bar.";
 });
 onChange(() => {
   clearTimeout(timer);

@@ -24,7 +24,7 @@ function edit() {
   showField(true);
   $("prompt").focus();
   $("prompt").select();
-  $("status").textContent = "Type, then let it write (Ctrl+Enter). Esc ends your typing.";
+  $("status").textContent = "Type, then let it write (Ctrl+Enter). Press Esc to stop typing.";
 }
 
 export function showField(on) {
@@ -71,8 +71,8 @@ export function typedIds() {
   } else if (!chars.length) {
     said = "Type at least one character to start from.";
   } else if (ids.length > LIMIT) {
-    said = `These are ${ids.length.toLocaleString("en")} ${UNIT}s; `
-      + `this page reads ${LIMIT.toLocaleString("en")}.`;
+    said = `That’s ${ids.length.toLocaleString("en")} ${UNIT}s, `
+      + `but this page only reads ${LIMIT.toLocaleString("en")}.`;
     ways.push([`Keep the last ${LIMIT.toLocaleString("en")}`, Array.from(textOf(ids.slice(-LIMIT)))]);
   }
   complain(said, ways);

@@ -32,7 +32,7 @@ export function headSheet({ model, rows, row, part, name, id, off, tokens, few, 
       { lit, why: [`The result is written into the list of ${me}.`],
         says: [`The `, word("projection"), ` turns the ${n} numbers into ${u.wrote.length}. That `
           + `${off ? "would add" : "adds"} ${signed(share)} to the score (`, word("logit"),
-        `) of ${to}. The table says how much of that each ${UNIT} brought.`] },
+        `) of ${to}. The table shows how much each ${UNIT} contributed.`] },
     ],
     columns: [
       { step: 1, head: "q · k", values: u.dots },
@@ -42,7 +42,7 @@ export function headSheet({ model, rows, row, part, name, id, off, tokens, few, 
     ],
     lines: [
       (t) => `${me} and ${other(t)}: ${productOf(u.query, u.keys[t])}`,
-      (t) => (t > row ? `${other(t)} comes later: its score becomes −∞, and its weight 0`
+      (t) => (t > row ? `${other(t)} comes later: its score becomes −∞, so its weight is 0`
         : `${number(u.dots[t])} ÷ ${number(u.root)} = ${number(u.scores[t])}. e to the power of `
           + `(${number(u.scores[t])} − ${bracket(u.largest)}) is ${number(u.powers[t])}. Divided by `
           + `${number(u.sum)}, the sum of all, that makes ${number(u.weights[t])}`),

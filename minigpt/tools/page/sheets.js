@@ -35,6 +35,6 @@ export function sheetOf(name, side, position, start, rows, id) {
   const tokens = rows.map((_, t) => glyph(texts[side.ids[start + t]]));
   return SHEETS[part.kind].sheet({ model: side.reading.model, rows, row, seen: rows[row], part, id,
     name, tokens, few: FEW, me: `“${tokens[row]}”`, token: side.ids[position - 1],
-    off: side.off.has(name) ? " It’s switched off. These are the numbers that it would have given." : "",
+    off: side.off.has(name) ? " It’s switched off. These are the numbers it would have given." : "",
     came: side.ids[position], chance: side.drawn[position]?.chance });
 }

@@ -19,7 +19,7 @@ onChange((side) => {
   $("zero").checked = side.zero || !side.whole.hasMeans;
   $("zero").disabled = !side.whole.hasMeans;
   $("cut").textContent = !off.length
-    ? "Click a square to look inside. Untick it to switch that part off, and see how much more the text "
+    ? "Click a square to look inside. Uncheck it to switch that part off, and see how much more the text "
       + "surprises the model."
     : `Off: ${off.length > 3 ? `${off.length} parts` : off.join(", ")}. `
       + (ready ? surprises(side) : side.writing ? "It writes without …" : "Reading the text again …");

@@ -113,7 +113,7 @@ export function blockSheet({ model, seen, part: { layer } }) {
   const u = unfoldBlock(model, seen, layer, 0), n = layer + 1;
   return sumSheet({ title: `Block ${n}, with parameters of its own`,
     step: { lit: [...headNames(n, model.config.n_head), `feed-forward ${n}`, `add ${n}.2`],
-      why: [n > 1 ? `Block ${n} does the same again, with what block ${n - 1} wrote.`
+      why: [n > 1 ? `Block ${n} does the same thing again, with what block ${n - 1} wrote.`
         : "The first block in short: its heads fetch, and its neurons look for patterns."],
       says: lensSays(model, seen, layer) },
     terms: [{ name: "stream", numbers: u.entered }, { name: "heads", numbers: u.all },

@@ -40,8 +40,8 @@ const MEANINGS = {
     + "is large.",
   value: `What a ${UNIT} hands over to those that look at it, as a list of numbers.`,
   score: "Query times key, divided by the root of their length.",
-  mask: "Nobody may look at what comes later. Its score becomes −∞, and its weight 0.",
-  softmax: "Raise e to the power of each number, then divide by the sum of all. The results are "
+  mask: "No head may look at what comes later. Its score becomes −∞, so its weight is 0.",
+  softmax: "Raise e to the power of each number, then divide by their sum. The results are "
     + "positive and add up to 1.",
   weight: `How much is taken from this ${UNIT}. The weights of a head add up to 1.`,
   output: "The values, each times its weight, all added up. This is what the head brings back.",
