@@ -579,8 +579,8 @@ def shell() -> Picture:
     """The shell around every model: two tables, a body, an output layer."""
     fig, ax = sheet(WIDE, 2.9)
     box(ax, 0.65, 1.4, 1.2, "ids\n(B, T)", layer=False)
-    box(ax, 3.0, 0.55, 2.2, "token_embedding\na row a letter")
-    box(ax, 3.0, 2.25, 2.4, "position_embedding\na row a place")
+    box(ax, 3.0, 0.55, 2.2, "token_embedding\none row per letter")
+    box(ax, 3.0, 2.25, 2.4, "position_embedding\none row per place")
     circle(ax, 4.75, 1.4)
     box(ax, 6.1, 1.4, 1.5, "vectors\n(B, T, C)", layer=False)
     box(ax, 7.95, 1.4, 1.2, "body\nchanges", fc=LIT)
