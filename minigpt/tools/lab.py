@@ -28,8 +28,8 @@ LAB += ["--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb"]
 OLD = (
     "minigpt needs Python 3.10 or newer, and this is Python %d.%d. Get a newer one "
     "from python.org, then say which one to use: make lab PYTHON=python3.13, or "
-    "without make "
-    "python3.13 minigpt/tools/lab.py, or on Windows py -3.13 minigpt\\tools\\lab.py"
+    "without make python3.13 minigpt/tools/lab.py, or on Windows "
+    "py -3.13 minigpt\\tools\\lab.py"
 )
 
 
