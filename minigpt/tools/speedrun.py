@@ -89,9 +89,9 @@ def refuse_foresight(model: Model, ids: torch.Tensor, windows: int = 32) -> None
                 moved = torch.maximum(moved, (model(begun)[0] - whole).abs().max())
             require(
                 bool(moved <= TOLERANCE),
-                f"The logits of the first {n} characters of a window differ by "
-                f"{moved:.2g} from those of these characters alone: the model sees the "
-                "future, or other windows.",
+                f"The logits of a window's first {n} characters change by {moved:.2g} "
+                "if the model reads nothing else: the model sees the future, or other "
+                "windows.",
             )
 
 
