@@ -123,5 +123,5 @@ def test_what_a_set_up_lacks_is_told_with_its_remedy(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "CHECKS", [])
     assert command("--device", "cpu") == 1
     out = capsys.readouterr().out
-    for told in ("jupyterlab is not installed", "files again", "connect to the"):
+    for told in ("jupyterlab isn't installed", "files again", "connect to the"):
         assert told in out
