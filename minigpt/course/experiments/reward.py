@@ -215,6 +215,7 @@ EXPERIMENTS = {
         "leash 0.3": partial(reward, leash=0.3),
         "leash 0.1": reward,
         "no leash": partial(reward, leash=0),
+        "no baseline": partial(reward, advantages=no_baseline),
         "10 more, no baseline": partial(reward, judge=ten_more, advantages=no_baseline),
         "own scenes kept": partial(imitate, texts=own_kept),
         "new scenes by the author": partial(imitate, texts=new_scenes),
