@@ -99,12 +99,12 @@ def trained(
     return {name: x.detach().cpu().double() for name, x in found.items()}
 
 
-def compare(shape: Any, config: Any, *place: Any) -> tuple[float, str]:
-    """How far a device's result is from the truth, and where: the length of the
-    difference divided by the length of the truth. It's infinite if something isn't a
-    number or raises an error."""
+def compare(truth: dict[str, torch.Tensor], *how: Any) -> tuple[float, str]:
+    """How far a training is from the truth, and where: the length of the difference
+    divided by the length of the truth. It's infinite if something isn't a number or
+    raises an error. how: what `trained` gets."""
     try:
-        found, truth, apart = trained(shape, config, *place), trained(shape, config), []
+        found, apart = trained(*how), []
         for name, right in truth.items():
             share = ((found[name] - right).norm() / right.norm()).item()
             apart.append((share if math.isfinite(share) else math.inf, name))
@@ -119,11 +119,10 @@ def examine(device: torch.device) -> Iterator[tuple]:
         on = torch.is_autocast_enabled(device.type)
         narrow = torch.get_autocast_dtype(device.type) if on else None
     for name, shape, config, most, narrow_most in CHECKS:
-        place = device, torch.float32
-        yield name, *compare(shape, config, *place), most
+        truth, how = trained(shape, config), (shape, config, device, torch.float32)
+        yield name, *compare(truth, *how), most
         if narrow:
-            differs = compare(shape, config, *place, narrow)
-            yield f"{name}, 16 bits", *differs, narrow_most
+            yield f"{name}, 16 bits", *compare(truth, *how, narrow), narrow_most
 
 
 def add_options(parser: ArgumentParser) -> None:

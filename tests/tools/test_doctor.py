@@ -48,12 +48,12 @@ def test_this_cpu_agrees_in_32_and_in_16_bits(bf16):
     assert all(row[1] > 0 for row in rows)  # no place is as good as the truth
 
 
-def test_a_causal_mask_that_leaks_in_16_bits_is_found(bf16):
+def test_a_causal_mask_that_leaks_in_16_bits_is_found(bf16, monkeypatch):
+    monkeypatch.setattr(doctor, "CHECKS", doctor.CHECKS[1:])
     with Attention():
         rows = doctor.examine(HERE)
         failing = {name for name, differs, _, most in rows if differs > most}
-    assert "ModernGPT, Muon, 16 bits" in failing
-    assert all(name.endswith("16 bits") for name in failing)
+    assert failing == {"ModernGPT, Muon, 16 bits"}
 
 
 class Exact(TorchDispatchMode):
@@ -82,9 +82,8 @@ def test_what_is_no_number_or_raises_does_not_agree(monkeypatch):
     truth = {"a": torch.ones(3), "b": torch.tensor([3.0, 4.0])}
 
     def as_if(here):
-        both = iter([here, truth])
-        monkeypatch.setattr(doctor, "trained", lambda *_: next(both))
-        return doctor.compare(TINY, None)
+        monkeypatch.setattr(doctor, "trained", lambda *_: here)
+        return doctor.compare(truth, TINY, None)
 
     near = truth | {"b": torch.tensor([3.0, 4.5])}
     assert as_if(near) == (pytest.approx(0.1), "b")  # a share of the truth's length
