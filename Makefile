@@ -70,11 +70,12 @@ slides: .venv/publish  ## the three lectures as slides, one offline file each: b
 	$(BIN)/python -m minigpt page --checkpoint minigpt/stored/gpt.pt --out $(BUILD)/slides/page.html
 
 # What myst-nb leaves beside its output goes to build/sphinx, as all other steps do.
+NOTEBOOKS := notebooks
 book: .venv/publish  ## the notebooks as an offline web site: build/book/index.html
 	rm -rf $(BUILD)/sphinx $(BUILD)/book
 	mkdir -p $(BUILD)
 	cp -r .jupyter/book $(BUILD)/sphinx
-	cp -r notebooks/* $(BUILD)/sphinx
+	cp -r $(NOTEBOOKS)/* $(BUILD)/sphinx
 	$(BIN)/python -m minigpt page --checkpoint minigpt/stored/gpt.pt --out $(BUILD)/sphinx/model.html
 	$(BIN)/python -m sphinx -q -d $(BUILD)/sphinx/doctrees $(BUILD)/sphinx $(BUILD)/sphinx/html
 	mv $(BUILD)/sphinx/html $(BUILD)/book
