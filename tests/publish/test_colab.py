@@ -19,6 +19,7 @@ spec.loader.exec_module(colab)
 NOTEBOOKS = ROOT / "notebooks"
 ON_COLAB = set("torch numpy filelock matplotlib cycler IPython tqdm".split())
 ON_COLAB |= {"transformers"}  # 14 compares with it where it is
+ON_COLAB |= {"ipykernel", "jupyter_client"}  # which run its notebooks
 ON_COLAB |= {"stack_data"}  # a check's message does without, where it is not
 
 
