@@ -65,10 +65,9 @@ def registered(patient: Patient, report: Report) -> None:
     if not loss.requires_grad:
         return report.add("✗ cut")
     known = {id(p) for p in model.parameters()}
-    used = given(patient.tape(x, train)).values()
-    if lost := [
-        t for t in used if t.requires_grad and t.is_leaf and id(t) not in known
-    ]:
+    used = [t if t._base is None else t._base for t in given(patient.tape(x, train))]
+    lost = {id(t): t for t in used if t.requires_grad and id(t) not in known}
+    if lost := [*lost.values()]:
         n = sum(t.numel() for t in lost)
         report.add("✗ unregistered", n=n, holder=holder(model, lost[0]))
     else:
@@ -102,7 +101,8 @@ def gradients(patient: Patient, report: Report) -> None:
                 earlier = got[name]
                 got[name] = grad.abs() if earlier is None else earlier.max(grad.abs())
         optimizer.step()
-    silent_parts(report, model, got, given(patient.tape(x[:1], patient.learns_in)))
+    used = {id(t) for t in given(patient.tape(x[:1], patient.learns_in))}
+    silent_parts(report, model, got, used)
     dead_relus(patient, report, x)
     first_loss(patient, report, losses[0])
 
@@ -120,7 +120,7 @@ def learn_from(
     return grads
 
 
-def silent_parts(report: Report, model: Any, got: dict, used: dict) -> None:
+def silent_parts(report: Report, model: Any, got: dict, used: set[int]) -> None:
     """Parameters that got no gradient, matrices and the rest, and parts of them."""
     called = {n for n, p in model.named_parameters() if id(p) in used}
     whole = {n for n, p in model.named_parameters() if p.dim() > 1}
@@ -144,7 +144,8 @@ def silent_parts(report: Report, model: Any, got: dict, used: dict) -> None:
             report.add("✗ unused.rows", name=name, start=idle[0], end=idle[-1], n=n)
             break
     if stuck:
-        report.add("✗ gradient.zero", names=names(stuck))
+        empty = not any(p.any() for p in model.parameters() if p.dim() > 1)
+        report.add("✗ empty" if empty else "✗ gradient.zero", names=names(stuck))
     elif not unused:
         report.add("✓ gradient.all")
 
@@ -239,6 +240,8 @@ def by_heart(patient: Patient, report: Report) -> None:
         what = "✓ learning.heart"
     elif steps < 60 or min(early) - loss > 0.03 * max(loss, 0.1):
         what = "✓ learning.falls"
+    elif time.monotonic() > end:
+        what = "✓ learning.late"
     elif near and at == "last" and report.has("?", "past"):
         what = "✓ learning.last"
     elif not hint or report.has("?", "order", "frozen"):

@@ -9,7 +9,15 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from minigpt.clinic.lines import Step, alone, apart, before, first
-from minigpt.clinic.patient import WAYS, Patient, candidates, read, said, shaken
+from minigpt.clinic.patient import (
+    WAYS,
+    Patient,
+    candidates,
+    read,
+    said,
+    shaken,
+    untouched,
+)
 from minigpt.clinic.report import Report
 from minigpt.clinic.sentences import say
 
@@ -81,12 +89,15 @@ def no_number(
 ) -> None:
     """Where a nan or an infinite logit comes from."""
     bad = ~out.isfinite().all(-1).all(0)  # (T,)
-    steps = patient.tape(ids[:, :12].contiguous(), train)
+    shown = max(min(12, patient.W), int(bad.int().argmax()) + 1)
+    steps = patient.tape(ids[:, :shown].contiguous(), train)
     strange = [s for s in steps if not s.out.isfinite().all()]
-    found = next((s for s in strange if s.out.isnan().any()), (strange or [None])[0])
-    hint = ""
-    if found and not re.search("softmax|attention", found.name):
-        hint = say("nan.sum")
+    nans = [s for s in strange if s.out.isnan().any()]
+    found, hint = next(iter(nans or strange), None), ""
+    if found and not re.search("softmax|attention|transformer|mask|where", found.name):
+        large = [a for a in found.args if isinstance(a, torch.Tensor)]
+        grows = not nans or any(bool((a.abs() > 1e15).any()) for a in large)
+        hint = say("nan.grows" if grows else "nan.sum")
     elif found and not (hint := guess(found, "positions")):
         rows = found.out.isnan().any(-1).reshape(-1, found.out.shape[-2]).any(0)
         alone = bool(rows[0]) and not rows[1:].any()
@@ -128,12 +139,11 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
     once = patient.hear(ids)
     problem, remembers, dice = "", False, once
     try:
-        patient.hear(other)
-        remembers, dice = apart(once, patient.hear(ids)), patient.hear(ids, seed=1)
-        if not remembers:  # perhaps in train() only
-            begin = patient.hear(ids, True)
-            patient.hear(other, True)
-            remembers = apart(begin, patient.hear(ids, True))
+        for train, n in ((False, T), (False, max(1, T // 4)), (True, T)):
+            begin = patient.hear(ids[:, :n], train)
+            patient.hear(other[:, :n], train)
+            remembers = remembers or apart(begin, patient.hear(ids[:, :n], train))
+        dice = patient.hear(ids, seed=1)
     except Exception as error:  # of somebody's code
         remembers, problem = True, say("state.breaks", problem=said(error))
     if remembers:
@@ -331,8 +341,9 @@ def past(patient: Patient, report: Report) -> None:
 
 
 def named(model: Any, pattern: str) -> list[str]:
-    """The modules whose name or class has this in it."""
+    """The modules and parameters whose name or class has this in it."""
     every = [(n, f"{n} {type(m).__name__}".lower()) for n, m in model.named_modules()]
+    every += [(n, n.lower()) for n, _ in model.named_parameters()]
     return [n or "the model" for n, words in every if re.search(pattern, words)]
 
 
@@ -347,11 +358,25 @@ def order(patient: Patient, report: Report) -> None:
     moved = apart(patient.hear(ids)[:, -1], patient.hear(swapped)[:, -1])
     same = patient.hear(torch.zeros_like(ids))[0]
     if apart(same[1:], same[1:2].expand_as(same[1:])):
+        return report.add("✓ order.counts")
+    if table(patient, report):
+        return
+    with untouched(patient.model), torch.no_grad():
+        for _, n, p in parts_of(patient.model):  # one block alone, the first
+            p.mul_(n == parts_of(patient.model)[0][1])
+        one, two, other = (
+            patient.hear(x)[:, -1] for x in (ids, swapped, patient.ids(1, patient.T))
+        )
+    turned = [n for n, _ in tensors_of(patient.model) if re.search(ROTARY, n)]
+    if apart(one, two):
         report.add("✓ order.counts")
-    elif not table(patient, report):
+    elif turned and apart(one, other):
+        report.add("✗ order.idle", name=turned[0])
+    elif moved:
+        report.add("? order.rotary")
+    else:
         sure = named(patient.model, "att|query|qkv|block")
-        what = "? order.rotary" if moved else f"{'✗' if sure else '?'} order.lost"
-        report.add(what)
+        report.add(f"{'✗' if sure else '?'} order.lost")
 
 
 def table(patient: Patient, report: Report) -> bool:
@@ -369,7 +394,7 @@ def table(patient: Patient, report: Report) -> bool:
         if asked.shape == again.shape and not torch.equal(asked, again):
             report.add("✗ order.ids", name=name)
             return True
-    used = given(runs[0])
+    used = {id(t) for t in given(runs[0])}
     turns = {n: t for n, t in tensors_of(patient.model) if re.search(ROTARY, n)}
     if turns and not any(id(t) in used for t in turns.values()):
         report.add("✗ order.unturned", name=next(iter(turns)))
@@ -387,11 +412,17 @@ def lookups(steps: list[Step]) -> list[tuple]:
     return [s.args[:2] for s in steps if s.name == "embedding" and len(s.args) > 1]
 
 
-def given(steps: list[Step]) -> dict[int, torch.Tensor]:
-    """The tensors that the operations of a forward pass were given, by their id()."""
+def given(steps: list[Step]) -> list[torch.Tensor]:
+    """The tensors that the operations of a forward pass were given."""
     every = [a for s in steps for a in (*s.args, *s.kwargs.values())]
     every += [b for a in every if isinstance(a, (list, tuple)) for b in a]
-    return {id(a): a for a in every if isinstance(a, torch.Tensor)}
+    return list({id(a): a for a in every if isinstance(a, torch.Tensor)}.values())
+
+
+def parts_of(model: Any) -> list[tuple[str, str, nn.Parameter]]:
+    """The matrices in numbered blocks: the part that has it, the number, itself."""
+    every = [(re.fullmatch(BLOCK, n), p) for n, p in model.named_parameters()]
+    return [(m["block"], m["n"], p) for m, p in every if m and p.dim() > 1]
 
 
 def around(patient: Patient, report: Report) -> None:
@@ -399,8 +430,7 @@ def around(patient: Patient, report: Report) -> None:
     other, in two blocks: if no id gets through any more, there's no residual path."""
     ids = patient.ids(2, min(patient.T, 8))
     ids[:, -1] = torch.arange(2)
-    every = [(re.fullmatch(BLOCK, n), p) for n, p in patient.model.named_parameters()]
-    parts = [(m["block"], m["n"], p) for m, p in every if m and p.dim() > 1]
+    parts = parts_of(patient.model)
     blocks = [*dict.fromkeys(n for _, n, _ in parts)][:2]
     if len(blocks) < 2 or patient.coarse:
         return

@@ -31,6 +31,7 @@ TEXT = """
 
 ✗ nan: It answers {kind} in {mode}, at {n} of {T} positions. {begins} {hint}
 · nan.sum: Look for a division by 0, a log or a root of something negative.
+· nan.grows: The numbers overflow there: something grows from position to position.
 · nan.diagonal: The first position sees nobody there, not even itself, so its softmax
   has nothing to share: the mask hides the diagonal. With tril keep diagonal=0, with
   triu say diagonal=1.
@@ -136,6 +137,9 @@ TEXT = """
   x = tok_emb + pos_emb.
 ✗? order.lost: The order of the past doesn't count: swap two earlier ids, and the answer
   stays. Nothing tells it about positions. Is the position embedding added?
+✗ order.idle: {name} is there, and yet the first block doesn't know the order: swap two
+  earlier ids, and what it says stays. Is the rotation applied along time, to queries
+  and keys, and is its result kept?
 ✗ order.one: {name} is asked for row {row} at every position, so it says the same
   everywhere. Give it torch.arange(T).
 ✗ order.ids: {name} is asked for something that changes with the ids, so it's a second
@@ -159,6 +163,8 @@ TEXT = """
 ✗ gradient.zero: {names}: used, but its gradient is exactly 0, so it never learns. Look
   behind it for a detach(), a no_grad(), a multiplication by 0, a softmax over an axis
   of size 1, or a mask that leaves nothing to choose.
+✗ empty: Every matrix is 0, so every gradient is, too, and nothing can learn. Start with
+  small random numbers.
 ✓ gradient.all: A gradient reaches every matrix.
 ✗ relu: {dead:.0%} of the relu's outputs are 0 whatever it reads: {line}. What is dead
   gets no gradient. Look at the scale and the bias of the layer before.
@@ -178,6 +184,8 @@ TEXT = """
   least there is: {floor:.2f}; {ladder}).
 ✓ learning.falls: One batch: {start:.2f} at first, {loss:.2f} after {steps} steps, and
   still falling ({ladder}).
+✓ learning.late: One batch: {start:.2f} at first, {loss:.2f} after {steps} steps; then
+  the time was up ({ladder}).
 ✓ learning.last: It learned all that the last letter tells: {loss:.2f} ({ladder}).
 ✗? learning.stops: It can't learn one batch by heart: it stops at {loss:.2f} ({ladder};
   by heart {floor:.2f}). {hint}
@@ -207,6 +215,7 @@ SENTENCES = dict(re.findall(r"^[✗?✓·]+ (\S+): (.*?)(?=^[✗?✓·]|\Z)", TE
 
 # One bug has several symptoms: a symptom, and what may follow from it.
 EXPLAINS = {
+    "one": "broke",
     "state": "luck neighbors future first order past through loss",
     "unregistered": "luck alike future gradient order past through unused",
     "luck": "first loss",
@@ -224,6 +233,7 @@ EXPLAINS = {
     "own": "past order through",
     "through": "gradient first",
     "relu": "gradient",
+    "empty": "alike past order through relu",
 }
 UNSEEN = (
     "What nobody can see from outside: attention scores that aren't divided by the "

@@ -63,9 +63,12 @@ class Theirs(nn.Module):
         layers = [Layer(bug) for _ in range(3)]
         self.layers = layers if bug == "a list" else nn.ModuleList(layers)
         self.norm, self.head = nn.LayerNorm(C), nn.Linear(C, V)
+        self.copied = self.head.weight.clone() if bug == "a copy" else None
         std = 1.0 if bug == "large" else 0.1
         for p in [self.tok.weight, self.pos.weight, self.head.weight]:
             nn.init.normal_(p, std=std * (3 if bug == "large" else 1))
+        for p in self.parameters() if bug == "zeros" else ():
+            p.data *= p.dim() == 1
 
     def forward(self, ids, targets=None):
         where = torch.arange(ids.shape[1])
@@ -78,14 +81,16 @@ class Theirs(nn.Module):
         x = self.tok(ids)
         if self.bug != "no positions":
             x = x + self.pos(where)
-        if self.bug == "remembers":
+        part = self.bug == "remembers a part" and ids.shape[1] < T
+        if self.bug == "remembers" or part:
             old, self.seen = self.seen, x[:1, :1].detach()
             x = x if old is None else x + old
         if self.bug == "sees targets" and targets is not None:
             x = x + self.tok(targets)
         for layer in self.layers:
             x = layer(x)
-        logits = self.head(self.norm(x))
+        x = self.norm(x)
+        logits = self.head(x) if self.copied is None else x @ self.copied.T
         if self.bug == "probabilities":
             logits = logits.softmax(-1)
         if self.bug == "transposed":
@@ -109,6 +114,9 @@ BUGS = {
     "dice": ("luck", "training=self.training"),
     "remembers": ("state", "another answer"),
     "a list": ("unregistered", "They're in layers, a list; use nn.ModuleList"),
+    "a copy": ("unregistered", "They're in copied, a plain tensor"),
+    "zeros": ("empty", "Every matrix is 0"),
+    "remembers a part": ("state", "another answer"),
     "detached": ("unused", "layers.0.qkv.weight"),
     "no residual": ("through", "No way leads around layers.0.qkv"),
     "no residual later": ("through", "No way leads around layers.0.after"),
