@@ -22,7 +22,7 @@ from minigpt.clinic.report import Report
 from minigpt.clinic.sentences import say
 
 MODES = {False: "eval()", True: "train()"}
-LISTENS = r"att|query|key|value|qkv|rnn|lstm|gru|mixer|\bheads?\b|\bsa\b|wq|wk"
+LISTENS = r"att|query|key|value|qkv|rnn|lstm|gru|mixer|\bheads\b|\bsa\b|wq|wk"
 BLOCK = r"(?P<block>.*?(?P<n>\d+)\.[^.]+)\..*[^.]"  # blocks.3.mlp of blocks.3.mlp.fc.w
 ROTARY = "cos|sin|freq|rot"  # a buffer's name
 HINTS = {  # an operation's name, and what it may have done

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import OrderedDict
 from types import SimpleNamespace
 
 import pytest
@@ -161,6 +162,9 @@ HEALTHY = {
     "with dropout": lambda: small_gpt(0.1),
     "modern": lambda: ModernConfig(V, 16, 2, 2, 16).build(),
     "bigram": lambda: BigramLanguageModel(V),
+    "a head": lambda: nn.Sequential(
+        OrderedDict(tok=nn.Embedding(V, C), head=nn.Linear(C, V))
+    ),
     "recurrent": Recurrent,
     "bfloat16": lambda: small_gpt().to(torch.bfloat16),
 }
