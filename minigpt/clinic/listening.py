@@ -139,7 +139,7 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
     once = patient.hear(ids)
     problem, remembers, dice = "", False, once
     try:
-        for train, n in ((False, T), (False, max(1, T // 4)), (True, T)):
+        for train, n in ((False, T), (False, min(T, max(2, T // 4))), (True, T)):
             begin = patient.hear(ids[:, :n], train)
             patient.hear(other[:, :n], train)
             remembers = remembers or apart(begin, patient.hear(ids[:, :n], train))

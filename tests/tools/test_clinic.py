@@ -68,8 +68,8 @@ class Theirs(nn.Module):
         std = 1.0 if bug == "large" else 0.1
         for p in [self.tok.weight, self.pos.weight, self.head.weight]:
             nn.init.normal_(p, std=std * (3 if bug == "large" else 1))
-        for p in self.parameters() if bug == "zeros" else ():
-            p.data *= p.dim() == 1
+        for name, p in self.named_parameters() if bug == "zeros" else ():
+            p.data *= "norm.weight" in name
 
     def forward(self, ids, targets=None):
         where = torch.arange(ids.shape[1])
