@@ -90,7 +90,7 @@ def no_number(
     """Where a nan or an infinite logit comes from."""
     bad = ~out.isfinite().all(-1).all(0)  # (T,)
     shown = max(min(12, patient.W), int(bad.int().argmax()) + 1)
-    steps = patient.tape(ids[:, :shown].contiguous(), train)
+    steps = patient.tape(ids[:, :shown], train)
     strange = [s for s in steps if not s.out.isfinite().all()]
     nans = [s for s in strange if s.out.isnan().any()]
     found, hint = next(iter(nans or strange), None), ""
@@ -139,17 +139,17 @@ def luck_and_memory(patient: Patient, report: Report) -> None:
     once = patient.hear(ids)
     problem, remembers, dice = "", False, once
     try:
+        dice = patient.hear(ids, seed=1)  # before train() changes a BatchNorm
         for train, n in ((False, T), (False, min(T, max(2, T // 4))), (True, T)):
             begin = patient.hear(ids[:, :n], train)
             patient.hear(other[:, :n], train)
             remembers = remembers or apart(begin, patient.hear(ids[:, :n], train))
-        dice = patient.hear(ids, seed=1)
     except Exception as error:  # of somebody's code
         remembers, problem = True, say("state.breaks", problem=said(error))
     if remembers:
         report.add("✗ state", problem=problem)
     elif apart(once, dice):
-        runs = [patient.tape(ids[:, :12].contiguous(), seed=seed) for seed in (0, 1)]
+        runs = [patient.tape(ids[:, :12], seed=seed) for seed in (0, 1)]
         found = first(runs, lambda x: x)
         name = found.name if found else ""
         kind = (
@@ -233,13 +233,13 @@ def neighbors(patient: Patient, report: Report) -> None:
         a, b = patient.ids(5, T), patient.ids(5, T)
         b[row] = a[row]
         if apart(patient.hear(a, train)[row], patient.hear(b, train)[row]):
-            runs = [patient.tape(x[:, :13].contiguous(), train) for x in (a, b)]
+            runs = [patient.tape(x[:, :13], train) for x in (a, b)]
             found = first(runs, alone(row, 5))
             only, hint = "in train() only, " if train else "", guess(found, "rows")
             return report.add(
                 "✗ neighbors.talk", only=only, begins=begins(found), hint=hint
             )
-    out = patient.hear(patient.ids(1, T).expand(5, T).contiguous())
+    out = patient.hear(patient.ids(1, T).expand(5, T))
     if apart(out, out[:1].expand_as(out)) and not report.bad("luck"):
         return report.add("✗ neighbors.counts", line=where(patient, "embedding"))
     report.add("✓ neighbors.none")

@@ -62,6 +62,7 @@ class Patient:
         if self.device.type != "cpu":
             torch.manual_seed(seed)
         random.seed(seed)
+        ids = ids.contiguous()  # theirs may view() it
         if self.call in WAYS:
             return self.call(self.model, ids, ids)
         return self.call(self.model, ids)

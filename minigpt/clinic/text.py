@@ -79,7 +79,7 @@ def windows(patient: Patient, text: torch.Tensor, seconds: float) -> tuple[dict,
         starts = torch.arange(at, min(n, at + step)) * T
         index = starts[:, None] + torch.arange(T + 2)
         rows = text[index].to(patient.device)
-        logits = patient.hear(rows[:, :T].contiguous())
+        logits = patient.hear(rows[:, :T])
         for shift, name in enumerate(("read", "right", "twice")):
             y = rows[:, shift : shift + T]
             loss = F.cross_entropy(logits.transpose(1, 2).float(), y, reduction="none")
