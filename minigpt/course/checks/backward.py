@@ -200,7 +200,7 @@ def _taught(distance: Callable, student: np.ndarray, teacher: np.ndarray) -> Any
 
 
 @exercise(
-    "12.5 The wrong one is held fast",
+    "12.5 The wrong one is held in place",
     cases=[(np.array([1.0, 2.0]), np.array([4.0, 7.0]))],
     fresh=lambda: [(_array(3, 2), _array(3, 2)), (_array(4), _array(4))],
     work=_taught,

@@ -62,7 +62,7 @@ check_entropy = entropy.check
 
 
 @exercise(
-    "07.2 How many sides has the die?",
+    "07.2 How many sides does the die have?",
     cases=[
         ([1.0, 3.0], [6, 3]),
         ([1.5], [10]),
@@ -103,7 +103,7 @@ check_perplexity = perplexity.check
 
 
 @exercise(
-    "07.3 Pretended observations",
+    "07.3 Pretend observations",
     cases=[
         (
             torch.tensor([[9.0, 3.0, 0.0], [0.0, 0.0, 0.0]]),
@@ -120,7 +120,7 @@ check_perplexity = perplexity.check
         (torch.randint(5, (4, 5)).float(), torch.randn(4, 5).softmax(-1), 2.0),
         (torch.randint(5, (3, 4)).float(), torch.randn(4).softmax(-1), 20.0),
     ],
-    hint="How many observations does a row have now, real and pretended ones together?",
+    hint="How many observations does a row have now, real and pretend ones together?",
 )
 def smooth(counts: torch.Tensor, lower: torch.Tensor, strength: float) -> torch.Tensor:
     """A function of counts (R, V), lower (V,) or (R, V) and strength; (R, V)."""
@@ -129,7 +129,7 @@ def smooth(counts: torch.Tensor, lower: torch.Tensor, strength: float) -> torch.
 
 
 smooth.mistakes("""
-You add `strength` to the total once per character. It is what all pretended
+You add `strength` to the total once per character. It is what all pretend
 observations of a row add up to.
     (seen + strength) -> (seen + strength * counts.shape[-1])
 You turn the counts into shares before you add anything, so a row seen a thousand times
@@ -146,6 +146,6 @@ smooth.wrong(
     sign=lambda got, _, counts, *rest: (
         got.isnan().any() and torch.equal(got.isnan().any(-1), counts.sum(-1) == 0)
     ),
-    hint="Add the pretended observations before you divide.",
+    hint="Add the pretend observations before you divide.",
 )
 check_smooth = smooth.check

@@ -163,7 +163,7 @@ def _names(for_muon: Callable, model: GPT) -> dict:
 
 
 @exercise(
-    "08.4 A table is no matrix",
+    "08.4 A table isn't a matrix",
     cases=lambda: [(GPT(GPTConfig(7, 8, n, n_head=2, n_embd=8)),) for n in (1, 2, 4)],
     work=_names,
     hint="Which of these parameters have a row for each token or each position? Their "

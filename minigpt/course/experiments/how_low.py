@@ -53,7 +53,7 @@ def times_seen(table: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
 
 
 def count_nats(ids: torch.Tensor, n: int, longest: int) -> torch.Tensor:
-    """Count in ids[:n] as lesson 07 does, with 20 pretended observations -> nats at
+    """Count in ids[:n] as lesson 07 does, with 20 pretend observations -> nats at
     ids[n:], a row for each length of the context, from 0 to `longest`."""
     V = int(ids.max()) + 1
     p = torch.full((len(ids) - n,), 1 / V, dtype=torch.float64)
