@@ -1,29 +1,25 @@
 """Why is an answer wrong? An Attempt runs it, and `diagnosed` says what is the matter.
 
-The order is: an exception, a known mistake, an argument that is never read, an input
-that is changed, one slip in the answer, what the results look like. The smallest
-failing case is always shown.
+ORDER lists what is looked for, one after the other; the first that holds is said. The
+smallest failing case is always shown below it.
 """
 
-import ast
-import itertools
+import functools
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from minigpt.course.checks import run, words
 from minigpt.course.checks.results import (
-    Miss,
+    aligned,
     numbers,
+    place,
     plain,
     same,
     same_kind,
-    show,
-    show_change,
     symptom,
 )
 from minigpt.course.checks.run import Endless, Outcome, Wrong, explained, silence
@@ -37,9 +33,8 @@ from minigpt.course.checks.source import (
     written,
 )
 
-CANDIDATES = 250  # changed programs that a search for a slip tries, at most
-SEARCH = 2.0  # seconds of computing, at most, after which a search is given up
-WAYS = 4  # ways to correct an answer that are compared
+CANDIDATES = 160  # changed programs that a search for a slip tries, at most
+SEARCH = 2.0  # seconds of computing, after which a check searches no longer
 PATIENCE = 0.5  # seconds of computing, at most, after which a change is stopped
 
 
@@ -56,19 +51,19 @@ class Attempt:
 
     def __init__(self, exercise: Any, answers: tuple, rest: tuple):
         self.exercise, self.answers, self.rest = exercise, answers, rest
+        self.until = time.process_time() + SEARCH
         self.seed = 1_000_000 if os.environ.get("NBGRADER_EXECUTION") else 0
         cases: Any = exercise.cases
         every = [*(cases(*rest) if callable(cases) else cases)]
         fresh = exercise.drawn(rest, self.seed)
         self.drawn, self.outcomes, self.seconds = len(fresh), [], 0.0
         for inputs in [*every, *fresh]:
-            expected = exercise.run(exercise.solution, inputs)
-            if expected.error:
-                raise expected.error
+            expected = self.expected(inputs)
             since = time.process_time()
             got = exercise.run(answers, inputs)
             self.seconds = max(self.seconds, time.process_time() - since)
-            self._refuse_skeletons(got)
+            if gives_dots(answers, got):
+                raise NotAttempted
             self.outcomes.append((inputs, expected, got))
             if isinstance(got.error, Endless):
                 break
@@ -76,24 +71,25 @@ class Attempt:
         self.share = 1 - len(self.wrong) / len(self.outcomes)
         if isinstance(self.outcomes[-1][2].error, Endless):
             self.share *= len(self.outcomes) / (len(every) + len(fresh))
+        self.until = max(self.until, time.process_time() + 0.25 * SEARCH)
+        self.patience = min(PATIENCE, max(0.2, 10 * self.seconds))
 
-    def _refuse_skeletons(self, got: Outcome) -> None:
-        """Raise NotAttempted where an answer gives back its dots."""
-        value, error = got.value, got.error
-        several = value if isinstance(value, (tuple, list)) and value else [value]
-        if (
-            error is None
-            and value is not None
-            and not any(part is ... for part in several)
-        ):
-            return
-        dots = any(map(is_skeleton, self.answers))
-        if error and dots and ("ellipsis" in str(error) or "NoneType" in str(error)):
-            raise NotAttempted
-        if isinstance(error, NotImplementedError) and not str(error):
-            raise NotAttempted
-        if not error and (all(v is ... for v in several) or value is None and dots):
-            raise NotAttempted
+    def expected(self, inputs: tuple) -> Outcome:
+        outcome = self.exercise.run(self.exercise.solution, inputs)
+        if outcome.error:
+            raise outcome.error
+        return outcome
+
+    @functools.cached_property
+    def more(self) -> list[tuple[tuple, Outcome]]:
+        """Other cases, on which a correction has to be right, too."""
+        drawn = self.exercise.drawn(self.rest, self.seed + 1)
+        return [(inputs, self.expected(inputs)) for inputs in drawn]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time for searching is over."""
+        return time.process_time() > self.until
 
     def is_right(self, expected: Outcome, got: Outcome) -> bool:
         if not expected.agrees(got, self.exercise.atol):
@@ -108,11 +104,6 @@ class Attempt:
             return []
         return [i for i in got.changed if i not in expected.changed]
 
-    @property
-    def patience(self) -> float:
-        """Seconds after which a changed program surely hangs."""
-        return min(PATIENCE, max(0.2, 10 * self.seconds))
-
     def gives(self, programs: tuple, seconds: float = 0.0, part: int = -1) -> float:
         """How surely some programs give what the answer gives, or one part of it.
 
@@ -123,15 +114,12 @@ class Attempt:
         atol, agreed, raised, told = self.exercise.atol, 0, 0, False
         for inputs, expected, got in self.outcomes:
             made = self.exercise.run(programs, inputs, seconds)
+            right = self.is_right(expected, got)
             if part >= 0:
                 made, expected, got = (o.part(part) for o in (made, expected, got))
+                right = expected.agrees(got, atol)
             if made.agrees(got, atol):
                 agreed += 1
-                right = (
-                    expected.agrees(got, atol)
-                    if part >= 0
-                    else (self.is_right(expected, got))
-                )
                 told |= not got.error and not right
             elif made.error or got.error:
                 raised += 1
@@ -141,262 +129,294 @@ class Attempt:
             return 1
         return 0.5 if told and agreed > raised else 0
 
-    def is_corrected_by(self, programs: tuple, more: Sequence[tuple]) -> bool:
+    def is_corrected_by(self, programs: tuple) -> bool:
         """Whether some programs give what is right, on all cases and on more."""
-        every = [(o[0], o[1]) for o in (self.wrong[0], *self.outcomes)]
-        for inputs, expected in every:
-            if not self.is_right(
-                expected, self.exercise.run(programs, inputs, self.patience)
-            ):
-                return False
-        for inputs in more:
-            expected = self.exercise.run(self.exercise.solution, inputs)
-            if not self.is_right(
-                expected, self.exercise.run(programs, inputs, self.patience)
-            ):
-                return False
-        return True
+        every = [o[:2] for o in (*self.wrong[:1], *self.outcomes)]
+        return self.are_right(programs, every) and self.are_right(programs, self.more)
+
+    def are_right(self, programs: tuple, cases: Sequence[tuple]) -> bool:
+        return all(
+            self.is_right(right, self.exercise.run(programs, inputs, self.patience))
+            for inputs, right in cases
+        )
+
+    @functools.cached_property
+    def part(self) -> int:
+        """Of several values the number of the first wrong one; -1 for a single one."""
+        count, atol = len(self.exercise.values), self.exercise.atol
+        for i in range(count):
+            for _, right, got in self.wrong:
+                if isinstance(got.value, (tuple, list)) and len(got.value) == count:
+                    if not same(got.value[i], right.value[i], atol):
+                        return i
+        return -1
+
+    @property
+    def misses(self) -> list[tuple[tuple, Any, Any]]:
+        """(inputs, expected, got) of the wrong results, or of the part that's wrong."""
+        wrong = [outcome for outcome in self.wrong if not outcome[2].error]
+        if self.part >= 0:
+            pairs = [(i, e.part(self.part), g.part(self.part)) for i, e, g in wrong]
+            atol = self.exercise.atol
+            wrong = [o for o in pairs if not o[2].error and not o[1].agrees(o[2], atol)]
+        return [(inputs, right.value, got.value) for inputs, right, got in wrong]
+
+    @functools.cached_property
+    def slip(self) -> Slip | None:
+        """The one change of the answer that makes it right, if there is one."""
+        if isinstance(self.wrong[0][2].error, Endless | Wrong) and self.seconds > 1:
+            return None
+        for i, answer in enumerate(self.answers):
+            text = listing(answer)[0]
+            if text and written(answer) is not type(answer):
+                found = list(corrections(self, i, text))
+                if slip := chosen(found, self.exercise.text):
+                    return slip
+        return None
+
+
+def gives_dots(answers: tuple, got: Outcome) -> bool:
+    """Whether answers that still have their dots gave nothing else."""
+    value, error = got.value, got.error
+    if isinstance(error, NotImplementedError):
+        return not str(error)
+    parts = value if isinstance(value, (tuple, list)) and value else [value]
+    if not error and value is not None:
+        return all(part is ... for part in parts)
+    if error and "ellipsis" not in str(error) and "NoneType" not in str(error):
+        return False
+    return any(map(is_skeleton, answers))
 
 
 # Why is it wrong?
 
 
+class Finding(NamedTuple):
+    """What is said of a cause, with its hint.
+
+    enough: whether one slip is not looked for, unless the learner asks to be told.
+    untouched: whether it's the bug of a bug hunt, as it was.
+    """
+
+    says: str
+    hint: str = ""
+    enough: bool = False
+    untouched: bool = False
+
+
 def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
     """(what is said of an attempt that is wrong, the state, the share)."""
-    asked, text = attempt.exercise, listing(attempt.answers[0])[0]
-    state, hint, slip = "tried", "", None
+    asked, slip = attempt.exercise, None
     with silence():
-        mistake = known(attempt)
-        if mistake:  # then a result says more than an error
-            attempt.wrong.sort(key=lambda outcome: bool(outcome[2].error))
-        inputs, expected, got = attempt.wrong[0]
-        case = shown(attempt)
-        if mistake and mistake.untouched and is_handed_out(text, mistake.text):
-            state = "untouched"
-        elif isinstance(got.error, Wrong) and got.error.untouched:
-            state = "untouched"
-        elif not mistake or mistake.untouched or tell:
-            slip = own_slip(attempt)
-    if mistake:
-        says, hint = mistake.says, mistake.hint
-    elif got.error:
-        says, hint = of_error(got.error)
-    elif name := unread_argument(text, asked.text):
-        says, slip = words.UNREAD.format(name=name), slip if tell else None
-    elif which := attempt.touched(expected, got):
-        says = changed(asked, inputs, which[0])
-    elif slip:
-        says = ""
-    else:
-        with silence():
-            says, like = looks_like(attempt), like_slip(attempt)
-        if like:
-            part = part_of(attempt)[0][1]
-            says = of_like(like, tell)
-            says = words.SEVERAL.format(part=part, says=says) if part else says
-        hint = "" if like else asked.hint
+        found = next(filter(None, (look(attempt, tell) for look in ORDER)))
+        if not found.untouched and (tell or not found.enough):
+            slip = attempt.slip
+    says, case = found.says, shown(attempt)
     if slip:
         says += ("\n  " if says else "") + of_slip(attempt, slip, tell)
-        case += "" if tell else f"\n  {words.TELL.format(call=with_tell(asked.call))}"
-    lines = says + case + (f"\n  Hint: {hint}" if hint else "")
-    return lines, state, attempt.share
+        if not tell:
+            case += f"\n  {words.TELL.format(call=f'{asked.call[:-1]}, tell=True)')}"
+    says += case + (f"\n  Hint: {found.hint}" if found.hint else "")
+    return says, "untouched" if found.untouched else "tried", attempt.share
 
 
-def is_handed_out(text: str, program: str) -> bool:
-    """Whether an answer is the program that a bug hunt hands out, as it was."""
-    return not text or bare(text) == bare(program)
-
-
-def with_tell(call: str) -> str:
-    return f"{call[:-1]}, tell=True)"
-
-
-def known(attempt: Attempt) -> Any:
+def a_known_mistake(attempt: Attempt, tell: bool) -> Finding | None:
     """The known mistake that accounts best for what the answer gave, the first of them.
 
     If there is none, one that accounts for a value, of several for the first wrong one.
     """
     if all(outcome[2].error for outcome in attempt.outcomes):
         return None
+    for part in sorted({-1, attempt.part}):
+        best, surest = None, 0.0
+        for mistake in attempt.exercise.known:
+            if surest < 1 and (sure := how_surely(attempt, mistake, part)) > surest:
+                best, surest = mistake, sure
+        if best:
+            # a result says more than an error
+            attempt.wrong.sort(key=lambda outcome: bool(outcome[2].error))
+            text = listing(attempt.answers[0])[0]
+            as_it_was = not text or bare(text) == bare(best.text)
+            untouched = best.untouched and as_it_was
+            return Finding(best.says, best.hint, not best.untouched, untouched)
+    return None
+
+
+def how_surely(attempt: Attempt, mistake: Any, part: int) -> float:
+    """How surely a known mistake accounts for an attempt: 0, 0.5 or 1."""
+    if mistake.programs:
+        return attempt.gives(mistake.programs, part=part)
     atol = attempt.exercise.atol
     results = [
         o for o in attempt.wrong if not o[2].error and not o[1].agrees(o[2], atol)
     ]
-    for part in sorted({-1, wrong_part(attempt)}):
-        best, surest = None, 0.0
-        for mistake in attempt.exercise.known:
-            sure = 0.0
-            if mistake.sign and part < 0 and 2 * len(results) > len(attempt.wrong):
-                sure = float(all(has_sign(mistake.sign, *o) for o in results))
-            elif mistake.programs:
-                sure = attempt.gives(mistake.programs, part=part)
-            if sure == 1:
-                return mistake
-            if sure > surest:
-                best, surest = mistake, sure
-        if best:
-            return best
+    if part >= 0 or 2 * len(results) <= len(attempt.wrong):
+        return 0
+    try:
+        return all(mistake.sign(got.value, e.value, *i) for i, e, got in results)
+    except Exception:  # a sign that can't be read is none
+        return 0
+
+
+def an_error(attempt: Attempt, tell: bool) -> Finding | None:
+    """What the exercise says itself, or what an exception probably means."""
+    error = attempt.wrong[0][2].error
+    if isinstance(error, Wrong):
+        return Finding(error.says, error.hint, untouched=error.untouched)
+    if isinstance(error, Endless):
+        return Finding(words.ENDLESS.format(seconds=run.SECONDS))
+    return Finding(explained(error)) if error else None
+
+
+def an_unread_argument(attempt: Attempt, tell: bool) -> Finding | None:
+    text = listing(attempt.answers[0])[0]
+    name = unread_argument(text, attempt.exercise.text)
+    return Finding(words.UNREAD.format(name=name), enough=True) if name else None
+
+
+def a_changed_input(attempt: Attempt, tell: bool) -> Finding | None:
+    inputs, expected, got = attempt.wrong[0]
+    if not (which := attempt.touched(expected, got)):
+        return None
+    value, name = inputs[which[0]], name_of(attempt, which[0])
+    how = words.HOW_TO_COPY["several"]
+    if isinstance(value, torch.nn.Module | torch.Tensor):
+        module = isinstance(value, torch.nn.Module)
+        how = words.HOW_TO_COPY["module" if module else "tensor"]
+    return Finding(words.CHANGED.format(name=name, how=how))
+
+
+def nothing_returned(attempt: Attempt, tell: bool) -> Finding | None:
+    if attempt.wrong[0][2].value is None:
+        return Finding(words.NOTHING_RETURNED)
+    value = attempt.misses[0][2]
+    if attempt.part >= 0 and (value is ... or value is None):
+        part = attempt.exercise.values[attempt.part]
+        return Finding(words.MISSING_PART.format(part=part))
     return None
 
 
-def has_sign(sign: Callable, inputs: tuple, expected: Outcome, got: Outcome) -> bool:
-    try:
-        return bool(sign(got.value, expected.value, *inputs))
-    except Exception:  # a sign that can't be read is none
-        return False
+def one_slip(attempt: Attempt, tell: bool) -> Finding | None:
+    return Finding("") if attempt.slip else None
 
 
-def of_error(error: BaseException) -> tuple[str, str]:
-    """What is said of an error, and a hint."""
-    if isinstance(error, Wrong):
-        return error.says, error.hint
-    if isinstance(error, Endless):
-        return words.ENDLESS.format(seconds=run.SECONDS), ""
-    return explained(error), ""
+def a_slip_of_the_solution(attempt: Attempt, tell: bool) -> Finding | None:
+    """A change of the solution that gives all that the answer gives."""
+    asked = attempt.exercise
+    if asked.returns_answers:
+        return None
+    found = slips(asked.shown, asked.shown)[:CANDIDATES]
+    for slip in sorted(found, key=lambda slip: "too much" not in slip.says):
+        if attempt.is_late:
+            return None
+        if not slip.after or slip.now[:1] == "~":
+            continue
+        try:
+            made = asked.made(slip.program)
+        except Exception:  # it doesn't even run
+            continue
+        if attempt.gives(made, attempt.patience, attempt.part):
+            says = words.LIKE.format(line=slip.after, what=slip.said_of_the_new())
+            says += words.LIKE_TOLD.format(line=slip.before) if tell else ""
+            return Finding(of_part(attempt, says), enough=True)
+    return None
 
 
-def name_of(asked: Any, which: int) -> str:
-    return asked.inputs[which] if which < len(asked.inputs) else f"number {which}"
+def what_it_looks_like(attempt: Attempt, tell: bool) -> Finding:
+    """What can be seen of a result whose cause nobody knows."""
+    asked, (_, expected, got) = attempt.exercise, attempt.wrong[0]
+    one, other = plain(got.value), plain(expected.value)
+    if one is not None and other is not None and same(one, other, asked.atol):
+        says = words.DTYPE.format(got=one.dtype, expected=other.dtype)
+    else:
+        seen = [symptom(got, right) for _, right, got in attempt.misses]
+        right = len(attempt.outcomes) - len(attempt.wrong)
+        says = words.SOME_RIGHT.format(right=right, of=len(attempt.outcomes))
+        says = seen[0] if all(seen) else says if right else words.RESULT
+    return Finding(of_part(attempt, says), asked.hint, enough=True)
 
 
-def changed(asked: Any, inputs: tuple, which: int) -> str:
-    """That an answer changes one of its inputs."""
-    name = name_of(asked, which)
-    kind = "several" if isinstance(inputs[which], (list, tuple, dict)) else "tensor"
-    if isinstance(inputs[which], torch.nn.Module):
-        kind = "module"
-    return words.CHANGED.format(name=name, how=words.HOW_TO_COPY[kind])
+ORDER: Sequence[Callable[[Attempt, bool], Finding | None]] = (
+    a_known_mistake,
+    an_error,
+    an_unread_argument,
+    a_changed_input,
+    nothing_returned,
+    one_slip,
+    a_slip_of_the_solution,
+    what_it_looks_like,
+)
+
+
+# The smallest failing case
+
+
+def name_of(attempt: Attempt, which: int) -> str:
+    names = attempt.exercise.inputs
+    return names[which] if which < len(names) else f"number {which}"
+
+
+def of_part(attempt: Attempt, says: str) -> str:
+    """What is said, of the value that is meant."""
+    if attempt.part < 0:
+        return says
+    return words.SEVERAL.format(part=attempt.exercise.values[attempt.part], says=says)
 
 
 def shown(attempt: Attempt) -> str:
-    """The smallest failing case."""
-    inputs, expected, got = attempt.wrong[0]
-    names = attempt.exercise.inputs
+    """The inputs by name, what was expected, what came out, and where they differ."""
+    asked, (inputs, expected, got) = attempt.exercise, attempt.wrong[0]
+    which = attempt.touched(expected, got)
+    if which and same(got.value, expected.value, asked.atol):  # only an input is wrong
+        name = name_of(attempt, which[0])
+        return aligned(shown_change(name, inputs[which[0]], got.inputs[which[0]]))
+    if not got.error:
+        inputs, right, mine = attempt.misses[0]
+    named = [(name_of(attempt, i), x) for i, x in enumerate(inputs)]
+    lines = [(name, numbers(x)) for name, x in named if not callable(x)]
     if got.error:
-        visible = [(n, x) for n, x in zip(names, inputs) if not callable(x)]
-        return show_inputs(visible)
-    which, atol = attempt.touched(expected, got), attempt.exercise.atol
-    if which and same(got.value, expected.value, atol):  # only an input is wrong
-        name = name_of(attempt.exercise, which[0])
-        return show_change(name, inputs[which[0]], got.inputs[which[0]])
-    miss, part = part_of(attempt)[0]
-    return show(miss, names, part)
+        return aligned(lines)
+    part = asked.values[attempt.part] if attempt.part >= 0 else ""
+    of, digits = f" {part}" if 0 < len(part) < 20 else "", 4
+    while digits < 10 and numbers(right, digits) == numbers(mine, digits):
+        digits += 3
+    lines.append((f"expected{of}", numbers(right, digits)))
+    lines.append((f"your{of or ' result'}", numbers(mine, digits)))
+    if where := place(mine, right):
+        lines.append(("they differ", where))
+    return aligned(lines)
 
 
-def show_inputs(named: Sequence[tuple[str, Any]]) -> str:
-    return "".join(f"\n    {name} = {numbers(x)}" for name, x in named)
-
-
-def part_of(attempt: Attempt) -> list[tuple[Miss, str]]:
-    """Of the wrong results, of several values the first that is wrong, and its name."""
-    misses = [Miss(i, e.value, g.value) for i, e, g in attempt.wrong if not g.error]
-    first, values = misses[0], attempt.exercise.values
-    if not values or not isinstance(first.got, (tuple, list)):
-        return [(miss, "") for miss in misses]
-    for place, name in enumerate(values):
-        found = [
-            (Miss(m.inputs, m.expected[place], m.got[place]), name)
-            for m in misses
-            if isinstance(m.got, (tuple, list)) and len(m.got) == len(values)
-            if not same(m.got[place], m.expected[place], attempt.exercise.atol)
-        ]
-        if found:
-            return found
-    return [(miss, "") for miss in misses]
-
-
-def wrong_part(attempt: Attempt) -> int:
-    """Of several values the number of the first wrong one; -1 if there is one value."""
-    if all(outcome[2].error for outcome in attempt.wrong):
-        return -1
-    name = part_of(attempt)[0][1]
-    return attempt.exercise.values.index(name) if name else -1
-
-
-def looks_like(attempt: Attempt) -> str:
-    """What can be seen of results whose cause nobody knows."""
-    inputs, expected, got = attempt.wrong[0]
-    asked, parts = attempt.exercise, part_of(attempt)
-    if got.value is None:
-        return words.NOTHING_RETURNED
-    if parts[0][0].got is ... or parts[0][0].got is None and parts[0][1]:
-        return words.MISSING_PART.format(part=parts[0][1] or "a value")
-    again = attempt.exercise.run(attempt.answers, inputs)
-    if got.agrees(got, asked.atol) and not again.agrees(got, asked.atol):
-        return words.KEPT
-    if same(got.value, expected.value, asked.atol):
-        one, other = plain(got.value), plain(expected.value)
-        if one is not None and other is not None:
-            return words.DTYPE.format(got=one.dtype, expected=other.dtype)
-    says = symptom([miss for miss, _ in parts], asked.inputs, asked.atol)
-    if not says:
-        right = len(attempt.outcomes) - len(attempt.wrong)
-        of = {"right": right, "of": len(attempt.outcomes)}
-        says = words.SOME_RIGHT.format(**of) if right else words.RESULT
-    return words.SEVERAL.format(part=parts[0][1], says=says) if parts[0][1] else says
+def shown_change(name: str, before: Any, after: Any) -> list[tuple[str, str]]:
+    """An input before and after; of several tensors the first that is different."""
+    if isinstance(before, torch.nn.Module):
+        before, after = before.state_dict(), after.state_dict()
+    if isinstance(before, dict) and after.keys() == before.keys():
+        key = next(k for k in before if not same(after[k], before[k], atol=0.0))
+        return shown_change(f"{name}, {key}", before[key], after[key])
+    digits = 10 if numbers(before) == numbers(after) else 4
+    texts = numbers(before, digits), numbers(after, digits)
+    if texts[0] == texts[1]:  # too large to be shown
+        return [(name, place(after, before, ("before", "after")))]
+    return [(f"{name} before", texts[0]), (f"{name} after", texts[1])]
 
 
 # One slip in the answer
 
 
-def own_slip(attempt: Attempt) -> Slip | None:
-    """The one change of an answer that makes it right; None if there is no such one."""
-    if isinstance(attempt.wrong[0][2].error, Endless | Wrong) and attempt.seconds > 1:
-        return None
-    for place, answer in enumerate(attempt.answers):
-        text = listing(answer)[0]
-        if not text or written(answer) is type(answer):
-            continue
-        found = list(corrections(attempt, place, text))
-        if slip := chosen(found, attempt.exercise.text):
-            return slip
-    return None
-
-
-def like_slip(attempt: Attempt) -> Slip | None:
-    """A change of the solution that gives all that the answer gives."""
-    asked, part = attempt.exercise, wrong_part(attempt)
-    if asked.returns_answers or attempt.wrong[0][2].value is None:
-        return None
-    found = list(itertools.islice(slips(asked.shown, asked.shown), CANDIDATES))
-    since = time.process_time()
-    for slip in sorted(found, key=lambda slip: LIKELY.get(slip.kind, 1)):
-        if time.process_time() - since > SEARCH:
-            return None
-        try:
-            condition = re.search(r"[=<>]=|[<>]|\b(not|if|in)\b", slip.inside)
-            odd = slip.now[:1] == "~" or slip.kind == "name" and condition
-            if odd or not slip.before:
-                continue
-            made = asked.made(ast.unparse(slip.tree))
-            if attempt.gives(made, attempt.patience, part):
-                return slip
-        except Exception:  # it doesn't even run
-            continue
-    return None
-
-
-LIKELY = {"too much": 0, "line too many": 0, "number": 2, "name": 3}
-
-
-def corrections(attempt: Attempt, place: int, text: str) -> Iterator[Slip]:
-    """The changes of one of the answers that make it right, up to WAYS of them."""
-    asked, found = attempt.exercise, 0
-    goal = bare(asked.shown)
-    more = asked.drawn(attempt.rest, attempt.seed + 1)
-    since = time.process_time()
-    for slip in itertools.islice(slips(text, goal), CANDIDATES):
-        if time.process_time() - since > SEARCH or found == WAYS:
+def corrections(attempt: Attempt, which: int, text: str) -> Iterator[Slip]:
+    """The changes of one of the answers that make it right, up to four of them."""
+    goal, found, last = bare(attempt.exercise.shown), 0, CANDIDATES
+    for i, slip in enumerate(slips(text, goal)):
+        if i > last or found == 4 or attempt.is_late:
             return
         programs = list(attempt.answers)
         try:
-            programs[place] = defined(attempt.answers[place], slip)
+            programs[which] = defined(attempt.answers[which], slip)
         except Exception:  # it doesn't even run
             continue
-        if attempt.is_corrected_by(tuple(programs), more) and not is_odd(
-            slip, text, goal
-        ):
-            found += 1
+        if attempt.is_corrected_by(tuple(programs)) and not is_odd(slip, text, goal):
+            found, last = found + 1, min(last, 2 * i + 20)  # what's as likely, too
             yield slip
 
 
@@ -404,7 +424,7 @@ def defined(answer: Any, slip: Slip) -> Any:
     """The learner's function or class with a change, among its own names."""
     before = surroundings(answer)
     space = dict(before)
-    exec(compile(slip.tree, "<slip>", "exec"), space)
+    exec(compile(slip.program, "<slip>", "exec"), space)
     name = written(answer).__name__
     made = [n for n in space if n != "__builtins__" and before.get(n) is not space[n]]
     return space[name if name in made else made[-1]]
@@ -412,73 +432,23 @@ def defined(answer: Any, slip: Slip) -> Any:
 
 def chosen(found: list[Slip], right: str) -> Slip | None:
     """Of some ways to correct an answer the one to tell; None if they contradict."""
-    ours = {line.strip() for line in bare(right).splitlines()}
-    found = [slip for slip in found if slip.at] or found  # in a line, if that will do
-    if len({slip.at for slip in found}) > 1:
+    if len({slip.at for slip in found}) > 1:  # then only what the solution says, too
+        ours = {line.strip() for line in bare(right).splitlines()}
         found = [slip for slip in found if slip.after in ours]
     if len({slip.at for slip in found}) > 1:
         return None
-    return min(found, key=lambda slip: len(slip.pairs), default=None)
+    return min(found, key=lambda slip: len(slip.changes), default=None)
 
 
 def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:
     """What is said of a slip: where it is, and with tell the correction."""
-    text, start = next(
-        listing(a) for a in attempt.answers if slip.at <= listing(a)[0].count("\n") + 1
-    )
-    inside = slip.inside if len(slip.inside) < 60 or not slip.was else slip.was
-    inside = slip.before if inside == slip.was else inside
-    mine, right = (slip.was, slip.now) if slip.before else ("", slip.after)
-    what = difference(slip.kind, mine, right, inside or slip.was)
-    says = words.SLIP.format(what=what)
-    if slip.at and slip.before:
-        line = text.splitlines()[slip.at - 1].strip()
-        says += words.SLIP_LINE.format(line=start + slip.at - 1, text=line)
-    if tell and slip.before and slip.after and len(slip.pairs) == 1:
+    texts = map(listing, attempt.answers)
+    text, start = next(t for t in texts if slip.at <= t[0].count("\n") + 1)
+    line = text.splitlines()[slip.at - 1].strip()
+    says = words.SLIP.format(what=slip.said(), line=start + slip.at - 1, text=line)
+    if tell and slip.after and len(slip.changes) == 1:
         says += words.CORRECTED.format(text=slip.after)
     elif tell:
-        program = "\n".join(
-            f"    {line}" for line in bare(ast.unparse(slip.tree)).splitlines()
-        )
-        says += words.CORRECTED_ALL.format(text=program)
+        lines = bare(slip.program).splitlines()
+        says += words.CORRECTED_ALL + "".join(f"\n    {line}" for line in lines)
     return says
-
-
-def of_like(slip: Slip, tell: bool) -> str:
-    """What is said of a slip of the solution that gives what the answer gives."""
-    kind = OTHER_WAY.get(slip.kind, slip.kind)
-    if not slip.after:
-        says = words.WITHOUT.format(what=difference(kind, "", slip.before, ""))
-        return says + (words.WITHOUT_TOLD.format(line=slip.before) if tell else "")
-    inside = slip.inside.replace(slip.was, slip.now) if slip.was else slip.now
-    what = difference(kind, slip.now, slip.was, inside)
-    says = words.LIKE.format(line=slip.after, what=what)
-    return says + (words.LIKE_TOLD.format(line=slip.before) if tell else "")
-
-
-OTHER_WAY = {"too much": "missing", "missing": "too much"}
-OTHER_WAY |= {"line too many": "line missing", "line missing": "line too many"}
-
-
-def difference(kind: str, mine: str, right: str, inside: str) -> str:
-    """What is wrong with a part of a program that should be another one."""
-    other = mine not in right and right not in mine
-    if kind in ("missing", "too much") and other and "dim=" in f"{mine}{right}":
-        kind = "missing dimension"
-    short, long = (right, mine) if kind == "too much" else (mine, right)
-    more = long.replace(short, "…", 1) if short else long
-    if more == long and short:  # what is between the beginning and the end of both
-        start = os.path.commonprefix([long, short])
-        end = os.path.commonprefix([long[len(start) :][::-1], short[::-1]])[::-1]
-        more = long[len(start) : len(long) - len(end)].strip(", ") or long
-    how = {"mine": mine, "inside": inside, "more": f"`{more}`"}
-    if kind in ("missing", "line missing"):
-        for pattern, says in words.LACKS:
-            if re.search(pattern, more):
-                if not mine:
-                    return says.replace("`{mine}`", "something")
-                where = "" if "{mine}" in says else " at `{mine}`"
-                return (says + where).format(mine=mine)
-    every = words.DIFFERENCES[kind]
-    both = f"{mine} => {right}"
-    return next(says for p, says in every if re.search(p, both)).format(**how)

@@ -12,8 +12,8 @@
 
 A learner's answer runs beside the solution on the cases, and on others that are drawn
 (run.py). Where they differ, diagnosis.py looks for the cause, with the help of slips.py
-(one change in the answer) and results.py (what the results look like). All that is said
-is in words.py.
+(one change in the answer). All that is said is in words.py, but for single exercises
+and slips.
 '''
 
 import inspect
@@ -27,21 +27,9 @@ import torch
 
 from minigpt.course.checks import words
 from minigpt.course.checks.diagnosis import Attempt, NotAttempted, diagnosed
-from minigpt.course.checks.results import (
-    describe,
-)
-from minigpt.course.checks.run import (
-    Outcome,
-    Wrong,
-    in_float32,
-    run,
-    settings_kept,
-)
-from minigpt.course.checks.source import (
-    broken_cell,
-    surroundings,
-    undecorated,
-)
+from minigpt.course.checks.results import describe
+from minigpt.course.checks.run import Outcome, Wrong, in_float32, run, settings_kept
+from minigpt.course.checks.source import broken_cell, surroundings, undecorated
 
 __all__ = ["Wrong", "exercise", "progress"]
 states: dict[str, str] = {}  # title -> "open", "tried" or "solved", in their order

@@ -1,21 +1,12 @@
 """Comparing results: are they the same, where do they differ, what are they like?"""
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from minigpt.course.checks import words
-
-
-class Miss(NamedTuple):
-    """A case, what was expected of it and what came out."""
-
-    inputs: tuple
-    expected: Any
-    got: Any
 
 
 def same(got: Any, expected: Any, atol: float = 1e-5) -> bool:
@@ -97,45 +88,14 @@ def describe(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def show(miss: Miss, names: Sequence[str] = (), part: str = "") -> str:
-    """The inputs by name, what was expected, what came out, and where they differ.
-
-    part: what the value is called, where it is one of several; a long name is left out.
-    """
-    named = names if len(names) >= len(miss.inputs) else [""] * len(miss.inputs)
-    lines = [(n, numbers(x)) for n, x in zip(named, miss.inputs) if not callable(x)]
-    of = f" {part}" if 0 < len(part) < 20 else ""
-    digits = 4
-    while digits < 10 and numbers(miss.expected, digits) == numbers(miss.got, digits):
-        digits += 3
-    lines.append((f"expected{of}", numbers(miss.expected, digits)))
-    lines.append((f"your{of or ' result'}", numbers(miss.got, digits)))
-    if where := place(miss.got, miss.expected):
-        lines.append(("they differ", where))
-    width = max(len(name) for name, _ in lines)
+def aligned(lines: Sequence[tuple[str, str]]) -> str:
+    """Names and texts in two columns."""
+    width = max((len(name) for name, _ in lines), default=0)
     return "".join(f"\n    {name:{width}}  {text}" for name, text in lines)
 
 
-def show_change(name: str, before: Any, after: Any) -> str:
-    """An input before and after; of several tensors the first that is different."""
-    if isinstance(before, torch.nn.Module):
-        before, after = before.state_dict(), after.state_dict()
-    if isinstance(before, dict) and after.keys() == before.keys():
-        key = next(k for k in before if not same(after[k], before[k], atol=0.0))
-        return show_change(f"{name}, {key}", before[key], after[key])
-    digits = 10 if numbers(before) == numbers(after) else 4
-    lines = {"before": numbers(before, digits), "after": numbers(after, digits)}
-    if lines["before"] == lines["after"]:  # too large to be shown
-        lines = {"": place(after, before, ("before", "after"))}
-    return "".join(
-        f"\n    {f'{name} {when}':{len(name) + 7}}  {text}"
-        for when, text in lines.items()
-    )
-
-
 def numbers(value: Any, digits: int = 4) -> str:
-    """A value as a text: small tensors as nested lists, 2.0 as 2, large ones "
-    "briefly."""
+    """A value as a text: small tensors as nested lists, large ones briefly."""
     if isinstance(value, torch.Tensor) or type(value).__name__ == "ndarray":
         tensor = plain(value)
         if tensor is None or tensor.numel() > 24:
@@ -198,146 +158,32 @@ def _at(where: str, got: Any, expected: Any, called: tuple[str, str]) -> str:
     return f"at {where}: {right} {called[0]}, {mine} {called[1]}"
 
 
-# What wrong results look like: symptoms, which say what is wrong and not why
+# What a wrong result looks like, if nobody knows the cause
 
 
-def symptom(misses: list[Miss], names: Sequence[str], atol: float) -> str:
-    """A sentence that is true of all misses; "" for none."""
-    for look in LOOKS:
-        seen = []
-        for miss in misses:
-            try:
-                seen.append(look(miss, names, atol))
-            except Exception:  # a look that cannot work with such a result
-                seen.append("")
-        told = [text for text in seen if text is not None]  # None: it can't tell
-        if told and all(told):
-            return told[0]
-    try:
-        return of_a_factor(misses, names, atol)
-    except Exception:  # no tensors
-        return ""
-
-
-def _another_kind(miss: Miss, names: Sequence[str], atol: float) -> str:
-    """A pair for a tensor, a text for a number, a function for its value."""
-    got, expected, kinds = miss.got, miss.expected, (tuple, list)
-    if isinstance(got, kinds) and isinstance(expected, kinds):
-        if len(got) != len(expected):
-            return words.LENGTH.format(got=len(got), expected=len(expected))
-        return ""
-    if isinstance(expected, tuple) and not isinstance(got, kinds):
-        wanted = f"{len(expected)} values"
+def symptom(got: Any, expected: Any) -> str:
+    """What can be seen of one wrong result: another kind, shape or factor; or ""."""
+    several = isinstance(got, (tuple, list))
+    if isinstance(expected, tuple) and not several:
+        values = f"{len(expected)} values"
+        return words.TYPE.format(got=describe(got), expected=values)
+    if several and isinstance(expected, (tuple, list)) and len(got) != len(expected):
+        return words.LENGTH.format(got=len(got), expected=len(expected))
+    one, other = as_tensor(got), as_tensor(expected)
+    if (one is None) != (other is None):
+        wanted = describe(expected) if other is None else "numbers"
         return words.TYPE.format(got=describe(got), expected=wanted)
-    numbers_wanted = as_tensor(expected) is not None
-    if numbers_wanted and (tensor := plain(got)) is not None and tensor.is_complex():
-        return words.COMPLEX
-    if numbers_wanted == (as_tensor(got) is not None) or isinstance(
-        got, type(expected)
-    ):
+    if one is None or other is None:
         return ""
-    wanted = "numbers" if numbers_wanted else describe(expected)
-    return words.TYPE.format(got=describe(got), expected=wanted)
-
-
-def _shape(miss: Miss, names: Sequence[str], atol: float) -> str:
-    got, expected = _tensors(miss)
-    if got.shape == expected.shape:
-        return ""
-    both = {"got": tuple(got.shape), "expected": tuple(expected.shape)}
-    if got.numel() == expected.numel() and same(got.flatten(), expected.flatten()):
-        return words.SHAPE_ALONE.format(**both)
-    if got.dim() == 2 and same(got.T, expected, atol):
-        return words.TRANSPOSED.format(i=0, j=1)
-    return words.SHAPE.format(**both)
-
-
-def _no_numbers(miss: Miss, names: Sequence[str], atol: float) -> str:
-    got, expected = _tensors(miss)
-    if got.isnan().any() and not expected.isnan().any():
-        return words.NAN.format(count=int(got.isnan().sum()), of=got.numel())
-    if got.isinf().any() and not expected.isinf().any():
-        return words.INFINITE
+    if one.shape != other.shape:
+        alike = one.numel() == other.numel() and same(one.flatten(), other.flatten())
+        says = words.SHAPE_ALONE if alike else words.SHAPE
+        return says.format(got=tuple(one.shape), expected=tuple(other.shape))
+    some = other.abs() > 1e-3
+    if other[some].unique().numel() > 2 and one.isfinite().all():
+        if same(one.flatten().sort().values, other.flatten().sort().values):
+            return words.ORDER
+        factor = (one[some] / other[some]).median()
+        if factor.abs() > 1e-6 and same(one, factor * other):
+            return words.FACTOR.format(factor=_short(factor.item(), 4))
     return ""
-
-
-def _sign(miss: Miss, names: Sequence[str], atol: float) -> str | None:
-    got, expected = _tensors(miss)
-    if expected.unique().tolist() == [0.0, 1.0]:
-        return words.INVERTED if same(1 - got, expected) else ""
-    return words.MINUS if same(-got, expected, atol) and got.any() else ""
-
-
-def of_a_factor(misses: list[Miss], names: Sequence[str], atol: float) -> str:
-    """All are right but for a factor, which may be the size of an input, or ln 2."""
-    factors, several = [], False
-    for miss in misses:
-        got, expected = _tensors(miss)
-        some = expected.abs() > 1e-3
-        if got.shape != expected.shape or not some.any() or not got.isfinite().all():
-            return ""
-        factor = (got[some] / expected[some]).median()
-        if not same(got, factor * expected, atol) or factor.abs() < 1e-6:
-            return ""
-        several |= expected[some].unique().numel() > 2
-        factors.append(factor.item())
-    if not several:  # each number is a multiple of each other one
-        return ""
-    if all(same(factor, 1 / math.log(2)) for factor in factors):
-        return words.BITS
-    first = _short(factors[0], 4)
-    for name in _sizes(misses[0], names):
-        sizes = [_sizes(miss, names).get(name, 0.0) for miss in misses]
-        if all(map(same, factors, sizes)):
-            return words.FACTOR.format(factor=first, size=name)
-        if all(same(f * s, 1.0) for f, s in zip(factors, sizes)):
-            return words.FACTOR.format(factor=first, size=f"1 / {name}")
-    return words.FACTOR_ALONE.format(factor=first)
-
-
-def _sizes(miss: Miss, names: Sequence[str]) -> dict[str, float]:
-    """{"x.shape[1]": 3.0} for the sizes of all inputs, and their roots."""
-    found = {}
-    for name, x in zip(names, miss.inputs):
-        for dim, size in enumerate(getattr(x, "shape", ())):
-            if size > 1:
-                found[f"{name}.shape[{dim}]"] = float(size)
-                found[f"the square root of {name}.shape[{dim}]"] = size**0.5
-    return found
-
-
-def _turned(miss: Miss, names: Sequence[str], atol: float) -> str | None:
-    """The right numbers at other places."""
-    got, expected = _tensors(miss)
-    if got.numel() == 1 or got.numel() != expected.numel():
-        return None if got.numel() == expected.numel() else ""
-    for i, j in itertools.combinations(range(got.dim()), 2):
-        if same(got.transpose(i, j), expected, atol):
-            return words.TRANSPOSED.format(i=i, j=j)
-    flat = got.flatten().sort().values, expected.flatten().sort().values
-    return words.ORDER if same(*flat, atol) and len(flat[1].unique()) > 2 else ""
-
-
-def _sums(miss: Miss, names: Sequence[str], atol: float) -> str | None:
-    """Rows that should sum to one, and don't."""
-    got, expected = (tensor.sum(-1).flatten() for tensor in _tensors(miss))
-    if miss.expected.shape[-1] < 2 or not same(expected, torch.ones_like(expected)):
-        return ""
-    off = (got - expected).abs()
-    if off.max() < 1e-3:
-        return ""
-    return words.ROWS_SUM.format(got=_short(got[off.argmax()].item(), 4))
-
-
-def _tensors(miss: Miss) -> tuple[Any, Any]:
-    return as_tensor(miss.got), as_tensor(miss.expected)
-
-
-LOOKS: tuple[Callable[[Miss, Sequence[str], float], str | None], ...] = (
-    _another_kind,
-    _no_numbers,
-    _shape,
-    _sign,
-    _turned,
-    _sums,
-)
