@@ -96,7 +96,6 @@ class Exercise:
     also: other functions that the learner writes and hands to the check.
     call: how the learner calls the check, if not check_name(name).
     returns_answers: whether the learner hands in what the function returns.
-    reward: a function of the same arguments that makes a sentence for a right answer.
     changes: whether an answer may change its inputs. exact: whether whole numbers must
         be whole numbers, floats floats. atol: the tolerance.
     """
@@ -114,7 +113,6 @@ class Exercise:
         also: Sequence[Any] = (),
         call: str = "",
         returns_answers: bool = False,
-        reward: Callable[..., str] | None = None,
         changes: bool = False,
         exact: bool = False,
         atol: float = 1e-5,
@@ -122,8 +120,7 @@ class Exercise:
         self.title, self.number, self.program = title, title.split()[0], program
         self.cases, self.fresh, self.hint, self.work = cases, fresh, hint, work
         self.values, self.also, self.atol = values, also, atol
-        self.returns_answers, self.reward = returns_answers, reward
-        self.changes, self.exact = changes, exact
+        self.returns_answers, self.changes, self.exact = returns_answers, changes, exact
         self.name, self.text = program.__name__, undecorated(program)
         self.shown = "\n\n\n".join([self.text.strip(), *map(undecorated, also)])
         self.call = call or f"check_{self.name}({self.name})"
@@ -273,7 +270,6 @@ class Exercise:
             drawn = words.DRAWN.format(count=attempt.drawn) if attempt.drawn else ""
             count = len(attempt.outcomes)
             says = words.RIGHT.format(count=count, drawn=drawn)
-            says += f" {self.reward(*rest)}" if self.reward else ""
             return says, "solved", 1.0
         return diagnosed(attempt, tell)
 

@@ -1,7 +1,7 @@
 """The search for one slip: which single change makes a learner's program right?
 
 CHANGES is a table of what people take for what: below a sentence are the changes that
-it's said of. Capital letters stand for any value (S and T for slices, too); <-> goes
+it's said of. Capital letters stand for any value (S for a slice, too); <-> goes
 both ways. What is no pattern is a function below: rules of numbers, names, arguments,
 dimensions and lines, and of what the solution does and the program doesn't. All are
 applied everywhere in the program. One that gives the right results on all cases is the
@@ -44,16 +44,8 @@ CHANGES = """
     range(A) -> range(1, A)
 `{mine}` in `{inside}` stops too early
     A:B -> A:
-`{mine}` in `{inside}` starts too late
-    A:B -> :B
-`{mine}` in `{inside}` starts and stops in the wrong place
-    A:B -> A + 1:B + 1
-    A:B -> A - 1:B - 1
-    A:B -> A:A + B
 `{mine}` picks along the wrong dimension
-    A[B] <-> A[:, B]
-the two indices in `{mine}` are swapped
-    A[S, T] -> A[T, S]
+    A[S] <-> A[:, S]
 the index in `{mine}` is one too small
     A[B] -> A[B + 1]
     A[S, B] -> A[S, B + 1]
@@ -74,8 +66,6 @@ the index in `{mine}` is the wrong one
     A <= B <-> A >= B
     A < B <-> A >= B
     A > B <-> A <= B
-    A == B <-> A != B
-    A in B <-> A not in B
 `{mine}` keeps a diagonal too many
     torch.tril(A) -> torch.tril(A, diagonal=-1)
     torch.triu(A) -> torch.triu(A, diagonal=1)
@@ -92,16 +82,8 @@ there's a minus too many in `{mine}`
     A - B -> A + B
 `{mine}` multiplies where it should divide
     A * B -> A / B
-`{mine}` multiplies where it should add
-    A * B -> A + B
-`{mine}` should be a matrix product
-    A * B -> A @ B
 `{mine}` divides where it should multiply
     A / B -> A * B
-`{mine}` should be a whole number, rounded down
-    A / B -> A // B
-`{mine}` rounds down, and it shouldn't
-    A // B -> A / B
 `{inside}` is a sum, but it should be a mean
     A.sum -> A.mean
 `{inside}` is a mean, but it should be a sum
@@ -114,29 +96,14 @@ there's a minus too many in `{mine}`
 `{inside}` is true for one, not only for all
     any -> all
     A.any -> A.all
-`{inside}` asks for all: one is enough
-    all -> any
-    A.all -> A.any
 `{inside}` should start with ones
     A.zeros -> A.ones
-`{inside}` should start with zeros
-    A.ones -> A.zeros
-`{inside}` calls the wrong function
-    A.cat <-> A.stack
-    A.max <-> A.min
-    A.argmax <-> A.argmin
-    A.softmax <-> A.log_softmax
-    A.repeat <-> A.repeat_interleave
 two things are in the wrong order in `{mine}`
     A - B -> B - A
     A / B -> B / A
     A @ B -> B @ A
 the steps of `{mine}` are in the wrong order
     A + B / C <-> (A + B) / C
-    A - B / C <-> (A - B) / C
-    A + B * C <-> (A + B) * C
-    A - B * C <-> (A - B) * C
-    A / B * C <-> A / (B * C)
 there is too much in `{mine}`: `{more}`
     A + B -> A
     A + B -> B
@@ -145,10 +112,6 @@ there is too much in `{mine}`: `{more}`
     A * B -> A
     A * B -> B
     A / B -> A
-    A // B -> A
-    A ** B -> A
-    A and B -> A
-    A and B -> B
     A.T -> A
     A.mT -> A
     A[S] -> A
@@ -334,14 +297,14 @@ def table(text: str) -> Iterator[tuple[str, Any, Any]]:
             yield says, parsed(after), parsed(before)
 
 
-LETTERS = "A", "B", "C", "S", "T"
+LETTERS = "A", "B", "C", "S"
 PATTERNS = list(table(CHANGES))
 
 
 def fits(pattern: Any, node: Any, found: dict[str, Any]) -> bool:
     """Whether a node is like a pattern; `found` gets what its letters stand for."""
     if isinstance(pattern, ast.Name) and pattern.id in LETTERS:
-        if isinstance(node, ast.Slice) and pattern.id not in "ST":
+        if isinstance(node, ast.Slice) and pattern.id != "S":
             return False
         earlier = found.setdefault(pattern.id, node)
         return earlier is node or text_of(earlier) == text_of(node)
@@ -490,7 +453,7 @@ RULES: tuple[tuple[Rule, str, str], ...] = (  # each with an example
 
 def made_of(at: Place) -> Iterator[tuple[str, Any]]:
     """What all patterns and rules make of a place: what is said, and the new node."""
-    for says, before, after in PATTERNS:
+    for says, before, after in PATTERNS if literal(at.node) is None else ():
         found: dict[str, Any] = {}
         if type(before) is type(at.node) and fits(before, at.node, found):
             try:
