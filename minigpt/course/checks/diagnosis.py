@@ -33,7 +33,7 @@ from minigpt.course.checks.source import (
     written,
 )
 
-CANDIDATES = 200  # changed programs that a search for a slip tries, at most
+CANDIDATES = 300  # changed programs that a search for a slip tries, at most
 SEARCH = 2.0  # seconds of computing, after which a check searches no longer
 PATIENCE = 0.5  # seconds of computing, at most, after which a change is stopped
 

@@ -179,6 +179,8 @@ def symptom(got: Any, expected: Any) -> str:
         alike = one.numel() == other.numel() and same(one.flatten(), other.flatten())
         says = words.SHAPE_ALONE if alike else words.SHAPE
         return says.format(got=tuple(one.shape), expected=tuple(other.shape))
+    if one.isnan().any() and not other.isnan().any():
+        return words.NAN.format(count=int(one.isnan().sum()), of=one.numel())
     some = other.abs() > 1e-3
     if other[some].unique().numel() > 2 and one.isfinite().all():
         if same(one.flatten().sort().values, other.flatten().sort().values):

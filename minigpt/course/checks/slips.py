@@ -89,15 +89,20 @@ there's a minus too many in `{mine}`
 `{inside}` is a mean, but it should be a sum
     A.mean -> A.sum
 `{inside}` isn't the natural logarithm
-    A.log2 -> A.log
+    A.log2 <-> A.log
     A.log10 -> A.log
 `{inside}` keeps the wrong triangle
     A.tril <-> A.triu
 `{inside}` is true for one, not only for all
     any -> all
     A.any -> A.all
+`{inside}` asks for all: one is enough
+    all -> any
+    A.all -> A.any
 `{inside}` should start with ones
     A.zeros -> A.ones
+`{inside}` should start with zeros
+    A.ones -> A.zeros
 two things are in the wrong order in `{mine}`
     A - B -> B - A
     A / B -> B / A
