@@ -93,7 +93,7 @@ LESSONS = {
         "backward",
         {
             "backward/tensor": "Tensor order backward receive unbroadcast pair add "
-            "multiply matmul power relu pick",
+            "multiply matmul relu pick",
             "backward/layers": "cross_entropy attention",
             "backward/steps": "ours",
         },

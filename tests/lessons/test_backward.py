@@ -175,13 +175,12 @@ def test_a_chain_of_thousands_is_no_trouble():
     "f, slope",
     [
         (lambda x: 1 - x, -1),
-        (lambda x: 2 / x, -0.5),
-        (lambda x: -x / 4, -0.25),
-        (lambda x: x**3 - x, 11),
+        (lambda x: -x * 4, -4),
+        (lambda x: x * x * x - x, 11),
         (lambda x: np.array(5.0) * x, 5),
     ],
 )
-def test_operators_follow_from_plus_times_and_power(f, slope):
+def test_operators_follow_from_plus_and_times(f, slope):
     x = Tensor(2.0)
     f(x).backward()
     np.testing.assert_allclose(x.grad, slope)
@@ -193,13 +192,6 @@ def test_a_leaf_owns_its_gradient():
     (x + y).backward(g)
     x.grad *= 5
     assert y.grad.tolist() == [1, 1] and g.tolist() == [1, 1]
-
-
-def test_ids_below_zero_are_refused():
-    with pytest.raises(ValueError, match="no id -1"):
-        Tensor(np.ones((3, 2)))[np.array([0, -1])]
-    with pytest.raises(ValueError, match="no id -2"):
-        cross_entropy(Tensor(np.ones((1, 3))), np.array([-2]))
 
 
 def test_each_tensor_comes_before_its_parents():
@@ -292,37 +284,6 @@ def test_a_training_takes_no_weight_of_the_model_it_began_with():
     for p in copied(gpt).values():
         p.data += 1
     assert all(torch.equal(p, before[n]) for n, p in gpt.state_dict().items())
-
-
-# Bad input: each a sentence.
-
-
-def test_whole_numbers_are_told_what_to_do():
-    with pytest.raises(TypeError, match="write 2.0 for 2"):
-        Tensor([1, 2])
-
-
-def test_shapes_that_do_not_fit_are_named():
-    a, b = Tensor(np.ones((2, 3))), Tensor(np.ones(2))
-    with pytest.raises(ValueError, match="could not be broadcast together"):
-        a + b
-    with pytest.raises(ValueError, match="needs"):
-        a @ b
-
-
-def test_backward_begins_at_one_number():
-    x = Tensor(np.ones(3))
-    with pytest.raises(ValueError, match="begin at one number"):
-        backward(x * 2.0)
-
-
-def test_a_second_backward_is_told_that_the_graph_is_gone():
-    x = Tensor(1.0)
-    y = x * x
-    backward(y)
-    with pytest.raises(RuntimeError, match="compute the loss anew"):
-        backward(y * 2.0)
-    assert x.grad == 2
 
 
 def test_a_model_with_dropout_is_refused():

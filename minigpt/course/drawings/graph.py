@@ -33,7 +33,7 @@ def way_back() -> Picture:
         arrow(ax, *ends, **look)
     loss = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": COLORS[1], "lw": 2.5}
     ax.text(12.3, 3.4, "loss", fontsize=14, bbox=loss, **MIDDLE)
-    label = "backward: what does each parameter change in the loss?"
+    label = "backward: how does each parameter change the loss?"
     over = {"boxstyle": "square,pad=0.2", "fc": "white", "ec": "none"}
     ax.text(7.4, 3.4, label, fontsize=14, color=COLORS[1], bbox=over, **MIDDLE)
     fig.alt += " New in 12: a dashed arrow leads from the loss back to the vectors."
