@@ -53,7 +53,7 @@ def pairs(shares: Any, cuts: Any, heads: Any) -> Picture:
             ax.imshow(table, cmap=colours, vmin=0, vmax=most, aspect="auto")
             for y, row in enumerate(table):
                 for x, value in enumerate(row):
-                    if value >= 0.1 * most**0.5:
+                    if value >= 0.05 * most**0.5:
                         color = "white" if value > 0.6 * most else "black"
                         words = form.format(value)
                         look: Style = {"fontsize": 10, "ha": "center", "va": "center"}
@@ -71,7 +71,7 @@ def pairs(shares: Any, cuts: Any, heads: Any) -> Picture:
     first = next(iter(shares.values()))
     names = [f"{one} for {other}" for one, other in first]
     axes[0][0].set_yticks(range(len(names)), names, fontsize=11)
-    axes[1][0].set_yticks([0], ["nats of a cut"], fontsize=11)
+    axes[1][0].set_yticks([0], ["cost of a cut (nats)"], fontsize=11)
     fig.alt = (
         f"Heatmaps, a row for each of {len(names)} pairs of names and a column for "
         "each head: the share of the lead that it brings over. Below, what its cut "
