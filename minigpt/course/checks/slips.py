@@ -1,7 +1,7 @@
 """The search for one slip: which single change makes a learner's program right?
 
 CHANGES is a table of what people take for what: below a sentence are the changes that
-it's said of. Capital letters stand for any value (S for a slice, too); <-> goes
+it's said of. Capital letters stand for any value (S and T for a slice, too); <-> goes
 both ways. What is no pattern is a function below: rules of numbers, names, arguments,
 dimensions and lines, and of what the solution does and the program doesn't. All are
 applied everywhere in the program. One that gives the right results on all cases is the
@@ -84,6 +84,8 @@ there's a minus too many in `{mine}`
     A * B -> A / B
 `{mine}` divides where it should multiply
     A / B -> A * B
+`{mine}` throws away what's behind the decimal point
+    A // B -> A / B
 `{inside}` is a sum, but it should be a mean
     A.sum -> A.mean
 `{inside}` is a mean, but it should be a sum
@@ -107,6 +109,7 @@ two things are in the wrong order in `{mine}`
     A - B -> B - A
     A / B -> B / A
     A @ B -> B @ A
+    A[S, T] -> A[T, S]
 the steps of `{mine}` are in the wrong order
     A + B / C <-> (A + B) / C
 there is too much in `{mine}`: `{more}`
@@ -302,14 +305,14 @@ def table(text: str) -> Iterator[tuple[str, Any, Any]]:
             yield says, parsed(after), parsed(before)
 
 
-LETTERS = "A", "B", "C", "S"
+LETTERS = "A", "B", "C", "S", "T"
 PATTERNS = list(table(CHANGES))
 
 
 def fits(pattern: Any, node: Any, found: dict[str, Any]) -> bool:
     """Whether a node is like a pattern; `found` gets what its letters stand for."""
     if isinstance(pattern, ast.Name) and pattern.id in LETTERS:
-        if isinstance(node, ast.Slice) and pattern.id != "S":
+        if isinstance(node, ast.Slice) and pattern.id not in "ST":
             return False
         earlier = found.setdefault(pattern.id, node)
         return earlier is node or text_of(earlier) == text_of(node)
