@@ -216,7 +216,7 @@ def shape_of(T: int, shapes: list, V: int) -> str:
     """What's wrong with these shapes, for ids (3, T)."""
     if not shapes:
         return say("got.nothing")
-    known = {(3, V, T): "transposed", (T, 3, V): "time"}
+    known: dict[tuple, str] = {(3, V, T): "transposed", (T, 3, V): "time"}
     known |= {(3, V): "last", (3, 1, V): "last"}
     s = shapes[0]
     wide = "width" if len(s) == 3 and s[:2] == (3, T) else "other"
