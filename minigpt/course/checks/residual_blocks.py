@@ -166,7 +166,7 @@ Whole rows or columns vanish together, not single numbers.
     torch.rand(x.shape) -> torch.rand(x.shape[:-1])[:, None]
     or
     torch.rand(x.shape) -> torch.rand(x.shape[-1])
-Every call drops the same numbers. Is there a seed inside?
+Every call drops the same numbers. Is there a seed inside, or do you write into x?
     survives = -> torch.manual_seed(1)
         survives =
 Every call drops exactly as many numbers. Each number should vanish or survive on its

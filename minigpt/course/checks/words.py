@@ -26,7 +26,8 @@ NOT_COMPARED = (
 )
 NOTHING_RETURNED = (
     "Your function returns nothing (None). Is the `return` missing, or is it never "
-    "reached? print(...) shows a value but doesn't return it."
+    "reached? (print(...) shows a value but doesn't return it. And what only changes "
+    "its argument, like list.sort or np.add.at, gives None, too.)"
 )
 ENDLESS = (
     "It was still running after {seconds:g} seconds, so the check stopped it. Is there "
