@@ -3,6 +3,8 @@
 Counts say how often each character followed the last 0, 1, ... 8 characters. The GPT
 reads what the counts expect, weighs them at each position, and adds what they can't
 know.
+Weighing contexts of several lengths goes back to PPM: Cleary and Witten, Data
+Compression Using Adaptive Coding and Partial String Matching (1984).
 
 - `Counts` counts the training text the way Kneser and Ney did (1995).
 - `Smoothing` turns the counts into probabilities: Chen and Goodman, An Empirical Study
