@@ -29,7 +29,7 @@ def mean_so_far(x: torch.Tensor, t: int) -> torch.Tensor:
 mean_so_far.mistakes("""
 You divide by T, but there are only t + 1 positions so far.
     .mean(dim=1) -> .sum(dim=1) / x.shape[1]
-You divide by t, but the positions 0, ..., t are t + 1.
+You divide by t, but there are t + 1 positions from 0 to t.
     .mean(dim=1) -> .sum(dim=1) / t
 This cuts and averages along the batch, which is dimension 0. Time is dimension 1.
     x[:, : t + 1].mean(dim=1) -> x[: t + 1].mean(dim=0)
@@ -68,7 +68,7 @@ longer sum to one.
 The future isn't hidden: the scores fall with the distance on both sides.
     time).float() -> time).abs().float()
     scores = scores.masked_fill(~past, float("-inf")) -> pass
-Your weights fall from the beginning on, so the first position weighs the most. They
+Your weights fall from the beginning onward, so the first position weighs the most. They
 should fall from the present backward.
     (time[:, None] - time) -> time.expand(T, T)
 A hidden score of 0 isn't hidden: e⁰ is 1. Hide the future with -inf.
@@ -112,7 +112,7 @@ The bug is still there: even on letters drawn at random, which nobody can predic
 program claims to beat guessing.
     torch.ones(len(ids), len(ids)).tril(diagonal=-1)
         -> torch.tril(torch.ones(len(ids), len(ids)))
-    Hint: Take the text 'ab' on paper. What may you know when you guess the 'a'? And the
+    Hint: Try the text 'ab' on paper. What may you know when you guess the 'a'? And the
         'b'?
 The + 1 wasn't the problem: each character still counts itself before it is guessed.
     torch.ones(len(ids), len(ids)).tril(diagonal=-1)

@@ -157,7 +157,7 @@ def _there_and_back(rule: Callable, x: np.ndarray, g: np.ndarray) -> tuple:
     fresh=lambda: [(_array(3, 4), _array(3, 4)), (_array(2, 3, 2), _array(2, 3, 2))],
     work=_there_and_back,
     values=("value", "gradient", "gradient of the other summand"),
-    hint="For which x would y not notice if x moved a little?",
+    hint="For which x does y stay the same if x moves a little?",
 )
 def relu(x: Tensor) -> Tensor:
     """A function of a Tensor that returns a Tensor, with its way back."""
@@ -204,7 +204,7 @@ def _taught(distance: Callable, student: np.ndarray, teacher: np.ndarray) -> Any
     cases=[(np.array([1.0, 2.0]), np.array([4.0, 7.0]))],
     fresh=lambda: [(_array(3, 2), _array(3, 2)), (_array(4), _array(4))],
     work=_taught,
-    values=("loss", "student's gradient", "teacher's gradient"),
+    values=("loss", "student gradient", "teacher gradient"),
     hint="Tensor(x.data) has the numbers of x, but no parents, so nothing flows back.",
 )
 def distance(student: Tensor, teacher: Tensor) -> Tensor:

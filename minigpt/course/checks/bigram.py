@@ -98,7 +98,7 @@ def before_table(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
 
 
 before_table.mistakes("""
-This is the lesson's table, forwards: your row i tells what comes after i.
+This is the lesson's table, forward: your row i tells you what comes after i.
     table[b, a] -> table[a, b]
 Repeated pairs count only once. table[rows, columns] += 1 with lists does that: it
 writes each place once.
@@ -144,14 +144,14 @@ def loss_by_position(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 loss_by_position.mistakes("""
 The losses lie text by text, so view(T, B) mixes positions. Use view(B, T).
     each.view(B, T).mean(dim=0) -> each.view(T, B).mean(dim=1)
-There's a softmax too many: cross_entropy has one inside.
+There's one softmax too many: cross_entropy has one inside.
     rows = logits -> rows = logits.softmax(-1)
 reshape to (B, C, T) mixes the logits of different positions. transpose swaps
 dimensions.
     reshape(B * T, C) -> reshape(B, C, T)
     y.reshape(B * T) -> y
-cross_entropy took your T time steps for classes, because nothing was flattened. If T =
-C it doesn't even complain.
+cross_entropy treated your T time steps as classes, because nothing was flattened. If T
+= C it doesn't even complain.
     rows, y.reshape(B * T) -> logits, y
     or
     rows, y.reshape(B * T) -> logits, y

@@ -42,7 +42,7 @@ LONG = {
         (LONG, {"wte.weight": (2, 1), "h.1.mlp.c_fc.weight": (4, 1)}),
     ],
     fresh=lambda: [_file(4, 1), _file(2, 11)],
-    hint="Which of these matrices have the same shape when they're turned?",
+    hint="Which of these matrices have the same shape when they're transposed?",
 )
 def as_linear(tensors: Tensors, shapes: dict) -> Tensors:
     """A function of {name: tensor} and {name: shape} that returns {name: tensor}."""
@@ -59,19 +59,19 @@ as_linear.mistakes("""
 The bug is still there: a square matrix has the right shape either way.
     name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
         -> tensor.shape != shapes[name]
-    Hint: Which matrix of the file has the same shape when it's turned?
-You turn the tables of embeddings, too. Their rows are tokens and positions, in the file
-as in our model.
+    Hint: Which matrix of the file has the same shape when it's transposed?
+You transpose the embedding tables, too. Their rows are tokens and positions, in the
+file as in our model.
     name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
         -> tensor.dim() == 2
     assert tensor.shape == shapes[name], name ->
-You turn only the matrices of attention. Those of the feed-forward layers are turned in
-the file, too.
+You transpose only the matrices of attention. Those of the feed-forward layers are
+transposed in the file, too.
     name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
         -> "attn" in name and tensor.dim() == 2
     assert tensor.shape == shapes[name], name ->
 reshape gives you the right shape, but it leaves the numbers in their order. Use .T to
-turn a matrix.
+transpose a matrix.
     name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")) -> True
     tensor.T -> tensor.reshape(shapes[name])
 """)
@@ -115,7 +115,7 @@ You've lost W @ s, the part of the old shift.
     return s + more -> return more
 You subtract the bias instead of adding it.
     s + more -> s - more
-Wᵀ b has the right shape, but W times it is W Wᵀ b, and not b.
+Wᵀ b has the right shape, but if you multiply it by W, you get W Wᵀ b, not b.
     torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution -> (W.T @ b)[:, None]
 You count the old shift twice. W times what you add should be b, and s is there already.
     b[:, None] -> (b + W @ s)[:, None]
@@ -160,7 +160,7 @@ position.
     Hint: Which row of the table does the first character of a text use?
 You cut the channels. Positions are the rows.
     tensor[:T] -> tensor[:, :T]
-You throw the first T rows away and keep the others. It's the other way round.
+You throw the first T rows away and keep the others. It's the other way around.
     tensor[:T] -> tensor[T:]
 You cut the table of tokens, too. Its rows are the vocabulary, not positions.
     name == "wpe.weight" -> name in ("wpe.weight", "wte.weight")
@@ -223,7 +223,7 @@ ours.mistakes("""
 With do_sample=False nothing is drawn, whatever the other three say. You should get the
 likeliest token.
     if not do_sample -> if False
-It's the wrong way round: with do_sample=True you take the likeliest token.
+It's the wrong way around: with do_sample=True you take the likeliest token.
     if not do_sample -> if do_sample
 You lose top_k, so all tokens can be drawn.
     top_k or None -> None

@@ -48,7 +48,7 @@ You return only the new key and value. Return the whole caches, old and new.
     F.softmax(scores, dim=-1) @ values, keys, values
         -> F.softmax(scores, dim=-1) @ values, k, v
 The new character sees only the first one. Is there a causal mask (or is_causal=True)?
-It takes a single query for the first character of the text.
+It treats a single query as the first character of the text.
     F.softmax(scores, dim=-1) @ values -> values[:, :, :1]
 The new character doesn't see itself. It should.
     F.softmax(scores, dim=-1) @ values
@@ -144,8 +144,8 @@ one_draft.mistakes("""
 p * q is the probability that two independent draws agree. What was drafted is kept with
 probability min(1, p / q).
     torch.minimum(p, q) -> p * q
-This is how probable it is to be kept once it was drafted. How probable is it that it's
-drafted?
+This is the probability that it's kept once it has been drafted. How probable is it that
+it's drafted?
     torch.minimum(p, q) -> (p / q).clamp(max=1).nan_to_num()
 Where q is larger than p, nothing is left over. A negative difference should count as 0.
     (p - q).clamp(min=0) -> (p - q).abs()
@@ -208,11 +208,11 @@ You have one scale for the whole matrix. Each row should get its own.
     weight.abs().amax(dim=1, keepdim=True) -> weight.abs().max()
     or
     weight.abs().amax(dim=1, keepdim=True) -> weight.abs().max().expand(len(weight), 1)
-Your scale is the largest value of the row itself. A number times its scale should be
-the weight again, and the largest number is 127.
+Your scale is the largest value of the row itself. A number times its scale should give
+back the weight, and the largest number is 127.
     (weight / scale).round() -> (weight / largest.clamp(min=1e-12) * 127).round()
     largest.clamp(min=1e-12) / 127 -> largest + 1e-12
-You cut off what's behind the point. Round to the nearest number instead.
+You cut off what's after the decimal point. Round to the nearest number instead.
     .round() ->
 """)
 to_int8.wrong(
@@ -285,7 +285,7 @@ After clear(), the memory still holds the last prompt.
     None:
             self.length = 0 -> None:
             pass
-`step` looks at the whole room. The empty places get their share of the attention.
+`step` looks at the whole memory. The empty places get their share of the attention.
     self.keys[:n] -> self.keys
     self.values[:n] -> self.values
     None:

@@ -45,8 +45,8 @@ The decay goes through the averages here. That's Adam. In AdamW it acts on p alo
     decay * p + mean -> mean
 Your decay isn't multiplied by the learning rate.
     lr * (decay * p + mean / (root + eps)) -> (decay * p + lr * mean / (root + eps))
-Your corrected averages go on into the next step. Keep m and v as they are, and use the
-corrected ones only once.
+Your corrected averages carry over into the next step. Keep m and v as they are, and use
+the corrected ones only once.
     mean = m / -> mean = m = m /
     root = (v / (1 - b2**t)) ** 0.5 -> v = v / (1 - b2**t)
             root = v**0.5
@@ -56,7 +56,7 @@ eps is under the root. It belongs next to the root.
 The correction is missing: m and v start at 0, so they are too small at first.
     m / (1 - b1**t) -> m
     (v / (1 - b2**t)) -> v
-Your decay acts on p after the step. It should act on the p before it.
+Your decay acts on p after the step. It should act on p before the step.
     p = p - lr * (decay * p + mean / (root + eps)) -> p = p - lr * (mean / (root + eps))
             p = p - lr * decay * p
 """)
@@ -146,7 +146,7 @@ def _leaks(
     parts = split_windows(ids, block_size, train_fraction)
     if any((p.diff() != 1).any() or p.shape[1] != block_size + 1 for p in parts):
         raise Wrong(
-            f"Both parts should be windows of {block_size + 1} neighbors in the text."
+            f"Both parts should be windows of {block_size + 1} neighboring characters."
         )
     learned, judged = (set(p[:, 1:].flatten().tolist()) for p in parts)
     reads = (set(p.flatten().tolist()) for p in parts)
@@ -201,15 +201,16 @@ nothing, still gets a splendid validation loss.
         What happens to such a pair when the windows are shuffled?
 """)
 split_windows.wrong(
-    "You're nearly there. Only around the cut do windows of both parts still overlap.",
+    "You're nearly there. Windows of the two parts still overlap, but only around the "
+    "cut.",
     sign=lambda got, _, ids, block_size, *given: (
         0 < len(both := got["judged and learned"]) and both[-1] - both[0] < block_size
     ),
-    hint="Which characters does the last window to learn share with the first one to "
-    "judge?",
+    hint="Which characters does the last window of the first part share with the first "
+    "window of the second?",
 )
 split_windows.wrong(
-    "Your model learns characters on which it's judged. If it knows its windows by "
+    "Your model learns characters that it's also judged on. If it knows its windows by "
     "heart and understands nothing, it still gets a splendid validation loss.",
     sign=lambda got, *_: len(got["judged and learned"]) > 0,
 )
@@ -304,7 +305,7 @@ def nucleus(probs: torch.Tensor, top_p: float) -> torch.Tensor:
 
 
 nucleus.mistakes("""
-Your set ends one token too early. The token with which the sum reaches top_p belongs to
+Your set ends one token too early. The token that brings the sum up to top_p belongs to
 it.
     before >= top_p -> before + likely > top_p
     or

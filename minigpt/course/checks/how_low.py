@@ -22,7 +22,7 @@ RARE = torch.tensor([0.9994] + [1e-4] * 6)  # unlikely, but not impossible
         ((2 * torch.randn(2, 3)).softmax(-1),),
         ((2 * torch.randn(2, 4, 5)).softmax(-1),),
     ],
-    hint="The surprise of an outcome is -ln p. How often does that outcome come?",
+    hint="The surprise of an outcome is -ln p. How often does that outcome come up?",
 )
 def entropy(p: torch.Tensor) -> torch.Tensor:
     """A function of p (..., V) that returns the entropies (...), in nats."""
@@ -34,11 +34,11 @@ entropy.mistakes("""
 This is one number for all rows. Each row should get its own. (p[p > 0] forgets the
 rows, too.)
     (dim=-1) -> ()
-You take the mean first and the logarithm afterwards. Entropy is the mean of the
+You take the mean first and the logarithm afterward. Entropy is the mean of the
 surprises -ln p.
     (p * surprise).sum(dim=-1) -> -(p * p).sum(dim=-1).log()
-You count all surprises alike. The surprise of an outcome should count as often as that
-outcome comes, which is p.
+You count all surprises equally. The surprise of an outcome should count as often as
+that outcome comes up, which is p.
     (p * surprise).sum(dim=-1) -> surprise.sum(dim=-1)
     or
     (p * surprise).sum(dim=-1) -> surprise.mean(dim=-1)
@@ -95,7 +95,7 @@ A short text counts as much as a long one. Every character should count the same
     sum(sizes) -> len(sizes)
 These losses are in nats, so the base is e, not 2.
     math.exp( -> 2 ** (
-You add up the texts' losses without dividing, so every further text makes the number
+You add up the texts' losses without dividing, so every additional text makes the number
 larger. (A product of perplexities is the same thing.)
     math.exp(total / sum(sizes)) -> math.exp(sum(nats))
 """)

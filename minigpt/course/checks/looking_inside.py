@@ -36,8 +36,8 @@ def previous_score(weights: torch.Tensor) -> torch.Tensor:
 
 
 previous_score.mistakes("""
-You count the last column for position 0, as index -1 or a roll would do. The first
-character has nobody before it.
+You count the last column for position 0, which is what index -1 or a roll does. The
+first character has nobody before it.
     before.mean(dim=-1) -> (before.sum(dim=-1) + weights[..., 0, -1]) / before.shape[-1]
     or
     before.mean(dim=-1)
@@ -127,8 +127,8 @@ def _ids(*ids: int) -> torch.Tensor:
         (_maps(8), _ids(0, 0, 0, 0, 0, 1, 0, 0), 3),
         (_maps(12), torch.randint(2, (12,)), 2),
     ],
-    hint="Take the ids 1, 2, 1, 2 on paper. At the last 2, what are the s for n = 1, "
-    "and for n = 2?",
+    hint="Try the ids 1, 2, 1, 2 on paper. At the last 2, which s do you find for "
+    "n = 1, and for n = 2?",
 )
 def prefix_score(weights: torch.Tensor, ids: torch.Tensor, n: int = 2) -> Any:
     """A function of weights (T, T), ids (T,) and n that returns a number."""

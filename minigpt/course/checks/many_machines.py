@@ -35,7 +35,7 @@ def share(batch_size: int, rank: int, workers: int) -> tuple[int, int]:
 share.mistakes("""
 A slice stops before `last`, so you leave out one row each time.
     (rank + 1) * batch_size // workers -> (rank + 1) * batch_size // workers - 1
-If batch_size // workers leaves a remainder, those rows are read by nobody.
+If batch_size // workers leaves a remainder, nobody reads those rows.
     rank * batch_size // workers -> rank * (batch_size // workers)
     (rank + 1) * batch_size // workers -> first + batch_size // workers
 The last worker gets all the rows that are left over, and everyone has to wait for it.
@@ -79,12 +79,12 @@ def _together(
     fresh=lambda: [(int(torch.randint(100, ())), 18, 50, 4), (5, 23, 70, 5)],
     work=_together,
     values=("starts of all workers", "windows per worker"),
-    hint="Which starts would one worker alone draw? All workers can know them.",
+    hint="Which starts would one worker alone draw? Every worker can draw them.",
 )
 def windows(
     rank: int, seed: int, batch_size: int, length: int, workers: int
 ) -> torch.Tensor:
-    """A function that returns the starts which are this worker's."""
+    """A function that returns the starts that belong to this worker."""
     generator = torch.Generator().manual_seed(seed)
     first = rank * batch_size // workers
     last = (rank + 1) * batch_size // workers
@@ -103,8 +103,8 @@ alone would draw.
     manual_seed(seed) -> manual_seed(seed + rank)
     (batch_size,) -> (last - first,)
     drawn[first:last] -> drawn
-randperm never draws a start twice, but randint does. One worker alone would draw
-another batch.
+randperm never draws a start twice, but randint does. One worker alone would draw a
+different batch.
     torch.randint(length, (batch_size,), generator=generator)
         -> torch.randperm(length, generator=generator)[:batch_size]
 """)
@@ -115,7 +115,7 @@ windows.wrong(
 )
 windows.wrong(
     "Every window of the batch should be read once. Some of yours are read twice, or "
-    "by nobody.",
+    "not at all.",
     sign=lambda got, expected, *_: set(got[0]) <= set(expected[0]),
 )
 check_windows = windows.check

@@ -26,7 +26,7 @@ GAIN = torch.tensor([10.0, 5.0])
         (torch.randn(5, 3), torch.randn(3)),
     ],
     atol=1e-4,
-    hint="Read the name backwards: which squares, which mean, which root?",
+    hint="Read the name backward: which squares, which mean, which root?",
 )
 def rms_norm_with_gain(x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
     """A function of x (..., C) and gain (C,) that returns a tensor like x."""
@@ -37,7 +37,7 @@ def rms_norm_with_gain(x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
 rms_norm_with_gain.mistakes("""
 This is LayerNorm: you subtract the mean first. RMSNorm doesn't.
     mean_square = -> x = x - x.mean(dim=-1, keepdim=True); mean_square =
-The gain comes before the norm, which takes a part of it away again.
+The gain comes before the norm, which cancels part of it.
     mean_square = -> x = x * gain; mean_square =
     .sqrt() * gain -> .sqrt()
 You square the mean. Take the mean of the squares.
@@ -73,7 +73,7 @@ QUARTER = torch.tensor([[0.0, 0.0], [math.pi / 2, 0.0]])  # (T, head_size / 2)
         (torch.randn(2, 7, 3, 6), 3 * torch.randn(7, 3)),
         (torch.randn(1, 2, 2, 4), torch.rand(2, 2)),
     ],
-    hint="A quarter turn makes (-b, a) out of a pair (a, b). Which two channels are a "
+    hint="A quarter turn turns a pair (a, b) into (-b, a). Which two channels are a "
     "pair here, and where do their new numbers go?",
 )
 def rotate_halves(x: torch.Tensor, angles: torch.Tensor) -> torch.Tensor:
@@ -96,14 +96,15 @@ channel j of each half as a pair.
 The results are right, but you write them side by side, as neighbors. The whole first
 half comes first.
     torch.cat(turned, dim=-1) -> torch.stack(turned, -1).flatten(-2)
-The angles meet the heads and not the positions: angles needs a dimension for the heads.
+The angles line up with the heads, not the positions: angles needs a dimension for the
+heads.
     [:, None] ->
 The second half is computed from a first half that has been turned already.
     turned = first * cos - second * sin, second * cos + first * sin
         -> first = first * cos - second * sin
         turned = first * cos - second * sin, second * cos + first * sin
     turned = first * cos - second * sin, -> turned = first,
-You turn the other way round, from the second number of a pair toward the first.
+You turn the other way, from the second number of a pair toward the first.
     angles.sin() -> -angles.sin()
 """)
 check_rotate_halves = rotate_halves.check
@@ -124,7 +125,8 @@ VALUES = torch.tensor([[[[2.0], [4.0]], [[10.0], [30.0]]]])
         (torch.randn(B, n_head, T, size), *torch.randn(2, B, n_kv_head, T, size))
         for B, n_head, n_kv_head, T, size in [(2, 6, 2, 5, 4), (1, 6, 3, 2, 2)]
     ],
-    hint="Which key/value head does query head 1 read, and which one query head 2?",
+    hint="Which key/value head does query head 1 read, and which one does query head 2 "
+    "read?",
 )
 def grouped_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor

@@ -99,8 +99,8 @@ The rows of qkv aren't sorted by heads: all queries come first, then all keys, t
 values.
     layer.proj.weight[:, start : start + layer.head_size] = 0
         -> layer.qkv.weight[3 * start : 3 * (start + layer.head_size)] = 0
-Head h is off, but so is the projection's bias, which belongs to no head. That line is
-superfluous.
+Head h is off, but so is the projection's bias, which belongs to no head. You don't need
+that line.
     layer.proj.weight[:, start : start + layer.head_size] = 0
         -> layer.proj.weight[:, start : start + layer.head_size] = 0
             layer.proj.bias[:] = 0
@@ -148,8 +148,8 @@ class Heads(nn.Module):
 
 
 Heads.mistakes("""
-The bug is still there: a fresh copy that loads the saved weights gives other outputs
-than the original.
+The bug is still there: a fresh copy that loads the saved weights gives different
+outputs from the original.
     self.heads = nn.ModuleList(
                 Head(n_embd, n_embd // n_head) for _ in range(n_head)
             )
@@ -162,8 +162,7 @@ Both copies begin with the same numbers now, and that hides the symptom. What th
 learn still isn't saved.
     self.heads = nn.ModuleList( -> torch.manual_seed(0)
             self.heads = list(
-Only one head is saved. Is it the same one in each place, or did the others lose their
-name to it?
+Only one head is saved. Is it the same one in each place, or do the others have no name?
     nn.ModuleList( -> nn.ModuleList([Head(n_embd, n_embd // n_head)] * n_head)
             list(
     or

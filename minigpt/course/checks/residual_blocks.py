@@ -131,7 +131,7 @@ def _thinned(dropout: Callable, x: torch.Tensor, p: float, training: bool) -> An
         "in two rows at once": round((gone[:, 1:] * gone[:, :-1]).mean().item(), 1),
         "in two columns": round((gone[..., 1:] * gone[..., :-1]).mean().item(), 1),
         "in two calls": round((gone[1:] * gone[:-1]).mean().item(), 1),
-        "as many in each call": len(counts) == 1,
+        "equally many in each call": len(counts) == 1,
         "survivors multiplied by": (kept.min().item(), kept.max().item()),
     }
 
@@ -144,8 +144,8 @@ MANY = torch.arange(1.0, 2001.0).view(50, 40)
     "05.3 Dropout with a switch",
     cases=[(FEW, 0.5, False), (MANY, 0.3, True), (MANY, 0.7, True), (MANY, 0.0, True)],
     work=_thinned,
-    hint="What should happen in training, and what otherwise? If a share p vanishes, "
-    "what keeps the mean as it was?",
+    hint="What should happen in training, and what should happen otherwise? If a share "
+    "p vanishes, what keeps the mean as it was?",
 )
 def dropout_by_hand(x: torch.Tensor, p: float, training: bool) -> torch.Tensor:
     """A function of x, p and training that returns a tensor like x."""
@@ -160,7 +160,7 @@ A number survives with probability p in your code. It should vanish with probabi
     torch.rand(x.shape) >= p -> torch.rand(x.shape) < p
 The survivors aren't rescaled, so the mean shrinks when numbers vanish.
     / (1 - p) ->
-You divide the survivors by p. A share of 1 - p survives: what keeps the mean?
+You divide the survivors by p. A share of 1 - p survives: what keeps the mean as it was?
     / (1 - p) -> / (p or 1)
 Whole rows or columns vanish together, not single numbers.
     torch.rand(x.shape) -> torch.rand(x.shape[:-1])[:, None]
@@ -169,8 +169,8 @@ Whole rows or columns vanish together, not single numbers.
 Every call drops the same numbers. Is there a seed inside, or do you write into x?
     survives = -> torch.manual_seed(1)
         survives =
-Every call drops exactly as many numbers. Each number should vanish or survive on its
-own, whatever happens to the others.
+Every call drops exactly the same share of the numbers. Each number should vanish or
+survive on its own, whatever happens to the others.
     torch.rand(x.shape) -> torch.randperm(x.numel()).view(x.shape) / x.numel()
 """)
 dropout_by_hand.wrong(

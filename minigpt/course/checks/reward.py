@@ -66,7 +66,7 @@ def _with_gradients(loss: Any, *leaves: torch.Tensor) -> Any:
     if not loss.requires_grad:
         raise Wrong(
             "No gradient arrives at the model, so it can't learn from this number.",
-            "Is there a detach, an item() or a no_grad too much?",
+            "Is there one detach, item() or no_grad too many?",
         )
     return loss.detach(), *torch.autograd.grad(loss, leaves, materialize_grads=True)
 
@@ -98,7 +98,7 @@ def _loss(
         for N, V, new in [(3, 4, 2), (2, 3, 5), (4, 5, 1)]
     ],
     work=_loss,
-    values=("loss", "gradient", "baseline's gradient"),
+    values=("loss", "gradient", "baseline gradient"),
     hint="In the first case, the last 1 was written, and its probability is 1/4.",
 )
 def written_loss(
@@ -184,7 +184,7 @@ def moved(
 
 
 moved.mistakes("""
-This is KL(reference || model), the wrong way round. If you use F.kl_div, its second
+This is KL(reference || model), the wrong way around. If you use F.kl_div, its second
 argument comes first: F.kl_div(a, b) is KL(b || a).
     logp.exp() * (logp - ref) -> ref.exp() * (ref - logp)
 A gradient flows into the reference. It would move toward the model, but it should stay
@@ -197,9 +197,9 @@ You set the other places to 0, but they still count in the mean. Divide by the n
 places that were written.
     kl[written].mean() -> (kl * written).mean()
 You take a mean for each text and then their mean. A place in a short text counts more
-that way, but all places should count alike.
+that way, but all places should count equally.
     kl[written].mean() -> ((kl * written).sum(dim=1) / written.sum(dim=1)).mean()
-Your differences all count alike. Weight each of them with the model's probability.
+Your differences all count equally. Weight each of them with the model's probability.
     logp.exp() * (logp - ref) -> logp - ref
 Logits aren't log-probabilities yet: their exponentials don't sum to 1.
     F.log_softmax(logits, dim=-1) -> logits
@@ -250,7 +250,8 @@ The bug is still there: whatever the leash is, the die learns as if there were n
 The reference stays where it was, but the gradient flows through it, too. Cut it off:
 .detach() as well as .clone().
     logits.detach().clone() -> logits.clone()
-This KL is the wrong way round: KL(reference || die). It should be KL(die || reference).
+This KL is the wrong way around: KL(reference || die). It should be KL(die ||
+reference).
     logp.exp() * (logp - ref) -> ref.exp() * (ref - logp)
 The sign of the reward is wrong. The optimizer lowers this number, so the die learns to
 earn less.
@@ -258,7 +259,7 @@ earn less.
 Your die never moves. Is what it earns part of the loss, and are these the logits that
 the optimizer has?
     leash * kl - earned -> leash * kl
-The differences in your KL all count alike. Weight each with the die's probability.
+The differences in your KL all count equally. Weight each with the die's probability.
     logp.exp() * (logp - ref) -> logp - ref
 """)
 check_leashed = leashed.check

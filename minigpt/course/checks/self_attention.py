@@ -128,7 +128,7 @@ IDS = torch.tensor([[2, 0, 1, 1]])
     ],
     work=lambda reach, head, model, idx: reach(model, idx),
     hint="What does a head read? Follow idx through the model up to the weights, and "
-    "then take the mean of the distances with them.",
+    "then use them to average the distances.",
 )
 def reach(model: LanguageModel, idx: torch.Tensor) -> torch.Tensor:
     """A function of a model and idx (B, T) that returns mean distances (B, T)."""

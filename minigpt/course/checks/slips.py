@@ -55,23 +55,23 @@ the index in `{mine}` is one too large
 the index in `{mine}` is the wrong one
     A[B] -> A[-1]
     A[S, B] -> A[S, -1]
-`{mine}` leaves out the case that both are equal
+`{mine}` leaves out the case where both are equal
     A < B -> A <= B
     A > B -> A >= B
-`{mine}` is true also when both are equal
+`{mine}` is also true when both are equal
     A <= B -> A < B
     A >= B -> A > B
-`{mine}` compares the wrong way round
+`{mine}` compares the wrong way around
     A < B <-> A > B
     A <= B <-> A >= B
     A < B <-> A >= B
     A > B <-> A <= B
-`{mine}` keeps a diagonal too many
+`{mine}` keeps one diagonal too many
     torch.tril(A) -> torch.tril(A, diagonal=-1)
     torch.triu(A) -> torch.triu(A, diagonal=1)
     A.tril() -> A.tril(diagonal=-1)
     A.triu() -> A.triu(diagonal=1)
-there's a minus too many in `{mine}`
+there's one minus sign too many in `{mine}`
     -A -> A
 `{mine}` swaps True and False
     ~A -> A
@@ -84,7 +84,7 @@ there's a minus too many in `{mine}`
     A * B -> A / B
 `{mine}` divides where it should multiply
     A / B -> A * B
-`{mine}` throws away what's behind the decimal point
+`{mine}` throws away what's after the decimal point
     A // B -> A / B
 `{inside}` is a sum, but it should be a mean
     A.sum -> A.mean
@@ -95,10 +95,10 @@ there's a minus too many in `{mine}`
     A.log10 -> A.log
 `{inside}` keeps the wrong triangle
     A.tril <-> A.triu
-`{inside}` is true for one, not only for all
+`{inside}` is true as soon as one is, but all of them have to be
     any -> all
     A.any -> A.all
-`{inside}` asks for all: one is enough
+`{inside}` asks for all, but one is enough
     all -> any
     A.all -> A.any
 `{inside}` should start with ones
@@ -138,13 +138,13 @@ MISSING = {  # what the solution does to `…`, and this program doesn't
     r"\blog": "a logarithm is missing at `{mine}`",
     r"\bexp": "an exponential is missing at `{mine}`",
     r"transpose|\.m?T\b|permute": "`{mine}` has to be transposed",
-    r"clamp|min\(|max\(": "a limit is missing that keeps `{mine}` in its range",
+    r"clamp|min\(|max\(": "`{mine}` needs a limit that keeps it in its range",
     r"sum\(|mean\(": "a sum or a mean is missing at `{mine}`",
-    r"^-": "a minus is missing before `{mine}`",
+    r"^-": "a minus sign is missing before `{mine}`",
     r"^~|^not ": "`{mine}` swaps True and False",
     r"…\)? / |/ \(?…": "`{mine}` still has to be divided",
     r"…\)? \* |\* \(?…": "`{mine}` still has to be multiplied",
-    r"…\)? @ |@ \(?…": "`{mine}` still has to meet a matrix",
+    r"…\)? @ |@ \(?…": "`{mine}` still has to be multiplied by a matrix",
     r"^… \+ 1$": "`{mine}` is one too small",
     r"^… - 1$": "`{mine}` is one too large",
     r"…\)? \+ |\+ \(?…": "something has to be added to `{mine}`",
@@ -446,7 +446,7 @@ def a_line_too_many(at: Place) -> Iterator[tuple[str, Any]]:
     text = isinstance(at.node, ast.Expr) and isinstance(at.node.value, ast.Constant)
     lines = ast.Assign, ast.AugAssign, ast.Expr, ast.Break, ast.If
     if isinstance(at.node, lines) and not text:
-        yield "the line `{mine}` is superfluous", ast.Pass()
+        yield "the line `{mine}` isn't needed", ast.Pass()
 
 
 RULES: tuple[tuple[Rule, str, str], ...] = (  # each with an example

@@ -92,7 +92,7 @@ These are bits per character. The text has more bytes than characters.
     nats.sum() / len(text) -> nats.sum() / characters
 These are nats. One bit is ln 2 nats.
     / math.log(2) ->
-It's the other way round: a bit is less than a nat, so there are more bits.
+It's the other way around: a bit is less than a nat, so there are more bits.
     / math.log(2) -> * math.log(2)
 You decode each token by itself, so a character that is cut in two counts twice.
     len(text.decode()) -> sum(len(t.decode("utf-8", "replace")) for t in tokens)
@@ -161,11 +161,12 @@ encode.wrong(
 encode.mistakes("""
 You make the merges from the last to the first.
     in merges -> in merges[::-1]
-You make each merge only once. Make it wherever its pair is.
+You make each merge only once. Make it wherever its pair occurs.
     [left + right] -> [left + right]; break
 You don't join anything: you return the letters of the word one by one.
     parts[i : i + 2] = [left + right] -> pass
-You join whatever adds up to the same letters, even from other pieces. Compare the pair.
+You join whatever adds up to the same letters, even if the pieces are different. Compare
+the pair.
     (parts[i], parts[i + 1]) == (left, right) -> parts[i] + parts[i + 1] == left + right
 """)
 encode.wrong(
@@ -193,7 +194,7 @@ def _cut() -> list[tuple]:
         ([b"caf", b"\xc3"],),  # it ends in the middle of a character
     ],
     fresh=_cut,
-    hint="What is always whole: the bytes of a token, or the bytes of the text?",
+    hint="Which are always complete: the bytes of a token, or the bytes of the text?",
 )
 def written(tokens: list[bytes]) -> str:
     """A function of a list of bytes that returns a text."""
@@ -205,7 +206,7 @@ The bug is still there: if the bytes of a character are in two tokens, it's lost
     return b"".join(tokens).decode("utf-8", "replace")
         -> parts = [token.decode("utf-8", "replace") for token in tokens]
         return "".join(parts)
-    Hint: Which is whole: the bytes of a token, or the bytes of the text?
+    Hint: Which are always complete: the bytes of a token, or the bytes of the text?
 You still decode each token by itself. Now the halves of a character vanish.
     return b"".join(tokens).decode("utf-8", "replace")
         -> return "".join(t.decode("utf-8", "ignore") for t in tokens)

@@ -26,8 +26,8 @@ NOT_COMPARED = (
 )
 NOTHING_RETURNED = (
     "Your function returns nothing (None). Is the `return` missing, or is it never "
-    "reached? (print(...) shows a value but doesn't return it. And what only changes "
-    "its argument, like list.sort or np.add.at, gives None, too.)"
+    "reached? (print(...) shows a value but doesn't return it. And a function that "
+    "only changes its argument, like list.sort or np.add.at, returns None, too.)"
 )
 ENDLESS = (
     "It was still running after {seconds:g} seconds, so the check stopped it. Is there "
@@ -41,8 +41,8 @@ MISSING_PART = "`{part}` is still missing."
 SEVERAL = "{part}: {says}"
 UNREAD = "Your code never uses its argument `{name}`."
 CHANGED = (
-    "Your function changes its input `{name}`. Whoever called it will find other "
-    "numbers there afterwards. {how}"
+    "Your function changes its input `{name}`. The code that called it will find "
+    "different numbers there afterward. {how}"
 )
 HOW_TO_COPY = {
     "module": "copy.deepcopy(...) gives you a module of your own to work on.",
@@ -77,7 +77,7 @@ LIKE_TOLD = "\n  It should be `{line}`."
 
 MEANINGS = {
     r"builtin_function_or_method|'method'|'function'": (
-        "A function is named here, but not called: its brackets are missing."
+        "A function is named here, but not called: its parentheses are missing."
     ),
     r"'(float|int)' object has no attribute": (
         "That's a plain Python number, and it has no tensor methods."
