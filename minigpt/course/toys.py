@@ -56,7 +56,7 @@ def valley(flat: Any, steep: Any) -> Any:
 def walk(
     optimizer: str, rate: float, steps: int = 12, turned: float = 0.0
 ) -> tuple[list[tuple[float, float]], float]:
-    """Where "SGD" (plain steps) or "Adam" gets to in the valley, and the last loss.
+    """Where "SGD" (plain steps), "momentum" or "Adam" gets to, and the last loss.
 
     turned: by how many degrees the parameters are turned against the valley. The places
     (flat, steep), steps + 1 of them, are always the valley's.
@@ -68,6 +68,7 @@ def walk(
     p = nn.Parameter(torch.tensor(BEGIN) @ turn)  # what the optimizer sees
     kind = {
         "SGD": lambda: torch.optim.SGD([p], rate),
+        "momentum": lambda: torch.optim.SGD([p], rate, momentum=0.9),
         "Adam": lambda: torch.optim.Adam([p], rate, (0.9, 0.99)),
     }
     chosen, places = kind[optimizer](), []

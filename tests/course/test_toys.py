@@ -68,5 +68,5 @@ def test_the_first_step_of_adam_is_as_long_in_both_directions():
 
 def test_the_valley_is_drawn_with_the_losses_of_its_walks():
     alt = drawings.valley().alt
-    for name, rate in (("SGD", 0.035), ("Adam", 0.35)):
+    for name, rate in (("SGD", 0.035), ("momentum", 0.022), ("Adam", 0.35)):
         assert f"{walk(name, rate)[1]:.2f}" in alt

@@ -24,6 +24,21 @@ class NoCosine(TrainConfig):
         return self.learning_rate * min(1, (step + 1) / self.warmup_steps)
 
 
+class Momentum(TrainConfig):
+    """Adam's mean of the gradients without its division."""
+
+    def make_optimizer(self, model: Model) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), self.learning_rate, momentum=0.9)
+
+
+class Divided(TrainConfig):
+    """Adam's division without its mean of the gradients."""
+
+    def make_optimizer(self, model: Model) -> torch.optim.Optimizer:
+        betas = 0.0, self.beta2
+        return torch.optim.Adam(model.parameters(), self.learning_rate, betas)
+
+
 def torch_start(model: Model) -> None:
     """Give the layers the starting values that torch gives them."""
     for layer in model.modules():
@@ -140,6 +155,11 @@ short = partial(run, base=cpu, steps=600)
 WARM, COLD = {"warm-up": {}}, {"no warm-up": {"warmup_steps": 0}}
 NO_NORM = {"our start, no norm": {"change": no_norm}}
 HEAD = {"lm_head not smaller": RECIPE["lm_head not smaller"]}
+BOTH = {"Adam": {}}
+MEAN, DIVISION = (
+    {"momentum alone": {"kind": Momentum}},
+    {"division alone": {"kind": Divided}},
+)
 AT = {"learning_rate": [2e-3, 3e-3, 5e-3]}
 EXPERIMENTS = {
     "06-recipe": grid("{variant}", short, variant=RECIPE),
@@ -150,6 +170,9 @@ EXPERIMENTS = {
     | grid(STEPS, short, variant=COLD, steps=[2400], learning_rate=[2e-3, 3e-3]),
     "06-start": grid(STEPS, short, variant=HEAD, steps=[600], **AT)
     | grid(STEPS, short, variant=HEAD, steps=[2400], learning_rate=[3e-3]),
+    "06-adam-halves": grid(AT_RATE, short, variant=BOTH, **AT)
+    | grid(AT_RATE, short, variant=MEAN, learning_rate=[3e-2, 1e-1, 3e-1, 1.0])
+    | grid(AT_RATE, short, variant=DIVISION, learning_rate=[1e-3, 2e-3, 3e-3, 5e-3]),
     "06-no-norm": grid(
         AT_RATE, short, variant=NO_NORM, learning_rate=[3e-3, 5e-3, 1e-2]
     ),
