@@ -246,8 +246,8 @@ def evaluate(model, data, block_size, batch_size=128):
     """In nats per character. Each one except the first is predicted once."""
     if len(data) < 2:
         raise ValueError(
-            f"The data has {len(data)} tokens, but one to read and one to predict "
-            "make 2: use more text."
+            f"The data has {len(data)} tokens, but we need one to read and one to "
+            "predict: use more text."
         )
     device = next(model.parameters()).device
     n = len(data) - 1

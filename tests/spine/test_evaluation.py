@@ -36,7 +36,9 @@ def test_evaluate_equals_brute_force_over_all_windows(n):
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_a_text_with_nothing_to_predict_is_refused(n):
-    with pytest.raises(ValueError, match=f"has {n} tokens.*make 2: use more text"):
+    with pytest.raises(
+        ValueError, match=f"has {n} tokens.*one to predict: use more text"
+    ):
         evaluate(small_gpt(), DATA[:n], 8)
 
 
