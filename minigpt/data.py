@@ -118,7 +118,7 @@ class CharTokenizer:
         """list[int] or tensor (N,) -> str. Raises ValueError for unknown ids."""
         unknown = {int(i) for i in ids} - set(range(self.vocab_size))
         if unknown:
-            raise ValueError(f"No tokens {sorted(unknown)} here.")
+            raise ValueError(f"There are no tokens {sorted(unknown)} here.")
         return "".join(self.chars[i] for i in ids)
 
     def state(self) -> dict[str, str]:

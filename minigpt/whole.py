@@ -80,7 +80,7 @@ class CharTokenizer:
     def decode(self, ids):
         unknown = {int(i) for i in ids} - set(range(self.vocab_size))
         if unknown:
-            raise ValueError(f"No tokens {sorted(unknown)} here.")
+            raise ValueError(f"There are no tokens {sorted(unknown)} here.")
         return "".join(self.chars[i] for i in ids)
 
 

@@ -38,7 +38,7 @@ def heads(x: Tensor, p: dict[str, Tensor], name: str, n_head: int) -> Tensor:
 
 
 def block(x: Tensor, p: dict[str, Tensor], name: str, n_head: int) -> Tensor:
-    """What Block of lesson 05 computes: (B, T, C) -> (B, T, C)."""
+    """What the Block from lesson 05 computes: (B, T, C) -> (B, T, C)."""
     normed = layer_norm(x, *part(p, f"{name}.norm1"))
     x = x + heads(normed, p, f"{name}.attention", n_head)
     normed = layer_norm(x, *part(p, f"{name}.norm2"))

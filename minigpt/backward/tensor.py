@@ -95,9 +95,9 @@ def receive(tensor: Tensor, g: np.ndarray) -> None:
     if tensor.grad is not None:
         tensor.grad = tensor.grad + g
     elif tensor.parents:
-        tensor.grad = g  # perhaps also another's: it is only passed on
+        tensor.grad = g  # shared, perhaps, but only passed on
     else:
-        tensor.grad = np.array(g)  # a leaf's own
+        tensor.grad = np.array(g)  # a leaf gets its own copy
 
 
 def unbroadcast(g: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

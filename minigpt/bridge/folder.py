@@ -281,7 +281,7 @@ def read_model(folder: Path | str) -> GPT2:
     try:
         return filled(config, state, MATRICES)
     except ValueError as error:
-        raise ValueError(f"{path} and config.json don't fit. {error}") from None
+        raise ValueError(f"{path} and config.json don't match. {error}") from None
 
 
 def shards(index: Path) -> list[Path]:

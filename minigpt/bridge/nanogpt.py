@@ -44,4 +44,4 @@ def load_nanogpt(path: Path | str) -> GPT2:
     try:
         return filled(config, state)
     except ValueError as error:
-        raise ValueError(f"The parts of {path} don't fit. {error}") from None
+        raise ValueError(f"The parts of {path} don't fit together. {error}") from None

@@ -215,7 +215,7 @@ def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
             require(
                 value in values,
                 f"The tokenizer in {where} asks for {name} = {value!r}, which minigpt "
-                "doesn't do.",
+                "doesn't support.",
             )
     if path.is_file():
         vocabulary = read_json(path)
@@ -244,7 +244,7 @@ def read_tokenizer(folder: Path | str) -> GPT2Tokenizer:
                 if token.get(field):
                     raise Unusual(
                         f"The tokenizer in {folder} asks for {field} at the token "
-                        f"{name!r}, which minigpt doesn't do."
+                        f"{name!r}, which minigpt doesn't support."
                     )
         return made_of(vocabulary, pairs, ids)
     except Unusual as error:

@@ -20,10 +20,10 @@ def add_options(parser: ArgumentParser) -> None:
     known = "a Python file with build(vocab_size), or with a model in it"
     add("file", metavar="FILE", help=known)
     add("--vocab-size", type=int, metavar="N", help="number of ids (default: 65)")
-    add("--block-size", type=int, metavar="N", help="ids that it reads at once")
+    add("--block-size", type=int, metavar="N", help="how many ids it reads at once")
     known = "a text it wasn't trained on; its characters, sorted, are the ids"
     add("--text", metavar="FILE", help=known)
-    known = "for learning one batch, at most (default: %(default)s)"
+    known = "seconds for learning one batch, at most (default: %(default)s)"
     add("--seconds", type=float, default=20, metavar="X", help=known)
 
 

@@ -198,7 +198,7 @@ def own_loss(patient: Patient, report: Report) -> None:
         "it takes the softmax twice": cross_entropy(logits.softmax(-1), y),
         "B and T of the targets are swapped": cross_entropy(logits, y.t()),
         "it compares with the ids that went in": cross_entropy(logits, x),
-        "its sign is turned": -right,
+        "its sign is flipped": -right,
         "it leaves the last position out": cross_entropy(logits[:, :-1], y[:, :-1]),
         "it counts the last position alone": cross_entropy(logits[:, -1:], y[:, -1:]),
     }

@@ -13,7 +13,7 @@ TEXT = """
 ✗ door.shape: Ids of shape (3, {T}) go in, so logits (3, {T}, {V}) should come out. I
   got {got}
 · got.nothing: no tensor of numbers at all. Return the logits.
-· got.transposed: {shape}: there is a transpose too many at the end.
+· got.transposed: {shape}: there is one transpose too many at the end.
 · got.time: {shape}: time comes first. Use batch_first, or transpose(0, 1).
 · got.last: {shape}: the last position alone. You can write with that, but training
   needs an answer at every position: don't cut the logits to [:, -1].
@@ -23,7 +23,7 @@ TEXT = """
 ✗ length: Its own limit is {told} ids, but it breaks at more than {longest}: {problem}.
   Is a mask or a position table too small?
 ✗ one: With a single id it breaks: {problem}. You can't write from one letter that way.
-  Did a squeeze() take the axis of time away?
+  Did a squeeze() remove the time axis?
 ✓ beyond.reads: It reads more than {T} ids, too, although that's its limit.
 ✓ beyond.stops: It reads up to {T} ids. Beyond that it stops with "{problem}", so cut
   the text before you ask: ids[:, -{T}:].
@@ -36,7 +36,7 @@ TEXT = """
   has nothing to share: the mask hides the diagonal. With tril keep diagonal=0, with
   triu say diagonal=1.
 · nan.nobody: A softmax over nothing but -inf is nan: some position sees nobody. Look at
-  the mask. Is it the wrong way round?
+  the mask. Is it the wrong way around?
 ✗ axis: The answers sum to 1 over {over}: there's a softmax at the end, and over the
   wrong axis. Return the logits. {line}
 ✗ probabilities: These are probabilities: each row sums to 1. cross_entropy wants logits
@@ -49,7 +49,8 @@ TEXT = """
 ✗ range.bounded: Whatever the weights are, all logits stay between {low} and {high}: a
   {name} comes after the last layer. It can never be sure of anything. {line}
 
-✗ state: It remembers: after another text, the same ids get another answer. {problem}
+✗ state: It remembers: after another text, the same ids get a different answer.
+  {problem}
   Something is kept from call to call, such as a cache, a hidden state or a mask that is
   changed in place. Clear it at the start of forward.
 · state.breaks: The next call even breaks: {problem}.
@@ -58,7 +59,7 @@ TEXT = """
 ✗? drops: Dropout {p:.0%} in {name}: p is the share that's thrown away, not the share
   that's kept.
 ✗ alike: There is dropout ({name}, {n} in all), but train() answers like eval(): it is
-  never called, or with training=False.
+  never called, or it's called with training=False.
 
 ✓ loss.right: The loss it returns is the cross-entropy of its logits.
 ? loss.shifts: The loss it returns shifts the targets itself (transformers' models do).
@@ -70,7 +71,7 @@ TEXT = """
 
 ✗ neighbors.talk: The rows of a batch talk to each other, {only}so what one text gets
   depends on the texts beside it. {begins} {hint}
-✗ neighbors.counts: The same text gets another answer in another row of the batch.
+✗ neighbors.counts: The same text gets a different answer in another row of the batch.
   Something counts the rows where it should count positions: torch.arange(B) for
   torch.arange(T), or an axis that was swapped. {line}
 ✓ neighbors.none: The rows of a batch don't hear each other.
@@ -98,7 +99,7 @@ TEXT = """
 · hint.roll: {name}() moves {what} there.
 · hint.average: {name}() runs over {what} there{axis}. A norm looks at one position
   alone: dim=-1, the channels.
-· hint.rows: Attention takes the rows for positions: say batch_first=True, or check
+· hint.rows: Attention treats the rows as positions: say batch_first=True, or check
   which axis is time.
 · hint.maskless: It was given no mask: say is_causal=True, or pass attn_mask.
 · hint.rnn: Say {argument}.
@@ -118,18 +119,18 @@ TEXT = """
 ✓ unregistered.none: Everything that learns is in parameters().
 
 ✗ past.deaf: It doesn't listen at all: whatever the ids are, the answer is the same. Is
-  the token embedding fed something else than the ids?
+  the token embedding fed something other than the ids?
 ✗ own: A position doesn't hear its own id: change the newest one, id {last}, and the
   answer at position {last} stays. The mask hides the diagonal, or the inputs were
   shifted once more inside.
 ✗ past.wasted: It hears the last id alone, nothing before it. Yet there is {name}, which
   should listen. Either its mask hides everybody else (eye instead of tril, masked the
-  wrong way round), or its result is thrown away.
+  wrong way around), or its result is thrown away.
 ? past.bigram: It hears the last id alone, nothing before it. A bigram is like that. If
   it's more than one, its context gets lost.
-? reach.short: The last position hears {reach} ids back, of {last}. With a sliding
+? reach.short: The last position hears {reach} ids back, out of {last}. With a sliding
   window, a convolution or a forgetful RNN that's as it should be.
-? reach.silent: Nobody who comes later hears id {s}. Look at the mask.
+? reach.silent: No later position hears id {s}. Look at the mask.
 ✓ past.whole: The whole past is heard: position {last} hears id 0.
 ✓ order.counts: The order of the ids counts.
 ? order.rotary: One letter repeated gets the same answer at every position. With rotary
@@ -161,7 +162,7 @@ TEXT = """
   result is never used. If it makes queries, keys and values at once, one of the three
   is left out; perhaps another is taken twice.
 ✗ gradient.zero: {names}: used, but its gradient is exactly 0, so it never learns. Look
-  behind it for a detach(), a no_grad(), a multiplication by 0, a softmax over an axis
+  after it for a detach(), a no_grad(), a multiplication by 0, a softmax over an axis
   of size 1, or a mask that leaves nothing to choose.
 ✗ empty: Every matrix is 0, so every gradient is, too, and nothing can learn. Start with
   small random numbers.
@@ -172,26 +173,27 @@ TEXT = """
   {even:.2f}.
 ✗ first.large: {first} It begins with strong opinions, and they're wrong: its weights
   are too large at the start. Embeddings of standard deviation 1 that lm_head shares, a
-  scale that's missing, or a lost norm before lm_head do that. 0.02 is usual.
+  scale that's missing, or a lost norm before lm_head can cause that. 0.02 is usual.
 ✗ first.small: {first} Nobody can do better than that on random ids: the answers get in
   somewhere.
 ? first.high: {first} A little high: smaller weights at the start would save it some
   steps.
 ✓ first.fine: {first} As it should be.
 
-✗ learning.nan: Learning a batch, its loss becomes nan.
+✗ learning.nan: While it learns a batch, its loss becomes nan.
 ✓ learning.heart: One batch by heart: after {steps} steps its loss is {loss:.2f} (the
-  least there is: {floor:.2f}; {ladder}).
+  lowest possible: {floor:.2f}; {ladder}).
 ✓ learning.falls: One batch: {start:.2f} at first, {loss:.2f} after {steps} steps, and
   still falling ({ladder}).
 ✓ learning.late: One batch: {start:.2f} at first, {loss:.2f} after {steps} steps; then
-  the time was up ({ladder}).
-✓ learning.last: It learned all that the last letter tells: {loss:.2f} ({ladder}).
+  time was up ({ladder}).
+✓ learning.last: It learned everything that the last letter tells it: {loss:.2f}
+  ({ladder}).
 ✗? learning.stops: It can't learn one batch by heart: it stops at {loss:.2f} ({ladder};
   by heart {floor:.2f}). {hint}
 · stops.nothing: It has learned nothing at all.
-· stops.letters: So it knows how often each letter comes, and nothing of what it reads:
-  only the last bias learns.
+· stops.letters: So it knows how often each letter comes, and nothing about what it
+  reads: only the last bias learns.
 · stops.last: So it uses the letter before, and no more context.
 · stops.worse: That's worse than the letter frequencies. Something holds it back.
 
@@ -207,7 +209,7 @@ TEXT = """
 · course.end: The course's ladder ends at {better}.
 ✗ shift.none: It repeats the id that it has just read (loss {loss:.2f}; of the next one
   {right:.2f}). In training the targets weren't shifted: y = data[i + 1 : …].
-✗ shift.twice: It predicts the next id but one (loss {loss:.2f}; of the next one
+✗ shift.twice: It predicts the id after the next one (loss {loss:.2f}; of the next one
   {right:.2f}). In training the targets were shifted twice, perhaps once by you and once
   by the model.
 """
@@ -236,12 +238,12 @@ EXPLAINS = {
     "empty": "alike past order through relu",
 }
 UNSEEN = (
-    "What nobody can see from outside: attention scores that aren't divided by the "
+    "What nobody can see from the outside: attention scores that aren't divided by the "
     "root of head_size, one layer used twice, your learning rate, your precision, how "
     "you split the text, your tokenizer."
 )
 HONEST = "Your model is honest. Look at the split, the shift, the learning rate."
-LATER = "This may follow from the above. Look again once that's repaired:"
+LATER = "This may follow from the above. Look again once that's fixed:"
 
 
 def say(name: str, /, **blanks: Any) -> str:

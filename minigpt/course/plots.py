@@ -200,7 +200,7 @@ def laid_over(curves: dict, ylabel: str) -> Picture:
     broad, thin = curves
     start, end = (curves[broad][i] for i in (0, -1))
     fig.alt = f"{ylabel}, from {start:.2f} to {end:.2f} over the steps: {broad}, a "
-    fig.alt += f"broad line, and {thin}, a thin line on top of it."
+    fig.alt += f"thick line, and {thin}, a thin line on top of it."
     return fig
 
 

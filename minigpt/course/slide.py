@@ -37,7 +37,7 @@ def show(*steps: Picture) -> None:
             raise ValueError("Describe the picture in fig.alt.")
         if wide > WIDEST or high > TALLEST:
             raise ValueError(
-                f"The picture has {wide:.2f} x {high:.2f} inches; a slide has room for "
+                f"The picture is {wide:.2f} x {high:.2f} inches; a slide has room for "
                 f"{WIDEST} x {TALLEST}."
             )
         buffer = io.BytesIO()
@@ -129,8 +129,8 @@ def _check_letters(fig: Figure) -> None:
         if isinstance(text, Text) and text.get_text() and text.get_visible():
             if float(text.get_fontsize()) < SMALLEST:
                 raise ValueError(
-                    f"The letters of {text.get_text()!r} have {text.get_fontsize():g} "
-                    f"points; in the last row {SMALLEST} can be read."
+                    f"The letters of {text.get_text()!r} are {text.get_fontsize():g} "
+                    f"points; the last row needs at least {SMALLEST}."
                 )
 
 

@@ -50,7 +50,7 @@ class Muon(torch.optim.Optimizer):
             for p in group["params"]:
                 if p.dim() != 2:
                     raise ValueError(
-                        f"A parameter has the shape {tuple(p.shape)}: Muon steps "
+                        f"A parameter has the shape {tuple(p.shape)}: Muon only moves "
                         "matrices; give the others to AdamW."
                     )
 

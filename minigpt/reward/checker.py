@@ -60,7 +60,7 @@ class Checker(Playwright):
             raise Stop
         index = find(rest, options.texts)
         if index is None:
-            rule = why or "on stage"  # only who is there already can't enter
+            rule = why or "on stage"  # those who are there can't enter
             known = find(rest, self.excluded) is not None or why == "repeat"
             raise Stop(rule if known else "wording")
         text, self.excluded = options.texts[index], []

@@ -56,7 +56,7 @@ def spelled(merges: Iterable[tuple[int, int]], alphabet: Iterable[int]) -> list[
     vocabulary = [bytes([byte]) for byte in alphabet]
     for left, right in merges:
         if not 0 <= min(left, right) <= max(left, right) < len(vocabulary):
-            raise ValueError(f"No tokens {left}, {right} yet.")
+            raise ValueError(f"There are no tokens {left}, {right} yet.")
         vocabulary.append(vocabulary[left] + vocabulary[right])
     return vocabulary
 
@@ -136,7 +136,7 @@ def refuse_ids(ids: Sequence[int] | torch.Tensor, vocab_size: int) -> None:
     """Raise a ValueError that lists the ids that aren't tokens."""
     unknown = sorted(set(map(int, ids)) - set(range(vocab_size)))
     if unknown:
-        raise ValueError(f"No tokens {unknown}: ids end at {vocab_size - 1}.")
+        raise ValueError(f"There are no tokens {unknown}: ids end at {vocab_size - 1}.")
 
 
 def first_bytes(
@@ -208,7 +208,8 @@ def learn(
         best = min(found, key=lambda pair: (-found[pair], pair), default=(0, 0))
         if found[best] < 2:
             raise ValueError(
-                f"Too short for {vocab_size} tokens: use more text, or ask for {new}."
+                f"The text is too short for {vocab_size} tokens. Use more text, or ask "
+                f"for only {new}."
             )
         merges.append(best)
         pairs.join(best, new)

@@ -290,7 +290,10 @@ def trained(
         say(f"{done}: it's saved in {options.out}, and --resume continues.")
         return 130
     if before >= steps:
-        say(f"The run in {options.out} is complete; --steps > {before} continues it.")
+        say(
+            f"The run in {options.out} is complete; to continue it, ask for more than "
+            f"{before} --steps."
+        )
     say(f"{judged(c, model, val_data)}; written to {options.out}.")
     return 0
 

@@ -146,9 +146,10 @@ def main(options: Namespace) -> int:
         bad += differs > most
     if bad:
         print(
-            f"\n{bad} differ too much. For now, use --device cpu (on a CPU, set "
-            "OMP_NUM_THREADS=1), and update torch and your drivers. If that doesn't "
-            "help, report this table at https://github.com/pytorch/pytorch/issues."
+            f"\nRows that differ too much: {bad}. For now, use --device cpu (on a "
+            "CPU, set OMP_NUM_THREADS=1), and update torch and your drivers. If that "
+            "doesn't help, report this table at "
+            "https://github.com/pytorch/pytorch/issues."
         )
     else:
         print(f"\nEverything agrees: you can use {device}.")

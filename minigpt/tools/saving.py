@@ -102,15 +102,15 @@ def saver(path: Path | str, checkpoint: Checkpoint) -> Callable[[Run], None]:
         if not (fine and all(w.isfinite().all() for w in weights)):
             raise ValueError(
                 f"The run diverged (losses {row.train_loss:.3g} and {row.val_loss:.3g} "
-                f"at step {run.step}): use a smaller learning rate. {path} is as it "
-                "was."
+                f"at step {run.step}): use a smaller learning rate. {path} hasn't "
+                "changed."
             )
         try:
             save_checkpoint(path, checkpoint)
         except OSError as error:
             raise OSError(
                 f"Step {run.step} couldn't be written to {path} ({error.strerror}): "
-                f"make room there or use another folder. {path} is as it was."
+                f"make room there or use another folder. {path} hasn't changed."
             ) from None
 
     return save

@@ -14,7 +14,7 @@ def test_the_tables_are_read_aloud_row_by_row():
     gpt = GPT(GPTConfig(9, 8, n_layer=2, n_head=2, n_embd=8))
     theirs = tensors_of(GPT_2.build())
     alt = bridge.tables(gpt.state_dict(), theirs, names(gpt.config), MATRICES).alt
-    assert "body.0.attention.qkv.weight is h.0.attn.c_attn.weight turned;" in alt
+    assert "body.0.attention.qkv.weight is h.0.attn.c_attn.weight, transposed;" in alt
     assert "body.2.bias is ln_f.bias." in alt  # not a block, for all its number
     alone = "lm_head.weight, lm_head.bias on the left, h.0.attn.c_attn.bias on the"
     assert alone in alt and "body.1." not in alt and "h.1." not in alt

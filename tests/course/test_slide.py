@@ -21,7 +21,7 @@ def test_letters_that_the_last_row_cannot_read_are_an_error(shown):
     fig = Picture(figsize=(4, 3))
     fig.alt = "A word in small letters, to see that it's refused."
     fig.text(0.5, 0.5, "small", fontsize=13)
-    with pytest.raises(ValueError, match="'small' have 13 points; in the last row"):
+    with pytest.raises(ValueError, match="'small' are 13 points; the last row needs"):
         slide.show(fig)
     assert not shown
 

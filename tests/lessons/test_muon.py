@@ -145,7 +145,7 @@ def test_a_recipe_that_makes_no_sense_is_refused_with_its_value(wrong):
 
 
 def test_vectors_are_refused_when_it_is_made():
-    with pytest.raises(ValueError, match=r"shape \(3,\): Muon steps matrices"):
+    with pytest.raises(ValueError, match=r"shape \(3,\): Muon only moves matrices"):
         Muon([torch.zeros(3, requires_grad=True)])
 
 

@@ -163,10 +163,10 @@ def test_bad_input_is_told_in_a_sentence():
         lambda: learn("ab ab", 5000): "at most 4096",
         lambda: learn(
             "ab ab", 6
-        ): "Too short for 6 tokens: use more text, or ask for 4.",
+        ): "The text is too short for 6 tokens. Use more text, or ask for only 4.",
         lambda: few.encode("the €"): "Not in the vocabulary: ['€']",
-        lambda: few.decode([0, 11, -1]): "No tokens [-1, 11]: ids end at 10",
-        lambda: BytePairTokenizer([[0, 2]], [97, 98]): "No tokens 0, 2 yet",
+        lambda: few.decode([0, 11, -1]): "There are no tokens [-1, 11]: ids end at 10",
+        lambda: BytePairTokenizer([[0, 2]], [97, 98]): "There are no tokens 0, 2 yet",
     }.items():
         with pytest.raises(ValueError, match=re.escape(message)):
             call()

@@ -61,7 +61,7 @@ def test_the_table_of_the_speed_run_is_the_record():
     counts = record.load("07-kneser-ney")["Kneser-Ney"]
     for T in (64, 256):
         loss = counts.mean(f"windows of {T}")
-        assert re.search(rf"{loss:.3f} in\s+windows\s+of {T}\b", text)
+        assert re.search(rf"{loss:.3f}\s+in\s+windows\s+of {T}\b", text)
 
 
 PAGES = {"door": ROOT / "README.md", "guide": GUIDE, "speed": SPEED}

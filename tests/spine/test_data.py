@@ -179,5 +179,5 @@ def test_without_network_the_built_in_play_stands_in_and_says_so(
 
 @pytest.mark.parametrize("ids", [[-1], [0, 3], torch.tensor([-3])], ids=str)
 def test_an_id_that_is_none_is_not_decoded(ids):
-    with pytest.raises(ValueError, match="No tokens"):
+    with pytest.raises(ValueError, match="There are no tokens"):
         CharTokenizer("abc").decode(ids)

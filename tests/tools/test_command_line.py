@@ -102,7 +102,10 @@ def test_training_goes_on_to_more_steps_with_settings_that_may_change(folder):
 def test_a_complete_run_says_how_to_go_on_with_it(folder, capsys):
     before = (folder / "model.pt").read_bytes()
     assert train("--resume") == 0
-    assert "is complete; --steps > 12" in capsys.readouterr().out
+    assert (
+        "is complete; to continue it, ask for more than 12 --steps"
+        in capsys.readouterr().out
+    )
     assert (folder / "model.pt").read_bytes() == before
 
 

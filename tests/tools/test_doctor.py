@@ -109,7 +109,10 @@ def test_the_command_prints_the_table_and_what_to_do(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "CHECKS", [(*STEP[:3], 1e-12, None)])
     assert command() == 1
     out = capsys.readouterr().out
-    assert "DIFFERS: " in out and "1 differ too much. For now, use --device cpu" in out
+    assert (
+        "DIFFERS: " in out
+        and "Rows that differ too much: 1. For now, use --device cpu" in out
+    )
 
 
 def test_what_a_set_up_lacks_is_told_with_its_remedy(monkeypatch, capsys):

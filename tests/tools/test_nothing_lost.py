@@ -142,7 +142,7 @@ def test_a_write_that_fails_says_what_is_kept(folder, monkeypatch, capsys):
     assert train("--resume", "--steps", "15") == 2
     assert refused(capsys.readouterr().err) == (
         "error: Step 15 couldn't be written to model.pt (No space left on device): "
-        "make room there or use another folder. model.pt is as it was."
+        "make room there or use another folder. model.pt hasn't changed."
     )
     assert (folder / "model.pt").read_bytes() == before
     assert names(folder) == ["corpus.txt", "model.pt"]
@@ -196,7 +196,7 @@ def test_a_run_that_diverges_does_not_replace_a_good_checkpoint(folder, capsys):
     assert train(*options) == 2
     said = refused(capsys.readouterr().err)
     assert "The run diverged (losses " in said and " at step 40): use a smaller" in said
-    assert said.endswith("learning rate. good.pt is as it was.")
+    assert said.endswith("learning rate. good.pt hasn't changed.")
     assert (folder / "good.pt").read_bytes() == before
     assert train(*options, "--steps", "15", "--learning-rate", "0.001") == 0
 
@@ -209,7 +209,7 @@ def test_weights_that_are_no_numbers_are_not_saved_even_if_the_losses_are(tmp_pa
     before = path.read_bytes()
     with torch.no_grad():
         model.lm_head.bias[3] = torch.inf
-    with pytest.raises(ValueError, match="The run diverged .*run.pt is as it was"):
+    with pytest.raises(ValueError, match="The run diverged .*run.pt hasn't changed"):
         save(run)
     assert path.read_bytes() == before
 

@@ -137,7 +137,7 @@ def prefix_score(weights: torch.Tensor, ids: torch.Tensor, n: int = 2) -> Any:
         read = ids[t - n + 1 : t + 1]  # the last n, up to t
         total, seen = 0.0, False
         for s in range(n, t + 1):
-            if torch.equal(ids[s - n : s], read):  # they stood before s
+            if torch.equal(ids[s - n : s], read):  # they end just before s
                 total, seen = total + weights[t, s], True
         if seen:
             found.append(total)

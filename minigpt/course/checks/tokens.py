@@ -26,7 +26,7 @@ def count_pairs(ids: list[int]) -> dict[tuple[int, int], int]:
     """A function of a list that returns {(left, right): how many can be joined}."""
     counts, last = {}, None
     for pair in zip(ids, ids[1:]):
-        if pair == last:  # its first letter is in the pair before
+        if pair == last:  # its first id is in the last pair
             last = None
             continue
         counts[pair] = counts.get(pair, 0) + 1

@@ -86,7 +86,7 @@ def side_by_side(
     for a, b in lines:
         same.append(f"{a} is {b}")
         if b.endswith(tuple(turned)):
-            same[-1] += " turned"
+            same[-1] += ", transposed"
     fig.alt = (
         f"Two tables of names and shapes, {ours[0]} and {theirs[0]}, with lines between"
         f" their rows: {'; '.join(same)}. Without a partner: {', '.join(alone[0])} on "

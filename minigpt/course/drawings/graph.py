@@ -69,7 +69,7 @@ def walk_back() -> Picture:
     fig.alt = (
         "A graph from left to right: a = 2 and b = -3 make e = -6; e and c = 10 make "
         "d = 4; d, used twice, makes L = 16. Dashed arrows lead back and multiply the "
-        "slope: 1 at L, twice times 4 and added up to 8 at d, times 1 to 8 at e and "
-        "c, times b to -24 at a, times a to 16 at b."
+        "slope: it's 1 at L; two arrows, each times 4, add up to 8 at d; times 1, "
+        "it's 8 at e and c; times b, it's -24 at a; times a, it's 16 at b."
     )
     return fig

@@ -67,7 +67,8 @@ def pairs(shares: Any, cuts: Any, heads: Any) -> Picture:
         found = ", ".join(f"{heads[i]} in {best.count(i)}" for i in sorted({*best}))
         dear = heads[max(range(len(heads)), key=cuts[model].__getitem__)]
         cut = f"the most expensive cut is {dear}"
-        said.append(f"{model}: most is brought by {found}; {cut}")
+        told = f"the head that brings over the most is {found} of the pairs"
+        said.append(f"{model}: {told}; {cut}")
     first = next(iter(shares.values()))
     names = [f"{one} for {other}" for one, other in first]
     axes[0][0].set_yticks(range(len(names)), names, fontsize=11)

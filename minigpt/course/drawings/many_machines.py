@@ -88,7 +88,7 @@ def ring(states: Any) -> Picture:
         ax.remove()
     first, last = states[0][1], states[-1][1]
     fig.alt = (
-        f"{n} workers in a ring, each sends to the next. Beside it the rows of numbers "
+        f"{n} workers in a ring; each sends to the next. Beside it, the numbers "
         f"that each holds, step by step, from {first} to {last}; what has just arrived "
         "has a thick border, and finished sums are colored: "
         + "; ".join(

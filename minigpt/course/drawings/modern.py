@@ -43,13 +43,13 @@ def block() -> Picture:
     ax.text(0.95, -0.6, "section 2", fontsize=12, **MIDDLE)
     ax.text(2.4, -0.6, "section 3", fontsize=12, **MIDDLE)
     ax.text(5.2, -0.6, "section 4", fontsize=12, **MIDDLE)
-    below = "section 5: the optimizer steps with whole matrices"
+    below = "section 5: the optimizer, one step for a whole matrix"
     ax.text(3.2, 1.62, below, fontsize=12, **MIDDLE)
     drawing.fig.alt = (
-        "The block of 05. New parts stand out: both norms, without a mean; attention, "
-        "whose queries and keys turn with the position; the feed-forward layer with a "
-        "gate. The plus signs and the pathway are as they were. Below: an optimizer "
-        "that steps with whole matrices."
+        "The block from 05, with new parts highlighted: both norms, without a mean; "
+        "attention, whose queries and keys are turned by their position; and the "
+        "feed-forward layer, with a gate. The plus signs and the pathway haven't "
+        "changed. Below is an optimizer that takes a step for a whole matrix at once."
     )
     return drawing.fig
 
@@ -102,7 +102,7 @@ def turned(panels: Any, theta: float) -> Picture:
         angle = f"{end - start:.0f}°"
         ax.text(0.52 * math.cos(middle), 0.52 * math.sin(middle), angle, **MIDDLE)
     told = "; ".join(
-        f"the query at position {m} and the key at position {n} stand "
+        f"the query at position {m} and the key at position {n} are "
         f"{abs(math.degrees((m - n) * theta)):.0f} degrees apart"
         for m, n in panels
     )

@@ -3,7 +3,7 @@
 python -m minigpt.course.experiments              lists them
 python -m minigpt.course.experiments ladder       measures one (or several, by name)
 python -m minigpt.course.experiments --missing    measures what the record does not have
-python -m minigpt.course.experiments --all        measures everything anew
+python -m minigpt.course.experiments --all        measures everything again
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
     add, known = parser.add_argument, experiments()
     add("names", nargs="*", metavar="NAME", help="an experiment")
     add("--missing", action="store_true", help="only what the record does not have")
-    add("--all", action="store_true", help="all of them, anew")
+    add("--all", action="store_true", help="measure all of them again")
     add("--seeds", type=int, nargs="+", default=SEEDS)
     options = parser.parse_args(argv)
     names = options.names

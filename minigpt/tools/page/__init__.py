@@ -317,7 +317,10 @@ def main(options: Namespace) -> int:
         models[name] = {**load_snapshots(path, model.config), "end": model}
         stories.append(story)
     if len(known) > 1:
-        raise ValueError("The models know different tokens: give two of the same text.")
+        raise ValueError(
+            "The models know different tokens: give two that learned from the same "
+            "text."
+        )
     text, why_not = learned_text(options.data, tokenizer, text)
     if text is not None and options.data in READ:
         stories = [story._replace(read=READ[options.data]) for story in stories]

@@ -19,10 +19,10 @@ onChange((side) => {
   $("zero").checked = side.zero || !side.whole.hasMeans;
   $("zero").disabled = !side.whole.hasMeans;
   $("cut").textContent = !off.length
-    ? "Click a square to look inside. Uncheck it to switch that part off, and see how much more the text "
+    ? "Click a square to look inside. Uncheck its box to switch that part off, and see how much more the text "
       + "surprises the model."
     : `Off: ${off.length > 3 ? `${off.length} parts` : off.join(", ")}. `
-      + (ready ? surprises(side) : side.writing ? "It writes without …" : "Reading the text again …");
+      + (ready ? surprises(side) : side.writing ? "It’s writing without that …" : "Reading the text again …");
 });
 
 /** The surprise without the parts and with them, at the whole text; or at what was written without

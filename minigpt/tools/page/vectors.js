@@ -51,7 +51,7 @@ export function normSheet({ model, seen, part: { layer }, me }) {
   return vectorSheet({
     title: `${rms ? "RMSNorm" : "LayerNorm"}: ${me} on its way into block ${layer + 1}`,
     step: { lit: [`norm ${layer + 1}.1`],
-      why: ["The list is turned up or down to a standard loudness before a part reads it."],
+      why: ["The list is scaled up or down to a standard size before a part reads it."],
       says: [rms ? "" : `First its mean, ${number(u.mean)}, is subtracted. `, "Each number is ",
         `divided by their typical size, ${size}. Then it’s multiplied by a `,
         word("gain"), ...(u.bias ? [", plus a ", word("bias")] : []), ", which training has found."] },

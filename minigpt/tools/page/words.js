@@ -14,7 +14,7 @@ const MEANINGS = {
     + "Then each parameter moves a little, in the direction that makes the guesses better.",
   probability: `How sure the model is that this ${UNIT} comes next. 0 is never, 1 is always, and `
     + "all of them add up to 1.",
-  temperature: "Every score is divided by this number before one is drawn. Below 1, likely ones get "
+  temperature: "Every score is divided by this number before the draw. Below 1, likely ones get "
     + "even likelier. Above 1, they all get more alike. At 0, the likeliest one always wins.",
   "top-k": "Only the k likeliest ones can be drawn.",
   "top-p": "Only the likeliest ones can be drawn, just enough of them to reach this probability "
