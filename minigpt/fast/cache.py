@@ -45,8 +45,8 @@ class KVCache:
         end = self.length + T
         if end > self.size:
             raise ValueError(
-                f"{self.length} of {self.size} characters are read, so there is "
-                f"no room for {T} more: begin a new cache."
+                f"The cache holds {self.length} of {self.size} characters, so there is "
+                f"no room for {T} more. Start a new cache."
             )
         return torch.arange(self.length, end, device=self.keys.device)
 
