@@ -98,7 +98,7 @@ class Grid(NamedTuple):
         named = zip([*self.left, *[""] * len(rows)], rows)
         lines = "; ".join(f"{name}: {row}" if name else row for name, row in named)
         above = f" over {' '.join(self.top)}" if self.top else ""
-        return f"{self.title or 'a table'}{above}: {lines}"
+        return f"{self.title or 'A table'}{above}: {lines}"
 
 
 def grids(
@@ -137,7 +137,7 @@ def grids(
                 squares(ax, x + left, above, part, size, letters)
             x += across + gap
         shown = [part.told() for part in parts[:end] if isinstance(part, Grid)]
-        fig.alt = f"Squares with words. {'. '.join(shown)}."
+        fig.alt = f"Tables of words. {'. '.join(shown)}."
         pictures.append(fig)
     return pictures
 
@@ -230,6 +230,11 @@ def columns(
     return fig
 
 
+def few_digits(y: float) -> str:
+    """A number in a few digits, however small it is."""
+    return f"{y:.2f}" if y == 0 or abs(y) >= 0.1 else f"{y:.2g}"
+
+
 def lines(
     curves: Mapping[str, Mapping[float, float]],
     xlabel: str,
@@ -251,10 +256,15 @@ def lines(
         style = ["-", "--", "-.", ":"][n]
         ax.plot(xs, ys, color=COLORS[n], lw=3.5, ls=style, marker=marker, ms=10)
         ax.text(xs[-1], ys[-1], f"  {name}", color=COLORS[n], fontsize=17, va="center")
-        ends = ", ".join(f"{y:.2f} at {x:g}" for x, y in points.items())
-        told.append(
-            f"{name}: {ends if len(xs) < 8 else f'from {ys[0]:.2f} to {ys[-1]:.2f}'}"
-        )
+        says = f"{name}: " if name else "It goes "
+        if len(xs) < 8:
+            says += ", ".join(f"{few_digits(y)} at {x:g}" for x, y in points.items())
+        else:
+            first, top, last = map(few_digits, (ys[0], max(ys), ys[-1]))
+            peak = f"up to {top} at {xs[ys.index(max(ys))]:g} and down "
+            rises = max(ys) > 1.5 * max(ys[0], ys[-1])
+            says += f"from {first} {peak if rises else ''}to {last}"
+        told.append(says)
     if log:
         ax.set_xscale("log")
     if goal:
@@ -366,7 +376,9 @@ def road(lit: str = "") -> Picture:
     ):
         arrow(ax, (tail, 1.7), (head, 1.7))
     on = ", ".join(
-        name.replace("\n", " ") for name, lecture, *_ in parts if lecture == lit
+        name.replace("-\n", "-").replace("\n", " ")
+        for name, lecture, *_ in parts
+        if lecture == lit
     )
     fig.alt = (
         "How a text goes through a GPT: text, ids, vectors, a stack of blocks, logits, "
@@ -708,7 +720,7 @@ def leak() -> list[Picture]:
             x, y = 1.3 + 3.7 * column, 0.45 + 2.35 * row
             squares(ax, x, y, Grid(rows, title, fills=fills), 0.72, 15)
             told.append(Grid(rows, names[column]).told())
-        for row, name in enumerate(("before", "the last\nasks anew")[: 1 + step // 4]):
+        for row, name in enumerate(("before", "the last\nasks again")[: 1 + step // 4]):
             ax.text(0.02, 1.53 + 2.35 * row, name, fontsize=16, va="center")
         fig.alt = f"Tables of three positions. {'. '.join(told)}."
         pictures.append(fig)
@@ -797,7 +809,9 @@ def opposite() -> list[Picture]:
                 end = lefts[n - 1] + 0.8 * len(rows[row][n - 1][0])
                 arrow(ax, (end + 0.1, y + 0.4), (lefts[n] - 0.1, y + 0.4))
             told.append(", ".join(words[0]))
-        fig.alt = f"The feed-forward layer by hand, step by step: {' to '.join(told)}."
+        chains = [" to ".join(told[:4]), " to ".join(told[4:])]
+        by_hand = "; ".join(filter(None, chains))
+        fig.alt = f"The feed-forward layer by hand, step by step: {by_hand}."
         pictures.append(fig)
     return pictures
 
