@@ -384,5 +384,5 @@ def check_sample(options: Namespace) -> None:
 
 
 def given(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """{name: value} of those of these options that were given."""
+    """{name: value} for each of these options that was given."""
     return {n: getattr(options, n) for n in names if getattr(options, n) is not None}

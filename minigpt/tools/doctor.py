@@ -2,10 +2,10 @@
 
     python -m minigpt doctor
 
-Two small models are trained for ten steps: once on the device, in the numbers it trains
-with, and once on the CPU in float64, where rounding errors are too small to matter.
-Some kernels have failed without any error. On Apple's GPUs, for example, a causal mask
-in 16 bits let the future through (PyTorch issue 195910).
+Two small models are trained for ten steps: once on the device, in the precision it
+trains with, and once on the CPU in float64, where rounding errors are too small to
+matter. Some kernels have failed without any error. On Apple's GPUs, for example, a
+causal mask in 16 bits let the future through (PyTorch issue 195910).
 """
 
 import math
@@ -100,7 +100,7 @@ def trained(
 
 
 def compare(truth: dict[str, torch.Tensor], *how: Any) -> tuple[float, str]:
-    """How far a training is from the truth, and where: the length of the difference
+    """How far a training run is from the truth, and where: the length of the difference
     divided by the length of the truth. It's infinite if something isn't a number or
     raises an error. how: what `trained` gets."""
     try:
