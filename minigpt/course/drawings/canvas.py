@@ -45,15 +45,25 @@ def frame(
     ax.add_patch(FancyBboxPatch((x, y), wide, high, boxstyle=shape, **plain))
 
 
+def pathway(ax: Axes, start: float, end: float, y: float) -> None:
+    """The thick, straight line on which x goes through a block."""
+    ax.plot([start, end], [y, y], color=COLORS[4], lw=9, ls="-", zorder=0.5)
+
+
 class Drawing:
     """A figure with a grid of columns (x, to the right) and rows (y, downwards)."""
 
     def __init__(
-        self, columns: float, rows: float, wide: float = 1.75, small: float = 10.5
+        self,
+        columns: float,
+        rows: float,
+        wide: float = 1.75,
+        large: float = 13,
+        small: float = 10.5,
     ) -> None:
-        """wide: a column's width in inches; small: the font size of shapes, in
-        points."""
-        self.small = small
+        """wide: a column's width in inches; large, small: the font sizes of names and
+        of shapes, in points."""
+        self.large, self.small = large, small
         size = (wide * columns + 0.4, 1.15 * rows + 0.4)
         self.fig = Picture(figsize=size, layout="constrained")
         self.ax = self.fig.subplots()
@@ -70,16 +80,19 @@ class Drawing:
         shape: Any = None,
         kind: str = "tensor",
         width: float = 1.3,
+        **look: Any,
     ) -> None:
         """A box at column x, row y; `name` is what arrows refer to."""
         height, bend = 0.62, 0.18 if kind == "layer" else 0
         corner = x - width / 2, y - height / 2
-        frame(self.ax, *corner, width, height, bend, fc=FILL[kind])
+        frame(self.ax, *corner, width, height, bend, **({"fc": FILL[kind]} | look))
         label = name if label is None else label
         shift = 0.12 if shape else 0
-        self.ax.text(x, y - shift, label, fontsize=13, **MIDDLE)
+        self.ax.text(x, y - shift, label, fontsize=self.large, **MIDDLE)
         if shape:
-            self.ax.text(x, y + 0.16, shape, fontsize=self.small, color="0.3", **MIDDLE)
+            color = "black" if look else "0.3"
+            letters: Style = {"fontsize": self.small, "color": color}
+            self.ax.text(x, y + 0.16, shape, **letters, **MIDDLE)
         self.places[name] = (x, y, width / 2, height / 2)
 
     def plus(self, name: str, x: float, y: float) -> None:
@@ -103,3 +116,17 @@ class Drawing:
             sign = 1 if y1 > y0 else -1
             tail, head = (x0, y0 + sign * h0), (x1, y1 - sign * h1)
         arrow(self.ax, tail, head, color=COLORS[5])
+
+    def arrows(self, *names: str) -> None:
+        """From the first box to the second, from there to the third, and so on."""
+        for start, end in zip(names, names[1:]):
+            self.arrow(start, end)
+
+    def side_road(self, norm: str, part: str, y: float) -> None:
+        """Arrows from the pathway at row y to the box of a norm, from there to the box
+        of a part, and back to a plus sign on the pathway."""
+        self.places["fork"] = (self.places[norm][0], y, 0, 0)
+        self.plus(f"{part} +", self.places[part][0], y)
+        self.arrow("fork", norm, sideways=False)
+        self.arrow(norm, part)
+        self.arrow(part, f"{part} +", sideways=False)

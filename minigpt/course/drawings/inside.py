@@ -14,15 +14,12 @@ def exchange() -> Picture:
         text, first, head, rest, out = (f"{part} {row}" for part in "tfhro")
         drawing.box(text, -0.1, row, "a text", f"… Hear me, {name}: …", width=1.45)
         drawing.box(first, 1.55, row, "block 1", kind="layer", width=1.0)
-        drawing.box(head, 2.95, row, "one head", "of block 2", "layer", 1.1)
-        if row:
-            drawing.ax.patches[-1].set(**LOOKS["new"][0])
-            drawing.ax.texts[-1].set(color="black")
+        look: Style = LOOKS["new"][0] if row else {}
+        drawing.box(head, 2.95, row, "one head", "of block 2", "layer", 1.1, **look)
         drawing.box(rest, 4.25, row, "the rest", kind="layer", width=0.95)
         drawing.box(out, 5.5, row, "who answers?", says, width=1.1)
-        for start, end in ((text, first), (first, head), (head, rest), (rest, out)):
-            drawing.arrow(start, end)
-    look: Style = {"mutation_scale": 22, "lw": 3, "color": COLORS[1]}
+        drawing.arrows(text, first, head, rest, out)
+    look = {"mutation_scale": 22, "lw": 3, "color": COLORS[1]}
     arrow(drawing.ax, (2.95, 0.33), (2.95, 1.17), **look)
     label = "its output\nfor the last position"
     drawing.ax.text(3.1, 0.75, label, fontsize=12, va="center", color=COLORS[1])

@@ -25,6 +25,7 @@ from minigpt.course.drawings.canvas import (
     SIGNS,
     circle,
     frame,
+    pathway,
 )
 from minigpt.course.plots import COLORS, Picture, Style, heatmap
 
@@ -42,43 +43,6 @@ def sheet(wide: float, high: float) -> tuple[Picture, Axes]:
     ax.set(xlim=(0, wide), ylim=(high, 0))
     ax.set_axis_off()
     return fig, ax
-
-
-def box(
-    ax: Axes,
-    x: float,
-    y: float,
-    wide: float,
-    name: str,
-    layer: bool = True,
-    **look: Any,
-) -> None:
-    """A box around its middle: round if it computes, square if it holds numbers."""
-    high = height(name)
-    look = {"fc": FILL["layer" if layer else "tensor"]} | look
-    frame(ax, x - wide / 2, y - high / 2, wide, high, 0.12 if layer else 0, **look)
-    ax.text(x, y, name, fontsize=15, **MIDDLE)
-
-
-def height(name: str) -> float:
-    """How high a box with this name is."""
-    return 0.42 + 0.26 * (1 + name.count("\n"))
-
-
-def side_roads(
-    ax: Axes, roads: Sequence[tuple[float, float, str]], y: float, up: float, *wide: Any
-) -> None:
-    """A norm and a part on a side road that leaves the line at height y and is added
-    back to it. roads: (where it leaves, where it comes back, the part); up: the height
-    of the boxes; wide: the widths of a norm and of a part."""
-    norm, part = wide
-    for fork, back, name in roads:
-        box(ax, fork, up, norm, "norm")
-        box(ax, back, up, part, name)
-        arrow(ax, (fork, y - 0.05), (fork, up + height("norm") / 2))
-        arrow(ax, (fork + norm / 2, up), (back - part / 2, up))
-        arrow(ax, (back, up + height(name) / 2), (back, y - 0.24))
-        circle(ax, back, y)
 
 
 class Grid(NamedTuple):
@@ -555,63 +519,6 @@ def by_hand(asker: str) -> list[Picture]:
     return pictures
 
 
-def head(B: int, T: int, C: int, head_size: int) -> Picture:
-    """One head: from x through q, k and v to the scores, the weights and the output."""
-    fig, ax = sheet(WIDE, 4.6)
-    narrow, square = f"({B}, {T}, {head_size})", f"({B}, {T}, {T})"
-    box(ax, 0.85, 2.3, 1.6, f"x\n({B}, {T}, {C})", layer=False)
-    for y, (layer, name) in zip(
-        (0.7, 2.3, 3.9), (("query", "q"), ("key", "k"), ("value", "v"))
-    ):
-        box(ax, 2.65, y, 1.1, layer)
-        box(ax, 4.55, y, 1.7, f"{name}\n{narrow}", layer=False)
-        arrow(ax, (1.65, 2.3), (2.1, y))
-        arrow(ax, (3.2, y), (3.7, y))
-    box(ax, 6.9, 1.5, 2.0, f"q kᵀ / √{head_size}\n{square}", layer=False)
-    box(ax, 8.6, 1.5, 0.85, "mask")
-    box(ax, 9.75, 1.5, 1.05, "softmax")
-    box(ax, 11.12, 1.5, 1.35, f"weights\n{square}", layer=False, zorder=3)
-    box(ax, 10.85, 3.9, 1.9, f"weights · v\n{narrow}", layer=False)
-    arrow(ax, (5.4, 0.7), (5.9, 1.35))
-    arrow(ax, (5.4, 2.3), (5.9, 1.65))
-    arrow(ax, (7.9, 1.5), (8.17, 1.5))
-    arrow(ax, (9.02, 1.5), (9.22, 1.5))
-    arrow(ax, (10.27, 1.5), (10.45, 1.5))
-    arrow(ax, (11.12, 1.97), (11.12, 3.43))
-    arrow(ax, (5.4, 3.9), (9.9, 3.9))
-    fig.alt = (
-        "A head: x goes through three layers to q, k and v. q and k make the scores, "
-        f"divided by the root of {head_size}; mask and softmax make the weights; "
-        "weights times v is the output. Below each name is its shape."
-    )
-    return fig
-
-
-def shell() -> Picture:
-    """The shell around every model: two tables, a body, an output layer."""
-    fig, ax = sheet(WIDE, 2.9)
-    box(ax, 0.65, 1.4, 1.2, "ids\n(B, T)", layer=False)
-    box(ax, 3.0, 0.55, 2.2, "token_embedding\none row per letter")
-    box(ax, 3.0, 2.25, 2.4, "position_embedding\none row per place")
-    circle(ax, 4.75, 1.4)
-    box(ax, 6.1, 1.4, 1.5, "vectors\n(B, T, C)", layer=False)
-    box(ax, 7.95, 1.4, 1.2, "body\nchanges", fc=LIT)
-    box(ax, 9.55, 1.4, 1.2, "lm_head\nC → V")
-    box(ax, 11.15, 1.4, 1.3, "logits\n(B, T, V)", layer=False)
-    for tail, end in (
-        ((1.25, 1.3), (1.9, 0.65)), ((1.25, 1.5), (1.8, 2.15)),
-        ((4.1, 0.6), (4.6, 1.2)), ((4.2, 2.2), (4.6, 1.6)),
-        ((4.98, 1.4), (5.35, 1.4)), ((6.85, 1.4), (7.35, 1.4)),
-        ((8.55, 1.4), (8.95, 1.4)), ((10.15, 1.4), (10.5, 1.4)),
-    ):  # fmt: skip
-        arrow(ax, tail, end)
-    fig.alt = (
-        "The shell: ids go into a table of letters and a table of places; the two "
-        "vectors are added, go through the body, and lm_head turns them into logits."
-    )
-    return fig
-
-
 def variances() -> list[Picture]:
     """How the scores of random queries and keys spread. With more numbers, they spread
     wider. Then, what the root does to the widest."""
@@ -727,29 +634,6 @@ def leak() -> list[Picture]:
     return pictures
 
 
-def heads() -> Picture:
-    """Four heads side by side, and the projection after them."""
-    fig, ax = sheet(WIDE, 4.8)
-    box(ax, 0.75, 2.4, 1.4, "x\n64 wide", layer=False)
-    box(ax, 7.3, 2.4, 1.7, "side by side\n64 wide", layer=False)
-    box(ax, 9.35, 2.4, 1.2, "proj\nmixes")
-    box(ax, 11.05, 2.4, 1.4, "out\n64 wide", layer=False)
-    for n in range(4):
-        y = 0.6 + 1.2 * n
-        box(ax, 2.95, y, 1.4, f"head {n}")
-        box(ax, 5.1, y, 1.6, "output\n16 wide", layer=False)
-        arrow(ax, (1.45, 2.4), (2.25, y))
-        arrow(ax, (3.65, y), (4.3, y))
-        arrow(ax, (5.9, y), (6.45, 2.4))
-    arrow(ax, (8.15, 2.4), (8.75, 2.4))
-    arrow(ax, (9.95, 2.4), (10.35, 2.4))
-    fig.alt = (
-        "Four heads side by side: x, 64 wide, goes into each of them; their outputs, "
-        "16 wide each, are laid side by side and then mixed by the projection."
-    )
-    return fig
-
-
 def wirings() -> Picture:
     """Two layers without plus signs, and with them."""
     fig, ax = sheet(WIDE, 3.4)
@@ -758,20 +642,14 @@ def wirings() -> Picture:
         title = "add: x + f(x)" if adds else "replace: f(x)"
         ax.text(left, 0.25, title, fontsize=20, weight="bold", va="center")
         for x, name in ((left + 1.8, "attention"), (left + 4.1, "feed-forward")):
-            box(ax, x, y, 1.55, name)
+            frame(ax, x - 0.78, y - 0.34, 1.56, 0.68, 0.12, fc=FILL["layer"])
+            ax.text(x, y, name, fontsize=15, **MIDDLE)
         ax.text(left + 0.12, 2.6, "x", fontsize=22, **MIDDLE)
         if not adds:
             for tail, end in ((0.3, 1.02), (2.58, 3.32), (4.88, 5.5)):
                 arrow(ax, (tail, 2.6), (end, 2.6))
             continue
-        ax.plot(
-            [left + 0.3, left + 5.5],
-            [2.6, 2.6],
-            color=COLORS[4],
-            lw=9,
-            ls="-",
-            zorder=0.5,
-        )
+        pathway(ax, left + 0.3, left + 5.5, 2.6)
         arrow(ax, (left + 0.3, 2.6), (left + 5.6, 2.6))
         for x in (left + 1.8, left + 4.1):
             ax.plot([x - 1.1, x - 1.1, x - 0.78], [2.6, 1.3, 1.3], "k-", lw=2)
@@ -812,90 +690,6 @@ def opposite() -> list[Picture]:
         chains = [" to ".join(told[:4]), " to ".join(told[4:])]
         by_hand = "; ".join(filter(None, chains))
         fig.alt = f"The feed-forward layer by hand, step by step: {by_hand}."
-        pictures.append(fig)
-    return pictures
-
-
-def block() -> Picture:
-    """The block. Its pathway is a straight line, with its parts on side roads."""
-    fig, ax = sheet(WIDE, 3.3)
-    ax.plot([1.5, 10.4], [2.5, 2.5], color=COLORS[4], lw=10, ls="-", zorder=0.5)
-    box(ax, 0.75, 2.5, 1.4, "x\n(B, T, C)", layer=False)
-    roads = (2.4, 4.7, "attention"), (6.9, 9.2, "feed-forward")
-    side_roads(ax, roads, 2.5, 0.6, 1.2, 1.7)
-    for tail, end in ((1.45, 4.45), (4.95, 8.95), (9.45, 10.4)):
-        arrow(ax, (tail, 2.5), (end, 2.5))
-    box(ax, 11.1, 2.5, 1.4, "x\n(B, T, C)", layer=False)
-    fig.alt = (
-        "The block: x runs along a straight line. A side road leads through a norm and "
-        "attention and is added to it, then one through a norm and the feed-forward "
-        "layer."
-    )
-    return fig
-
-
-def whole() -> Picture:
-    """The whole GPT in a row."""
-    fig, ax = sheet(WIDE, 4.4)
-    dashed: Style = {"fc": "#F4F4F4", "ec": "0.4", "lw": 1, "ls": "--", "zorder": 0}
-    frame(ax, 2.55, 0.1, 5.75, 3.7, 0.15, **dashed)
-    ax.text(5.4, 4.1, "a block; our GPT stacks two of them", fontsize=17, **MIDDLE)
-    ax.plot([2.3, 8.6], [3.1, 3.1], color=COLORS[4], lw=10, ls="-", zorder=0.5)
-    box(ax, 0.37, 3.1, 0.7, "ids", layer=False)
-    box(ax, 1.6, 3.1, 1.4, "embed-\ndings")
-    roads = (3.05, 4.5, "attention"), (5.85, 7.3, "feed-\nforward")
-    side_roads(ax, roads, 3.1, 0.95, 0.8, 1.25)
-    box(ax, 9.0, 3.1, 0.85, "norm")
-    box(ax, 10.15, 3.1, 1.05, "lm_head")
-    box(ax, 11.36, 3.1, 0.9, "logits", layer=False)
-    for tail, end in (
-        (0.72, 0.9),
-        (2.3, 4.26),
-        (4.74, 7.06),
-        (7.54, 8.57),
-        (9.43, 9.62),
-        (10.68, 10.9),
-    ):
-        arrow(ax, (tail, 3.1), (end, 3.1))
-    fig.alt = (
-        "The whole GPT in a row: ids, embeddings, then blocks, each with a norm and "
-        "attention and a norm and the feed-forward layer on side roads that are added "
-        "to the straight line, then a last norm, lm_head, logits."
-    )
-    return fig
-
-
-def downhill() -> list[Picture]:
-    """A loss over one parameter: a point, its slope, and the step that follows."""
-    pictures = []
-    at, slope = 2.5, 1.5
-    loss = 0.5 * (at - 1) ** 2 + 0.4
-    w = [i / 50 for i in range(-75, 151)]
-    for step in range(3):
-        fig = Picture(figsize=(WIDE, 4.4), layout="constrained")
-        ax = fig.subplots()
-        ax.plot(w, [0.5 * (v - 1) ** 2 + 0.4 for v in w], color=COLORS[0], lw=3.5)
-        ax.plot(at, loss, "o", ms=14, color="black")
-        fig.alt = (
-            "A loss over one parameter, shaped like a valley, and a point to the right."
-        )
-        if step:
-            ends = [at - 0.75, at + 0.45]
-            ax.plot(
-                ends, [loss + slope * (v - at) for v in ends], "--", color=COLORS[1]
-            )
-            told = "the slope here, the gradient: up to the right"
-            ax.text(2.3, 2.25, told, fontsize=18, color=COLORS[1], ha="right")
-            fig.alt += " Its slope, the gradient, rises to the right."
-        if step > 1:
-            look: Style = {"color": COLORS[2], "lw": 3, "mutation_scale": 26}
-            arrow(ax, (at, 0.14), (at - 0.85, 0.14), **look)
-            ax.text(at + 0.08, 0.14, "so the step goes left", fontsize=18, va="center")
-            fig.alt += " So the step goes to the left."
-        ax.set(ylim=(0, 2.7), xlim=(-0.9, 3.9), xticks=[], yticks=[])
-        ax.set_xlabel("one parameter", fontsize=17)
-        ax.set_ylabel("loss", fontsize=17)
-        ax.grid(False)
         pictures.append(fig)
     return pictures
 

@@ -6,7 +6,14 @@ from typing import Any
 import torch
 from matplotlib.patches import Arc
 
-from minigpt.course.drawings.canvas import LOOKS, MIDDLE, Drawing, arrow, circle
+from minigpt.course.drawings.canvas import (
+    LOOKS,
+    MIDDLE,
+    Drawing,
+    arrow,
+    circle,
+    pathway,
+)
 from minigpt.course.plots import COLORS, Picture, Style
 
 AROUND = torch.linspace(0, 2 * math.pi, 200)
@@ -18,28 +25,18 @@ def block() -> Picture:
     drawing = Drawing(7.4, 2.4)
     ax = drawing.ax
     ax.set(xlim=(-0.55, 6.95), ylim=(1.85, -0.8))
-    ax.plot([0.35, 5.7], [1, 1], color=COLORS[4], lw=8, ls="-", zorder=0)
-
-    def new(name, x, label, below, width):
-        drawing.box(name, x, 0, label, below, "layer", width)
-        ax.patches[-1].set(**LOOKS["new"][0])
-        ax.texts[-1].set(color="black")
-
+    pathway(ax, 0.35, 6.05, 1)
+    new = LOOKS["new"][0]
     drawing.box("x", 0, 1, shape="(B, T, C)", width=0.8)
-    for i, fork, back, part, label, below in (
-        (1, 0.95, 2.4, "attention", "attention", "q and k turn with t"),
-        (2, 3.75, 5.2, "feed-forward", "feed-forward", "with a gate"),
+    for norm, fork, part, back, below in (
+        ("norm1", 0.95, "attention", 2.4, "q and k turn with t"),
+        ("norm2", 3.75, "feed-forward", 5.2, "with a gate"),
     ):
-        drawing.places["fork"] = (fork, 1, 0, 0)
-        new(f"norm{i}", fork, "norm", "no mean", 0.85)
-        new(part, back, label, below, 1.55)
-        drawing.plus(f"plus{i}", back, 1)
-        drawing.arrow(f"norm{i}", part)
-        drawing.arrow("fork", f"norm{i}", sideways=False)
-        drawing.arrow(part, f"plus{i}", sideways=False)
+        drawing.box(norm, fork, 0, "norm", "no mean", "layer", 0.85, **new)
+        drawing.box(part, back, 0, part, below, "layer", 1.55, **new)
+        drawing.side_road(norm, part, 1)
     drawing.box("out", 6.4, 1, label="x", shape="(B, T, C)", width=0.8)
-    for start, end in [("x", "plus1"), ("plus1", "plus2"), ("plus2", "out")]:
-        drawing.arrow(start, end)
+    drawing.arrows("x", "attention +", "feed-forward +", "out")
     ax.text(0.95, -0.6, "section 2", fontsize=12, **MIDDLE)
     ax.text(2.4, -0.6, "section 3", fontsize=12, **MIDDLE)
     ax.text(5.2, -0.6, "section 4", fontsize=12, **MIDDLE)
@@ -127,8 +124,7 @@ def gate() -> Picture:
     row([("r1", 2.75, "ReLU", "bends", "layer", 0.9)], 0)
     row([("p1", 5.1, "proj", "4 C → C", "layer", 1.1)], 0)
     row([("o1", 6.35, "out", "C", "tensor", 0.7)], 0)
-    for start, end in [("x1", "e1"), ("e1", "r1"), ("r1", "p1"), ("p1", "o1")]:
-        drawing.arrow(start, end)
+    drawing.arrows("x1", "e1", "r1", "p1", "o1")
     row([("x2", 0, "x", "C", "tensor", 0.7)], 1.65)
     row([("g2", 1.35, "gate", "C → 8/3 C", "layer", 1.1)], 1.25)
     row([("s2", 2.75, "SiLU", "bends", "layer", 0.9)], 1.25)

@@ -1,5 +1,5 @@
-"""Drawings of notebooks 00 to 06. Each returns a figure that knows its own alternative
-text, `fig.alt`."""
+"""Drawings of notebooks 00 to 06 and of the lectures. Each returns a figure that knows
+its own alternative text, `fig.alt`."""
 
 from typing import Any
 
@@ -16,10 +16,13 @@ from minigpt.course.drawings.canvas import (
     Drawing,
     arrow,
     frame,
+    pathway,
 )
 from minigpt.course.plots import COLORS, Picture, Style
 from minigpt.course.toys import valley as height
 from minigpt.course.toys import walk
+
+SLIDE: Style = {"large": 15, "small": 13.5}  # letters for the last row, in points
 
 WAY = [  # name, second line, notebook; left edge, upper edge, width, height
     ("text", "First Ci", "01", 0.1, 1.15, 1.25, 0.8),
@@ -134,38 +137,40 @@ def windows(text: str) -> Picture:
     return fig
 
 
-def downhill() -> Picture:
-    """A loss over one parameter: its slope, and the step that follows from it."""
-    fig = Picture(figsize=(8, 4), layout="constrained")
-    ax = fig.subplots()
-    w = [i / 50 for i in range(-75, 151)]
-    ax.plot(w, [0.5 * (v - 1) ** 2 + 0.4 for v in w], color=COLORS[0])
+def downhill() -> list[Picture]:
+    """A loss over one parameter: a point, its slope, and the step that follows."""
+    pictures = []
     at, slope = 2.5, 1.5
     loss = 0.5 * (at - 1) ** 2 + 0.4
-    ends = [at - 0.75, at + 0.45]
-    ax.plot(ends, [loss + slope * (v - at) for v in ends], "--", color=COLORS[1])
-    ax.plot(at, loss, "o", ms=11, color=COLORS[5])
-    ax.annotate(
-        "the slope here is the gradient:\nit goes up to the right",
-        (at + 0.3, loss + slope * 0.3),
-        (0.75, 2.35),
-        fontsize=13,
-        arrowprops={"arrowstyle": "-", "color": "0.5"},
-    )
-    arrow = {"arrowstyle": "-|>", "lw": 2.5, "color": COLORS[2], "mutation_scale": 22}
-    ax.annotate("", (at - 0.85, 0.14), (at, 0.14), arrowprops=arrow)
-    ax.text(at + 0.05, 0.14, "so the step goes left", fontsize=13, va="center")
-    ax.plot([at, at], [0.14, loss], ":", color="0.6", lw=1.2)
-    ax.set(xlabel="one parameter", ylabel="loss", ylim=(0, 2.7), xlim=(-0.9, 3.9))
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.grid(False)
-    fig.alt = (
-        "A curve, the loss over one parameter, shaped like a valley. The slope is "
-        "drawn at a point on the right side. It rises to the right, so the step goes "
-        "left."
-    )
-    return fig
+    w = [i / 50 for i in range(-75, 151)]
+    for step in range(3):
+        fig = Picture(figsize=(11.8, 4.4), layout="constrained")
+        ax = fig.subplots()
+        ax.plot(w, [0.5 * (v - 1) ** 2 + 0.4 for v in w], color=COLORS[0], lw=3.5)
+        ax.plot(at, loss, "o", ms=14, color="black", zorder=3)
+        fig.alt = (
+            "A curve, the loss over one parameter, shaped like a valley, and a point "
+            "on its right side."
+        )
+        if step:
+            ends = [at - 0.75, at + 0.45]
+            tangent = [loss + slope * (v - at) for v in ends]
+            ax.plot(ends, tangent, "--", color=COLORS[1])
+            told = "the slope here is the gradient:\nit goes up to the right"
+            ax.text(2.3, 2.2, told, fontsize=18, color=COLORS[1], ha="right")
+            fig.alt += " The slope there, the gradient, rises to the right."
+        if step > 1:
+            look: Style = {"color": COLORS[2], "lw": 3, "mutation_scale": 26}
+            arrow(ax, (at, 0.14), (at - 0.85, 0.14), **look)
+            ax.plot([at, at], [0.14, loss], ":", color="0.6", lw=1.2)
+            ax.text(at + 0.08, 0.14, "so the step goes left", fontsize=18, va="center")
+            fig.alt += " So the step goes left."
+        ax.set(ylim=(0, 2.7), xlim=(-0.9, 3.9), xticks=[], yticks=[])
+        ax.set_xlabel("one parameter", fontsize=17)
+        ax.set_ylabel("loss", fontsize=17)
+        ax.grid(False)
+        pictures.append(fig)
+    return pictures
 
 
 def asks(
@@ -211,59 +216,51 @@ def attention(B: int, T: int, C: int, head_size: int) -> Picture:
 
     The sizes, numbers or letters, are written into the shapes.
     """
-    drawing = Drawing(7, 3, small=12)
+    drawing = Drawing(7, 3, 1.63, **SLIDE)
     narrow, square = f"({B}, {T}, {head_size})", f"({B}, {T}, {T})"
     drawing.box("x", -0.2, 1, shape=f"({B}, {T}, {C})", width=0.75)
     for y, (layer, tensor) in enumerate([("query", "q"), ("key", "k"), ("value", "v")]):
         drawing.box(layer, 0.8, y, kind="layer", width=0.65)
-        drawing.box(tensor, 1.95, y, shape=narrow, width=1.15)
+        drawing.box(tensor, 1.85, y, shape=narrow, width=0.9)
         drawing.arrow("x", layer, sideways=True)
         drawing.arrow(layer, tensor)
     root = r"q k$^\mathrm{T}$ / $\sqrt{\mathrm{head\_size}}$"
-    drawing.box("scores", 3.37, 0.5, label=root, shape=f"scores {square}", width=1.2)
-    drawing.box("mask", 4.42, 0.5, shape="future: −∞", kind="layer", width=0.7)
-    drawing.box("softmax", 5.27, 0.5, shape="each row", kind="layer", width=0.7)
-    drawing.box("weights", 6.02, 0.5, shape=square, width=0.65)
-    drawing.box(
-        "out", 6.02, 2, label="output", shape=f"weights · v {narrow}", width=1.15
-    )
-    steps = ["scores", "mask", "softmax", "weights", "out"]
-    for start, end in [("q", "scores"), ("k", "scores"), *zip(steps, steps[1:])]:
-        drawing.arrow(start, end)
+    drawing.box("scores", 3.23, 0.5, label=root, shape=f"scores {square}", width=1.25)
+    drawing.box("mask", 4.37, 0.5, shape="future: −∞", kind="layer", width=0.78)
+    drawing.box("softmax", 5.27, 0.5, shape="each row", kind="layer", width=0.72)
+    drawing.box("weights", 6.1, 0.5, shape=square, width=0.68)
+    drawing.box("out", 6.1, 2, label="weights · v", shape=narrow, width=0.9)
+    drawing.arrow("q", "scores")
     drawing.arrow("v", "out")
+    drawing.arrows("k", "scores", "mask", "softmax", "weights", "out")
     drawing.fig.alt = (
         "A head: x goes through three layers to q, k and v. q and k make the scores, "
         "divided by the root of head_size; mask and softmax make the weights; weights "
-        "times v is the output."
+        "times v is the output. Below each name is its shape: "
+        f"scores and weights {square}, the output {narrow}."
     )
     return drawing.fig
 
 
 def shell() -> Picture:
     """The shell of all models: embeddings, a body, an output layer."""
-    drawing = Drawing(6.6, 2.2, small=13)
+    drawing = Drawing(6.6, 2.2, 1.72, **SLIDE)
     drawing.box("idx", -0.1, 0.6, "ids", "(B, T)", width=0.85)
     drawing.box(
         "tokens", 1.25, 0.05, "token_embedding", "a row per character", "layer", 1.5
     )
     places = "position_embedding"
-    drawing.box("places", 1.25, 1.15, places, "a row per position", "layer", 1.5)
+    drawing.box("places", 1.25, 1.15, places, "a row per position", "layer", 1.6)
     drawing.plus("plus", 2.4, 0.6)
     drawing.box("x", 3.15, 0.6, "vectors", "(B, T, C)", width=0.9)
-    drawing.box("body", 4.3, 0.6, "body", "what changes", "layer", 1.0)
+    drawing.box("body", 4.3, 0.6, "body", "what changes", "layer", 1.0, fc=LIT)
     drawing.box("lm_head", 5.4, 0.6, "lm_head", "C → 65", "layer", 0.85)
     drawing.box("logits", 6.45, 0.6, "logits", "(B, T, 65)", width=0.85)
     drawing.arrow("idx", "tokens", sideways=True)
     drawing.arrow("idx", "places", sideways=True)
     drawing.arrow("tokens", "plus", sideways=True)
     drawing.arrow("places", "plus", sideways=True)
-    for pair in [
-        ("plus", "x"),
-        ("x", "body"),
-        ("body", "lm_head"),
-        ("lm_head", "logits"),
-    ]:
-        drawing.arrow(*pair)
+    drawing.arrows("plus", "x", "body", "lm_head", "logits")
     drawing.ax.set(xlim=(-0.6, 6.95), ylim=(1.6, -0.4))
     drawing.fig.alt = (
         "The shell: ids go into a table of characters and a table of positions; the "
@@ -275,7 +272,7 @@ def shell() -> Picture:
 
 def heads() -> Picture:
     """Four heads, side by side, projected: a figure. Each head is `attention`."""
-    drawing, middle = Drawing(7, 4, small=13), 1.5
+    drawing, middle = Drawing(7, 4, 1.63, **SLIDE), 1.5
     wide, narrow = "(B, T, 64)", "(B, T, 16)"
     drawing.box("x", -0.1, middle, shape=wide, width=0.9)
     drawing.box("together", 4.0, middle, "side by side", shape=wide)
@@ -288,11 +285,11 @@ def heads() -> Picture:
         drawing.arrow(out, "together", sideways=True)
     drawing.box("proj", 5.2, middle, shape="mixes", kind="layer", width=0.7)
     drawing.box("y", 6.12, middle, "out", shape=wide, width=0.8)
-    drawing.arrow("together", "proj")
-    drawing.arrow("proj", "y")
+    drawing.arrows("together", "proj", "y")
     drawing.fig.alt = (
-        "Four heads side by side: x goes into each of them, their outputs are laid "
-        "side by side and then mixed by the projection, as wide as x was."
+        "Four heads side by side: x, 64 wide, goes into each of them; their outputs, "
+        "16 wide each, are laid side by side and then mixed by the projection, as wide "
+        "as x was."
     )
     return drawing.fig
 
@@ -344,24 +341,19 @@ def block() -> Picture:
     """The transformer block. Its pathway is a straight line, with its parts on side
     roads."""
     end = 5.45  # the column in which x comes out
-    drawing = Drawing(end, 2, small=13)
+    drawing = Drawing(end, 2, 2.08, **SLIDE)
     drawing.ax.set(xlim=(-0.45, end + 0.45), ylim=(1.4, -0.4))
-    drawing.ax.plot([0.4, end], [1, 1], color=COLORS[4], lw=8, zorder=0)  # pathway
+    pathway(drawing.ax, 0.4, end, 1)
     drawing.box("x", 0, 1, shape="(B, T, C)", width=0.8)
-    for i, part, fork, back in (
-        (1, "attention", 0.95, 2.15),
-        (2, "feed-forward", 3.3, 4.5),
+    for norm, fork, part, back in (
+        ("norm1", 0.95, "attention", 2.15),
+        ("norm2", 3.3, "feed-forward", 4.5),
     ):
-        drawing.places["fork"] = (fork, 1, 0, 0)
+        drawing.box(norm, fork, 0, kind="layer", width=0.8)
         drawing.box(part, back, 0, kind="layer", width=1.25)
-        drawing.plus(f"plus{i}", back, 1)
-        drawing.box(f"norm{i}", fork, 0, kind="layer", width=0.8)
-        drawing.arrow(f"norm{i}", part)
-        drawing.arrow("fork", f"norm{i}", sideways=False)
-        drawing.arrow(part, f"plus{i}", sideways=False)
+        drawing.side_road(norm, part, 1)
     drawing.box("out", end, 1, label="x", shape="(B, T, C)", width=0.8)
-    for start, stop in [("x", "plus1"), ("plus1", "plus2"), ("plus2", "out")]:
-        drawing.arrow(start, stop)
+    drawing.arrows("x", "attention +", "feed-forward +", "out")
     drawing.fig.alt = (
         "The block: x runs along a straight line. A side road leads through norm1 and "
         "attention and is added to it, then one through norm2 and feed-forward."
@@ -371,38 +363,31 @@ def block() -> Picture:
 
 def gpt() -> Picture:
     """The whole GPT: each box with its shape and the notebook that builds it."""
-    drawing = Drawing(9.35, 2.9, wide=1.28, small=12)
+    drawing = Drawing(11.4, 3, 1, **SLIDE)
     ax = drawing.ax
-    ax.set(xlim=(-0.65, 9.0), ylim=(2.15, -0.75))
+    ax.set(xlim=(0, 11.77), ylim=(2.2, -0.75))
     dashed: Style = {"fc": "#F4F4F4", "ec": "0.4", "lw": 1, "ls": "--", "zorder": 0}
-    frame(ax, 1.32, -0.65, 4.95, 2.4, 0.15, **dashed)
-    ax.text(3.8, 1.95, "a Block (05); a stack of them (06)", fontsize=13, **MIDDLE)
-    ax.plot([1.2, 6.5], [1.3, 1.3], color=COLORS[4], lw=8, ls="-", zorder=0.5)
-
-    def part(name, x, y, label, shape, lesson, width, kind="layer"):
-        drawing.box(name, x, y, label, shape, kind, width)
-        small: Style = {"fontsize": 11, "color": COLORS[0], "weight": "bold"}
-        ax.text(x, y - 0.43, lesson, **MIDDLE, **small)
-
-    part("ids", -0.22, 1.3, "ids", "(B, T)", "01", 0.72, "tensor")
-    part("embeddings", 0.72, 1.3, "embeddings", "(B, T, C)", "03", 0.98)
-    for i, fork, x, label, lesson in (
-        (1, 1.75, 3.05, "attention", "03, 04"),
-        (2, 4.26, 5.56, "feed-forward", "05"),
+    frame(ax, 2.64, -0.65, 5.42, 2.4, 0.15, **dashed)
+    ax.text(5.3, 1.98, "a Block (05); a stack of them (06)", fontsize=15, **MIDDLE)
+    pathway(ax, 2.4, 8.2, 1.3)
+    for name, x, y, shape, lesson, width, kind in (
+        ("ids", 0.46, 1.3, "(B, T)", "01", 0.85, "tensor"),
+        ("embeddings", 1.83, 1.3, "(B, T, C)", "03", 1.46, "layer"),
+        ("norm1", 3.22, 0.1, "(B, T, C)", "05", 0.92, "layer"),
+        ("attention", 4.49, 0.1, "(B, T, C)", "03, 04", 1.1, "layer"),
+        ("norm2", 5.76, 0.1, "(B, T, C)", "05", 0.92, "layer"),
+        ("feed-forward", 7.2, 0.1, "(B, T, C)", "05", 1.5, "layer"),
+        ("norm", 8.64, 1.3, "(B, T, C)", "05", 0.92, "layer"),
+        ("lm_head", 9.91, 1.3, "(B, T, 65)", "03", 1.08, "layer"),
+        ("logits", 11.2, 1.3, "(B, T, 65)", "01", 1.08, "tensor"),
     ):
-        drawing.places["fork"] = (fork, 1.3, 0, 0)
-        part(f"norm{i}", fork, 0.1, "norm", "(B, T, C)", "05", 0.74)
-        part(label, x, 0.1, label, "(B, T, C)", lesson, 1.14)
-        drawing.plus(f"plus{i}", x, 1.3)
-        drawing.arrow(f"norm{i}", label)
-        drawing.arrow("fork", f"norm{i}", sideways=False)
-        drawing.arrow(label, f"plus{i}", sideways=False)
-    part("norm", 6.82, 1.3, "norm", "(B, T, C)", "05", 0.74)
-    part("lm_head", 7.67, 1.3, "lm_head", "(B, T, 65)", "03", 0.74)
-    part("logits", 8.55, 1.3, "logits", "(B, T, 65)", "01", 0.8, "tensor")
-    line = ["ids", "embeddings", "plus1", "plus2", "norm", "lm_head", "logits"]
-    for start, end in zip(line, line[1:]):
-        drawing.arrow(start, end)
+        drawing.box(name, x, y, name.rstrip("12"), shape, kind, width)
+        small: Style = {"fontsize": 13.5, "color": COLORS[0], "weight": "bold"}
+        ax.text(x, y - 0.45, lesson, **MIDDLE, **small)
+    drawing.side_road("norm1", "attention", 1.3)
+    drawing.side_road("norm2", "feed-forward", 1.3)
+    stack = "attention +", "feed-forward +"
+    drawing.arrows("ids", "embeddings", *stack, "norm", "lm_head", "logits")
     drawing.fig.alt = (
         "The whole GPT in a row: ids, embeddings, then blocks, each with a norm and "
         "attention and a norm and the feed-forward layer on side roads that are added "
