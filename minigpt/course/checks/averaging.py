@@ -29,10 +29,6 @@ def mean_so_far(x: torch.Tensor, t: int) -> torch.Tensor:
 mean_so_far.mistakes("""
 You divide by T, but there are only t + 1 positions so far.
     .mean(dim=1) -> .sum(dim=1) / x.shape[1]
-You divide by t, but there are t + 1 positions from 0 to t.
-    .mean(dim=1) -> .sum(dim=1) / t
-This cuts and averages along the batch, which is dimension 0. Time is dimension 1.
-    x[:, : t + 1].mean(dim=1) -> x[: t + 1].mean(dim=0)
 """)
 check_mean_so_far = mean_so_far.check
 
@@ -64,10 +60,11 @@ Your weights don't sum to one: there is an exp, but nothing divides by the sum.
 You hide the future after the softmax. By then it has taken its share, so the rows no
 longer sum to one.
     scores = scores.masked_fill(~past, float("-inf")) -> pass
-    dim=-1) @ x -> dim=-1).masked_fill(~past, 0.0) @ x
-The future isn't hidden: the scores fall with the distance on both sides.
+    dim=-1) @ x -> dim=-1).tril() @ x
+    or
     time).float() -> time).abs().float()
     scores = scores.masked_fill(~past, float("-inf")) -> pass
+    dim=-1) @ x -> dim=-1).tril() @ x
 Your weights fall from the beginning onward, so the first position weighs the most. They
 should fall from the present backward.
     (time[:, None] - time) -> time.expand(T, T)
@@ -167,12 +164,6 @@ gets nan.
 You've replaced the nan, but not its cause: the silent position gets zeros.
     ~past -> scores.tril() == 0
     weights @ x -> weights.nan_to_num() @ x
-The silent query now hears the whole text, the future included. Your mask is still made
-from the scores.
-    ~past, float("-inf") -> scores.tril() == 0, -1e9
-You hide the future after the softmax, so the rows no longer sum to one.
-    scores = scores.masked_fill(~past, float("-inf")) -> pass
-    weights @ x -> weights.tril() @ x
 A future position whose score is 0 stays visible: your mask is made from the scores.
     ~past -> scores.triu(1) != 0
 """)

@@ -42,12 +42,6 @@ def affine_backward(
 
 
 affine_backward.mistakes("""
-gain and shift were used in every row, so add up what the rows say. Your gradients still
-have the shape of x.
-    (g * x).reshape(-1, len(gain)).sum(axis=0) -> g * x
-    g.reshape(-1, len(gain)).sum(axis=0) -> g
-shift was used in every row, so add up what the rows say, as for gain.
-    g.reshape(-1, len(gain)).sum(axis=0) -> g
 You take means over the rows. If a value is used several times, its gradients are added
 up.
     sum -> mean
@@ -55,9 +49,6 @@ You add up only the first dimension. gain and shift were used in all dimensions 
 last.
     (g * x).reshape(-1, len(gain)).sum(axis=0) -> (g * x).sum(axis=0)
     g.reshape(-1, len(gain)).sum(axis=0) -> g.sum(axis=0)
-The slope of y with respect to shift is 1, but you still have to multiply by g.
-    g.reshape(-1, len(gain)).sum(axis=0)
-        -> np.ones_like(g).reshape(-1, len(gain)).sum(axis=0)
 """)
 check_affine_backward = affine_backward.check
 
@@ -85,8 +76,6 @@ def share_backward(g: np.ndarray, x: np.ndarray) -> np.ndarray:
 share_backward.mistakes("""
 This is only the gradient through the numerator. Each number of x is also in the sum.
     - (g * x).sum(axis=-1, keepdims=True) / s**2 ->
-This is only the gradient through the sum. Each number of x is also in a numerator.
-    g / s - -> 0 * g -
 Through the sum, each x moves all shares of its row, so it should hear from all their g.
     (g * x).sum(axis=-1, keepdims=True) -> (g * x)
 You sum over all rows. Each row should hear only from its own g.
@@ -95,8 +84,6 @@ This is the backward rule of softmax, with y in front of everything. Here you on
 divide by the sum.
     g / s - (g * x).sum(axis=-1, keepdims=True) / s**2
         -> (y := x / s) * (g - (g * y).sum(axis=-1, keepdims=True))
-The square is missing: the slope of 1/s is -1/s².
-    / s**2 -> / s
 """)
 check_share_backward = share_backward.check
 
@@ -128,14 +115,9 @@ table_gradient.mistakes("""
 If a character comes twice, you keep only one of its gradients. With a list of rows, `=`
 and `+=` write each row once, and the last one stays.
     np.add.at(table, ids, g) -> table[ids] += g
-You have rows only for the ids that occur. The table has V rows, and a row that wasn't
-used gets zeros.
-    return table -> return table[np.unique(ids)]
 If a row was used several times, its gradients are added up. Yours is their mean.
     return table
         -> return table / np.maximum(np.bincount(ids.ravel(), minlength=V), 1)[:, None]
-You read only the first text of the batch.
-    (table, ids, g) -> (table, ids[0], g[0])
 """)
 check_table_gradient = table_gradient.check
 
@@ -169,18 +151,11 @@ relu.mistakes("""
 The bug is still there: the gradient passes even where nothing came through.
     g * (y > 0) -> g
     Hint: Which numbers of x could move a little without y noticing?
-Where x is exactly 0, nothing comes through, so the slope should be 0 there, too.
-    y > 0 -> x.data >= 0
 You cut the gradient at 0. It may have any sign, so what counts is y.
     y > 0 -> g > 0
-You multiply the gradient by y. Wherever y is positive, its slope is 1.
-    (y > 0) -> y
 No gradient arrives, because the result doesn't know that x is its parent. The second
 argument of Tensor(numbers, (x,), back) names the parents.
     Tensor(y, (x,), lambda g: (g * (y > 0),)) -> Tensor(y)
-Your way back changes g in place, but g isn't yours alone. A sum sends the same g to
-both its parents.
-    lambda g: (g * (y > 0),) -> lambda g: (np.multiply(g, y > 0, out=g),)
 A way back returns a tuple with one gradient per parent: (…,) with its comma. Yours is
 taken apart, and only its first entry is used.
     (g * (y > 0),) -> g * (y > 0)
@@ -222,8 +197,6 @@ The bug is still there: the student is cut off, so it learns nothing.
 Now nobody is cut off. The teacher gets a gradient, too, and would learn from the
 student.
     Tensor(teacher.data) -> teacher
-You cut off the difference as a whole, so nobody learns.
-    off * off -> Tensor(off.data) * Tensor(off.data)
 You cut off one of the two factors, so the gradient is only half as large.
     off * off -> off * Tensor(off.data)
 """)

@@ -13,12 +13,7 @@ from minigpt.course.checks.exercise import exercise
 
 @exercise(
     "01.1 How surprised was it?",
-    cases=[
-        (torch.tensor([0.5, 0.125]),),
-        (torch.tensor([1.0]),),
-        (torch.tensor([0.2] * 5),),
-        (torch.tensor([0.0001, 0.5]),),
-    ],
+    cases=[(torch.tensor(p),) for p in ([0.5, 0.125], [1.0], [0.2] * 5, [0.0001, 0.5])],
     fresh=lambda: [(0.1 + 0.9 * torch.rand(n),) for n in (7, 650)],
     hint="How surprising is a character whose probability was p? Average that.",
 )
@@ -63,13 +58,6 @@ def tile(data: torch.Tensor, block_size: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 tile.mistakes("""
-The targets of the last window aren't all there: the last character has no next one. So
-there may be one window fewer.
-    (len(data) - 1) // block_size -> len(data) // block_size
-You always leave out the last window. Its targets are there unless block_size divides N.
-    (len(data) - 1) // block_size -> len(data) // block_size - 1
-Your windows run down the columns, so neighbors in a row aren't neighbors in the text.
-    .view(n, block_size) -> .view(block_size, n).T
 You cut windows of block_size + 1, so the last character of each is never an input.
     x = data[
         -> data = data[: len(data) // (block_size + 1) * (block_size + 1)]; x = data[
@@ -98,17 +86,12 @@ def before_table(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
 
 
 before_table.mistakes("""
-This is the lesson's table, forward: your row i tells you what comes after i.
-    table[b, a] -> table[a, b]
 Repeated pairs count only once. table[rows, columns] += 1 with lists does that: it
 writes each place once.
     += 1 -> = 2
 Your columns sum to one, but your rows should. Swap the counts first, then divide each
 row by its sum.
     dim=1 -> dim=0
-You take the softmax of the counts, which raises e to the power of each. Divide each row
-by its sum instead.
-    table / table.sum(dim=1, keepdim=True) -> table.softmax(dim=1)
 """)
 check_before_table = before_table.check
 
@@ -142,20 +125,12 @@ def loss_by_position(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 loss_by_position.mistakes("""
-The losses lie text by text, so view(T, B) mixes positions. Use view(B, T).
-    each.view(B, T).mean(dim=0) -> each.view(T, B).mean(dim=1)
 There's one softmax too many: cross_entropy has one inside.
     rows = logits -> rows = logits.softmax(-1)
 reshape to (B, C, T) mixes the logits of different positions. transpose swaps
 dimensions.
     reshape(B * T, C) -> reshape(B, C, T)
     y.reshape(B * T) -> y
-cross_entropy treated your T time steps as classes, because nothing was flattened. If T
-= C it doesn't even complain.
-    rows, y.reshape(B * T) -> logits, y
-    or
-    rows, y.reshape(B * T) -> logits, y
-    each.view(B, T).mean(dim=0) -> each.mean()
 Each of your numbers is the mean of all positions up to it. You want each position's own
 loss.
     .mean(dim=0) -> .mean(dim=0).cumsum(0) / torch.arange(1, T + 1)
@@ -224,21 +199,11 @@ needs the whole text so far.
     model(idx) -> model(idx[:, -1:])
 You always write the most likely character. Nothing is drawn.
     torch.multinomial(probs, num_samples=1) -> probs.argmax(dim=-1, keepdim=True)
-You mix what all positions say. Only the last one is about the next character.
-    logits[:, -1] -> logits.mean(dim=1)
-You draw all new characters from the first answer. Ask the model again whenever the text
-has grown.
-    for _ in range(max_new_tokens):
-            logits, _ = model(idx) -> logits, _ = model(idx)
-        for _ in range(max_new_tokens):
-            pass
 """)
 check_write_on = write_on.check
 
 
-def _steps(
-    fit: Callable, table: torch.Tensor, batches: list, learning_rate: float
-) -> Any:
+def _steps(fit: Callable, table: torch.Tensor, batches: list, learning_rate: float):
     """The losses of a model with this table."""
     model = BigramLanguageModel(len(table))
     model.token_embedding.weight.data = table.clone()
@@ -252,7 +217,6 @@ def _batches(x: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
 FOUR = torch.tensor([[0, 1, 2], [2, 2, 1], [1, 0, 0], [1, 2, 0]])
 
 
-# fmt: off
 @exercise(
     "01.6 The loss that comes back up",
     cases=[(torch.zeros(3, 3), _batches(FOUR), 0.5)],
@@ -265,9 +229,7 @@ FOUR = torch.tensor([[0, 1, 2], [2, 2, 1], [1, 0, 0], [1, 2, 0]])
 def fit(model: nn.Module, batches: list, learning_rate: float) -> list[float]:
     """A function of a model, batches and a learning_rate that returns the losses."""
     losses = []
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=learning_rate
-    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
     for x, y in batches:
         _, loss = model(x, y)
         optimizer.zero_grad()
@@ -275,22 +237,17 @@ def fit(model: nn.Module, batches: list, learning_rate: float) -> list[float]:
         optimizer.step()
         losses.append(loss.item())
     return losses
-# fmt: on
 
 
 fit.mistakes("""
 The bug is still there: the first steps help, but then the loss climbs back up.
     optimizer.zero_grad() -> pass
     Hint: Print the norm of the gradient in each step.
-You made the gradient shorter, but it's still the sum over all steps so far.
-    optimizer.zero_grad() -> pass
-    loss.backward()
-        -> loss.backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
+You make a new optimizer in each step, so AdamW forgets its averages.
+    for x, y in batches: -> for x, y in batches:
+            optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
 Nothing is learned: every loss is that of the model you began with. step() needs a
 gradient that backward() has just computed.
     optimizer.step() -> pass
-Your steps are smaller, but the gradient is still the sum over all steps so far.
-    lr=learning_rate -> lr=learning_rate / 10
-    optimizer.zero_grad() -> pass
 """)
 check_fit = fit.check

@@ -1,25 +1,25 @@
 """The exercises of lesson 14: turned matrices, a folded bias, a cut table, knobs."""
 
 from collections.abc import Callable
+from itertools import product
 
 import torch
 
 from minigpt.course.checks.exercise import Wrong, exercise
-from minigpt.course.checks.results import same
 from minigpt.generation import probabilities
 
 Tensors = dict[str, torch.Tensor]
 
 
+SIZES = {"attn.c_attn": (1, 3), "attn.c_proj": (1, 1), "mlp.c_proj": (4, 1)}
+
+
 def _file(C: int, layers: int) -> tuple[Tensors, dict]:
     """({name: tensor} as in a file, {name: shape} as a model of width C has them)."""
-    shapes = {"attn.c_attn": (C, 3 * C), "attn.c_proj": (C, C), "mlp.c_fc": (C, 4 * C)}
-    shapes |= {"mlp.c_proj": (4 * C, C)}
     tensors = {"wte.weight": torch.randn(7, C), "wpe.weight": torch.randn(C, C)}
-    for i in range(layers):
-        for name, shape in shapes.items():
-            tensors[f"h.{i}.{name}.weight"] = torch.randn(shape)
-            tensors[f"h.{i}.{name}.bias"] = torch.randn(shape[1])
+    for i, (name, (m, n)) in product(range(layers), SIZES.items()):
+        tensors[f"h.{i}.{name}.weight"] = torch.randn(m * C, n * C)
+        tensors[f"h.{i}.{name}.bias"] = torch.randn(n * C)
     tables = tuple(tensors)[:2]
     ours = {n: (t if n in tables else t.t()).shape for n, t in tensors.items()}
     return tensors, {name: tuple(shape) for name, shape in ours.items()}
@@ -42,7 +42,7 @@ LONG = {
         (LONG, {"wte.weight": (2, 1), "h.1.mlp.c_fc.weight": (4, 1)}),
     ],
     fresh=lambda: [_file(4, 1), _file(2, 11)],
-    hint="Which of these matrices have the same shape when they're transposed?",
+    hint="Which of these matrices does the file hold transposed? Their names say it.",
 )
 def as_linear(tensors: Tensors, shapes: dict) -> Tensors:
     """A function of {name: tensor} and {name: shape} that returns {name: tensor}."""
@@ -65,24 +65,14 @@ file as in our model.
     name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
         -> tensor.dim() == 2
     assert tensor.shape == shapes[name], name ->
-You transpose only the matrices of attention. Those of the feed-forward layers are
-transposed in the file, too.
+    or
     name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
-        -> "attn" in name and tensor.dim() == 2
-    assert tensor.shape == shapes[name], name ->
+        -> tensor.shape != shapes[name] or len(set(tensor.shape)) == 1
 reshape gives you the right shape, but it leaves the numbers in their order. Use .T to
 transpose a matrix.
     name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")) -> True
     tensor.T -> tensor.reshape(shapes[name])
 """)
-as_linear.wrong(
-    "The first layers are right, but not the later ones. A file may have many layers.",
-    sign=lambda got, expected, *_: all(
-        same(got[name], expected[name])
-        for name in expected
-        if name[:2] != "h." or "h.0." in name
-    ),
-)
 check_as_linear = as_linear.check
 
 
@@ -117,8 +107,6 @@ You subtract the bias instead of adding it.
     s + more -> s - more
 Wᵀ b has the right shape, but if you multiply it by W, you get W Wᵀ b, not b.
     torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution -> (W.T @ b)[:, None]
-You count the old shift twice. W times what you add should be b, and s is there already.
-    b[:, None] -> (b + W @ s)[:, None]
 """)
 check_fold = fold.check
 
@@ -158,23 +146,14 @@ The bug is still there: the first character of a text gets the vector of a late
 position.
     tensor[:T] -> tensor[-T:]
     Hint: Which row of the table does the first character of a text use?
-You cut the channels. Positions are the rows.
-    tensor[:T] -> tensor[:, :T]
-You throw the first T rows away and keep the others. It's the other way around.
-    tensor[:T] -> tensor[T:]
-You cut the table of tokens, too. Its rows are the vocabulary, not positions.
-    name == "wpe.weight" -> name in ("wpe.weight", "wte.weight")
+Some masks are as large as before. Their last two dimensions are positions, and a file
+may have one in each of its layers.
+    name.endswith(".attn.bias") -> False
+    or
+    name.endswith(".attn.bias") -> name == "h.0.attn.bias"
 You return only what you cut. All the other tensors belong to the model, too.
     short = dict(p) -> short = {}
 """)
-cropped.wrong(
-    "Some masks are as large as before. A file may have one in each of its layers.",
-    sign=lambda got, expected, p, T: all(
-        same(got[name], p[name] if name.endswith(".attn.bias") else expected[name])
-        or same(got[name], expected[name])
-        for name in expected
-    ),
-)
 check_cropped = cropped.check
 
 
@@ -188,7 +167,7 @@ def _drawn(
         logits = torch.cat([logits, torch.linspace(1, -1, 80)[None]], dim=1)
     try:
         return probabilities(logits, **knobs)
-    except ValueError as error:  # a knob that our generation refuses
+    except (TypeError, ValueError) as error:  # a knob that it refuses
         raise Wrong(f"With {knobs}, our generation raises: {error}") from None
 
 
@@ -220,19 +199,10 @@ def ours(do_sample: bool, temperature: float, top_k: int, top_p: float) -> dict:
 
 
 ours.mistakes("""
-With do_sample=False nothing is drawn, whatever the other three say. You should get the
-likeliest token.
-    if not do_sample -> if False
 It's the wrong way around: with do_sample=True you take the likeliest token.
     if not do_sample -> if do_sample
-You lose top_k, so all tokens can be drawn.
-    top_k or None -> None
-You lose top_p, so unlikely tokens can be drawn.
-    "top_p": top_p -> "top_p": None
 top_k=0 means that all tokens may be drawn, but you allow 50. Which value cuts nothing
 here, whatever the vocabulary?
     top_k or None -> top_k or 50
-top_p means the same in both libraries: keep the likeliest tokens that sum to top_p.
-    "top_p": top_p -> "top_p": 1 - top_p
 """)
 check_ours = ours.check

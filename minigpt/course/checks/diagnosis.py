@@ -26,6 +26,7 @@ from minigpt.course.checks.run import Endless, Outcome, Wrong, explained, silenc
 from minigpt.course.checks.slips import Slip, is_odd, slips
 from minigpt.course.checks.source import (
     bare,
+    idle_line,
     is_skeleton,
     listing,
     surroundings,
@@ -220,6 +221,11 @@ def diagnosed(attempt: Attempt, tell: bool) -> tuple[str, str, float]:
     return says, "untouched" if found.untouched else "tried", attempt.share
 
 
+def an_idle_line(attempt: Attempt, tell: bool) -> Finding | None:
+    line = idle_line(listing(attempt.answers[0])[0])
+    return Finding(words.IDLE.format(line=line), enough=True) if line else None
+
+
 def a_known_mistake(attempt: Attempt, tell: bool) -> Finding | None:
     """The known mistake that accounts best for what the answer gave, the first of them.
 
@@ -309,7 +315,7 @@ def a_slip_of_the_solution(attempt: Attempt, tell: bool) -> Finding | None:
     for slip in sorted(found, key=lambda slip: "too much" not in slip.says):
         if attempt.is_late:
             return None
-        if not slip.after or slip.now[:1] == "~":
+        if not slip.after or slip.after.isidentifier() or slip.now[:1] == "~":
             continue
         try:
             made = asked.made(slip.program)
@@ -337,6 +343,7 @@ def what_it_looks_like(attempt: Attempt, tell: bool) -> Finding:
 
 
 ORDER: Sequence[Callable[[Attempt, bool], Finding | None]] = (
+    an_idle_line,
     a_known_mistake,
     an_error,
     an_unread_argument,
@@ -405,10 +412,10 @@ def shown_change(name: str, before: Any, after: Any) -> list[tuple[str, str]]:
 
 
 def corrections(attempt: Attempt, which: int, text: str) -> Iterator[Slip]:
-    """The changes of one of the answers that make it right, up to four of them."""
+    """The changes of one of the answers that make it right, up to six of them."""
     goal, found, last = bare(attempt.exercise.shown), 0, CANDIDATES
     for i, slip in enumerate(slips(text, goal)):
-        if i > last or found == 4 or attempt.is_late:
+        if i > last or found == 6 or attempt.is_late:
             return
         programs = list(attempt.answers)
         try:
@@ -437,7 +444,11 @@ def chosen(found: list[Slip], right: str) -> Slip | None:
         found = [slip for slip in found if slip.after in ours]
     if len({slip.at for slip in found}) > 1:
         return None
-    return min(found, key=lambda slip: len(slip.changes), default=None)
+
+    def size(slip: Slip) -> tuple:
+        return len(slip.changes), len(slip.after) > len(slip.before) + 4
+
+    return min(found, key=size, default=None)
 
 
 def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:

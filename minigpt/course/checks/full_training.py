@@ -43,8 +43,6 @@ The decay goes through the averages here. That's Adam. In AdamW it acts on p alo
     m = b1 * m -> g = g + decay * p
             m = b1 * m
     decay * p + mean -> mean
-Your decay isn't multiplied by the learning rate.
-    lr * (decay * p + mean / (root + eps)) -> (decay * p + lr * mean / (root + eps))
 Your corrected averages carry over into the next step. Keep m and v as they are, and use
 the corrected ones only once.
     mean = m / -> mean = m = m /
@@ -112,29 +110,10 @@ def next_probs(
 
 
 next_probs.mistakes("""
-You divide the probabilities by the temperature, so the rows no longer sum to one.
-Divide the logits.
-    [:, -1] / temperature -> [:, -1]
-    F.softmax(logits, dim=-1) -> F.softmax(logits, dim=-1) / temperature
-You give the model more than block_size tokens. Keep only the last ones.
-    idx[:, -block_size:] -> idx
 You keep the first block_size tokens, so the model never sees how the text goes on.
     -block_size: -> :block_size
 The tokens that you cut get the logit 0, and e⁰ is 1: they can still be drawn.
     float("-inf") -> 0.0
-You cut after the softmax, so the rows sum to less than one.
-    return F.softmax(logits, dim=-1) ->
-    if top_k is not None: -> logits = F.softmax(logits, dim=-1)
-        if top_k:
-    float("-inf")) -> 0.0)
-        return logits
-You keep the k likeliest of the whole batch. Each row should keep its own.
-    logits.topk(k, dim=-1).values[:, -1:] -> logits.flatten().topk(k).values[-1]
-The first row decides for all rows. Each row has its own k-th largest logit.
-    logits.topk(k, dim=-1).values[:, -1:] -> logits.topk(k, dim=-1).values[:1, -1:]
-One token too many stays. The first k of a sorted row end at index k - 1.
-    logits.topk(k, dim=-1).values[:, -1:]
-        -> logits.sort(descending=True).values[:, [min(k, logits.shape[-1] - 1)]]
 """)
 check_next_probs = next_probs.check
 
@@ -152,14 +131,10 @@ def _leaks(
     reads = (set(p.flatten().tolist()) for p in parts)
     leaks = {i for own, other in zip((judged, learned), reads) for i in own & other}
     shares = (train_fraction, learned), (1 - train_fraction, judged)
-    used = [
-        "enough" if len(p) > 0.4 * f * len(ids) else f"only {len(p)} of {len(ids)}"
-        for f, p in shares
-    ]
     return {
         "judged and learned": sorted(judged & learned),
         "predicted here, read there": sorted(leaks - (judged & learned)),
-        "characters learned, judged": used,
+        "enough learned, judged": [len(p) > 0.4 * f * len(ids) for f, p in shares],
     }
 
 
@@ -261,15 +236,6 @@ You compare all losses before with all losses after. Compare each seed with itse
 first.
     all(change < 0 for change in changes) -> max(after) < min(before)
     all(change > 0 for change in changes) -> min(after) > max(before)
-You let the majority decide. All seeds must agree.
-    all(change < 0 for change in changes) -> sum((c > 0) - (c < 0) for c in changes) < 0
-    all(change > 0 for change in changes) -> sum((c > 0) - (c < 0) for c in changes) > 0
-There's no tie left: whatever didn't rise with every seed is called better.
-    all(change < 0 for change in changes) -> not all(change > 0 for change in changes)
-Better and worse are swapped: a loss that fell is better.
-    a - b for -> b - a for
-You sort the losses, so they're no longer paired by their seeds.
-    zip(after, before) -> zip(sorted(after), sorted(before))
 """)
 check_verdict = verdict.check
 
@@ -310,22 +276,9 @@ it.
     before >= top_p -> before + likely > top_p
     or
     before >= top_p -> (before + likely) * (before > 0) > top_p
-    or
-    before >= top_p -> before + likely >= top_p
-    or
-    before >= top_p -> (before + likely) * (before > 0) >= top_p
-You return them from likely to unlikely. Each one must go back to its id.
-    torch.zeros_like(probs).scatter(-1, order, kept) -> kept
 gather doesn't put them back: it sorts them once more. Each one must go back to its id.
     torch.zeros_like(probs).scatter(-1, order, kept) -> kept.gather(-1, order)
 Your rows sum to less than one. Divide what stays by its sum.
     kept = kept / kept.sum(dim=-1, keepdim=True) ->
-You look at each probability by itself. What counts is the sum of the likelier ones.
-    before >= top_p -> (likely < 1 - top_p) & (before > 0)
-You add up the probabilities in the order of their ids. Start with the likeliest.
-    likely, order = probs.sort(dim=-1, descending=True)
-        -> likely, order = probs, torch.arange(probs.shape[-1]).expand_as(probs)
-What you throw away is 0 before a softmax, and e⁰ is 1: it can still be drawn.
-    kept / kept.sum(dim=-1, keepdim=True) -> kept.softmax(dim=-1)
 """)
 check_nucleus = nucleus.check

@@ -36,26 +36,15 @@ def previous_score(weights: torch.Tensor) -> torch.Tensor:
 
 
 previous_score.mistakes("""
-You count the last column for position 0, which is what index -1 or a roll does. The
-first character has nobody before it.
-    before.mean(dim=-1) -> (before.sum(dim=-1) + weights[..., 0, -1]) / before.shape[-1]
-    or
-    before.mean(dim=-1)
-        -> (before.sum(dim=-1) + weights[..., 0, -1]) / weights.shape[-1]
 You divide by T, but the first character has nobody before it, so there are only T - 1
 queries.
     before.mean(dim=-1) -> before.sum(dim=-1) / weights.shape[-1]
 This is how much each character attends to the one after it. Rows are queries, and
 columns are keys.
     offset=-1 -> offset=1
-You add up the attention to all earlier characters. Only the one right before counts.
-    weights.diagonal(offset=-1, dim1=-2, dim2=-1) -> weights.tril(-1).sum(-1)[..., 1:]
 Without its dims, diagonal works on the first two dimensions. The maps are in the last
 two.
     , dim1=-2, dim2=-1 ->
-This is how much each character attends to itself. The one before it is at t - 1.
-    weights.diagonal(offset=-1, dim1=-2, dim2=-1)
-        -> weights.diagonal(dim1=-2, dim2=-1)[..., 1:]
 """)
 check_previous_score = previous_score.check
 
@@ -88,8 +77,6 @@ You put zeros there, which is zero ablation. You want the head's mean.
     heads[..., mine].mean(dim=(0, 1)) -> 0
 Every window gets its own mean, so what the head says still depends on the text.
     heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine].mean(dim=1, keepdim=True)
-Every position gets its own mean. Average over the positions, too.
-    heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine].mean(dim=0)
 `head` counts heads, not channels. Head h begins at channel h * head_size.
     slice(head * head_size, (head + 1) * head_size) -> slice(head, head + head_size)
 You put a single number into all channels of the head. Each channel should get its own
@@ -145,61 +132,33 @@ def prefix_score(weights: torch.Tensor, ids: torch.Tensor, n: int = 2) -> Any:
 
 
 prefix_score.mistakes("""
-You count queries that have nothing to find as zeros. Leave them out.
-    if seen: -> if True:
 You divide by all T. Only queries that have something to find should count.
     / len(found) -> / len(ids)
 You look at the last character of the match. A copying head looks at the one that
 followed it.
     weights[t, s] -> weights[t, s - 1]
-The last n characters should include the one at t.
-    ids[t - n + 1 : t + 1] -> ids[t - n : t]
-    range(n - 1, len(ids)) -> range(n, len(ids))
 You take only the latest match. Add up the attention on all of them.
     total + weights[t, s] -> weights[t, s]
 """)
 check_prefix_score = prefix_score.check
 
 
-def _others(module: nn.Module, inputs: Any, output: Any) -> None:
-    """Somebody else's hook, which should stay."""
-
-
-class Noting(nn.Module):
-    """A layer that notes how many hooks it has whenever it runs."""
-
-    def __init__(self, layer: nn.Module):
-        super().__init__()
-        self.layer, self.hooks = layer, []
-        self.register_forward_hook(_others)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.hooks.append(len(self._forward_hooks))
-        return self.layer(x)
-
-
-def _summing() -> nn.Linear:
-    """A layer that adds up two numbers."""
-    layer = nn.Linear(2, 1)
-    nn.init.ones_(layer.weight), nn.init.zeros_(layer.bias)
-    return layer
-
-
-def _silent_and_healed(silenced: Callable, module: Noting, x: torch.Tensor) -> dict:
+def _silent_and_healed(silenced: Callable, module: nn.Module, x: torch.Tensor) -> dict:
+    """What came, and whether a hook was there then, next to somebody else's."""
+    module.register_forward_hook(lambda *given: None)
+    hooks, count = module._forward_hooks, []
+    module.register_forward_pre_hook(lambda *given: count.append(len(hooks)))
     silent = silenced(module, x)
-    seen = {"silenced": silent, "hooked while it ran": max(module.hooks, default=0) > 1}
-    return seen | {"hooks left": len(module._forward_hooks), "afterwards": module(x)}
+    seen = {"silenced": silent, "hooked while it ran": max(count, default=0) > 1}
+    return seen | {"hooks left": len(hooks), "afterwards": module(x)}
 
 
 @exercise(
     "11.4 The cut that does not heal",
-    cases=lambda: [
-        (Noting(_summing()), torch.ones(1, 2)),
-        (Noting(nn.Linear(3, 4)), torch.ones(2, 3)),
-        (Noting(nn.Identity()), torch.ones(2, 3)),
-    ],
+    cases=[(nn.Identity(), torch.tensor([[1.0, 2.0]])), (nn.ReLU(), SMALL)],
     fresh=lambda: [
-        (Noting(nn.Sequential(nn.Linear(3, 4), nn.Tanh())), torch.randn(2, 3))
+        (nn.Sequential(nn.Linear(3, 4), nn.Tanh()), torch.randn(2, 3)),
+        (nn.Linear(3, 4), torch.randn(2, 3)),
     ],
     work=_silent_and_healed,
     hint="What does module(x) give before the call, during it, and after it?",

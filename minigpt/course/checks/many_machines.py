@@ -33,8 +33,6 @@ def share(batch_size: int, rank: int, workers: int) -> tuple[int, int]:
 
 
 share.mistakes("""
-A slice stops before `last`, so you leave out one row each time.
-    (rank + 1) * batch_size // workers -> (rank + 1) * batch_size // workers - 1
 If batch_size // workers leaves a remainder, nobody reads those rows.
     rank * batch_size // workers -> rank * (batch_size // workers)
     (rank + 1) * batch_size // workers -> first + batch_size // workers
@@ -52,13 +50,6 @@ Some rows are read twice. A share should begin where the one before it ends.
     rank * batch_size // workers -> rank * (batch_size // workers)
     (rank + 1) * batch_size // workers
         -> first + batch_size // workers + (rank < batch_size % workers)
-`last` is where a share ends, but yours says how many rows it has.
-    (rank + 1) * batch_size // workers -> (rank + 1) * batch_size // workers - first
-    or
-    first = rank * batch_size // workers
-        return first, (rank + 1) * batch_size // workers
-        -> size, rest = divmod(batch_size, workers)
-        return rank * size + min(rank, rest), size + (rank < rest)
 """)
 check_share = share.check
 
@@ -109,11 +100,6 @@ different batch.
         -> torch.randperm(length, generator=generator)[:batch_size]
 """)
 windows.wrong(
-    "Some of these windows aren't among those that one worker alone would draw. Does "
-    "each worker have its own seed, or its own draw?",
-    sign=lambda got, expected, *_: not set(got[0]) <= set(expected[0]),
-)
-windows.wrong(
     "Every window of the batch should be read once. Some of yours are read twice, or "
     "not at all.",
     sign=lambda got, expected, *_: set(got[0]) <= set(expected[0]),
@@ -159,13 +145,11 @@ evaluate.mistakes("""
 Only worker 0's losses count. The others should add theirs.
     sum(losses) -> sum(losses) * (rank == 0)
     len(losses) -> len(losses) * (rank == 0)
-Every worker knows only its own losses.
-    total / count -> sum(losses) / max(len(losses), 1)
+You divide the sum over all workers by one worker's number of windows.
+    total / count -> total / len(losses) if rank == 0 else None
 This is the mean of the workers' means. A worker with few windows counts as much as one
 with many.
     all_reduce(len(losses)) -> all_reduce(1)
     sum(losses) -> sum(losses) / max(len(losses), 1)
-You divide the sum over all workers by one worker's number of windows.
-    total / count -> total / max(len(losses), 1)
 """)
 check_evaluate = evaluate.check

@@ -37,16 +37,9 @@ def rms_norm_with_gain(x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
 rms_norm_with_gain.mistakes("""
 This is LayerNorm: you subtract the mean first. RMSNorm doesn't.
     mean_square = -> x = x - x.mean(dim=-1, keepdim=True); mean_square =
-The gain comes before the norm, which cancels part of it.
-    mean_square = -> x = x * gain; mean_square =
-    .sqrt() * gain -> .sqrt()
-You square the mean. Take the mean of the squares.
-    x.square().mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).square()
 You divide by the length of the row, which is the root of the sum of its squares. The
 exercise asks for the root of their mean.
     x.square().mean(dim=-1, keepdim=True) -> x.square().sum(dim=-1, keepdim=True)
-The root is missing: you divide by the mean of the squares itself.
-    (mean_square + 1e-6).sqrt() -> (mean_square + 1e-6)
 """)
 rms_norm_with_gain.wrong(
     "You divide by the standard deviation, which is measured from the mean. Here the "
@@ -139,15 +132,6 @@ def grouped_attention(
 
 
 grouped_attention.mistakes("""
-You hide the future after the softmax. By then it has taken its share, so the rows no
-longer sum to one.
-    F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        -> F.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1).tril() @ v
-Keys and values are shared in different ways. A query head reads its key and its value
-from the same head.
-    v = v.repeat_interleave(group, dim=1) -> v = v.repeat(1, group, 1, 1)
-    or
-    k = k.repeat_interleave(group, dim=1) -> k = k.repeat(1, group, 1, 1)
 The causal mask is missing: each position sees the later ones, too.
     , is_causal=True ->
 Your query heads take turns: head 0 reads key/value head 0, head 1 reads head 1, and so
@@ -186,12 +170,5 @@ rows, one for each token or position. Muon lets rows that agree share one step.
     Hint: Print the names. Which of these have a row for each token or position?
 The embeddings are out now, but lm_head has a row for each token, too.
     name.startswith("body.") -> "embedding" not in name
-These are all parameters of the blocks. Muon can't move vectors, such as gains and
-biases.
-    if p.dim() == 2 ->
 """)
-for_muon.wrong(
-    "These names are the body's own. The model's names for them begin with `body.`.",
-    sign=lambda got, *_: {f"body.{n}" for n in got["wrong"]} & {*got["missing"]},
-)
 check_for_muon = for_muon.check

@@ -35,11 +35,6 @@ matrices of its own, from all n_embd channels to head_size.
     n_head * 3 -> 3
 You count one matrix per head. A head has three: for queries, keys and values.
     n_head * 3 -> n_head
-You give every head three matrices of full width. Those of one head have only head_size
-columns each.
-    n_embd * head_size -> n_embd * n_embd
-The bias of the projection is missing.
-    n_embd * n_embd + n_embd -> n_embd**2
 """)
 check_parameters = parameters.check
 
@@ -93,12 +88,6 @@ columns.
 The head isn't off: its scores are all 0, so it passes on the plain mean of its values.
     layer.proj.weight[:, start : start + layer.head_size] = 0
         -> layer.qkv.weight[start : start + layer.head_size] = 0
-You switch off every n_head-th channel. The channels of a head are side by side.
-    [:, start : start + layer.head_size] -> [:, h :: layer.n_head]
-The rows of qkv aren't sorted by heads: all queries come first, then all keys, then all
-values.
-    layer.proj.weight[:, start : start + layer.head_size] = 0
-        -> layer.qkv.weight[3 * start : 3 * (start + layer.head_size)] = 0
 Head h is off, but so is the projection's bias, which belongs to no head. You don't need
 that line.
     layer.proj.weight[:, start : start + layer.head_size] = 0
@@ -107,8 +96,6 @@ that line.
 The model that you return works as before. Did you change a copy of a weight, or the
 model that was handed in?
     layer.proj.weight[:, start : start + layer.head_size] = 0 -> pass
-You switch off one channel. A head has head_size of them.
-    start : start + layer.head_size -> h
 """)
 check_without_head = without_head.check
 
@@ -158,10 +145,6 @@ outputs from the original.
                 head = Head(n_embd, n_embd // n_head)
                 self.heads.append(head)
     Hint: Which names are in first.state_dict(), and which are missing?
-Both copies begin with the same numbers now, and that hides the symptom. What the heads
-learn still isn't saved.
-    self.heads = nn.ModuleList( -> torch.manual_seed(0)
-            self.heads = list(
 Only one head is saved. Is it the same one in each place, or do the others have no name?
     nn.ModuleList( -> nn.ModuleList([Head(n_embd, n_embd // n_head)] * n_head)
             list(
@@ -230,9 +213,5 @@ No position sees another one: at each position the heads look at each other. att
 needs (B, n_head, T, head_size).
     permute(2, 0, 3, 1, 4) -> unbind(2)
     out = out.transpose(1, 2).reshape(B, T, C) -> out = out.reshape(B, T, C)
-Your view mixes positions and heads. A view keeps the order in memory, which is (B, T,
-3, n_head, head_size).
-    self.qkv(x).view(shape) -> self.qkv(x).view(B, 3, self.n_head, T, -1)
-    qkv.permute(2, 0, 3, 1, 4) -> qkv.unbind(1)
 """)
 check_dice = DiceHeads.check

@@ -13,9 +13,8 @@ from minigpt.course.checks.results import describe
 @exercise(
     "15.1 Compared with the others",
     cases=[
-        (torch.tensor([[4.0, 0, 2], [9, 9, 9]]),),
-        (torch.tensor([[1.0, 0], [5, 8]]),),
-        (torch.tensor([[3.0, 0, 0, 0]]),),
+        (torch.tensor(rewards),)
+        for rewards in ([[4.0, 0, 2], [9, 9, 9]], [[1.0, 0], [5, 8]], [[3.0, 0, 0, 0]])
     ],
     fresh=lambda: [(torch.randn(*shape),) for shape in [(3, 5), (4, 4), (5, 2)]],
     hint="In the first case, the text with reward 4 is compared with 0 and 2.",
@@ -37,17 +36,6 @@ is a row: the texts after one prompt.
     dim=1 -> dim=0
     or
     return rewards - others -> return rewards - rewards.mean(dim=0, keepdim=True)
-You compare with the texts of all prompts at once. Some prompts are harder than others,
-so each row is a group of its own.
-    n = rewards.shape[1] -> n = rewards.numel()
-    rewards.sum(dim=1, keepdim=True) -> rewards.sum()
-    or
-    return rewards - others -> return rewards - rewards.mean()
-You subtract the sum of the others. It should be their mean.
-    / (n - 1) ->
-Without keepdim=True, the sums are (prompts,), and torch lines them up with the texts
-instead of the prompts.
-    rewards.sum(dim=1, keepdim=True) -> rewards.sum(dim=1)
 """)
 check_against_others = against_others.check
 
@@ -129,14 +117,6 @@ that makes the loss smaller. Use it as a plain number.
     baseline.detach() -> baseline
 The sign is wrong: when this loss falls, better texts become less likely.
     -(better * taken).mean() -> (better * taken).mean()
-The log-probability of a text is the sum over its characters. You take their mean.
-    .sum(dim=1) -> .mean(dim=1)
-Your log-probabilities are (N, 1) and the rewards are (N,), so their product is a square
-in which every text gets every reward.
-    gather(-1, chosen)[..., 0].sum(dim=1) -> gather(-1, chosen).sum(dim=1)
-You subtract the baseline from the product. There it only shifts the loss and changes no
-gradient. Subtract it from the rewards.
-    -(better * taken).mean() -> -(rewards * taken - baseline.detach()).mean()
 """)
 check_written_loss = written_loss.check
 
@@ -190,20 +170,12 @@ argument comes first: F.kl_div(a, b) is KL(b || a).
 A gradient flows into the reference. It would move toward the model, but it should stay
 where it is.
     ref_logits.detach() -> ref_logits
-You average over all places, the prompt's too. Only those that are True in `written`
-count.
-    kl[written].mean() -> kl.mean()
 You set the other places to 0, but they still count in the mean. Divide by the number of
 places that were written.
     kl[written].mean() -> (kl * written).mean()
 You take a mean for each text and then their mean. A place in a short text counts more
 that way, but all places should count equally.
     kl[written].mean() -> ((kl * written).sum(dim=1) / written.sum(dim=1)).mean()
-Your differences all count equally. Weight each of them with the model's probability.
-    logp.exp() * (logp - ref) -> logp - ref
-Logits aren't log-probabilities yet: their exponentials don't sum to 1.
-    F.log_softmax(logits, dim=-1) -> logits
-    F.log_softmax(ref_logits.detach(), dim=-1) -> ref_logits.detach()
 """)
 check_moved = moved.check
 
@@ -253,13 +225,5 @@ The reference stays where it was, but the gradient flows through it, too. Cut it
 This KL is the wrong way around: KL(reference || die). It should be KL(die ||
 reference).
     logp.exp() * (logp - ref) -> ref.exp() * (ref - logp)
-The sign of the reward is wrong. The optimizer lowers this number, so the die learns to
-earn less.
-    leash * kl - earned -> leash * kl + earned
-Your die never moves. Is what it earns part of the loss, and are these the logits that
-the optimizer has?
-    leash * kl - earned -> leash * kl
-The differences in your KL all count equally. Weight each with the die's probability.
-    logp.exp() * (logp - ref) -> logp - ref
 """)
 check_leashed = leashed.check

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import ctypes
+import json
 import linecache
 import os
 import re
@@ -72,7 +73,9 @@ def run(call: Callable, inputs: tuple, seconds: float = 0.0) -> Outcome:
         torch.default_generator.manual_seed(0)
         torch.set_default_dtype(torch.float32)
         try:
-            found.append(Outcome(call(*given)))
+            value = call(*given)
+            json.dumps(value, skipkeys=True, default=id)  # or a list contains itself
+            found.append(Outcome(value))
         except BaseException as error:  # the learner's code may raise anything
             found.append(Outcome(error=error))
 
@@ -199,10 +202,7 @@ def _is_learners(frame: Any) -> bool:
 def _names(error: BaseException) -> list[tuple[str, str]]:
     """(a name or an expression in the learner's last line, what it is), up to six."""
     try:
-        from stack_data import (
-            FrameInfo,
-            Options,
-        )  # comes with IPython, but not on Colab
+        from stack_data import FrameInfo, Options  # IPython has it; Colab doesn't
     except ImportError:
         return []
     try:

@@ -28,8 +28,8 @@ NUMBERS = torch.tensor([[[1.0], [2.0], [0.0]], [[3.0], [-1.0], [2.0]]])  # (2, 3
         (torch.randn(3, 6, 4), torch.randn(4, 2), torch.randn(4, 2)),
         (torch.randn(2, 5, 7), torch.randn(7, 9), torch.randn(7, 9)),
     ],
-    hint="Every query meets every key, so the scores are (B, T, T). What is the "
-    "variance of a sum of head_size products, and what brings it back to 1?",
+    hint="Every query meets every key, so the scores are (B, T, T). A sum of head_size "
+    "products of such numbers has which variance, whatever x is?",
 )
 def scaled_scores(
     x: torch.Tensor, W_query: torch.Tensor, W_key: torch.Tensor
@@ -43,9 +43,6 @@ def scaled_scores(
 scaled_scores.mistakes("""
 You divide by the root of C, the size of x. The products are sums of head_size numbers.
     / q.shape[-1] -> / x.shape[-1]
-You compare each query only with the key of its own position. Every query should meet
-every key: that's a product of matrices, (B, T, T).
-    q @ k.transpose(-2, -1) -> (q * k).sum(dim=-1)
 Rows and columns are swapped: here the keys ask the queries. The queries belong to the
 rows.
     q @ k.transpose -> k @ q.transpose
@@ -84,16 +81,6 @@ def look_back(T: int, distance: int) -> tuple:
 
 
 look_back.mistakes("""
-Every position looks one step back, whatever the distance.
-    roll(-distance -> roll(-1
-Your scores grow with the position, so the last one wins. A large product doesn't mean
-that two numbers are equal: 2 · 5 is more than 2 · 2.
-    W_key = torch.eye(T) -> W_key = torch.arange(T)[:, None].float()
-    torch.eye(T).roll(-distance, dims=1) -> (W_key - distance)
-Every position looks at itself: query t fits key t best. It should fit key t - distance.
-    .roll(-distance, dims=1) ->
-Your head looks the wrong way: query t fits key t + distance, which the mask hides.
-    roll(-distance -> roll(distance
 """)
 look_back.wrong(
     "Your head looks at the right positions, but gives them less than 99 % of its "
@@ -141,17 +128,8 @@ def reach(model: LanguageModel, idx: torch.Tensor) -> torch.Tensor:
 
 
 reach.mistakes("""
-These are scores without the scale and without the mask. attention_weights(q, k) does
-what your model does.
-    attention_weights(head.query(x), head.key(x))
-        -> (head.query(x) @ head.key(x).mT).softmax(dim=-1)
-This is the mean position that t looks at. How far away from t is that?
-    places[:, None] - places -> places
 The head reads the sum of two tables. The position embedding is missing.
     + model.position_embedding(places) ->
-This is the distance of the position with the largest weight. You want the mean over all
-positions.
-    (weights * distances).sum(dim=-1) -> places - weights.argmax(dim=-1)
 """)
 check_reach = reach.check
 
@@ -218,7 +196,5 @@ tell which character came first.
     Hint: Print `position` for 0123 and for 2103.
 The positions come too late: the head has mixed the characters already.
     self.body(token + position) -> self.body(token) + position
-All characters get the vector of position 0. Each one needs its own.
-    torch.arange(idx.shape[1], device=idx.device) -> torch.zeros_like(idx)
 """)
 check_word_order = TinyModel.check

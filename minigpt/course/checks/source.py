@@ -116,6 +116,12 @@ def unread_argument(text: str, right: str) -> str:
     return ""
 
 
+def idle_line(text: str) -> str:
+    """A line that only names a method, and doesn't call it; "" for none."""
+    lines = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Expr))
+    return next((ast.unparse(n) for n in lines if isinstance(n, ast.Attribute)), "")
+
+
 def _arguments(text: str) -> list[str]:
     """The names of a function's arguments; [] for a class, or several functions."""
     tree = ast.parse(text)
@@ -126,7 +132,10 @@ def _arguments(text: str) -> list[str]:
 
 
 def _read(text: str) -> set[str]:
-    names = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name))
+    """The names that a program reads; those in an assert it could do without."""
+    nodes = list(ast.walk(ast.parse(text)))
+    idle = {n for x in nodes if isinstance(x, ast.Assert) for n in ast.walk(x)}
+    names = (n for n in nodes if isinstance(n, ast.Name) and n not in idle)
     return {n.id for n in names if isinstance(n.ctx, ast.Load)}
 
 

@@ -39,6 +39,7 @@ RAISED = "It raised {error}"
 
 MISSING_PART = "`{part}` is still missing."
 SEVERAL = "{part}: {says}"
+IDLE = "The line `{line}` does nothing: the parentheses of the call are missing."
 UNREAD = "Your code never uses its argument `{name}`."
 CHANGED = (
     "Your function changes its input `{name}`. The code that called it will find "
@@ -121,6 +122,7 @@ MEANINGS = {
         "dimensions before the last into one."
     ),
     r"OverflowError": "The number is too large for a float, like e ** 710.",
+    r"Circular reference": "A list in this result contains itself.",
     r"unhashable": "A list can't be a key of a dictionary, but a tuple can.",
     r"batch2 tensor": (
         "In a matrix product the inner sizes must be equal, in each text of the batch. "
@@ -150,7 +152,4 @@ MEANINGS = {
         "them."
     ),
     r"AssertionError": "Your own assert failed: what it claims isn't true here.",
-    r"takes \d+ positional|missing \d+ required|unexpected keyword": (
-        "The check calls your function with the arguments that the exercise gives it."
-    ),
 }
