@@ -127,7 +127,7 @@ def test_a_mutant_of_the_solution_fails_or_is_right_with_other_numbers_too(numbe
     with run.settings_kept(), run.silence():
         attempt = Attempt(asked, tuple(asked.solution), tuple(rest))
         cases = [outcome[:2] for outcome in attempt.outcomes]
-        for slip in of_all_kinds(slips(asked.shown, asked.shown), 6):
+        for slip in of_all_kinds(slips(asked.shown, asked.shown), 8):
             try:
                 mutant = asked.made(slip.program)
             except Exception:  # it doesn't run at all

@@ -203,7 +203,9 @@ You always write the most likely character. Nothing is drawn.
 check_write_on = write_on.check
 
 
-def _steps(fit: Callable, table: torch.Tensor, batches: list, learning_rate: float):
+def _steps(
+    fit: Callable, table: torch.Tensor, batches: list, learning_rate: float
+) -> Any:
     """The losses of a model with this table."""
     model = BigramLanguageModel(len(table))
     model.token_embedding.weight.data = table.clone()

@@ -101,10 +101,6 @@ def fold(W: torch.Tensor, b: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
 
 
 fold.mistakes("""
-You've lost W @ s, the part of the old shift.
-    return s + more -> return more
-You subtract the bias instead of adding it.
-    s + more -> s - more
 Wᵀ b has the right shape, but if you multiply it by W, you get W Wᵀ b, not b.
     torch.linalg.lstsq(W, b[:, None], driver="gelsd").solution -> (W.T @ b)[:, None]
 """)
@@ -199,8 +195,6 @@ def ours(do_sample: bool, temperature: float, top_k: int, top_p: float) -> dict:
 
 
 ours.mistakes("""
-It's the wrong way around: with do_sample=True you take the likeliest token.
-    if not do_sample -> if do_sample
 top_k=0 means that all tokens may be drawn, but you allow 50. Which value cuts nothing
 here, whatever the vocabulary?
     top_k or None -> top_k or 50

@@ -134,18 +134,17 @@ def _leaks(
     return {
         "judged and learned": sorted(judged & learned),
         "predicted here, read there": sorted(leaks - (judged & learned)),
-        "enough learned, judged": [len(p) > 0.4 * f * len(ids) for f, p in shares],
+        "enough to learn, to judge": [len(p) > 0.4 * f * len(ids) for f, p in shares],
     }
 
 
 @exercise(
     "06.3 Too good to be true",
     cases=[
-        (torch.arange(16), 2, 0.75),
-        (torch.arange(60), 3, 0.8),
-        (torch.arange(200), 8, 0.9),
-        (torch.arange(331), 5, 0.7),
+        (torch.arange(n), size, fraction)
+        for n, size, fraction in [(16, 2, 0.75), (60, 3, 0.8), (200, 8, 0.9)]
     ],
+    fresh=lambda: [(torch.arange(int(torch.randint(300, 400, ()))), 5, 0.7)],
     work=_leaks,
     hint="In these texts each id is its own position, so you see which characters both "
     "parts contain.",
@@ -203,10 +202,8 @@ def _word(verdict: Callable, before: list, after: list) -> Any:
         ([2.0, 2.0, 2.0], [1.75, 1.5, 1.625]),
         ([2.0, 2.0, 2.0], [2.25, 2.5, 2.375]),
         ([2.0, 2.5, 3.0], [1.875, 2.375, 2.875]),  # better, though they overlap
-        ([2.0, 2.5, 3.0], [2.125, 2.625, 3.125]),
         ([2.0, 2.0, 2.0, 2.0], [2.125, 1.5, 1.5, 1.5]),  # lower on average: a tie
         ([2.0, 2.0, 2.0], [1.0, 2.25, 2.25]),  # lower on average, higher in most
-        ([2.0, 2.0, 2.0], [2.5, 1.75, 2.25]),
         ([1.0, 2.0, 3.0], [2.5, 1.5, 0.5]),  # sorted: better; paired: a tie
         ([2.0, 2.0, 2.0], [1.75, 1.5, 2.0]),  # one seed didn't change
         ([1.5, 1.75], [1.5, 1.75]),

@@ -75,13 +75,6 @@ def mean_ablated(heads: torch.Tensor, head: int, head_size: int) -> torch.Tensor
 mean_ablated.mistakes("""
 You put zeros there, which is zero ablation. You want the head's mean.
     heads[..., mine].mean(dim=(0, 1)) -> 0
-Every window gets its own mean, so what the head says still depends on the text.
-    heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine].mean(dim=1, keepdim=True)
-`head` counts heads, not channels. Head h begins at channel h * head_size.
-    slice(head * head_size, (head + 1) * head_size) -> slice(head, head + head_size)
-You put a single number into all channels of the head. Each channel should get its own
-mean.
-    heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine].mean()
 """)
 check_mean_ablated = mean_ablated.check
 
@@ -134,9 +127,6 @@ def prefix_score(weights: torch.Tensor, ids: torch.Tensor, n: int = 2) -> Any:
 prefix_score.mistakes("""
 You divide by all T. Only queries that have something to find should count.
     / len(found) -> / len(ids)
-You look at the last character of the match. A copying head looks at the one that
-followed it.
-    weights[t, s] -> weights[t, s - 1]
 You take only the latest match. Add up the attention on all of them.
     total + weights[t, s] -> weights[t, s]
 """)
@@ -155,7 +145,7 @@ def _silent_and_healed(silenced: Callable, module: nn.Module, x: torch.Tensor) -
 
 @exercise(
     "11.4 The cut that does not heal",
-    cases=[(nn.Identity(), torch.tensor([[1.0, 2.0]])), (nn.ReLU(), SMALL)],
+    cases=[(nn.PReLU(), torch.tensor([[1.0, 2.0]])), (nn.Identity(), SMALL)],
     fresh=lambda: [
         (nn.Sequential(nn.Linear(3, 4), nn.Tanh()), torch.randn(2, 3)),
         (nn.Linear(3, 4), torch.randn(2, 3)),

@@ -80,8 +80,6 @@ def look_back(T: int, distance: int) -> tuple:
     return 20 * T**0.5 * W_query, W_key
 
 
-look_back.mistakes("""
-""")
 look_back.wrong(
     "Your head looks at the right positions, but gives them less than 99 % of its "
     "attention.",

@@ -82,8 +82,6 @@ may still be better.
     nats.sum() / characters, -> nats.mean(),
 These are nats per byte. An é is one character, but two bytes.
     len(text.decode()) -> len(text)
-It's the other way around: a bit is less than a nat, so there are more bits.
-    / math.log(2) -> * math.log(2)
 You decode each token by itself, so a character that is cut in two is lost or counts
 twice.
     len(text.decode()) -> sum(len(t.decode("utf-8", "replace")) for t in tokens)
