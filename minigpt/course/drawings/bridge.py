@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import torch
 import torch.nn as nn
 
-from minigpt.course.drawings.canvas import LOOKS, MIDDLE, frame
+from minigpt.course.drawings.canvas import LOOKS, MIDDLE, frame, paper
 from minigpt.course.plots import COLORS, Picture, Style
 
 PARTS = {  # what's in the names of their parameters
@@ -57,10 +57,7 @@ def side_by_side(
 ) -> Picture:
     """`tables` of (title, {name: shape}) each."""
     n = max(len(ours[1]), len(theirs[1]))
-    fig = Picture(figsize=(13, 0.36 * n + 0.5), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(0, 13), ylim=(n + 0.1, -1.05))
-    ax.set_axis_off()
+    fig, ax = paper((13, 0.36 * n + 0.5), (0, 13), (n + 0.1, -1.05))
     lines = [(a, b) for a, b in partner.items() if a in ours[1] and b in theirs[1]]
     met = {name for pair in lines for name in pair}
     rows = [{name: i for i, name in enumerate(table)} for _, table in (ours, theirs)]

@@ -4,10 +4,11 @@ A rounded box computes. A square one holds a tensor, with its shape below its na
 arrow only says that numbers flow from one to the other.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from minigpt.course.plots import COLORS, Picture, Style
 
@@ -21,6 +22,16 @@ LOOKS: dict[str, tuple[Style, str, str]] = {
 }
 MIDDLE: Style = {"ha": "center", "va": "center"}
 SIGNS = {" ": "␣", "\n": "↵"}  # for characters you can't see
+
+
+def paper(size: tuple, x: tuple, y: tuple, **more: Any) -> tuple[Picture, Axes]:
+    """An empty picture of a size in inches, from x[0] to x[1] and from y[0], at the
+    bottom, to y[1]."""
+    fig = Picture(figsize=size, layout="constrained")
+    ax = fig.subplots()
+    ax.set(xlim=x, ylim=y, **more)
+    ax.set_axis_off()
+    return fig, ax
 
 
 def circle(ax: Axes, x: float, y: float, sign: str = "+") -> None:
@@ -45,6 +56,39 @@ def frame(
     ax.add_patch(FancyBboxPatch((x, y), wide, high, boxstyle=shape, **plain))
 
 
+def square(
+    ax: Axes,
+    x: float,
+    y: float,
+    word: str = "",
+    wide: float = 0.84,
+    high: float = 0,
+    letters: Mapping[str, Any] = {"fontsize": 13},
+    **look: Any,
+) -> None:
+    """A square around x, y with a word in it, or a rectangle if `high` is given."""
+    high = high or wide
+    look = {"fc": "white", "ec": "0.35", "lw": 1.3} | look
+    ax.add_patch(Rectangle((x - wide / 2, y - high / 2), wide, high, **look))
+    ax.text(x, y, SIGNS.get(word, word), **letters, **MIDDLE)
+
+
+def cells(
+    ax: Axes,
+    x: float,
+    y: float,
+    text: str,
+    fill: Any = "white",
+    size: float = 0.9,
+    **look: Any,
+) -> None:
+    """A row of squares, a character in each; x, y: the middle of the first."""
+    letters: Style = {"fontsize": 15, "family": "monospace"}
+    look = {"fc": fill, "lw": 1.2} | look
+    for i, char in enumerate(text):
+        square(ax, x + i, y, char, size, letters=letters, **look)
+
+
 def pathway(ax: Axes, start: float, end: float, y: float) -> None:
     """The thick, straight line on which x goes through a block."""
     ax.plot([start, end], [y, y], color=COLORS[4], lw=9, ls="-", zorder=0.5)
@@ -65,10 +109,7 @@ class Drawing:
         of shapes, in points."""
         self.large, self.small = large, small
         size = (wide * columns + 0.4, 1.15 * rows + 0.4)
-        self.fig = Picture(figsize=size, layout="constrained")
-        self.ax = self.fig.subplots()
-        self.ax.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6))
-        self.ax.set_axis_off()
+        self.fig, self.ax = paper(size, (-0.6, columns - 0.4), (rows - 0.4, -0.6))
         self.places = {}
 
     def box(

@@ -1,26 +1,16 @@
 """Drawings of notebook 09: what a cache keeps, and how a draft is checked."""
 
+from functools import partial
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
-
-from minigpt.course.drawings.canvas import FILL, LIT, MIDDLE, arrow
-from minigpt.course.drawings.spine import cells
+from minigpt.course.drawings import canvas
+from minigpt.course.drawings.canvas import FILL, LIT, MIDDLE, arrow, cells, paper
 from minigpt.course.plots import COLORS, Picture, Style
 
 KEPT, NEW = FILL["tensor"], LIT
 DRAFTED, ACCEPTED = "0.75", COLORS[4]
-EMPTY: Style = {"fc": "white", "ec": "0.7", "lw": 1.2, "ls": "--"}
-
-
-def square(
-    ax: Axes, x: float, y: float, label: str = "", size: float = 0.84, **look: Any
-) -> None:
-    """A number or a vector as a square around (x, y), with a word in it."""
-    look: Style = {"ec": "0.35", "lw": 1.4} | look
-    ax.add_patch(Rectangle((x - size / 2, y - size / 2), size, size, **look))
-    ax.text(x, y, label, fontsize=13, **MIDDLE)
+EMPTY: Style = {"ec": "0.7", "lw": 1.2, "ls": "--"}
+square = partial(canvas.square, lw=1.4)
 
 
 def work(T: int) -> Picture:
@@ -89,10 +79,8 @@ def checked(text: Any, drafted: Any, kept: Any, written: Any) -> Picture:
     the character that the model adds.
     """
     n, k = len(text), len(drafted)
-    fig = Picture(figsize=(0.62 * (n + k) + 4.6, 3.2), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(-6.6, n + k + 0.2), ylim=(4.6, -0.8), aspect="equal")
-    ax.set_axis_off()
+    size = (0.62 * (n + k) + 4.6, 3.2)
+    fig, ax = paper(size, (-6.6, n + k + 0.2), (4.6, -0.8), aspect="equal")
     for y, name in (
         (0, "the draft guesses"),
         (1.6, "one pass checks all"),

@@ -1,7 +1,7 @@
 """Drawings of notebook 12: how the gradient goes back, through a GPT and in a graph."""
 
 from minigpt.course.drawings import spine
-from minigpt.course.drawings.canvas import FILL, MIDDLE, arrow, frame
+from minigpt.course.drawings.canvas import FILL, MIDDLE, arrow, frame, paper
 from minigpt.course.plots import COLORS, Picture, Style
 
 NODES = {  # name: what it is, its slope; depth, row
@@ -42,10 +42,7 @@ def way_back() -> Picture:
 
 def walk_back() -> Picture:
     """L = (ab + c)²: the numbers from left to right, the slopes from right to left."""
-    fig = Picture(figsize=(13, 4.8), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(-0.35, 3.35), ylim=(2.8, -0.75))
-    ax.set_axis_off()
+    fig, ax = paper((13, 4.8), (-0.35, 3.35), (2.8, -0.75))
     half = 0.26  # of a box
     for depth in range(4):
         ax.text(depth, -0.6, f"depth {depth}", fontsize=12, color="0.35", **MIDDLE)

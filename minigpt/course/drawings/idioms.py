@@ -4,9 +4,8 @@ figure that knows its own alternative text, `fig.alt`."""
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
-from minigpt.course.drawings.canvas import MIDDLE
+from minigpt.course.drawings.canvas import MIDDLE, paper, square
 from minigpt.course.plots import Picture, Style
 
 # A color for each row of the first tensor, light enough for black letters.
@@ -93,11 +92,8 @@ def product() -> Picture:
 
 def board(width: float, height: float) -> tuple[Picture, Axes]:
     """A figure with an empty space, one unit for a cell, its top at -0.8."""
-    fig = Picture(figsize=(0.62 * width, 0.62 * height), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(-0.6, width), ylim=(height - 0.9, -0.8), aspect="equal")
-    ax.set_axis_off()
-    return fig, ax
+    size = (0.62 * width, 0.62 * height)
+    return paper(size, (-0.6, width), (height - 0.9, -0.8), aspect="equal")
 
 
 def words(
@@ -121,9 +117,8 @@ def grid(
     for r, row in enumerate(numbers):
         for c, number in enumerate(row):
             pale = not real(r, c)
-            style: Style = {"ec": "0.35", "lw": 1.3, "ls": "--" if pale else "-"}
-            style["fc"] = "white" if pale else color(r, c)
-            ax.add_patch(Rectangle((x + c, top + r), 1, 1, **style))
-            shade = "0.55" if pale else "black"
-            place = (x + c + 0.5, top + r + 0.5)
-            ax.text(*place, str(number), fontsize=15, color=shade, **MIDDLE)
+            fill, shade = ("white", "0.55") if pale else (color(r, c), "black")
+            look: Style = {"fc": fill, "ls": "--" if pale else "-"}
+            letters: Style = {"fontsize": 15, "color": shade}
+            at = (x + c + 0.5, top + r + 0.5)
+            square(ax, *at, str(number), 1, letters=letters, **look)

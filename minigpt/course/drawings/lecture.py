@@ -26,6 +26,7 @@ from minigpt.course.drawings.canvas import (
     circle,
     frame,
     pathway,
+    square,
 )
 from minigpt.course.plots import COLORS, Picture, Style, heatmap
 
@@ -131,11 +132,9 @@ def squares(
         for c, word in enumerate(row):
             if word is None:
                 continue
-            corner = (x + c * size, y + r * high)
-            fill = grid.fills.get((r, c), grid.fill)
-            ax.add_patch(Rectangle(corner, size, high, fc=fill, ec="0.35", lw=1.3))
-            middle = (corner[0] + size / 2, corner[1] + high / 2)
-            ax.text(*middle, SIGNS.get(word, word), fontsize=letters, **MIDDLE)
+            middle = (x + (c + 0.5) * size, y + (r + 0.5) * high)
+            fill, style = grid.fills.get((r, c), grid.fill), {"fontsize": letters}
+            square(ax, *middle, word, size, high, style, fc=fill)
 
 
 def numbers(matrix: torch.Tensor, digits: int = 2) -> list[list[str]]:

@@ -4,7 +4,6 @@ its own alternative text, `fig.alt`."""
 from typing import Any
 
 import torch
-from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from minigpt.course.drawings.canvas import (
@@ -12,11 +11,13 @@ from minigpt.course.drawings.canvas import (
     LIT,
     LOOKS,
     MIDDLE,
-    SIGNS,
     Drawing,
     arrow,
+    cells,
     frame,
+    paper,
     pathway,
+    square,
 )
 from minigpt.course.plots import COLORS, Picture, Style
 from minigpt.course.toys import valley as height
@@ -47,10 +48,7 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
     too. writes: also draw the way back, from the next character to the text.
     """
     height = 3.65 if writes else 3.1
-    fig = Picture(figsize=(12, 0.95 * height), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(0, 13.35), ylim=(height, 0))
-    ax.set_axis_off()
+    fig, ax = paper((12, 0.95 * height), (0, 13.35), (height, 0))
     for name, below, notebook, x, y, width, tall in WAY:
         kind = "built"
         if lit is not None and notebook >= lit:
@@ -93,32 +91,11 @@ def way(lit: Any = None, about: Any = (), writes: bool = False) -> Picture:
     return fig
 
 
-def cells(
-    ax: Axes,
-    x: float,
-    y: float,
-    text: str,
-    fill: Any = "white",
-    size: float = 0.9,
-    fontsize: float = 15,
-    **look: Any,
-) -> None:
-    """A row of squares, a character in each; x, y: the middle of the first."""
-    for i, char in enumerate(text):
-        corner = (x + i - size / 2, y - size / 2)
-        style: Style = {"fc": fill, "ec": "0.35", "lw": 1.2} | look
-        ax.add_patch(Rectangle(corner, size, size, **style))
-        shown: Style = {"fontsize": fontsize, "family": "monospace"}
-        ax.text(x + i, y, SIGNS.get(char, char), **shown, **MIDDLE)
-
-
 def windows(text: str) -> Picture:
     """x and y of one window, and the examples in it: a figure."""
     T = len(text) - 1
-    fig = Picture(figsize=(0.62 * T + 3.6, 0.5 * T + 2), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(-2.3, T + 3.4), ylim=(T + 3.1, -0.7), aspect="equal")
-    ax.set_axis_off()
+    size = (0.62 * T + 3.6, 0.5 * T + 2)
+    fig, ax = paper(size, (-2.3, T + 3.4), (T + 3.1, -0.7), aspect="equal")
     blue = FILL["tensor"]
     for y, name, row, fill in ((0, "x", text[:-1], blue), (1, "y", text[1:], LIT)):
         ax.text(-1.3, y, name, fontsize=15, family="monospace", **MIDDLE)
@@ -181,10 +158,7 @@ def asks(
     scores, weights: numbers (t + 1,); found: a word for what comes out.
     """
     T = len(text)
-    fig = Picture(figsize=(0.95 * T + 3.2, 3.9), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(-2.6, T + 1.2), ylim=(4.35, -1.35))
-    ax.set_axis_off()
+    fig, ax = paper((0.95 * T + 3.2, 3.9), (-2.6, T + 1.2), (4.35, -1.35))
     names = [(0, "text"), (1.05, "scores"), (2.5, "weights"), (3.75, "output")]
     for y, name in names:
         ax.text(-0.8, y, name, fontsize=13, ha="right", va="center")
@@ -296,18 +270,14 @@ def heads() -> Picture:
 
 def cut() -> Picture:
     """The queries of one position, cut into two heads; their outputs, side by side."""
-    fig = Picture(figsize=(11.5, 3.6), layout="constrained")
-    ax = fig.subplots()
-    ax.set(xlim=(-0.3, 12.4), ylim=(4.1, -0.75))
-    ax.set_axis_off()
+    fig, ax = paper((11.5, 3.6), (-0.3, 12.4), (4.1, -0.75))
     colors = [*FILL.values()]
 
     def vector(x, y, first, count, heads, numbered=True):
         for i in range(count):
-            fill = colors[heads[i]]
-            ax.add_patch(Rectangle((x + 0.42 * i, y), 0.42, 0.55, fc=fill, ec="0.35"))
-            number = f"{first + i}" if numbered else ""
-            ax.text(x + 0.42 * i + 0.21, y + 0.28, number, fontsize=11, **MIDDLE)
+            number, fill = f"{first + i}" if numbered else "", colors[heads[i]]
+            middle = (x + 0.42 * i + 0.21, y + 0.275)
+            square(ax, *middle, number, 0.42, 0.55, {"fontsize": 11}, fc=fill, lw=1)
 
     vector(0, 1.4, 0, 8, [0] * 4 + [1] * 4)
     ax.text(1.68, 1.05, "the queries of one position, C = 8", fontsize=13, **MIDDLE)

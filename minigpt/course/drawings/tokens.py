@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from minigpt.course.drawings.canvas import LOOKS, MIDDLE, SIGNS, frame
+from minigpt.course.drawings.canvas import LOOKS, MIDDLE, SIGNS, frame, paper
 from minigpt.course.plots import Picture, Style
 
 
@@ -12,11 +12,9 @@ def boxes(rows: Any) -> Picture:
     rows: (label, list of tokens, which ones stand out).
     """
     letters = sum(map(len, rows[0][1]))
-    fig = Picture(figsize=(13, 0.75 * len(rows) + 0.2), layout="constrained")
-    ax = fig.subplots()
     room = max(len(label) for label, *_ in rows) * letters / 95  # left, for labels
-    ax.set(xlim=(-room - 0.4, letters), ylim=(len(rows), 0))
-    ax.set_axis_off()
+    size = (13, 0.75 * len(rows) + 0.2)
+    fig, ax = paper(size, (-room - 0.4, letters), (len(rows), 0))
     said = []
     for y, (label, tokens, lit) in enumerate(rows):
         ax.text(-0.4, y + 0.5, label, fontsize=13, ha="right", va="center")
