@@ -76,6 +76,8 @@ def share_backward(g: np.ndarray, x: np.ndarray) -> np.ndarray:
 share_backward.mistakes("""
 This is only the gradient through the numerator. Each number of x is also in the sum.
     - (g * x).sum(axis=-1, keepdims=True) / s**2 ->
+You sum over all rows. Each row should hear only from its own g.
+    (g * x).sum(axis=-1, keepdims=True) -> (g * x).sum()
 This is the backward rule of softmax, with y in front of everything. Here you only
 divide by the sum.
     g / s - (g * x).sum(axis=-1, keepdims=True) / s**2

@@ -285,10 +285,7 @@ def a_changed_input(attempt: Attempt, tell: bool) -> Finding | None:
     if not (which := attempt.touched(expected, got)):
         return None
     value, name = inputs[which[0]], name_of(attempt, which[0])
-    how = words.HOW_TO_COPY["several"]
-    if isinstance(value, torch.nn.Module | torch.Tensor):
-        module = isinstance(value, torch.nn.Module)
-        how = words.HOW_TO_COPY["module" if module else "tensor"]
+    how = words.COPY_TENSOR if isinstance(value, torch.Tensor) else words.COPY
     return Finding(words.CHANGED.format(name=name, how=how))
 
 
@@ -445,10 +442,8 @@ def chosen(found: list[Slip], right: str) -> Slip | None:
     if len({slip.at for slip in found}) > 1:
         return None
 
-    def size(slip: Slip) -> tuple:
-        return len(slip.changes), len(slip.after) > len(slip.before) + 4
-
-    return min(found, key=size, default=None)
+    found.sort(key=lambda s: (len(s.changes), len(s.after) > len(s.before) + 4))
+    return found[0] if found else None
 
 
 def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:

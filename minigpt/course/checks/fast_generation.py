@@ -174,6 +174,8 @@ def to_int8(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 to_int8.mistakes("""
+You have one scale for the whole matrix. Each row should get its own.
+    weight.abs().amax(dim=1, keepdim=True) -> weight.abs().max()
 A row of zeros gets the scale 0. Its scale should be above 0, since 0 / 0 is nan.
     largest.clamp(min=1e-12) -> largest
 You cut off what's after the decimal point. Round to the nearest number instead.

@@ -73,6 +73,9 @@ def mean_ablated(heads: torch.Tensor, head: int, head_size: int) -> torch.Tensor
 
 
 mean_ablated.mistakes("""
+You put a single number into all channels of the head. Each channel should get its own
+mean.
+    heads[..., mine].mean(dim=(0, 1)) -> heads[..., mine].mean()
 You put zeros there, which is zero ablation. You want the head's mean.
     heads[..., mine].mean(dim=(0, 1)) -> 0
 """)

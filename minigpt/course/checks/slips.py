@@ -188,6 +188,8 @@ class Slip:
         says = next((s for s, new in made_of(place) if text_of(new) == right), "")
         if not says and mine in right:
             says = missing(right.replace(mine, "…", 1))
+        if not says and "too much" in self.says:
+            says = "something is missing in `{mine}`"
         inside = self.inside.replace(right, mine) or self.after
         return self._said(says or self.says, mine, right, inside)
 

@@ -45,14 +45,11 @@ CHANGED = (
     "Your function changes its input `{name}`. The code that called it will find "
     "different numbers there afterward. {how}"
 )
-HOW_TO_COPY = {
-    "module": "copy.deepcopy(...) gives you a module of your own to work on.",
-    "several": "copy.deepcopy(...) gives you a copy to work on.",
-    "tensor": (
-        "`x = x * 2` makes a new tensor; `x *= 2` and `x[0] = ...` don't. x.clone() "
-        "gives you a copy to work on."
-    ),
-}
+COPY = "copy.deepcopy(...) gives you one of your own to work on."
+COPY_TENSOR = (
+    "`x = x * 2` makes a new tensor; `x *= 2` and `x[0] = ...` don't. x.clone() gives "
+    "you a copy to work on."
+)
 LENGTH = "It returns {got} values, but there should be {expected}."
 TYPE = "It returns {got}, but it should return {expected}."
 DTYPE = "The values are right, but their type is {got}, and it should be {expected}."
@@ -116,10 +113,6 @@ MEANINGS = {
     ),
     r"torch\.return_types\.": (
         "With a dim, max, min, sort and topk return two things: .values and .indices."
-    ),
-    r"einstein sum.*ellipsis": (
-        "NumPy's einsum can't sum over an ellipsis. reshape(-1, C) first turns all "
-        "dimensions before the last into one."
     ),
     r"OverflowError": "The number is too large for a float, like e ** 710.",
     r"Circular reference": "A list in this result contains itself.",
