@@ -1,11 +1,11 @@
 """The search for one slip: which single change makes a learner's program right?
 
-CHANGES is a table of what people take for what: below a sentence are the changes that
-it's said of. Capital letters stand for any value (S and T for a slice, too); <-> goes
-both ways. What is no pattern is a function below: rules of numbers, names, arguments,
-dimensions and lines, and of what the solution does and the program doesn't. All are
-applied everywhere in the program. One that gives the right results on all cases is the
-slip, if it looks like one: see is_odd.
+CHANGES is a table of common mix-ups: below each sentence are the changes that it
+describes. Capital letters stand for any value (S and T for a slice, too); <-> goes both
+ways. Whatever isn't a pattern is a function below: rules about numbers, names,
+arguments, dimensions and lines, and about what the solution does and the program
+doesn't. All are applied everywhere in the program. One that gives the right results on
+all cases is the slip, if it looks like one: see is_odd.
 """
 
 import ast
@@ -217,7 +217,7 @@ class Place(NamedTuple):
 
     names: what its function is given and assigns. ways: what the solution does and
     this program does not, as texts with a HOLE: "hole__ / n". numbers, parts: literals
-    of the solution, and what it reads of objects, like `key` of self.key.
+    of the solution, and what it reads from objects, like `key` of self.key.
     """
 
     node: Any
@@ -251,7 +251,7 @@ def remade(node: Any, **changed: Any) -> Any:
 
 
 def text_of(node: Any) -> str:
-    """A node as a text; of a statement its first line, of nothing ""."""
+    """A node as text: only the first line of a statement, "" for nothing."""
     if isinstance(node, ast.Pass | type(None)):
         return ""
     text = ast.unparse(node)
@@ -360,7 +360,7 @@ def one_more(value: Any, by: int) -> Any:
     return ast.BinOp(value, ast.Add() if by > 0 else ast.Sub(), ast.Constant(1))
 
 
-# Rules that are no patterns: each yields what is said, and a new node
+# Rules that aren't patterns: each yields what is said, and a new node
 
 Rule = Callable[[Place], Iterator[tuple[str, Any]]]
 
@@ -373,8 +373,11 @@ def another_number(at: Place) -> Iterator[tuple[str, Any]]:
     if isinstance(at.owner, ast.Compare) and isinstance(at.owner.ops[0], ast.Eq):
         return  # another one would only make the branch dead
     if getattr(at.owner, "arg", "") in DIMENSIONS or called(at.owner) in DIM_FIRST:
-        for other in ("-1", "0", "1", "2", "-2", "(0, 1)"):
-            yield "dimension {mine} is the wrong one in `{inside}`", parsed(other)
+        wrong = "dimension {mine} is the wrong one in `{inside}`"
+        for other in ("-1", "0", "1", "2", "-2"):
+            yield wrong, parsed(other)
+        more = "one more dimension belongs beside {mine} in `{inside}`"
+        yield more if number in (0, 1) else wrong, parsed("(0, 1)")
     else:
         near = (number + 1, number - 1) if isinstance(number, int) else ()
         for other in dict.fromkeys((*near, -number, *at.numbers)):
@@ -416,7 +419,7 @@ def a_call(at: Place) -> Iterator[tuple[str, Any]]:
     if called(at.node) in ("sum", "mean", "amax", "amin") and is_value(of):
         for how in () if at.node.args or given else DIMS:
             new = remade(at.node, keywords=parsed(f"f({how})").keywords)
-            yield "`{mine}` takes all numbers together, so it needs a dim", new
+            yield "`{mine}` combines all the numbers, so it needs a dim", new
     if given.keys() & {"dim", "axis"} and not given.keys() & {"keepdim", "keepdims"}:
         keywords = [*at.node.keywords, *parsed("f(keepdim=True)").keywords]
         new = remade(at.node, keywords=keywords)
@@ -520,7 +523,7 @@ def _neighbors(text: str) -> list[tuple[str, str]]:
 
 
 def _within(tree: ast.Module, goal: ast.Module) -> Iterator[Slip]:
-    """What is made of all places."""
+    """The slips at all places of a program."""
     ways, nodes = _lacks(tree, goal), list(ast.walk(goal))
     read = {n.attr for n in nodes if isinstance(n, ast.Attribute)}
     library = torch.Tensor, torch, F, nn, math, list, str
@@ -577,7 +580,7 @@ def _lacks(mine: ast.Module, right: ast.Module) -> list[str]:
 
 
 def _ways(tree: ast.Module) -> Iterator[str]:
-    """What a program does to its expressions: of `-x.sum()` it is `-hole__`, ..."""
+    """What a program does to its expressions: for `-x.sum()`, that's `-hole__`, ..."""
     gap = ast.Name(HOLE, ast.Load())
     nodes: Iterator[Any] = ast.walk(tree)
     for node in nodes:
@@ -603,7 +606,7 @@ def _stored(tree: ast.AST) -> set[str]:
 
 
 def is_odd(slip: Slip, text: str, right: str) -> bool:
-    """Whether a change that gives the right results does so by an accident.
+    """Whether a change that gives the right results does so by accident.
 
     It is odd if it cancels itself, like n / n, does a thing twice, like
     .reshape(...).view(...), or leads away from what the solution does.
@@ -633,7 +636,7 @@ ALIKE |= {"Sub": "Add"}
 
 
 def _steps(tree: ast.AST) -> Counter:
-    """How often a program does what: calls, transpositions, and operations."""
+    """How often a program does each thing: calls, transpositions, and operations."""
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and literal(node.right) is None:

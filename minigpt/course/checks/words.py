@@ -71,7 +71,8 @@ CORRECTED_ALL = "\n  Corrected:"
 LIKE = "You get the same results as with the line `{line}`: {what}."
 LIKE_TOLD = "\n  It should be `{line}`."
 
-# What an exception means: a pattern of its text, and a sentence. The first that fits.
+# What an exception means: a pattern for its text, and a sentence. The first that fits
+# is used.
 
 MEANINGS = {
     r"builtin_function_or_method|'method'|'function'": (
