@@ -442,8 +442,10 @@ def chosen(found: list[Slip], right: str) -> Slip | None:
     if len({slip.at for slip in found}) > 1:
         return None
 
-    found.sort(key=lambda s: (len(s.changes), len(s.after) > len(s.before) + 4))
-    return found[0] if found else None
+    def effort(slip: Slip) -> tuple[int, bool]:  # a change rather than an addition
+        return len(slip.changes), len(slip.after) > len(slip.before) + 4
+
+    return min(found, key=effort, default=None)
 
 
 def of_slip(attempt: Attempt, slip: Slip, tell: bool) -> str:

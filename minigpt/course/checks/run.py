@@ -74,7 +74,8 @@ def run(call: Callable, inputs: tuple, seconds: float = 0.0) -> Outcome:
         torch.set_default_dtype(torch.float32)
         try:
             value = call(*given)
-            json.dumps(value, skipkeys=True, default=id)  # or a list contains itself
+            # an error for a list that contains itself: nothing could compare it
+            json.dumps(value, skipkeys=True, default=id)
             found.append(Outcome(value))
         except BaseException as error:  # the learner's code may raise anything
             found.append(Outcome(error=error))

@@ -45,7 +45,7 @@ CHANGED = (
     "Your function changes its input `{name}`. The code that called it will find "
     "different numbers there afterward. {how}"
 )
-COPY = "copy.deepcopy(...) gives you one of your own to work on."
+COPY = "copy.deepcopy(...) gives you a copy to work on."
 COPY_TENSOR = (
     "`x = x * 2` makes a new tensor; `x *= 2` and `x[0] = ...` don't. x.clone() gives "
     "you a copy to work on."
