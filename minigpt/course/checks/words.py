@@ -56,7 +56,6 @@ DTYPE = "The values are right, but their type is {got}, and it should be {expect
 SHAPE = "The shape is {got}, but it should be {expected}."
 SHAPE_ALONE = "The numbers are right, but the shape is {got} instead of {expected}."
 NAN = "{count} of the {of} numbers are nan (not a number)."
-FACTOR = "The numbers are right except for a factor. Here it's {factor}."
 ORDER = "These are the right numbers in the wrong order."
 SOME_RIGHT = "It's right for {right} of {of} inputs. Here's the smallest that isn't:"
 RESULT = "The result isn't right yet."
