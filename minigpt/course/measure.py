@@ -12,9 +12,9 @@ from torch.utils._pytree import tree_leaves
 
 
 def seconds(function: Callable, *inputs: Any) -> float:
-    """Median wall time of function(*inputs), repeated for 0.2 s after a first call."""
+    """Median wall time of function(*inputs), repeated for 0.1 s after a first call."""
     function(*inputs)
-    times, end = [], time.perf_counter() + 0.2
+    times, end = [], time.perf_counter() + 0.1
     while not times or time.perf_counter() < end:
         start = time.perf_counter()
         function(*inputs)
