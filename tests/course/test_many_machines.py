@@ -63,6 +63,7 @@ def test_the_rate_that_is_tried_grows_like_the_root_of_the_batch():
     assert [b / a for a, b in zip(rates, rates[1:])] == pytest.approx([2, 2])
 
 
+@pytest.mark.weekly
 def test_two_processes_tell_what_a_step_takes(monkeypatch):
     monkeypatch.setitem(many_machines.SHAPES, "tiny", ("cpu", 2, 1))
     found = many_machines.speed_up("tiny", seed=1)
