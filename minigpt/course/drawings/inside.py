@@ -1,4 +1,4 @@
-"""Drawings of notebook 11: an exchange, and what twelve of them find beside a cut."""
+"""Drawings of notebook 11: an exchange, and what six of them find beside a cut."""
 
 from typing import Any
 
@@ -38,8 +38,8 @@ def pairs(shares: Any, cuts: Any, heads: Any) -> Picture:
 
     shares: {model: {pair: [share of each head]}}, cuts: {model: [nats]}.
     """
-    fig = Picture(figsize=(13, 6.4), layout="constrained")
-    axes = fig.subplots(2, len(shares), height_ratios=[12, 1.2], squeeze=False)
+    fig = Picture(figsize=(13, 4.6), layout="constrained")
+    axes = fig.subplots(2, len(shares), height_ratios=[6, 1.1], squeeze=False)
     said = []
     for (model, rows), above, below in zip(shares.items(), *axes):
         panels = (
