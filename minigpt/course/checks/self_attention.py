@@ -196,3 +196,31 @@ The positions come too late: the head has mixed the characters already.
     self.body(token + position) -> self.body(token) + position
 """)
 check_word_order = TinyModel.check
+
+
+LM_HEAD = torch.tensor([[1.0, 2.0], [0.0, 1.0], [3.0, 0.0]])  # (V, head_size) = (3, 2)
+VALUE = torch.tensor([[1.0, 0.0, 2.0, 1.0], [0.0, 1.0, 1.0, 4.0]])  # (2, C) = (2, 4)
+
+
+@exercise(
+    "03.5 A head without values",
+    cases=[(LM_HEAD, VALUE), (LM_HEAD[:2], VALUE[:, :2])],
+    fresh=lambda: [
+        (torch.randn(5, 3), torch.randn(3, 4)),
+        (torch.randn(2, 6), torch.randn(6, 2)),
+    ],
+    hint="A layer without a bias multiplies by its weight transposed: nn.Linear(C, d) "
+    "holds (d, C). What's the transpose of a product?",
+)
+def folded(lm_head: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """A function of two weights, lm_head (V, head_size) and value (head_size, C), that
+    returns one weight (V, C)."""
+    return lm_head @ value  # (V, C)
+
+
+folded.mistakes("""
+That's the transpose. A layer from n_embd to vocab_size holds a weight of (vocab_size,
+n_embd).
+    lm_head @ value -> (lm_head @ value).T
+""")
+check_folded = folded.check
