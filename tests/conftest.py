@@ -5,6 +5,7 @@ import chromium
 import last_bits
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 from small import TRAIN_SMALL
 
 from minigpt.data import CharTokenizer, load_text, train_val_split
@@ -69,6 +70,14 @@ def folder(trained, tmp_path, monkeypatch):
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def shell():
+    """An IPython with no names yet. A kernel for each notebook takes far longer."""
+    InteractiveShell.clear_instance()
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
 
 
 @pytest.fixture(scope="session")

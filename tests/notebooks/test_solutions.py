@@ -5,7 +5,6 @@ import re
 import nbformat
 import pytest
 from exercises import solution_in
-from IPython.core.interactiveshell import InteractiveShell
 from syllabus import NOTEBOOKS
 
 PATHS = sorted((NOTEBOOKS / "exercises").glob("*.ipynb"))
@@ -21,14 +20,6 @@ def with_solutions(notebook):
             cell.source = solution_in(after)
             checks.append(check)
     return checks
-
-
-@pytest.fixture
-def shell():
-    """An IPython with no names yet. A kernel for each notebook takes far longer."""
-    InteractiveShell.clear_instance()
-    yield InteractiveShell.instance()
-    InteractiveShell.clear_instance()
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
