@@ -6,6 +6,7 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -45,11 +46,23 @@ def read(seed: int, **changes: Any) -> dict[str, float]:
     return {name: round(value, 5) for name, value in found.items()}
 
 
-def times_seen(table: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    """How often each of keys (N,) occurs in table (M,)."""
-    values, counts = table.unique(return_counts=True)  # sorted
+def tally(ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The different numbers of ids (M,), in order, and how often each occurs."""
+    values, counts = np.unique(ids, return_counts=True)  # torch takes much longer
+    return torch.from_numpy(values), torch.from_numpy(counts)
+
+
+def found(
+    values: torch.Tensor, counts: torch.Tensor, keys: torch.Tensor
+) -> torch.Tensor:
+    """What belongs to each of keys (N,) in such a list, or 0 if it isn't there."""
     place = torch.searchsorted(values, keys).clamp(max=len(values) - 1)
     return torch.where(values[place] == keys, counts[place], 0)
+
+
+def times_seen(table: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    """How often each of keys (N,) occurs in table (M,)."""
+    return found(*tally(table), keys)
 
 
 def count_nats(ids: torch.Tensor, n: int, longest: int) -> torch.Tensor:
