@@ -6,9 +6,18 @@ from typing import Any
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 
 from minigpt.block import Block, FeedForward
-from minigpt.course.experiments.fit import WIDTH, corpus, grid, run, small
+from minigpt.course.experiments.fit import (
+    CONTEXT,
+    WIDTH,
+    corpus,
+    grid,
+    made,
+    run,
+    small,
+)
 from minigpt.course.experiments.small_models import AT_RATE, STEPS
 from minigpt.interfaces import Model
 from minigpt.multi_head import CausalSelfAttention
@@ -88,6 +97,35 @@ class TinyEpsilon(TrainConfig):
         return optimizer
 
 
+def read(seed: int, **changes: Any) -> dict[str, float]:
+    """How often you can read a position's own character off the output of a stack that
+    wasn't trained: with the best "linear" reader for 1,000 windows, and with a
+    "network" trained on them. Both are judged on 100 other windows."""
+    model, _ = made(seed, small, **changes)
+    idx = corpus().train[: 1100 * CONTEXT].view(1100, CONTEXT)
+    known, target = 1000 * CONTEXT, idx.flatten()
+    with torch.no_grad():
+        h = model.token_embedding(idx) + model.position_embedding.weight
+        h = model.body.double()(h.double()).flatten(0, 1)  # (35200, C)
+        h = F.pad((h - h.mean(dim=0)) / h.std(dim=0), (0, 1), value=1.0)
+    answers = F.one_hot(target[:known]).double()
+    linear = h[known:] @ torch.linalg.lstsq(h[:known], answers).solution
+    torch.manual_seed(seed)
+    reader = nn.Sequential(nn.Linear(WIDTH + 1, 256), nn.ReLU(), nn.Linear(256, 65))
+    optimizer = torch.optim.AdamW(reader.parameters(), lr=3e-3)
+    for _ in range(600):
+        some = torch.randint(known, (512,))
+        loss = F.cross_entropy(reader(h[some].float()), target[some])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    guesses = {"linear": linear, "network": reader(h[known:].float())}
+    return {
+        name: (guess.argmax(dim=-1) == target[known:]).float().mean().item()
+        for name, guess in guesses.items()
+    }
+
+
 BOTH = ("attention", "feed-forward")
 six, apart = bare(6), bare(6, attention=Alone)
 PLAIN = {
@@ -111,6 +149,15 @@ MENDED = {
 }
 OTHER_PLUS = {"plus around feed-forward": bare(6, plus=BOTH[1:])}
 SLOWED = {name: MENDED[name] for name in ("replacing", "matrices x 1.73")}
+READ = {
+    f"{name}, {n}": make(n)
+    for name, make in [
+        ("replacing", bare),
+        ("adding", partial(bare, plus=BOTH)),
+        ("each alone", partial(bare, attention=Alone)),
+    ]
+    for n in (1, 2, 3, 4, 6)
+}
 NORMS = {
     "pre-norm": blocks(6),
     "post-norm": bare(6, PostNorm, n_embd=WIDTH, n_head=4),
@@ -135,6 +182,7 @@ EXPERIMENTS = {
     "05-mended": grid(STEPS, brief, variant=SLOWED, steps=[2400], **LOWEST)
     | grid(STEPS, brief, variant=OTHER_PLUS, steps=[600], **BELOW)
     | grid(STEPS, brief, variant=MENDED, steps=[600], **WIDE),
+    "05-read": grid("{variant}", read, variant=READ),
     "05-norm": grid(f"{AT_RATE}, warm-up 40", brief, variant=NORMS, **LOW),
     "05-norm-longer": grid(
         STEPS, brief, variant=NORMED, steps=[800], learning_rate=[6e-3, 1e-2]
