@@ -63,6 +63,31 @@ class EqualNormCosine(recipe.MuonCosine):
         return Together([even, adamw])
 
 
+class Scaled(torch.optim.AdamW):
+    """AdamW at `scale` times the learning rate of its group."""
+
+    def step(self, closure: Callable | None = None) -> Any:
+        for group in self.param_groups:
+            group["lr"] *= group["scale"]  # train sets it anew before each step
+        return super().step(closure)
+
+
+@dataclass
+class OwnTable(recipe.MuonConfig):
+    """A MuonConfig whose token embedding has an optimizer and a rate of its own."""
+
+    table: Callable = Muon
+    table_rate: float = 0.1
+
+    def make_optimizer(self, model: Model) -> Together:
+        muon, adamw = super().make_optimizer(model).optimizers
+        own, (group,) = model.token_embedding.weight, adamw.param_groups
+        group["params"] = [p for p in group["params"] if p is not own]
+        chosen = {"params": [own], "scale": self.table_rate / self.learning_rate}
+        table = self.table([chosen], self.learning_rate, weight_decay=0.0)
+        return Together([muon, adamw, table])
+
+
 NEW = {
     "RMSNorm": {"rms_norm": True},
     "rotary": {"rotary": True},
@@ -232,6 +257,9 @@ longer, today = partial(judged, base=old, steps=1000), partial(judged, base=mode
 shared = partial(judged, base=old)
 as_long = partial(judged, base=old, steps=453)  # the seconds of 300 with all parts
 added, removed = partial(ablation, base=old), partial(ablation, base=modern)
+own_table, OWN = partial(today, kind=OwnTable), "{table}, rate {table_rate:g}"
+BY_MUON = {"Muon": {"table": Muon}}
+BY_ADAMW = {"AdamW": {"table": partial(Scaled, betas=(0.9, 0.99))}}
 BEYOND = {name: PARTS[name] for name in ("+ optimizer", "- gate")}  # best at 4
 EXPERIMENTS = {
     "08-parts": at_rates(shared, PARTS)
@@ -245,4 +273,6 @@ EXPERIMENTS = {
     "08-removed": fit.grid("{variant}", removed, variant=REMOVED),
     "08-longer": fit.grid(AT_RATE, longer, variant=LONGER, factor=[0.5, 1]),
     "08-adamw": fit.grid(AT_RATE, today, variant={"AdamW": ADAMW}, factor=AT),
+    "08-table": fit.grid(OWN, own_table, table=BY_MUON, table_rate=[0.1, 0.3, 1])
+    | fit.grid(OWN, own_table, table=BY_ADAMW, table_rate=[8e-3, 0.03, 0.1, 0.3]),
 }
