@@ -1,19 +1,25 @@
-"""Experiments of notebook 10: batches of every size, and what two workers cost."""
+"""Experiments of notebook 10: batches of every size, what two workers cost, and how far
+three are from one."""
 
 import math
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+import torch.nn as nn
 
 from minigpt.course import pocket
+from minigpt.course.experiments.fit import cpu, grid
 from minigpt.course.experiments.full_training import NoCosine
 from minigpt.data import get_batch, train_val_split
 from minigpt.gpt import GPTConfig
+from minigpt.parallel.workers import Worker
+from minigpt.tools.corpus import corpus
 from minigpt.training import TrainConfig, preset, train
 
 CONTEXT = 32  # characters in a window
@@ -137,7 +143,44 @@ def worker(
         torch.save(found | {"megabytes": gradient.nbytes / 1e6}, folder / "found.pt")
 
 
+def rounding(seed: int, activation: type, dtype: torch.dtype) -> dict[str, float]:
+    """The largest difference, in 30 steps, between a loss of three workers and of one,
+    and the one's last loss."""
+    with tempfile.TemporaryDirectory() as folder:
+        for n in (1, 3):
+            settings = (n, Path(folder), seed, activation, dtype)
+            mp.spawn(losses, settings, nprocs=n)
+        one, three = (torch.load(Path(folder) / f"{n}.pt") for n in (1, 3))
+    return {"apart": (three - one).abs().max().item(), "loss": one[-1].item()}
+
+
+def losses(
+    rank: int, n: int, folder: Path, seed: int, activation: type, dtype: torch.dtype
+) -> None:
+    """One of n processes that train together; the first writes down the losses."""
+    torch.set_num_threads(1)
+    torch.set_default_dtype(dtype)
+    meeting = (folder / f"meeting of {n}").as_uri()
+    dist.init_process_group("gloo", meeting, rank=rank, world_size=n)
+    config, recipe = cpu()
+    torch.manual_seed(seed)
+    model = config.build()
+    for block in model.body[:-1]:
+        block.feed_forward.relu = activation()
+    plan = replace(recipe, steps=30, eval_every=1, eval_batches=2, seed=seed)
+    history = train(Worker(model), corpus().train, corpus().val, plan)
+    dist.destroy_process_group()
+    if rank == 0:
+        found = [row.train_loss for row in history]
+        torch.save(torch.tensor(found, dtype=torch.float64), folder / f"{n}.pt")
+
+
+ACTIVATIONS = {a.__name__: {"activation": a} for a in (nn.ReLU, nn.GELU)}
+DTYPES = {"float32": {"dtype": torch.float32}, "float64": {"dtype": torch.float64}}
 EXPERIMENTS = {
     "10-batch": {f"{size} windows": partial(batch, size) for size in BATCHES},
     "10-speed-up": {shape: partial(speed_up, shape) for shape in SHAPES},
+    "10-rounding": grid(
+        "{activation}, {dtype}", rounding, activation=ACTIVATIONS, dtype=DTYPES
+    ),
 }
