@@ -1,7 +1,5 @@
 """The clinic names what is wrong, says what is fine, and touches nothing."""
 
-import subprocess
-import sys
 from collections import OrderedDict
 from types import SimpleNamespace
 
@@ -14,6 +12,7 @@ from small import DATA, V, fit, small_gpt
 from minigpt.bigram import BigramLanguageModel
 from minigpt.clinic import examine
 from minigpt.modern.model import ModernConfig
+from minigpt.tools.command_line import main
 
 T, C = 16, 16
 
@@ -221,17 +220,16 @@ def test_it_refuses_what_it_cannot_examine():
         examine(small_gpt(), V, [V])
 
 
-def test_the_command_reads_a_file(tmp_path):
+def test_the_command_reads_a_file(tmp_path, capsys):
     file = tmp_path / "their_model.py"
     code = "import torch.nn as nn\nclass M(nn.Module):\n    def __init__(self, V):\n"
     code += "        super().__init__()\n        self.tok = nn.Embedding(V, V)\n"
     code += "    def forward(self, ids):\n        return self.tok(ids).softmax(-1)\n"
     code += "def build(vocab_size):\n    return M(vocab_size)\n"
     file.write_text(code, encoding="utf-8")
-    command = [sys.executable, "-m", "minigpt", "clinic", str(file), "--seconds", "1"]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8")
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith("✗ These are probabilities")
+    assert main(["clinic", str(file), "--seconds", "1"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("✗ These are probabilities")
     assert "line 7 of their_model.py, `return self.tok(ids).softmax(-1)`" in (
-        " ".join(done.stdout.split())
+        " ".join(said.split())
     )
