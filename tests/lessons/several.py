@@ -3,8 +3,10 @@
 They compute in float64: in float32 a ReLU at its corner makes 1e-4 of a rounding.
 """
 
+import io
 import json
 import os
+from contextlib import redirect_stderr, redirect_stdout
 
 import torch
 from small import DATA, TOKENIZER, V, plan, small_gpt, weights_of
@@ -17,6 +19,7 @@ from minigpt.modern.model import ModernConfig
 from minigpt.modern.recipe import MuonConfig
 from minigpt.parallel.meeting import joined
 from minigpt.parallel.workers import Worker, first
+from minigpt.tools.command_line import main
 from minigpt.training import Run, TrainConfig, train
 
 ODD = DATA[:-3]  # the last window is shorter, and stands alone in its batch
@@ -62,15 +65,23 @@ def in_two_halves(path, model, config):
     return resumed(path, config)
 
 
-def work(rank, port, out):
-    """Be worker `rank` of two."""
+def work(rank, ports, out, folder, command):
+    """Be worker `rank` of two, as torchrun would start it: first of a command in a
+    folder, then of the other trainings."""
     torch.set_num_threads(1)
-    torch.set_default_dtype(torch.float64)
     os.environ.update(RANK=f"{rank}", LOCAL_RANK=f"{rank}", MASTER_ADDR="127.0.0.1")
-    os.environ.update(WORLD_SIZE="2", MASTER_PORT=f"{port}", TORCHELASTIC_RUN_ID="1")
+    os.environ.update(WORLD_SIZE="2", TORCHELASTIC_RUN_ID="1")
+    os.environ["MASTER_PORT"] = f"{ports[0]}"
+    said, told = io.StringIO(), io.StringIO()
+    os.chdir(folder)
+    with redirect_stdout(said), redirect_stderr(told):
+        code = main(command)
+    os.environ["MASTER_PORT"] = f"{ports[1]}"
+    torch.set_default_dtype(torch.float64)
     with joined():
-        found = json.dumps(of_two(out))
-    (out / f"{rank}.json").write_text(found, encoding="utf-8")
+        found = of_two(out)
+    found["command"] = code, said.getvalue(), told.getvalue()
+    (out / f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 def of_two(out):

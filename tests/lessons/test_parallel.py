@@ -31,15 +31,6 @@ def free_port():
         return taken.getsockname()[1]
 
 
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory):
-    """What the two workers found, and the folder of their files."""
-    out = tmp_path_factory.mktemp("several")
-    torch.multiprocessing.spawn(several.work, (free_port(), out), 2)
-    files = [out / "0.json", out / "1.json"]
-    return [json.loads(file.read_text(encoding="utf-8")) for file in files], out
-
-
 @contextlib.contextmanager
 def float64():
     torch.set_default_dtype(torch.float64)
@@ -55,6 +46,23 @@ def alone():
             "AdamW": several.losses(small_gpt(), several.PLAN),
             "Muon": several.losses(several.small_modern(), several.MUON),
         }
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory, alone):
+    """What the two workers found, and the folder of their files."""
+    out, ports = tmp_path_factory.mktemp("several"), (free_port(), free_port())
+    command = ["train", *new("two.pt", *SHORT)]
+    folder = with_corpus(out / "command")
+    # A fork has what `alone` imported; elsewhere than on Linux it isn't safe.
+    torch.multiprocessing.start_processes(
+        several.work,
+        (ports, out, folder, command),
+        nprocs=2,
+        start_method="fork" if sys.platform == "linux" else "spawn",
+    )
+    files = [out / "0.json", out / "1.json"]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files], out
 
 
 def same(found, expected, atol=1e-10):
@@ -140,10 +148,18 @@ def test_each_process_takes_a_gpu_of_its_own(monkeypatch):
 # --- The command line under torchrun. ---
 
 
+SHORT = "--steps", "60", "--dropout", "0"
+
+
+def with_corpus(folder):
+    folder.mkdir(exist_ok=True)
+    (folder / "corpus.txt").write_text("to be or not to be; " * 100, "utf-8")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "corpus.txt").write_text("to be or not to be; " * 100, "utf-8")
-    return tmp_path
+    return with_corpus(tmp_path)
 
 
 def started(folder, *options, torchrun=(), module="minigpt", **environment):
@@ -176,17 +192,36 @@ def weights(path):
     return weights_of(load_checkpoint(path).model)
 
 
-def test_torchrun_trains_writes_and_speaks_once(folder, monkeypatch, capsys):
+@pytest.fixture
+def alone_said(folder, monkeypatch, capsys):
+    """The loss that one process tells; its model is one.pt, in this folder."""
     monkeypatch.chdir(folder)
-    options = "--steps", "60", "--dropout", "0"
-    assert main(["train", *new("one.pt", *options)]) == 0
-    loss = re.search(r"Validation loss [\d.]+", capsys.readouterr().out)[0]
-    code, out, errors = ended(started(folder, *new("two.pt", *options)), folder)
-    assert (code, errors) == (0, []) and out.count("Validation loss") == 1
-    assert loss in out and "on 2 workers on cpu; written to two.pt." in out
-    assert (folder / "err").read_text("utf-8").count(" 0/60") <= 1  # one bar
-    assert sorted(p.name for p in folder.glob("*.pt*")) == ["one.pt", "two.pt"]
-    assert_close(weights("two.pt"), weights("one.pt"), atol=1e-4, rtol=0)
+    assert main(["train", *new("one.pt", *SHORT)]) == 0
+    return re.search(r"Validation loss [\d.]+", capsys.readouterr().out)[0]
+
+
+def is_once(out, err, loss, files):
+    """Assert that two workers spoke and wrote once, and are one process's equal."""
+    assert out.count("Validation loss") == 1 and loss in out
+    assert "on 2 workers on cpu; written to two.pt." in out
+    assert err.count(" 0/60") <= 1  # one bar
+    assert sorted(p.name for p in files.glob("*.pt*")) == ["two.pt"]
+    assert_close(weights(files / "two.pt"), weights("one.pt"), atol=1e-4, rtol=0)
+
+
+def test_workers_of_a_command_train_write_and_speak_once(seen, alone_said):
+    """Processes of ours, in place of torchrun's; once a week those."""
+    codes, outs, errs = zip(*(found["command"] for found in seen[0]))
+    assert codes == (0, 0)
+    is_once("".join(outs), "".join(errs), alone_said, seen[1] / "command")
+
+
+@pytest.mark.weekly
+def test_torchrun_trains_writes_and_speaks_once(alone_said, tmp_path):
+    there = with_corpus(tmp_path / "two")
+    code, out, errors = ended(started(there, *new("two.pt", *SHORT)), there)
+    assert (code, errors) == (0, [])
+    is_once(out, (there / "err").read_text("utf-8"), alone_said, there)
 
 
 DEATH = """
@@ -212,8 +247,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals"
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The weights of two workers whom nobody disturbed."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    (folder / "corpus.txt").write_text("to be or not to be; " * 100, "utf-8")
+    folder = with_corpus(tmp_path_factory.mktemp("undisturbed"))
     assert ended(started(folder, *LONG), folder)[0] == 0
     return weights(folder / "cut.pt")
 
