@@ -5,8 +5,10 @@ Rates are chosen with one seed on the last tenth of the training text; what is t
 trained on all of it is judged on the validation text, per character.
 """
 
+import math
 import re
 import time
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from statistics import mean
@@ -187,6 +189,28 @@ def after_space(
     return {name: mean(values) for name, values in nats.items()}
 
 
+def lone_spaces(seed: int, size: int) -> dict[str, float]:
+    """How often a space of Shakespeare's training text is a token of its own, which
+    share of the words begins with what never comes after one, and what a table of
+    counts loses on the first letters of words. No seed changes it."""
+    judged = texts("Shakespeare")[1]
+    tokenizer, ids = encoded("Shakespeare", size)
+    begin = [tokenizer.vocabulary[i][:1].decode() for i in ids.tolist()]
+    lone = (ids[:-1] == tokenizer.vocabulary.index(b" ")).tolist()
+    after = Counter(c for alone, c in zip(lone, begin[1:]) if alone)
+    starts = Counter(b for a, b in zip(judged, judged[1:]) if a == " ")
+    anywhere, words = Counter(begin), starts.total()
+    never = sum(k for c, k in starts.items() if after[c] == 0)
+    found = {"lone spaces": after.total(), "never": never / words}
+    for s in (1, 10, 100):  # pretend observations, as first letters of all tokens
+        nats = 0.0
+        for c, k in starts.items():
+            p = (after[c] + s * anywhere[c] / len(ids)) / (after.total() + s)
+            nats -= k * math.log(p)
+        found[f"{s} pretended"] = nats / words
+    return found
+
+
 NAME = "{variant}, {source}"
 LONG = {
     v: {"variant": v, "budget": 4 * STEPS}
@@ -195,4 +219,5 @@ LONG = {
 EXPERIMENTS = {
     "13-tokens": grid(NAME, compared, source=SOURCES, variant=list(VARIANTS)),
     "13-longer": grid(NAME, compared, source=SOURCES[:1], variant=LONG),
+    "13-lone-spaces": grid("{size} tokens", lone_spaces, size=[128, 256, 512, 1024]),
 }
