@@ -93,9 +93,14 @@ def led_on(source: str, place: str, repository: str | None) -> str:
     return LINK.sub(link, source)
 
 
-if __name__ == "__main__":
+def address() -> str | None:
+    """The owner/name on GitHub that the environment tells, if any."""
     repository = os.environ.get("GITHUB_REPOSITORY")
     if repository and not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
         sys.exit(f"GITHUB_REPOSITORY is {repository!r}: give it as owner/name.")
-    build(ROOT / "build" / "colab", repository)
+    return repository
+
+
+if __name__ == "__main__":
+    build(ROOT / "build" / "colab", address())
     print("build/colab has the notebooks: upload one at colab.research.google.com.")
