@@ -239,8 +239,8 @@ def test_what_needs_no_training_is_exact(tiny):
     assert counts["loss"] == pytest.approx(expected, rel=1e-5)
 
 
-# A notebook shows it as what it is: one seed.
-SINGLE = {"07-wide", "nanogpt_demo"}
+# A notebook shows it as what it is: one seed, or a count without anything random.
+SINGLE = {"07-wide", "nanogpt_demo", "13-lone-spaces"}
 
 
 def test_every_experiment_is_recorded_over_three_seeds():
