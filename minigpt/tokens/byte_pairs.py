@@ -205,12 +205,13 @@ def learn(
     pairs, merges = Pairs(text, alphabet, cut), []
     found = pairs.found
     for new in progress(range(len(alphabet), vocab_size)):
-        best = min(found, key=lambda pair: (-found[pair], pair), default=(0, 0))
-        if found[best] < 2:
+        most = max(found.values(), default=0)
+        if most < 2:
             raise ValueError(
                 f"The text is too short for {vocab_size} tokens. Use more text, or ask "
                 f"for only {new}."
             )
+        best = min(pair for pair in found if found[pair] == most)
         merges.append(best)
         pairs.join(best, new)
     return BytePairTokenizer(merges, alphabet, cut)
