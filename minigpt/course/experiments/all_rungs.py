@@ -5,6 +5,7 @@ import time
 from functools import partial
 
 import torch
+import torch.nn.functional as F
 
 from minigpt.bigram import BigramLanguageModel
 from minigpt.course.experiments import fit
@@ -51,12 +52,19 @@ def train_table(
 
 
 def trained(seed: int, steps: int) -> dict[str, float]:
-    """01's table as the notebook trains it, in 10,000 steps."""
+    """01's table as the notebook trains it, in 10,000 steps; and how much probability
+    is in a different place than in `counted_table`: "apart" over all rows as they're
+    used, "rarest" over those of a character in 10,000 and fewer."""
     text, start = fit.corpus(), time.perf_counter()
     model = train_table(text.train, text.vocab_size, steps, 1e-3, seed, block_size=8)
     seconds = round(time.perf_counter() - start, 1)
     losses = {"train loss": text.train, "loss": text.val}
     found = {name: evaluate(model, data, 8) for name, data in losses.items()}
+    learned = F.softmax(model.token_embedding.weight.detach(), dim=1)
+    apart = (learned - counted_table()).abs().sum(dim=1) / 2  # (V,)
+    used = torch.bincount(text.train, minlength=text.vocab_size) / len(text.train)
+    found |= {"apart": (used * apart).sum().item()}
+    found |= {"rarest": apart[used < 1e-4].mean().item()}
     return found | {"parameters": text.vocab_size**2, "seconds": seconds}
 
 
