@@ -1,7 +1,5 @@
 """The comparison of notebooks' outputs within a stated tolerance."""
 
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import nbformat
@@ -66,7 +64,7 @@ CELLS = [  # stored is 2.40: tag, source, None or what a failure says
 ]
 
 
-def test_pytest_nbval_compares_each_cell_as_its_tag_says(tmp_path):
+def test_pytest_nbval_compares_each_cell_as_its_tag_says(tmp_path, capsys):
     pytest.importorskip("nbval")
     new, cells = nbformat.v4, []
     for tag, source, _ in CELLS:
@@ -78,21 +76,16 @@ def test_pytest_nbval_compares_each_cell_as_its_tag_says(tmp_path):
         cell.metadata["tags"] = [tag] if tag else []
         cells.append(cell)
     nbformat.write(new.new_notebook(cells=cells), tmp_path / "cells.ipynb")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--nbval", "--rootdir", tmp_path]
-        + ["-c", ROOT / "pyproject.toml", "-p", "no:cacheprovider"]
-        + ["-vv", "--color=no", tmp_path / "cells.ipynb"],
-        capture_output=True,
-        encoding="utf-8",
-        cwd=ROOT,
-        timeout=120,
-    )
+    options = ["--nbval", "-vv", "--color=no", "-p", "no:cacheprovider"]
+    places = ["--rootdir", tmp_path, "-c", ROOT / "pyproject.toml"]
+    pytest.main([*map(str, [*options, *places, tmp_path / "cells.ipynb"])])
+    said = capsys.readouterr().out
     for i, (tag, source, complaint) in enumerate(CELLS):
         verdict = "PASSED" if complaint is None else "FAILED"
-        assert f"Cell {i} {verdict}" in done.stdout, (tag, source, done.stdout)
-        assert complaint is None or complaint in done.stdout
-    assert "0.67 of its tolerance: cells.ipynb::Cell 0" in done.stdout
-    assert "tolerance: cells.ipynb::Cell 4" not in done.stdout  # 0.02, 5 % are 0.12
+        assert f"Cell {i} {verdict}" in said, (tag, source, said)
+        assert complaint is None or complaint in said
+    assert "0.67 of its tolerance: cells.ipynb::Cell 0" in said
+    assert "tolerance: cells.ipynb::Cell 4" not in said  # 0.02, 5 % are 0.12
 
 
 def test_from_another_seed_only_trainings_are_compared(monkeypatch):
