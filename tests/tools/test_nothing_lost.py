@@ -1,6 +1,7 @@
 """Whatever happens to a run: killed, out of room, not alone, astray."""
 
 import errno
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from small import TRAIN_SMALL as SMALL
 
 from minigpt.checkpoint import Checkpoint
 from minigpt.files import replacing
+from minigpt.tools import command_line as cli
 from minigpt.tools.command_line import main
 from minigpt.tools.interrupts import Interrupts
 from minigpt.tools.saving import load_any, saver
@@ -53,32 +55,32 @@ def refused(text):
 # --- Killed. ---
 
 
-DIES = """
-import os, signal, sys
-import torch
-from minigpt.tools import command_line as cli
+def killed(place, *command):
+    """Run a command, and be killed in the second write of its checkpoint."""
+    torch.set_num_threads(1)
+    begun, calls = cli.begun, []
 
-torch.set_num_threads(1)
-begun, place, calls = cli.begun, sys.argv[1], []
+    def often(*args):
+        checkpoint = begun(*args)
+        checkpoint.config.eval_every = 3  # and so it is saved
+        return checkpoint
 
-def often(*args):
-    checkpoint = begun(*args)
-    checkpoint.config.eval_every = 3  # and so it is saved
-    return checkpoint
+    def deadly(*args):
+        calls.append(args)
+        if place == "after" or len(calls) < 2:
+            function(*args)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def deadly(*args):
-    calls.append(args)
-    if place == "after" or len(calls) < 2:
-        function(*args)
-    if len(calls) == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
+    name = "fsync" if place == "middle" else "replace"
+    function = getattr(os, name)
+    setattr(os, name, deadly)
+    cli.begun = often
+    cli.main(command)
 
-name = "fsync" if place == "middle" else "replace"
-function = getattr(os, name)
-setattr(os, name, deadly)
-cli.begun = often
-cli.main(sys.argv[2:])
-"""
+
+# A fork needn't import torch again; elsewhere than on Linux it isn't safe.
+processes = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 MODERN = ["--preset", "modern", "--dropout", "0"]
 
 
@@ -96,9 +98,10 @@ def test_killed_in_its_second_write_a_run_ends_as_if_undisturbed(
     options = [*SMALL, "--steps", "36", *more]
     assert train(*options, "--out", "whole.pt") == 0
     options += ["--data", "corpus.txt", "--out", "cut.pt"]
-    process = python(DIES, place, "train", *options)
-    said = process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL, said
+    process = processes.Process(target=killed, args=(place, "train", *options))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
     assert len(list(folder.glob("cut.pt.*.tmp"))) == (place != "after")
     assert load_any("cut.pt").run.step == step
     assert train("--resume", "--out", "cut.pt") == 0
