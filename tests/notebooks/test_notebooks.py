@@ -1,6 +1,7 @@
 """Every notebook is well formed; that it runs is checked by nbval."""
 
 import ast
+import functools
 import html
 import re
 import warnings
@@ -23,13 +24,8 @@ def name_of(path):
     return str(path.relative_to(NOTEBOOKS).with_suffix(""))
 
 
-@pytest.fixture(params=PATHS, ids=name_of)
-def path(request):
-    return request.param
-
-
-@pytest.fixture
-def notebook(path):
+@functools.cache  # no test changes what it reads
+def read(path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
@@ -37,8 +33,14 @@ def notebook(path):
     return notebook
 
 
-def read(path):
-    return nbformat.read(path, as_version=4)
+@pytest.fixture(params=PATHS, ids=name_of)
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def notebook(path):
+    return read(path)
 
 
 def code_cells(notebook):
