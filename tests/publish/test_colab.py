@@ -78,8 +78,9 @@ def test_the_first_cell_brings_the_package_and_may_run_again(
     for _ in range(2):
         exec(cells_of_02(exported)[0], {})
     assert capsys.readouterr().out == "minigpt is ready.\n" * 2
-    package = [p for p in (ROOT / "minigpt").rglob("*.*") if p.suffix != ".pyc"]
-    for path in [path for path in package if path.is_file()]:
+    for path in (ROOT / "minigpt").rglob("*.*"):
+        if path.suffix == ".tmp" or "__pycache__" in path.parts:
+            continue
         assert (tmp_path / path.relative_to(ROOT)).read_bytes() == path.read_bytes()
 
 
