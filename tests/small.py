@@ -1,6 +1,7 @@
 """A text, a plan and a GPT so small that a whole training takes a blink."""
 
 import os
+import sys
 from dataclasses import replace
 
 import torch
@@ -23,6 +24,10 @@ PLAN = TrainConfig(
     eval_every=10,
     eval_batches=2,
 )
+# How a test begins another process: a fork needn't import torch again. It's safe on
+# Linux only, and only where no GPU has threads that a fork would lack.
+LIKE_US = sys.platform == "linux" and not torch.cuda.is_available()
+START = "fork" if LIKE_US else "spawn"
 TRAIN_SMALL = (
     "--preset cpu --steps 12 --batch-size 4 --block-size 8 --n-layer 1 --n-head 2 "
     "--n-embd 16 --learning-rate 0.01 --dropout 0.1 --device cpu"

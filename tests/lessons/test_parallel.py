@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import several
 import torch
-from small import TRAIN_SMALL, fit, small_gpt, weights_of
+from small import START, TRAIN_SMALL, fit, small_gpt, weights_of
 from torch.testing import assert_close
 
 import minigpt
@@ -54,12 +54,11 @@ def seen(tmp_path_factory, alone):
     out, ports = tmp_path_factory.mktemp("several"), (free_port(), free_port())
     command = ["train", *new("two.pt", *SHORT)]
     folder = with_corpus(out / "command")
-    # A fork has what `alone` imported; elsewhere than on Linux it isn't safe.
     torch.multiprocessing.start_processes(
         several.work,
         (ports, out, folder, command),
         nprocs=2,
-        start_method="fork" if sys.platform == "linux" else "spawn",
+        start_method=START,
     )
     files = [out / "0.json", out / "1.json"]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files], out

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small import PLAN, TOKENIZER, fit, small_gpt, weights_of
+from small import PLAN, START, TOKENIZER, fit, small_gpt, weights_of
 from small import TRAIN_SMALL as SMALL
 
 from minigpt.checkpoint import Checkpoint
@@ -79,8 +79,7 @@ def killed(place, *command):
     cli.main(command)
 
 
-# A fork needn't import torch again; elsewhere than on Linux it isn't safe.
-processes = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+processes = multiprocessing.get_context(START)
 MODERN = ["--preset", "modern", "--dropout", "0"]
 
 
