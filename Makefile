@@ -29,7 +29,7 @@ lab:  ## set up on first use, then open JupyterLab; GPU=1: torch with CUDA
 test: .venv/ready  ## unit tests, and every notebook run and compared; ARGS="notebooks/03*"
 	OMP_NUM_THREADS=1 $(COMPARE) $(or $(ARGS),notebooks tests)
 
-unit: .venv/ready  ## unit tests without the notebooks (five minutes); ARGS=tests/spine (one)
+unit: .venv/ready  ## unit tests without the notebooks (four minutes); ARGS=tests/spine (one)
 	OMP_NUM_THREADS=1 $(PYTEST) $(or $(ARGS),tests)
 
 # As other processors would: the last bits moved, by three salts in all unit tests and by

@@ -1,11 +1,11 @@
 import shutil
 import signal
+import sys
 
 import chromium
 import last_bits
 import pytest
 import torch
-from IPython.core.interactiveshell import InteractiveShell
 from small import TRAIN_SMALL
 
 from minigpt.data import CharTokenizer, load_text, train_val_split
@@ -73,8 +73,12 @@ def folder(trained, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def shell():
+def shell(monkeypatch):
     """An IPython with no names yet. A kernel for each notebook takes far longer."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    # It puts a module of its own there.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     InteractiveShell.clear_instance()
     yield InteractiveShell.instance()
     InteractiveShell.clear_instance()

@@ -26,16 +26,19 @@ from minigpt.tools.command_line import main
 # --- One and two of them. ---
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
+def free_ports():
+    at = "127.0.0.1", 0
+    with socket.create_server(at) as one, socket.create_server(at) as other:
+        return one.getsockname()[1], other.getsockname()[1]
 
 
 @contextlib.contextmanager
 def float64():
     torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +52,22 @@ def alone():
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory, alone):
+def seen(tmp_path_factory, alone):  # forks have what `alone` imported
     """What the two workers found, and the folder of their files."""
-    out, ports = tmp_path_factory.mktemp("several"), (free_port(), free_port())
+    out, ports = tmp_path_factory.mktemp("several"), free_ports()
     command = ["train", *new("two.pt", *SHORT)]
     folder = with_corpus(out / "command")
-    torch.multiprocessing.start_processes(
+    workers = torch.multiprocessing.start_processes(
         several.work,
         (ports, out, folder, command),
         nprocs=2,
+        join=False,
+        daemon=True,
         start_method=START,
     )
+    ends = time.monotonic() + 240
+    while not workers.join(5):
+        assert time.monotonic() < ends
     files = [out / "0.json", out / "1.json"]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files], out
 

@@ -59,7 +59,7 @@ def built(request, tmp_path_factory):
     if not shutil.which("make"):
         pytest.skip("Windows has no make")
     folder, notebooks = tmp_path_factory.mktemp("build"), ROOT / "notebooks"
-    told = dict(os.environ)
+    told = {**os.environ, "GITHUB_REPOSITORY": ""}  # no address, also on GitHub
     if request.param == "four":
         notebooks = shortened(folder / "notebooks")
         told["GITHUB_REPOSITORY"] = "owner/name"

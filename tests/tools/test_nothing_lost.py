@@ -97,7 +97,8 @@ def test_killed_in_its_second_write_a_run_ends_as_if_undisturbed(
     options = [*SMALL, "--steps", "36", *more]
     assert train(*options, "--out", "whole.pt") == 0
     options += ["--data", "corpus.txt", "--out", "cut.pt"]
-    process = processes.Process(target=killed, args=(place, "train", *options))
+    args = place, "train", *options
+    process = processes.Process(target=killed, args=args, daemon=True)
     process.start()
     process.join(120)
     assert process.exitcode == -signal.SIGKILL

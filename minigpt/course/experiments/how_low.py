@@ -52,7 +52,7 @@ def tally(ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(values), torch.from_numpy(counts)
 
 
-def found(
+def looked_up(
     values: torch.Tensor, counts: torch.Tensor, keys: torch.Tensor
 ) -> torch.Tensor:
     """What belongs to each of keys (N,) in such a list, or 0 if it isn't there."""
@@ -62,7 +62,7 @@ def found(
 
 def times_seen(table: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
     """How often each of keys (N,) occurs in table (M,)."""
-    return found(*tally(table), keys)
+    return looked_up(*tally(table), keys)
 
 
 def count_nats(ids: torch.Tensor, n: int, longest: int) -> torch.Tensor:

@@ -131,8 +131,9 @@ def cut(seed: int, how: str) -> dict[str, float]:
     for layer, head in HEADS:
         mine = columns(model.body[layer - 1].attention, head)
         said = capture(model, asked).heads[layer - 1][..., mine]
-        instead = {"mean": said.mean(dim=(0, 1)), "resampled": said.roll(1, dims=0)}
-        with changed(model, layer, head, instead.get(how, 0.0)):
+        instead = {"zeros": 0.0, "mean": said.mean(dim=(0, 1))}
+        instead["resampled"] = said.roll(1, dims=0)
+        with changed(model, layer, head, instead[how]):
             nats.append(F.cross_entropy(model(asked)[0][:, -1], due))
     return by_head("loss", nats)
 
