@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from minigpt.backward.steps import losses_of, ours, torchs
-from minigpt.course.experiments.fit import corpus, cpu, grid
+from minigpt.course.experiments.fit import DTYPES, corpus, cpu, grid
 
 STEPS = 60  # as in 12
 
@@ -25,5 +25,4 @@ def drift(seed: int, dtype: torch.dtype) -> dict[str, float]:
     return found | {"apart": off.max().item()}
 
 
-DTYPES = {"float32": {"dtype": torch.float32}, "float64": {"dtype": torch.float64}}
 EXPERIMENTS = {"12-rounding": grid("{dtype}", drift, dtype=DTYPES)}

@@ -22,6 +22,7 @@ from minigpt.tools.corpus import corpus
 from minigpt.training import Run, TrainConfig, preset, train
 
 SMALL = TrainConfig(steps=600, batch_size=32, block_size=CONTEXT, learning_rate=1e-2)
+DTYPES = {"float32": {"dtype": torch.float32}, "float64": {"dtype": torch.float64}}
 
 
 def development() -> tuple[torch.Tensor, torch.Tensor]:

@@ -14,7 +14,7 @@ import torch.multiprocessing as mp
 import torch.nn as nn
 
 from minigpt.course import pocket
-from minigpt.course.experiments.fit import cpu, grid
+from minigpt.course.experiments.fit import DTYPES, cpu, grid
 from minigpt.course.experiments.full_training import NoCosine
 from minigpt.data import get_batch, train_val_split
 from minigpt.gpt import GPTConfig
@@ -176,7 +176,6 @@ def losses(
 
 
 ACTIVATIONS = {a.__name__: {"activation": a} for a in (nn.ReLU, nn.GELU)}
-DTYPES = {"float32": {"dtype": torch.float32}, "float64": {"dtype": torch.float64}}
 EXPERIMENTS = {
     "10-batch": {f"{size} windows": partial(batch, size) for size in BATCHES},
     "10-speed-up": {shape: partial(speed_up, shape) for shape in SHAPES},
